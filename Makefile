@@ -1,0 +1,54 @@
+# All that a contributor does. Every target builds what it needs in .venv; only Python >= 3.11 and make are assumed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+REPORT ?= edgegraft-demo.md
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test fast lint types imports format bench docs clean
+
+help: ## show the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "edgegraft needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.x $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp for each set of extras, so that `make demo` installs only what it needs.
+$(VENV)/.installed-%: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+demo: $(VENV)/.installed-cli ## install and run the main job on bundled data
+	$(BIN)/edgegraft demo --output $(REPORT) --force
+
+test: lint types imports ## lint, types, import rules, the whole suite and the doctests
+	$(BIN)/python -m pytest
+
+fast: $(VENV)/.installed-dev ## the quick part of the suite
+	$(BIN)/python -m pytest -m "not slow"
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+imports: $(VENV)/.installed-dev
+	$(BIN)/lint-imports --no-timings
+
+format: $(VENV)/.installed-dev ## apply the formatter and the safe lint fixes
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.installed-dev ## run the benchmarks and rewrite docs/benchmarks.md
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.installed-docs ## build the documentation into docs/_build, warnings are errors
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
+
+clean: ## remove everything that make created
+	rm -rf $(VENV) docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(REPORT)
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

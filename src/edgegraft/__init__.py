@@ -1,0 +1,35 @@
+"""Networks of direct dependencies, and generative models, from tables of categorical columns.
+
+The public names are loaded when they are first used, so that ``import edgegraft`` stays cheap.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0.dev0"
+
+_HOME = {
+    "LocalCounts": "edgegraft.stats",
+    "CachedCounts": "edgegraft.stats",
+    "PackedTable": "edgegraft.data",
+    "Schema": "edgegraft.data",
+    "Variable": "edgegraft.data",
+    "pack": "edgegraft.data",
+}
+_ROOMS = ("data", "datasets", "errors", "stats")
+
+__all__ = ["__version__", *_HOME, *_ROOMS]  # noqa: PLE0604 - the names are strings
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"edgegraft.{name}")
+    raise AttributeError(f"module 'edgegraft' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME, *_ROOMS])

@@ -1,0 +1,123 @@
+"""Arrow types: the five kinds of column that can be encoded, and their names in a schema."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from edgegraft.errors import DataTypeError
+
+__all__ = ["Kind", "kind_of", "simplify", "storage_type", "type_from_name", "type_name"]
+
+
+class Kind(Enum):
+    """How the labels of a column are read, ordered and decided about."""
+
+    TEXT = "text"
+    BOOL = "bool"
+    INT = "int"
+    FLOAT = "float"
+    TIME = "time"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the column may be binned."""
+        return self in (Kind.INT, Kind.FLOAT)
+
+
+@lru_cache(maxsize=256)
+def kind_of(dtype: pa.DataType) -> Kind | None:
+    """Return the kind of a plain (not dictionary) type, None for one that cannot be encoded."""
+    if pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_string_view(dtype):
+        return Kind.TEXT
+    if pt.is_boolean(dtype):
+        return Kind.BOOL
+    if pt.is_integer(dtype):
+        return Kind.INT
+    if pt.is_floating(dtype) or pt.is_decimal(dtype):
+        return Kind.FLOAT
+    if pt.is_temporal(dtype) and not pt.is_interval(dtype):
+        return Kind.TIME
+    return None
+
+
+def type_name(dtype: pa.DataType) -> str:
+    """Return the name of a column's type in a schema.
+
+    The layouts of text are one name: which of them a library uses says nothing about the data.
+    """
+    if pt.is_dictionary(dtype):
+        return f"category[{type_name(dtype.value_type)}]"
+    if kind_of(dtype) is Kind.TEXT:
+        return "string"
+    return "double" if pt.is_decimal(dtype) else str(dtype)
+
+
+_ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=([^\]]+)\]")
+
+
+@lru_cache(maxsize=256)
+def type_from_name(name: str) -> pa.DataType | None:
+    """Return the Arrow type that a schema names (of the values, for declared categories)."""
+    if name.startswith("category[") and name.endswith("]"):
+        name = name[len("category[") : -1]
+    zoned = _ZONED.fullmatch(name)
+    if zoned:
+        return pa.timestamp(zoned[1], tz=zoned[2])
+    try:
+        return pa.type_for_alias(name)
+    except (ValueError, TypeError):
+        return None
+
+
+def storage_type(dtype: pa.DataType) -> pa.DataType:
+    """Return the type in which the labels of a temporal column are kept: ISO text or integers.
+
+    Arrow reads no durations or times of day from text, so these stay counts of their unit.
+    """
+    if pt.is_date(dtype) or pt.is_timestamp(dtype):
+        return pa.string()
+    return pa.int32() if pt.is_time32(dtype) else pa.int64()
+
+
+def simplify(name: str, array: Any) -> Any:
+    """Return a column as a plain or dictionary array of a kind that can be encoded.
+
+    Parameters
+    ----------
+    name : str
+        The column, for the message.
+    array : pyarrow.Array
+
+    Raises
+    ------
+    DataTypeError
+        For nested, binary and other types that have no categories.
+    """
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    dtype = array.type
+    if pt.is_run_end_encoded(dtype):
+        array = pa.compute.run_end_decode(array)
+        dtype = array.type
+    value_type = dtype.value_type if pt.is_dictionary(dtype) else dtype
+    if pt.is_decimal(value_type) and value_type is dtype:
+        return array.cast(pa.float64())
+    if kind_of(value_type) is None and not pt.is_null(value_type):
+        raise DataTypeError(_refusal(name, value_type))
+    return array
+
+
+def _refusal(name: str, dtype: pa.DataType) -> str:
+    if pt.is_nested(dtype):
+        remedy = "unnest it into one column a value, or leave it out with drop="
+    elif pt.is_binary(dtype) or pt.is_large_binary(dtype) or pt.is_fixed_size_binary(dtype):
+        remedy = "decode the bytes to text first, or leave it out with drop="
+    else:
+        remedy = "convert it to text, numbers or dates first, or leave it out with drop="
+    return f"column '{name}' has the type {dtype}, which has no categories: {remedy}"

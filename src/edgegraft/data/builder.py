@@ -1,0 +1,165 @@
+"""Columns on their way to bit planes, grown batch by batch.
+
+Categories get provisional codes in the order in which they turn up; their final order is known
+only at the end of the data. Planes make that cheap: a plane belongs to a category, so putting
+categories in order moves planes and touches no cell. Memory is that of the planes so far plus
+one pending chunk a column.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.kernels.bitplanes import MISSING, largest_code, pack_codes, unpack_codes
+from edgegraft.kernels.popcount import LANES
+
+__all__ = ["MISSING", "ColumnBuilder", "PackedColumn", "n_planes", "needs_codes", "words_a_plane"]
+
+CHUNK_ROWS = 65536
+MAX_PLANES = 64  # states above which a variable keeps codes alone: planes would be larger
+MIN_CODED = 16  # states above which a variable keeps codes as well: a histogram can win there
+
+
+def n_planes(n_states: int, complete: bool) -> int:
+    """Return the number of planes kept for a variable.
+
+    A complete variable leaves out its last state, which follows from the margins.
+    """
+    if n_states > MAX_PLANES:
+        return 0
+    return n_states - 1 if complete else n_states
+
+
+def needs_codes(n_states: int) -> bool:
+    """Tell whether a variable keeps its codes."""
+    return n_states > MIN_CODED
+
+
+def words_a_plane(n_rows: int) -> int:
+    """Return the 64-bit words of a plane, padded to whole vectors."""
+    return -(-n_rows // (64 * LANES)) * LANES
+
+
+class ColumnBuilder:
+    """One column, received as provisional codes.
+
+    Attributes
+    ----------
+    n_rows : int
+        Cells received.
+    n_missing : int
+        Missing cells among them.
+    """
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self.n_missing = 0
+        self._pending: list[NDArray[np.uint16]] = []
+        self._n_pending = 0
+        self._chunks: list[NDArray[np.uint64] | NDArray[np.uint16]] = []
+
+    def append(self, codes: NDArray[np.uint16]) -> None:
+        """Receive the next cells; `MISSING` marks a missing one."""
+        self._pending.append(codes)
+        self._n_pending += len(codes)
+        self.n_rows += len(codes)
+        if self._n_pending >= CHUNK_ROWS:
+            self._flush()
+
+    def finish(self, recode: NDArray[np.uint16] | None, n_states: int) -> PackedColumn:
+        """Return the column under its final codes ``recode[provisional]`` and let go of it.
+
+        Several provisional codes may become one; those that become `MISSING` turn missing.
+        """
+        self._flush(final=True)
+        if recode is None:
+            recode = np.arange(n_states, dtype=np.uint16)
+        column = PackedColumn(self._chunks, recode, n_states, self.n_rows, self.n_missing)
+        self._chunks = []
+        return column
+
+    def _flush(self, final: bool = False) -> None:
+        """Turn pending cells into chunks of exactly CHUNK_ROWS rows (the last may be shorter)."""
+        if not self._n_pending:
+            return
+        codes = self._pending[0] if len(self._pending) == 1 else np.concatenate(self._pending)
+        end = len(codes) if final else len(codes) - len(codes) % CHUNK_ROWS
+        for first in range(0, end, CHUNK_ROWS):
+            self._chunks.append(self._chunk(codes[first : min(first + CHUNK_ROWS, end)]))
+        self._pending = [codes[end:].copy()]
+        self._n_pending = len(codes) - end
+
+    def _chunk(self, codes: NDArray[np.uint16]) -> NDArray[np.uint64] | NDArray[np.uint16]:
+        """Return planes (one a provisional code), or the codes where planes would be larger."""
+        largest, missing = largest_code(codes)
+        self.n_missing += missing
+        if largest >= MAX_PLANES:
+            return codes.copy()
+        planes = np.zeros((largest + 1, -(-len(codes) // 64)), np.uint64)
+        pack_codes(codes, planes, 0)
+        return planes
+
+
+class PackedColumn:
+    """A finished column that waits to be written into its table."""
+
+    def __init__(
+        self,
+        chunks: list[NDArray[np.uint64] | NDArray[np.uint16]],
+        recode: NDArray[np.uint16],
+        n_states: int,
+        n_rows: int,
+        n_missing: int,
+    ) -> None:
+        self.n_states = n_states
+        self.n_rows = n_rows
+        self._chunks = chunks
+        # The map of MISSING to itself closes the recoding, so that it is one look-up.
+        self._recode = np.full(MISSING + 1, MISSING, np.uint16)
+        self._recode[: len(recode)] = recode
+        self.n_missing = n_missing
+        if (recode == MISSING).any():
+            self.n_missing = sum(int((c == MISSING).sum()) for c in self._recoded())
+
+    @property
+    def complete(self) -> bool:
+        """Whether no cell is missing."""
+        return self.n_missing == 0
+
+    def write(
+        self, planes: NDArray[np.uint64], codes: NDArray[np.uint16] | None
+    ) -> None:
+        """Fill the column's zeroed planes, and its codes where it keeps them; then forget it."""
+        if codes is None:
+            self._write_planes(planes)
+        else:
+            first = 0
+            for part in self._recoded():
+                pack_codes(part, planes, first // 64)
+                codes[first : first + len(part)] = np.where(part == MISSING, self.n_states, part)
+                first += len(part)
+        self._chunks = []
+
+    def _write_planes(self, planes: NDArray[np.uint64]) -> None:
+        for k, chunk in enumerate(self._chunks):
+            first = k * (CHUNK_ROWS // 64)
+            if chunk.dtype == np.uint16:
+                pack_codes(self._recode[chunk], planes, first)
+                continue
+            for plane, code in zip(chunk, self._recode, strict=False):
+                if code < len(planes):
+                    planes[code, first : first + len(plane)] |= plane
+
+    def _recoded(self) -> list[NDArray[np.uint16]]:
+        """Return the final codes chunk by chunk."""
+        parts = []
+        for k, chunk in enumerate(self._chunks):
+            if chunk.dtype == np.uint64:
+                n_rows = min(CHUNK_ROWS, self.n_rows - k * CHUNK_ROWS)
+                codes = np.empty(n_rows, np.uint16)
+                unpack_codes(chunk, 0, n_rows, MISSING, codes)
+            else:
+                codes = chunk
+            parts.append(self._recode[codes])
+        return parts

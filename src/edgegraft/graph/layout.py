@@ -1,0 +1,110 @@
+"""Where each log-potential of a pairwise model lies in one flat vector.
+
+    theta = [ u_0 | u_1 | ... | u_{n-1} | w_{e_0} | w_{e_1} | ... ]
+
+Node vectors come first and edge tables follow in the order of the edges, so a model that grows
+appends: the positions of what was there never change. The table of edge ``(i, j)``, ``i < j``,
+is stored row by row, ``theta[edge_offset[k] + a * states[j] + b] = w_ij(a, b)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.errors import EdgeError
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Positions of the parameters of a pairwise model.
+
+    Parameters
+    ----------
+    states : array of int, shape (n,)
+        Number of states of each variable.
+    edges : array of int, shape (m, 2), optional
+        Edges ``(i, j)`` with ``i < j``, each once.
+
+    Examples
+    --------
+    >>> layout = Layout([2, 3, 2], [(0, 1), (1, 2)])
+    >>> layout.n_parameters
+    19
+    >>> theta = np.arange(19.0)
+    >>> layout.edge(theta, 1)
+    array([[13., 14.],
+           [15., 16.],
+           [17., 18.]])
+    """
+
+    states: NDArray[np.int64]
+    edges: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), np.int64))
+    node_offset: NDArray[np.int64] = field(init=False, repr=False)
+    edge_offset: NDArray[np.int64] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        states = _frozen(self.states)
+        edges = _frozen(np.asarray(self.edges, np.int64).reshape(-1, 2))
+        _check_edges(edges, len(states))
+        node_offset = np.concatenate(([0], np.cumsum(states)))
+        sizes = states[edges[:, 0]] * states[edges[:, 1]]
+        edge_offset = node_offset[-1] + np.concatenate(([0], np.cumsum(sizes)))
+        object.__setattr__(self, "states", states)
+        object.__setattr__(self, "edges", edges)
+        object.__setattr__(self, "node_offset", _frozen(node_offset))
+        object.__setattr__(self, "edge_offset", _frozen(edge_offset))
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return len(self.states)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges."""
+        return len(self.edges)
+
+    @property
+    def n_parameters(self) -> int:
+        """Length of the flat parameter vector."""
+        return int(self.edge_offset[-1])
+
+    def node(self, theta: NDArray[np.float64], i: int) -> NDArray[np.float64]:
+        """Return the view of ``theta`` that holds the node vector of variable `i`."""
+        return theta[self.node_offset[i] : self.node_offset[i + 1]]
+
+    def edge(self, theta: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+        """Return the view of ``theta`` that holds the table of the `k`-th edge."""
+        i, j = self.edges[k]
+        flat = theta[self.edge_offset[k] : self.edge_offset[k + 1]]
+        return flat.reshape(int(self.states[i]), int(self.states[j]))
+
+    def grow(self, edges: ArrayLike) -> Layout:
+        """Return the layout with `edges` appended; existing positions stay as they are."""
+        new = np.asarray(edges, np.int64).reshape(-1, 2)
+        return Layout(self.states, np.concatenate((self.edges, new)))
+
+
+def _frozen(values: ArrayLike) -> NDArray[np.int64]:
+    array = np.array(values, np.int64)
+    array.flags.writeable = False
+    return array
+
+
+def _check_edges(edges: NDArray[np.int64], n: int) -> None:
+    for what, bad in (
+        ("names a variable outside 0..{last}", ((edges < 0) | (edges >= n)).any(axis=1)),
+        ("joins a variable to itself", edges[:, 0] == edges[:, 1]),
+        ("is not written with the smaller index first", edges[:, 0] > edges[:, 1]),
+    ):
+        if bad.any():
+            i, j = edges[int(np.argmax(bad))]
+            raise EdgeError(f"edge ({i}, {j}) {what.format(last=n - 1)}")
+    keys = edges[:, 0] * n + edges[:, 1]
+    unique, counts = np.unique(keys, return_counts=True)
+    if (counts > 1).any():
+        i, j = divmod(int(unique[int(np.argmax(counts > 1))]), n)
+        raise EdgeError(f"edge ({i}, {j}) is given more than once")

@@ -1,0 +1,87 @@
+"""What every inference engine promises.
+
+An engine is a stateless object: what it carries from one run to the next (messages, chains) is
+a `State` that it hands out and takes back, so that a learner can start warm, keep two models
+side by side and resume. Parameters are the flat vector of a :class:`~edgegraft.graph.Layout`;
+marginals come back in the same layout, which makes the gradient of the log-likelihood one
+subtraction. Evidence is not an engine's business: the model conditions first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.graph import Layout
+from edgegraft.stats.tables import Edges, PairTables
+
+State = Any  # each engine's own NamedTuple
+
+
+class Capabilities(NamedTuple):
+    """What an engine's answers are."""
+
+    name: str
+    exact: bool
+    log_partition: str  # "exact", "Bethe approximation", "upper bound" or "none"
+    pair_marginals: str  # how a pair without an edge is answered, e.g. "product of beliefs"
+
+
+class Marginals(NamedTuple):
+    """Expected sufficient statistics: node and edge marginals laid out like the parameters."""
+
+    values: NDArray[np.float64]
+    log_partition: float  # nan where the engine gives none
+
+
+class Info(NamedTuple):
+    """How a run went."""
+
+    converged: bool
+    n_iter: int
+    residual: float  # largest change of a message in the last sweep, or the engine's own measure
+    message: str = ""
+    diagnostics: dict[str, Any] | None = None  # e.g. split R-hat and effective sample size
+
+
+class InferenceEngine(Protocol):
+    """Marginals and log-partition function of a pairwise model."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the answers are."""
+        ...
+
+    def init(self, layout: Layout) -> State:
+        """Return a cold state for a graph; refuse graphs that the engine cannot handle."""
+        ...
+
+    def grow(self, state: State, layout: Layout) -> State:
+        """Return a state for another graph over the same variables.
+
+        What `state` knows about edges that are in both graphs is kept; new edges start cold.
+        """
+        ...
+
+    def run(
+        self,
+        theta: NDArray[np.float64],
+        state: State,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[Marginals, State, Info]:
+        """Return the marginals under `theta`, the state to start from next time, and how it went.
+
+        The state that was passed in is not changed.
+        """
+        ...
+
+    def pair_marginals(
+        self, theta: NDArray[np.float64], state: State, edges: Edges
+    ) -> PairTables:
+        """Return joint marginals of any pairs ``(i, j)``, edges of the graph or not.
+
+        `state` is one that `run` returned for the same `theta`.
+        """
+        ...

@@ -1,0 +1,65 @@
+"""Between codes (one integer a cell) and bit planes (one bit a cell and state).
+
+Row ``r`` of a column is bit ``r % 64`` of word ``r // 64``. A missing cell sets no bit.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+MISSING = 65535  # the code of a missing cell
+
+
+@intrinsic
+def _trailing_zeros(typingctx, word):
+    """Return the index of the lowest set bit of a non-zero word."""
+
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), codegen
+
+
+@njit(cache=True, nogil=True)
+def largest_code(codes):
+    """Return the largest code that is not MISSING (-1 if there is none) and the missing cells."""
+    largest = -1
+    missing = 0
+    for r in range(codes.shape[0]):
+        code = np.int64(codes[r])
+        if code == MISSING:
+            missing += 1
+        elif code > largest:
+            largest = code
+    return largest, missing
+
+
+@njit(cache=True, nogil=True)
+def pack_codes(codes, planes, first_word):
+    """Set the bits of `codes` in `planes` from `first_word` on; codes without a plane set none."""
+    n_planes = planes.shape[0]
+    for r in range(codes.shape[0]):
+        code = codes[r]
+        if code < n_planes:
+            planes[code, first_word + (r >> 6)] |= np.uint64(1) << np.uint64(r & 63)
+
+
+@njit(cache=True, nogil=True)
+def unpack_codes(planes, first_row, n_rows, without_bit, out):
+    """Write the codes of `n_rows` rows from `first_row` (a multiple of 64) on to `out`.
+
+    Rows that set no bit get the code `without_bit`: the last state of a complete variable,
+    MISSING (or any other mark) elsewhere.
+    """
+    out[:n_rows] = without_bit
+    first_word = first_row >> 6
+    n_words = (n_rows + 63) >> 6
+    for k in range(planes.shape[0]):
+        for w in range(n_words):
+            bits = planes[k, first_word + w]
+            while bits != 0:
+                r = (w << 6) + np.int64(_trailing_zeros(bits))
+                if r < n_rows:
+                    out[r] = k
+                bits &= bits - np.uint64(1)

@@ -1,0 +1,190 @@
+"""Tables that turn a Gibbs update into a few row lookups.
+
+The conditional of variable ``i`` is ``p(x_i = a | rest) ~ exp(u_i(a) + sum_j w_ij(a, x_j))``.
+Neighbours are taken in groups with at most `max_rows` joint states, and for each joint state of a
+group one row over ``a`` is worked out beforehand:
+
+- a variable whose neighbours fit one group has its whole conditional in the row, stored as
+  cumulative probabilities: a draw is one lookup and a count of the thresholds passed;
+- with several groups, a row holds ``exp`` of the group's terms divided by the row's maximum, and
+  the conditional is the product of one row from each group: multiplications, never an ``exp``.
+
+Rows are padded to whole vectors. A log-potential of minus infinity becomes `FLOOR`: in a state of
+probability zero the conditional then prefers the values that break the fewest constraints, and a
+chain walks to where the model lives; elsewhere ``exp(FLOOR) == 0`` and nothing changes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+FLOOR = -1e8
+#: A cumulative probability that no uniform number reaches.
+NEVER = 2.0
+#: 5 states: three neighbours a group. Larger groups gain nothing once rows leave the cache.
+MAX_ROWS = 128
+#: Values above which smaller groups are used (32 MB of float64).
+VALUE_BUDGET = 1 << 22
+
+
+class GibbsTables(NamedTuple):
+    """Wiring and values; entry ``e`` is one neighbour of one variable, in both directions."""
+
+    states: np.ndarray  # (n,) number of states
+    width: np.ndarray  # (n,) length of a padded row
+    node_offset: np.ndarray  # (n + 1,) into theta
+    group_start: np.ndarray  # (n + 1,) groups of a variable
+    group_entry: np.ndarray  # (g + 1,) entries of a group
+    group_value: np.ndarray  # (g + 1,) first value of a group
+    neighbour: np.ndarray  # (2m,) the other variable
+    step: np.ndarray  # (2m,) how far its state moves the row, in values
+    table: np.ndarray  # (2m,) where its edge table starts in theta
+    other_stride: np.ndarray  # (2m,) of the table, along the neighbour's states
+    own_stride: np.ndarray  # (2m,) of the table, along the variable's states
+    theta: np.ndarray  # flat log-potentials, not below FLOOR
+    values: np.ndarray  # rows of cumulative probabilities or of weights
+
+
+def tabulate(states, edges, node_offset, edge_offset, theta, max_rows=None):
+    """Build the tables of a model; `max_rows` = 1 keeps every neighbour in a group of its own.
+
+    Merged groups make updates cheaper and tables larger; without `max_rows` the largest groups
+    that keep the tables within `VALUE_BUDGET` are taken.
+    """
+    entries = _directed_entries(np.asarray(states), np.asarray(edges), np.asarray(edge_offset))
+    for rows in (MAX_ROWS, MAX_ROWS // 4, 1) if max_rows is None else (max_rows,):
+        groups = _group(states, *entries[:2], rows)
+        if groups[3][-1] <= VALUE_BUDGET:
+            break
+    width, group_start, group_entry, group_value, step = groups
+    tables = GibbsTables(
+        np.array(states),
+        width,
+        np.array(node_offset),
+        group_start,
+        group_entry,
+        group_value,
+        entries[1],
+        step,
+        *entries[2:],
+        np.empty(len(theta)),
+        np.empty(group_value[-1]),
+    )
+    refill(tables, np.asarray(theta, np.float64))
+    return tables
+
+
+def _directed_entries(states, edges, edge_offset):
+    """Neighbours of every variable in CSR form, and how to walk each edge table from there."""
+    low, high = edges[:, 0], edges[:, 1]
+    own = np.concatenate((low, high))
+    order = np.argsort(own, kind="stable")
+    start = np.zeros(len(states) + 1, np.int64)
+    np.cumsum(np.bincount(own, minlength=len(states)), out=start[1:])
+    ones = np.ones(len(edges), np.int64)
+    pairs = (
+        (high, low),
+        (edge_offset[:-1], edge_offset[:-1]),
+        (ones, states[high]),
+        (states[high], ones),
+    )
+    return start, *(np.concatenate(pair)[order] for pair in pairs)
+
+
+@njit(cache=True, nogil=True)
+def _padded(length):
+    return max(4, (length + 3) // 4 * 4)
+
+
+@njit(cache=True, nogil=True)
+def _group(states, start, neighbour, max_rows):
+    """Cut each variable's neighbours, in order, into groups of at most `max_rows` joint states."""
+    n, m = len(states), len(neighbour)
+    width = np.empty(n, np.int64)
+    group_start = np.zeros(n + 1, np.int64)
+    group_entry = np.zeros(n + m + 1, np.int64)
+    group_value = np.zeros(n + m + 1, np.int64)
+    step = np.empty(m, np.int64)
+    rows_of = np.empty(n + m, np.int64)
+    g = 0
+    for i in range(n):
+        rows = 1
+        for e in range(start[i], start[i + 1]):
+            if e > start[i] and rows * states[neighbour[e]] > max_rows:
+                rows_of[g] = rows
+                group_entry[g + 1] = e
+                g += 1
+                rows = 1
+            step[e] = rows
+            rows *= states[neighbour[e]]
+        rows_of[g] = rows
+        group_entry[g + 1] = start[i + 1]
+        g += 1
+        group_start[i + 1] = g
+        alone = g - group_start[i] == 1
+        width[i] = _padded(states[i] - 1 if alone else states[i])
+        step[start[i] : start[i + 1]] *= width[i]
+        for k in range(group_start[i], g):
+            group_value[k + 1] = group_value[k] + rows_of[k] * width[i]
+    return width, group_start, group_entry[: g + 1], group_value[: g + 1], step
+
+
+@njit(cache=True, nogil=True)
+def refill(tables, theta):
+    """Work the values out anew for other log-potentials over the same edges."""
+    for p in range(len(theta)):
+        tables.theta[p] = max(theta[p], FLOOR)
+    scores = np.empty(tables.states.max())
+    for i in range(len(tables.states)):
+        first, last = tables.group_start[i], tables.group_start[i + 1]
+        s, width = tables.states[i], tables.width[i]
+        for g in range(first, last):
+            for at in range(tables.group_value[g], tables.group_value[g + 1], width):
+                _row_scores(tables, i, g, at - tables.group_value[g], scores)
+                row = tables.values[at : at + width]
+                if last - first == 1:
+                    _write_cumulative(scores, s, row)
+                else:
+                    _write_weights(scores, s, row)
+
+
+@njit(cache=True, nogil=True)
+def _row_scores(tables, i, g, position, scores):
+    """Log terms of group `g` in the joint state whose row starts at `position`."""
+    s = tables.states[i]
+    for a in range(s):
+        scores[a] = tables.theta[tables.node_offset[i] + a] if g == tables.group_start[i] else 0.0
+    for e in range(tables.group_entry[g], tables.group_entry[g + 1]):
+        x = position // tables.step[e] % tables.states[tables.neighbour[e]]
+        at = tables.table[e] + x * tables.other_stride[e]
+        for a in range(s):
+            scores[a] += tables.theta[at + a * tables.own_stride[e]]
+
+
+@njit(cache=True, nogil=True)
+def _write_weights(scores, s, row):
+    row[:] = 0.0
+    top = scores[:s].max()
+    for a in range(s):
+        row[a] = np.exp(scores[a] - top)
+
+
+@njit(cache=True, nogil=True)
+def _write_cumulative(scores, s, row):
+    row[:] = NEVER
+    top = scores[:s].max()
+    total = 0.0
+    last = 0
+    for a in range(s):
+        scores[a] = np.exp(scores[a] - top)
+        total += scores[a]
+        if scores[a] > 0.0:
+            last = a
+    # From the last possible state on nothing is passed, so rounding never leaks past it.
+    running = 0.0
+    for a in range(last):
+        running += scores[a]
+        row[a] = running / total

@@ -1,0 +1,59 @@
+"""An open-addressing map from pair ids to positions, for batches.
+
+`keys` has a power-of-two length and holds -1 where it is free; `values` runs beside it. It is
+kept at most half full by its owner, so that probes stay short.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def _home(key, mask):
+    # Fibonacci hashing: consecutive ids, the common case, land far apart.
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((mixed >> np.uint64(20)) & np.uint64(mask))
+
+
+@njit(cache=True, nogil=True)
+def find(keys, values, wanted, out):
+    """Write the value of each wanted key to `out`, -1 where it is absent."""
+    mask = keys.shape[0] - 1
+    for k in range(wanted.shape[0]):
+        slot = _home(wanted[k], mask)
+        while keys[slot] != -1 and keys[slot] != wanted[k]:
+            slot = (slot + 1) & mask
+        out[k] = values[slot] if keys[slot] != -1 else -1
+
+
+@njit(cache=True, nogil=True)
+def insert(keys, values, new_keys, new_values):
+    """Set the value of each new key (replacing one that is there); return how many were new."""
+    mask = keys.shape[0] - 1
+    added = 0
+    for k in range(new_keys.shape[0]):
+        slot = _home(new_keys[k], mask)
+        while keys[slot] != -1 and keys[slot] != new_keys[k]:
+            slot = (slot + 1) & mask
+        added += keys[slot] == -1
+        keys[slot] = new_keys[k]
+        values[slot] = new_values[k]
+    return added
+
+
+@njit(cache=True, nogil=True)
+def copy_tables(source, source_start, flipped, rows, columns, target, target_start):
+    """Copy tables from place to place in flat arrays, transposing those that are flipped.
+
+    `rows` and `columns` are those of the target.
+    """
+    for k in range(source_start.shape[0]):
+        a = source_start[k]
+        b = target_start[k]
+        if not flipped[k]:
+            for c in range(rows[k] * columns[k]):
+                target[b + c] = source[a + c]
+        else:
+            for x in range(rows[k]):
+                for y in range(columns[k]):
+                    target[b + x * columns[k] + y] = source[a + y * rows[k] + x]

@@ -1,0 +1,103 @@
+"""Pair counts by direct histogram: one increment a row, whatever the number of states.
+
+The path for variables with many states, where AND + popcount over all pairs of planes costs
+more than one pass over the rows, and for weighted rows, where there is nothing to popcount.
+The codes of a block of rows are unpacked once for all variables of a batch, then every pair
+of the batch is counted on the block, so scratch memory does not grow with the rows.
+"""
+
+import numpy as np
+from numba import njit
+
+from .bitplanes import unpack_codes
+
+ROWS = 65536  # rows unpacked at a time: 128 KiB a variable
+_COPIES = 4  # interleaved copies of a small table hide the latency of adding to one cell twice
+_SMALL = 1024  # cells of a table that is small enough to be copied
+
+
+@njit(cache=True, nogil=True)
+def count_codes(planes, codes, code_row, weights, edges, chosen, variables, slots, offsets, out):
+    """Add the tables of ``edges[chosen]`` at their `offsets` in the zeroed array `out`.
+
+    Parameters
+    ----------
+    planes : Planes
+    codes : uint16 array (coded variables, rows), missing cells hold the number of states
+    code_row : int64 array (n,), row of a variable in `codes`, -1 where it has planes only
+    weights : float64 array (rows,) or None to count rows
+    edges : int64 array (m, 2)
+    chosen : int64 array, the edges of this batch
+    variables : int64 array, every variable that the batch names, once
+    slots : int64 array (len(chosen), 2), where an edge's variables stand in `variables`
+    offsets : int64 array, where each edge's table begins in `out`
+    out : int64 array, or float64 with weights
+    """
+    n_rows = codes.shape[1]
+    block = np.empty((variables.shape[0], min(ROWS, n_rows)), np.uint16)
+    copies = np.empty((_COPIES, _SMALL), out.dtype)
+    for first in range(0, n_rows, ROWS):
+        length = min(ROWS, n_rows - first)
+        for v in range(variables.shape[0]):
+            _load(planes, codes, code_row, variables[v], first, length, block[v])
+        for k in range(chosen.shape[0]):
+            e = chosen[k]
+            s_i = planes.states[edges[e, 0]]
+            s_j = planes.states[edges[e, 1]]
+            x = block[slots[k, 0], :length]
+            y = block[slots[k, 1], :length]
+            table = out[offsets[e] : offsets[e] + s_i * s_j]
+            block_weights = None if weights is None else weights[first : first + length]
+            if s_i * s_j <= _SMALL:
+                _count_small(x, y, s_i, s_j, block_weights, copies, table)
+            else:
+                _count_large(x, y, s_i, s_j, block_weights, table)
+
+
+@njit(cache=True, nogil=True)
+def _load(planes, codes, code_row, variable, first, length, out):
+    """Write a variable's codes for a block of rows; missing cells hold the number of states."""
+    if code_row[variable] >= 0:
+        out[:length] = codes[code_row[variable], first : first + length]
+    else:
+        states = planes.states[variable]
+        without_bit = states - 1 if planes.complete[variable] else states
+        own = planes.words[planes.start[variable] : planes.start[variable + 1]]
+        unpack_codes(own, first, length, without_bit, out)
+
+
+@njit(cache=True, nogil=True)
+def _count_small(x, y, s_i, s_j, weights, copies, table):
+    copies[:, : s_i * s_j] = 0
+    for r in range(x.shape[0]):
+        a = np.int64(x[r])
+        b = np.int64(y[r])
+        if a < s_i and b < s_j:
+            copies[r % _COPIES, a * s_j + b] += 1 if weights is None else weights[r]
+    for c in range(s_i * s_j):
+        total = table[c]
+        for copy in range(_COPIES):
+            total += copies[copy, c]
+        table[c] = total
+
+
+@njit(cache=True, nogil=True)
+def _count_large(x, y, s_i, s_j, weights, table):
+    for r in range(x.shape[0]):
+        a = np.int64(x[r])
+        b = np.int64(y[r])
+        if a < s_i and b < s_j:
+            table[a * s_j + b] += 1 if weights is None else weights[r]
+
+
+@njit(cache=True, nogil=True)
+def count_margin_codes(planes, codes, code_row, weights, variable, out):
+    """Add the (weighted) number of rows in each state of one variable to `out`."""
+    n_rows = codes.shape[1]
+    block = np.empty(min(ROWS, n_rows), np.uint16)
+    for first in range(0, n_rows, ROWS):
+        length = min(ROWS, n_rows - first)
+        _load(planes, codes, code_row, variable, first, length, block)
+        for r in range(length):
+            if block[r] < out.shape[0]:
+                out[block[r]] += 1 if weights is None else weights[first + r]

@@ -1,0 +1,183 @@
+"""Pair counts from bit planes: AND and population count, a register tile of planes at a time.
+
+    count(a, b) = sum over words of popcount(plane_i[a] & plane_j[b])
+
+Each loaded vector of a plane is used against up to four planes of the other variable, so the
+loop is bound by AND + popcount + add (three vector operations for 512 rows of one cell of the
+table) and not by loads. The tile is written for the compiler's vector type of eight 64-bit
+words; LLVM lowers it to what the processor has (one ``vpopcntq`` on AVX-512 VPOPCNTDQ, a byte
+shuffle on AVX2, ``cnt`` on ARM).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+LANES = 8  # 64-bit words in one vector: planes are padded to whole vectors
+TILE = 4  # planes a side of a register tile: 16 accumulators and 8 operands fit 32 registers
+ROW_BLOCK = 512  # words of a plane counted before the next pair: 4 KiB, so a tile of variables stays in L2
+
+
+class Planes(NamedTuple):
+    """Bit planes of a table: those of variable ``i`` are rows ``start[i]`` to ``start[i + 1]``."""
+
+    words: np.ndarray  # uint64 (planes, words a plane), words a plane a multiple of LANES
+    start: np.ndarray  # int64 (n + 1,)
+    states: np.ndarray  # int64 (n,)
+    complete: np.ndarray  # bool (n,): no missing cell, so the last state's plane is left out
+
+
+def _tile_body(builder, vec, pointers_a, pointers_b, n_vectors, store):
+    """Emit the loop of one tile shape; `store(x, y, total)` receives each cell's total."""
+    word = vec.element
+    count = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(vec, [vec]), f"llvm.ctpop.v{LANES}i64"
+    )
+    total = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(word, [vec]), f"llvm.vector.reduce.add.v{LANES}i64"
+    )
+    cells = [(x, y) for x in range(len(pointers_a)) for y in range(len(pointers_b))]
+    before = builder.block
+    loop = builder.append_basic_block("tile.loop")
+    after = builder.append_basic_block("tile.end")
+    builder.branch(loop)
+
+    builder.position_at_end(loop)
+    index = builder.phi(word)
+    index.add_incoming(word(0), before)
+    sums = {}
+    for cell in cells:
+        sums[cell] = builder.phi(vec)
+        sums[cell].add_incoming(ir.Constant(vec, [0] * LANES), before)
+    a = [builder.load(builder.gep(p, [index]), align=8) for p in pointers_a]
+    b = [builder.load(builder.gep(p, [index]), align=8) for p in pointers_b]
+    new = {}
+    for x, y in cells:
+        new[x, y] = builder.add(sums[x, y], builder.call(count, [builder.and_(a[x], b[y])]))
+        sums[x, y].add_incoming(new[x, y], loop)
+    following = builder.add(index, word(1))
+    index.add_incoming(following, loop)
+    builder.cbranch(builder.icmp_unsigned("<", following, n_vectors), loop, after)
+
+    builder.position_at_end(after)
+    for x, y in cells:
+        store(x, y, builder.call(total, [new[x, y]]))
+
+
+@intrinsic
+def _add_tile(typingctx, words, a, b, first, length, n_a, n_b, out, at, stride):
+    """Add the counts of planes ``a..a+n_a`` against ``b..b+n_b`` to ``out[at + x * stride + y]``.
+
+    Only words ``first`` to ``first + length`` are counted; both are multiples of LANES and
+    ``length`` is positive. One loop is emitted for each of the TILE * TILE shapes.
+    """
+    index = types.intp
+    signature = types.void(words, index, index, index, index, index, index, out, index, index)
+
+    def codegen(context, builder, sig, args):
+        words, a, b, first, length, n_a, n_b, out, at, stride = args
+        source = context.make_array(sig.args[0])(context, builder, words)
+        target = context.make_array(sig.args[7])(context, builder, out)
+        a_plane = builder.extract_value(source.shape, 1)
+        word = a_plane.type
+        vec = ir.VectorType(word, LANES)
+
+        def plane(row):
+            at_word = builder.add(builder.mul(row, a_plane), first)
+            return builder.bitcast(builder.gep(source.data, [at_word]), vec.as_pointer())
+
+        def store(x, y, total):
+            cell = builder.add(at, builder.add(builder.mul(stride, word(x)), word(y)))
+            pointer = builder.gep(target.data, [cell])
+            builder.store(builder.add(builder.load(pointer), total), pointer)
+
+        n_vectors = builder.udiv(length, word(LANES))
+        end = builder.append_basic_block("tiles.end")
+        shape = builder.add(builder.mul(n_a, word(TILE + 1)), n_b)
+        switch = builder.switch(shape, end)
+        for x in range(1, TILE + 1):
+            for y in range(1, TILE + 1):
+                case = builder.append_basic_block(f"tile.{x}x{y}")
+                switch.add_case(word(x * (TILE + 1) + y), case)
+                builder.position_at_end(case)
+                pointers_a = [plane(builder.add(a, word(k))) for k in range(x)]
+                pointers_b = [plane(builder.add(b, word(k))) for k in range(y)]
+                _tile_body(builder, vec, pointers_a, pointers_b, n_vectors, store)
+                builder.branch(end)
+        builder.position_at_end(end)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@njit(cache=True, nogil=True)
+def count_margins(planes, n_rows, start, out):
+    """Write the number of rows in each state of each variable that has planes."""
+    for i in range(planes.states.shape[0]):
+        known = 0
+        for k in range(planes.start[i + 1] - planes.start[i]):
+            row = planes.start[i] + k
+            out[start[i] + k] = 0
+            _add_tile(planes.words, row, row, 0, planes.words.shape[1], 1, 1, out, start[i] + k, 0)
+            known += out[start[i] + k]
+        if planes.complete[i]:
+            out[start[i] + planes.states[i] - 1] = n_rows - known
+
+
+@njit(cache=True, nogil=True)
+def count_planes(planes, margins, margin_start, edges, chosen, offsets, out):
+    """Write the tables of ``edges[chosen]`` at their `offsets` in the zeroed array `out`.
+
+    Row blocks are the outer loop: the planes of the variables that neighbouring edges share
+    are then still in cache. States without a plane are filled in from the margins.
+    """
+    length = planes.words.shape[1]
+    for first in range(0, length, ROW_BLOCK):
+        block = min(ROW_BLOCK, length - first)
+        for e in chosen:
+            i = edges[e, 0]
+            j = edges[e, 1]
+            a_end = planes.start[i + 1]
+            b_end = planes.start[j + 1]
+            stride = planes.states[j]
+            for a in range(planes.start[i], a_end, TILE):
+                for b in range(planes.start[j], b_end, TILE):
+                    at = offsets[e] + (a - planes.start[i]) * stride + b - planes.start[j]
+                    n_a = min(TILE, a_end - a)
+                    n_b = min(TILE, b_end - b)
+                    _add_tile(planes.words, a, b, first, block, n_a, n_b, out, at, stride)
+    for e in chosen:
+        i = edges[e, 0]
+        j = edges[e, 1]
+        table = out[offsets[e] : offsets[e] + planes.states[i] * planes.states[j]]
+        table = table.reshape(planes.states[i], planes.states[j])
+        row_margin = margins[margin_start[i] : margin_start[i + 1]]
+        column_margin = margins[margin_start[j] : margin_start[j + 1]]
+        _fill_last(table, row_margin, column_margin, planes.complete[i], planes.complete[j])
+
+
+@njit(cache=True, nogil=True)
+def _fill_last(table, row_margin, column_margin, row_complete, column_complete):
+    """Fill the last row and column of a table from the margins of the complete variables.
+
+    If variable i is complete, every row in which j is known has a state of i, so column b of
+    the table sums to the margin of j; the same holds the other way round.
+    """
+    last_a = table.shape[0] - 1
+    last_b = table.shape[1] - 1
+    if row_complete:
+        for b in range(last_b + (0 if column_complete else 1)):
+            rest = column_margin[b]
+            for a in range(last_a):
+                rest -= table[a, b]
+            table[last_a, b] = rest
+    if column_complete:
+        for a in range(last_a + 1):
+            rest = row_margin[a]
+            for b in range(last_b):
+                rest -= table[a, b]
+            table[a, last_b] = rest

@@ -1,0 +1,40 @@
+"""Threads over kernels that hold no lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+def resolve_jobs(n_jobs: int | None) -> int:
+    """Return the number of threads meant by `n_jobs`: None is 1, -1 all cores, -2 all but one.
+
+    Examples
+    --------
+    >>> resolve_jobs(None), resolve_jobs(3)
+    (1, 3)
+    """
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be a positive or negative integer or None, found {n_jobs!r}")
+    if n_jobs > 0:
+        return n_jobs
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, (cores or 1) + 1 + n_jobs)
+
+
+def run(task: Callable[[Item], None], items: Iterable[Item], n_jobs: int) -> None:
+    """Call `task` on every item, on up to `n_jobs` threads; the first error is raised."""
+    items = list(items)
+    if n_jobs == 1 or len(items) < 2:
+        for item in items:
+            task(item)
+        return
+    with ThreadPoolExecutor(min(n_jobs, len(items))) as pool:
+        for _ in pool.map(task, items):
+            pass
