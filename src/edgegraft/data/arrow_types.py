@@ -5,14 +5,22 @@ from __future__ import annotations
 import re
 from enum import Enum
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from edgegraft.errors import DataTypeError
 
-__all__ = ["Kind", "kind_of", "simplify", "storage_type", "type_from_name", "type_name"]
+__all__ = [
+    "Kind",
+    "check_type",
+    "kind_of",
+    "simplify",
+    "storage_type",
+    "type_from_name",
+    "type_name",
+]
 
 
 class Kind(Enum):
@@ -85,32 +93,37 @@ def storage_type(dtype: pa.DataType) -> pa.DataType:
     return pa.int32() if pt.is_time32(dtype) else pa.int64()
 
 
-def simplify(name: str, array: Any) -> Any:
-    """Return a column as a plain or dictionary array of a kind that can be encoded.
-
-    Parameters
-    ----------
-    name : str
-        The column, for the message.
-    array : pyarrow.Array
+def check_type(name: str, dtype: pa.DataType) -> None:
+    """Raise unless a column of this type can be encoded.
 
     Raises
     ------
     DataTypeError
         For nested, binary and other types that have no categories.
     """
+    dtype = _plain_type(dtype)
+    if kind_of(dtype) is None and not pt.is_null(dtype):
+        raise DataTypeError(_refusal(name, dtype))
+
+
+def _plain_type(dtype: pa.DataType) -> pa.DataType:
+    """Return the type of the values, beneath extensions, dictionaries and runs."""
+    while True:
+        if isinstance(dtype, pa.BaseExtensionType):
+            dtype = dtype.storage_type
+        elif pt.is_dictionary(dtype) or pt.is_run_end_encoded(dtype):
+            dtype = dtype.value_type
+        else:
+            return dtype
+
+
+def simplify(array: pa.Array) -> pa.Array:
+    """Return an array without extension type, runs or decimals."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    dtype = array.type
-    if pt.is_run_end_encoded(dtype):
-        array = pa.compute.run_end_decode(array)
-        dtype = array.type
-    value_type = dtype.value_type if pt.is_dictionary(dtype) else dtype
-    if pt.is_decimal(value_type) and value_type is dtype:
-        return array.cast(pa.float64())
-    if kind_of(value_type) is None and not pt.is_null(value_type):
-        raise DataTypeError(_refusal(name, value_type))
-    return array
+    if pt.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    return array.cast(pa.float64()) if pt.is_decimal(array.type) else array
 
 
 def _refusal(name: str, dtype: pa.DataType) -> str:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -84,9 +85,9 @@ class Variable:
             self._check_edges(self.edges)
 
     def _check_edges(self, edges: tuple[float, ...]) -> None:
-        rising = all(low < high for low, high in zip(edges, edges[1:], strict=False))
-        # One bin over a constant column is the only interval without width.
-        if len(edges) != self.n_states + 1 or not (rising or self.n_states == 1):
+        # The last bin is closed on both sides, so it alone may be a single point.
+        rising = all(low < high for low, high in pairwise(edges[:-1]))
+        if len(edges) != self.n_states + 1 or not rising or not edges[-2] <= edges[-1]:
             raise DataError(
                 f"variable '{self.name}': {self.n_states} bins need {self.n_states + 1} rising "
                 f"edges, found {list(edges)}"

@@ -93,7 +93,9 @@ def _hashable(where: str, labels: list[Any]) -> list[Any]:
 _REQUIRED = object()
 
 
-def _field(where: str, entry: dict[str, Any], key: str, kind: type, default: Any = _REQUIRED) -> Any:
+def _field(
+    where: str, entry: dict[str, Any], key: str, kind: type, default: Any = _REQUIRED
+) -> Any:
     if key not in entry and default is not _REQUIRED:
         return default
     value = entry.get(key)

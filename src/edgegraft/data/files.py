@@ -1,0 +1,121 @@
+"""Tables in files, read in batches: CSV and TSV, Parquet, Feather and Arrow IPC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from edgegraft.data.csv_source import CsvSource
+from edgegraft.data.options import PackOptions
+from edgegraft.data.sources import Source, check_names
+from edgegraft.errors import DataError, FileFormatError
+
+__all__ = ["IpcSource", "ParquetSource", "open_path"]
+
+_TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
+_PARQUET = (".parquet", ".pq")
+_IPC = (".feather", ".arrow", ".ipc", ".arrows")
+
+
+def open_path(path: Path, options: PackOptions) -> Source:
+    """Return the source for a file, chosen by its extension."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file '{path}'")
+    if path.is_dir():
+        raise DataError(f"'{path}' is a directory: give the path of one file in it")
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    gzipped = suffixes[-1:] == [".gz"]
+    suffix = next(iter(suffixes[-2:-1] if gzipped else suffixes[-1:]), "")
+    if suffix in _TEXT:
+        delimiter = options.delimiter or _TEXT[suffix]
+        if delimiter is None:
+            raise DataError(
+                f"'{path}': say what separates the columns of a {suffix} with delimiter="
+            )
+        return CsvSource(path, delimiter, gzipped, options)
+    if suffix in _PARQUET and not gzipped:
+        return ParquetSource(path, options)
+    if suffix in _IPC and not gzipped:
+        return IpcSource(path, options)
+    raise DataError(
+        f"'{path}' has the unknown extension '{''.join(suffixes[-2:])}': known are .csv, .tsv, "
+        ".txt (with delimiter=) and these with .gz; .parquet, .pq; .feather, .arrow, .ipc, .arrows"
+    )
+
+
+@contextmanager
+def _explained(path: Path, format_name: str) -> Iterator[None]:
+    """Turn a reader's errors into one that names the file."""
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise FileFormatError(
+            f"'{path}' cannot be read as {format_name}: {_first_line(error)}; the file is "
+            "truncated, damaged or of another format"
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0].rstrip(".")
+
+
+class ParquetSource(Source):
+    """A Parquet file."""
+
+    def __init__(self, path: Path, options: PackOptions) -> None:
+        self._path = path
+        self._options = options
+        with _explained(path, "Parquet"):
+            self._file = pq.ParquetFile(path)
+            self.fields = self._file.schema_arrow
+        self.names = list(self.fields.names)
+        check_names(self.names, f"'{path}'")
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read the given columns."""
+        with _explained(self._path, "Parquet"):
+            for batch in self._file.iter_batches(
+                batch_size=self._options.batch_rows,
+                columns=list(columns),
+                use_threads=self._options.use_threads,
+            ):
+                yield batch.select(list(columns))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class IpcSource(Source):
+    """An Arrow IPC file (Feather is one), or an IPC stream kept in a file."""
+
+    def __init__(self, path: Path, options: PackOptions) -> None:
+        self._path = path
+        self._batch_rows = options.batch_rows
+        with path.open("rb") as file:
+            self._random_access = file.read(6) == b"ARROW1"
+        with _explained(path, "Arrow IPC"), pa.memory_map(str(path)) as file:
+            self.fields = self._open(file).schema
+        self.names = list(self.fields.names)
+        check_names(self.names, f"'{path}'")
+
+    def _open(self, file: pa.NativeFile) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
+        return pa.ipc.open_file(file) if self._random_access else pa.ipc.open_stream(file)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read the given columns."""
+        with _explained(self._path, "Arrow IPC"), pa.memory_map(str(self._path)) as file:
+            reader = self._open(file)
+            stored = (
+                (reader.get_batch(k) for k in range(reader.num_record_batches))
+                if self._random_access
+                else iter(reader)
+            )
+            for batch in stored:
+                chosen = batch.select(list(columns))
+                for first in range(0, chosen.num_rows, self._batch_rows):
+                    yield chosen.slice(first, self._batch_rows)

@@ -1,0 +1,169 @@
+"""`pack`: any table in, a packed table out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.data.encoding import encode_source
+from edgegraft.data.frames import open_source
+from edgegraft.data.options import BinRule, PackOptions, Unseen
+from edgegraft.data.packed import PackedTable
+from edgegraft.data.schema import MAX_STATES, Label, Schema
+from edgegraft.data.wording import Findings
+from edgegraft.errors import DataTypeError, EncodingWarning
+
+__all__ = ["encode", "pack"]
+
+
+def pack(
+    X: Any,
+    *,
+    schema: Schema | None = None,
+    columns: Sequence[str | int] | None = None,
+    drop: Sequence[str | int] | None = None,
+    bins: int | Mapping[str, int] | None = None,
+    bin_rule: BinRule = "quantile",
+    max_numeric_states: int = 20,
+    max_states: int = MAX_STATES,
+    missing_values: Collection[Label] = (),
+    unseen: Unseen = "error",
+    delimiter: str | None = None,
+    header: bool = True,
+    encoding: str = "utf8",
+    batch_rows: int = 65536,
+    n_jobs: int = 1,
+) -> PackedTable:
+    """Encode a table of categorical and numeric columns.
+
+    Parameters
+    ----------
+    X : table or path
+        A NumPy array of two dimensions, a pandas or polars DataFrame, a pyarrow Table,
+        RecordBatch or RecordBatchReader, any object with ``__arrow_c_stream__``, a dict of
+        columns, or the path of a CSV, TSV (also gzipped), Parquet, Feather or Arrow IPC file.
+        Files are read in batches and need not fit in memory.
+    schema : Schema, optional
+        Encode under these categories instead of learning them. Columns are matched by name, in
+        any order; those of an array, or of a file without header, by position. Missing and
+        extra columns are errors (``columns=schema.names`` takes the schema's alone).
+    columns, drop : list of str, optional
+        Columns to encode, and to leave out. Columns of arrays may be given as positions.
+    bins : int or dict, optional
+        Number of bins for numeric columns, all or by name. A column is binned if it has more
+        distinct values than bins.
+    bin_rule : {"quantile", "uniform"}
+        Bins of nearly equal counts, or of equal widths. Quantiles are exact up to 2**20 rows
+        and for columns of up to 65,535 distinct values; beyond both they are those of a fixed
+        sample of 2**20 rows, an approximation.
+    max_numeric_states : int, default 20
+        A numeric column with no more distinct values keeps them as categories; one with more,
+        and no `bins`, is cut into 5 bins with a warning.
+    max_states : int, default 65535
+        A column with more categories is an error.
+    missing_values : collection of str or number
+        Labels to be taken as missing, besides nulls and NaN and, in text files, the empty cell
+        and ``NA``, ``N/A``, ``n/a``, ``#N/A``, ``#NA``, ``<NA>``, ``NaN``, ``nan``, ``NaT``,
+        ``null``, ``NULL`` and ``Null`` (not ``None``, a common category).
+    unseen : {"error", "missing"}
+        What a category that `schema` does not know is.
+    delimiter : str, optional
+        Of text files; by default a comma for ``.csv``, a tab for ``.tsv``.
+    header : bool, default True
+        Whether a text file's first row has the names; if not they are ``x0``, ``x1``, ...
+    encoding : str, default "utf8"
+        Of text files.
+    batch_rows : int, default 65536
+        Rows read at a time; it changes memory, never the result.
+    n_jobs : int, default 1
+        Other than 1 lets the file readers use threads.
+
+    Returns
+    -------
+    PackedTable
+
+    Raises
+    ------
+    DataError, DataTypeError, UnseenCategoryError, FileFormatError, FileNotFoundError
+        The message names the file, column and row, what was found, and the remedy.
+
+    Warns
+    -----
+    EncodingWarning
+        For constant columns, for numeric columns that were binned unasked, and for text columns
+        that are numeric but for a few tokens: one warning a subject.
+
+    Notes
+    -----
+    Categories are ordered as declared by a pandas Categorical, a polars Enum or an Arrow
+    dictionary, unobserved ones included; other text sorted, numbers ascending, False before
+    True. In text files a column's type is that of its distinct values over the whole file:
+    whole numbers, numbers, booleans (true and false), else text; leading zeros make text.
+    Under a schema with bins, values beyond the range that was seen fall into the first or the
+    last bin.
+
+    Examples
+    --------
+    >>> from edgegraft.data import pack
+    >>> table = pack({"smoker": ["no", "yes", None], "children": [2, 0, 0]})
+    >>> table.schema
+    Schema(smoker: 2, children: 2)
+    >>> table.codes()
+    array([[ 0,  1],
+           [ 1,  0],
+           [-1,  0]], dtype=int32)
+    """
+    if schema is not None and not isinstance(schema, Schema):
+        raise DataTypeError(f"schema must be a Schema, found {type(schema).__name__}")
+    options = PackOptions(
+        columns=columns,
+        drop=drop,
+        bins=bins,
+        bin_rule=bin_rule,
+        max_numeric_states=max_numeric_states,
+        max_states=max_states,
+        missing_values=missing_values,
+        unseen=unseen,
+        delimiter=delimiter,
+        header=header,
+        encoding=encoding,
+        batch_rows=batch_rows,
+        n_jobs=n_jobs,
+    )
+    findings = Findings()
+    with open_source(X, options) as source:
+        table = encode_source(source, schema, options, findings)
+    for message in findings.messages():
+        warnings.warn(message, EncodingWarning, stacklevel=2)
+    return table
+
+
+def encode(X: Any, schema: Schema, *, unseen: Unseen = "error") -> NDArray[np.int32]:
+    """Return a table's codes under a schema.
+
+    Parameters
+    ----------
+    X : table or path
+        As for :func:`pack`.
+    schema : Schema
+    unseen : {"error", "missing"}
+
+    Returns
+    -------
+    array of int32, shape (n_rows, n)
+        -1 for a missing cell.
+
+    Examples
+    --------
+    >>> from edgegraft.data import Schema, Variable, encode
+    >>> schema = Schema([Variable("smoker", ("no", "yes"), "string")])
+    >>> encode({"smoker": ["yes", None, "no"]}, schema)
+    array([[ 1],
+           [-1],
+           [ 0]], dtype=int32)
+    """
+    return pack(X, schema=schema, unseen=unseen).codes()
