@@ -1,0 +1,36 @@
+"""Data with a known truth, and readers of public data."""
+
+from edgegraft.datasets.bundled import load_digits
+from edgegraft.datasets.debd import load_debd
+from edgegraft.datasets.jester import load_jester
+from edgegraft.datasets.sampling import GibbsInfo, gibbs_sample
+from edgegraft.datasets.source import Dataset
+from edgegraft.datasets.synthetic import (
+    SyntheticData,
+    make_chain,
+    make_erdos_renyi,
+    make_grid,
+    make_mrf,
+    make_regular,
+    make_scale_free,
+    make_star,
+)
+from edgegraft.datasets.yummly import load_yummly
+
+__all__ = [
+    "Dataset",
+    "GibbsInfo",
+    "SyntheticData",
+    "gibbs_sample",
+    "load_debd",
+    "load_digits",
+    "load_jester",
+    "load_yummly",
+    "make_chain",
+    "make_erdos_renyi",
+    "make_grid",
+    "make_mrf",
+    "make_regular",
+    "make_scale_free",
+    "make_star",
+]

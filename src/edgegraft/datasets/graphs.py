@@ -106,11 +106,12 @@ def erdos_renyi(
     (1500, 2)
     """
     _require(n >= 1, f"a graph needs at least 1 variable, not {n}")
-    _require((p is None) != (n_edges is None), "give either p or n_edges")
     n_pairs = n * (n - 1) // 2
-    if n_edges is None:
-        _require(0.0 <= p <= 1.0, f"p is a probability, not {p}")  # type: ignore[operator]
+    if p is not None and n_edges is None:
+        _require(0.0 <= p <= 1.0, f"p is a probability, not {p}")
         n_edges = int(rng.binomial(n_pairs, p))
+    elif n_edges is None or p is not None:
+        raise ValueError("give either p or n_edges")
     _require(0 <= n_edges <= n_pairs, f"{n} variables have {n_pairs} pairs, not {n_edges}")
     if 2 * n_edges > n_pairs:
         left_out = _distinct(n_pairs, n_pairs - n_edges, rng)
@@ -196,4 +197,3 @@ def _sorted(edges: EdgeArray) -> EdgeArray:
 def _require(condition: bool, message: str) -> None:
     if not condition:
         raise ValueError(message)
-

@@ -1,12 +1,11 @@
 """Rows drawn from a pairwise model by Gibbs sampling.
 
-Chains are independent, each with its own random stream, and are run in blocks of fixed size by a
-pool of threads: the rows depend on the seed and the number of chains, not on the threads.
+Chains are independent, each with its own random stream, and are run in blocks by a pool of
+threads: the rows depend on the seed and the number of chains, not on the threads.
 """
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -16,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from edgegraft.errors import DataError
 from edgegraft.graph import Layout
 from edgegraft.kernels.gibbs import record, start_uniform, sweep
-from edgegraft.kernels.gibbs_tables import GibbsTables, tabulate
+from edgegraft.kernels.gibbs_tables import tabulate
+from edgegraft.stats.threads import resolve_jobs
 
 __all__ = ["GibbsInfo", "gibbs_sample"]
 
@@ -24,7 +24,7 @@ Codes = NDArray[np.uint8] | NDArray[np.uint16]
 RandomState = int | np.random.Generator | None
 
 #: Chains of one task: enough that tables are reused while in cache, few enough to share out.
-_BLOCK = 64
+_FEWEST, _MOST = 16, 128
 
 
 class GibbsInfo(NamedTuple):
@@ -84,7 +84,7 @@ def gibbs_sample(
     random_state : int, numpy.random.Generator or None, default None
         Seed of the chains.
     n_jobs : int or None, default 1
-        Threads; None uses all cores. The rows do not depend on it.
+        Threads; -1 uses all cores. The rows do not depend on it.
     start : array of int, shape (n,) or (n_chains, n), optional
         First state of the chains; by default drawn uniformly.
 
@@ -116,19 +116,99 @@ def gibbs_sample(
     streams = _streams(random_state, n_chains)
     state = _first_state(layout, streams, start)
     tables = tabulate(layout.states, layout.edges, layout.node_offset, layout.edge_offset, theta)
-    small = bool((layout.states <= 256).all())
-    X: Codes = np.empty((n_samples, layout.n_variables), np.uint8 if small else np.uint16)
+    X = _room_for_codes(layout, n_samples)
+
+    jobs = resolve_jobs(n_jobs)
+    # A chain is the same whatever its company, so blocks may follow the number of threads.
+    block = min(max(-(-n_chains // jobs), _FEWEST), _MOST)
 
     def run(first: int) -> int:
-        chains = slice(first, first + _BLOCK)
+        chains = slice(first, first + block)
         own_state = np.ascontiguousarray(state[:, chains])
         own_streams = np.ascontiguousarray(streams[:, chains])
         n_rescued = sweep(tables, own_state, own_streams, burn_in)
         _check_possible(layout, theta, own_state, burn_in)
-        return int(
-            n_rescued + record(tables, own_state, own_streams, thinning, first, n_chains, X)
-        )
+        return int(n_rescued + record(tables, own_state, own_streams, thinning, first, n_chains, X))
 
-    with ThreadPoolExecutor(n_jobs or os.cpu_count()) as pool:
-        n_rescued = sum(pool.map(run, range(0, n_chains, _BLOCK)))
-    return X, _info(tables, n_samples, n_chains, burn_in, thinning, n_rescued)
+    with ThreadPoolExecutor(jobs) as pool:
+        n_rescued = sum(pool.map(run, range(0, n_chains, block)))
+    n_sweeps = n_chains * burn_in + thinning * n_samples
+    info = GibbsInfo("gibbs", n_chains, burn_in, thinning, n_sweeps * X.shape[1], n_rescued)
+    return X, info
+
+
+def _room_for_codes(layout: Layout, n_rows: int) -> Codes:
+    shape = (n_rows, layout.n_variables)
+    return np.empty(shape, np.uint16) if layout.states.max() > 256 else np.empty(shape, np.uint8)
+
+
+def _streams(random_state: RandomState, n_chains: int) -> NDArray[np.uint64]:
+    if isinstance(random_state, np.random.Generator):
+        random_state = int(random_state.integers(1 << 63))
+    seeds = np.random.SeedSequence(random_state).spawn(n_chains)
+    words = [seed.generate_state(4, np.uint64) for seed in seeds]
+    return np.ascontiguousarray(np.array(words, np.uint64).T)
+
+
+def _first_state(
+    layout: Layout, streams: NDArray[np.uint64], start: ArrayLike | None
+) -> NDArray[np.uint16]:
+    state = np.empty((layout.n_variables, streams.shape[1]), np.uint16)
+    if start is None:
+        start_uniform(layout.states, state, streams)
+        return state
+    given = np.asarray(start)
+    if given.shape not in ((state.shape[0],), state.shape[::-1]):
+        raise DataError(
+            f"start has shape {given.shape}: expected {state.shape[:1]} or {state.shape[::-1]}"
+        )
+    outside = (given < 0) | (given >= layout.states)
+    if outside.any():
+        i = int(np.argmax(np.atleast_2d(outside).any(axis=0)))
+        raise DataError(f"start has a state of variable {i} outside 0..{layout.states[i] - 1}")
+    state[:] = given[:, None] if given.ndim == 1 else given.T
+    return state
+
+
+def _check_theta(layout: Layout, theta: ArrayLike) -> NDArray[np.float64]:
+    if layout.n_variables == 0:
+        raise DataError("the layout has no variables: there is nothing to sample")
+    values = np.asarray(theta, np.float64)
+    if values.shape != (layout.n_parameters,):
+        raise DataError(
+            f"theta has shape {values.shape}: the layout has {layout.n_parameters} parameters"
+        )
+    wrong = np.isnan(values) | (values == np.inf)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise DataError(f"theta[{at}] is {values[at]}: a log-potential is finite or -inf")
+    return values
+
+
+def _check_counts(n_samples: int, n_chains: int, burn_in: int, thinning: int) -> None:
+    for name, value, least in (
+        ("n_samples", n_samples, 0),
+        ("n_chains", n_chains, 1),
+        ("burn_in", burn_in, 0),
+        ("thinning", thinning, 1),
+    ):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, found {value}")
+
+
+def _check_possible(
+    layout: Layout, theta: NDArray[np.float64], state: NDArray[np.uint16], burn_in: int
+) -> None:
+    """Refuse a state of probability zero; once outside, a chain never goes back into one."""
+    if np.isfinite(theta).all():
+        return
+    i, j = layout.edges.T
+    of_node = layout.node_offset[:-1, None] + state
+    of_edge = layout.edge_offset[:-1, None] + state[i].astype(np.int64) * layout.states[j][:, None]
+    of_edge += state[j]
+    possible = np.isfinite(theta[of_node]).all(axis=0) & np.isfinite(theta[of_edge]).all(axis=0)
+    if not possible.all():
+        raise DataError(
+            f"{(~possible).sum()} chains are in a state of probability zero after {burn_in} "
+            "sweeps: raise burn_in, or give a possible state as start"
+        )

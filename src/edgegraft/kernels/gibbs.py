@@ -40,8 +40,11 @@ def sweep(tables, state, streams, n_sweeps):
                 _find_rows(tables, tables.group_start[i], state, row_at)
                 _draw_from_cumulative(tables.values, row_at, tables.width[i], uniform, state[i])
             else:
-                n_rescued += _weigh(tables, i, state, row_at, weights)
-                _draw_from_weights(weights, tables.width[i], uniform, state[i])
+                _weigh(tables, i, state, row_at, weights)
+                least = _draw_from_weights(weights, tables.states[i], uniform, state[i])
+                if least < TINY:
+                    n_rescued += _rescue(tables, i, state, weights)
+                    _draw_from_weights(weights, tables.states[i], uniform, state[i])
     return n_rescued
 
 
@@ -72,8 +75,8 @@ def start_uniform(states, state, streams):
 
 
 @njit(cache=True, nogil=True)
-def add_conditionals(tables, state, totals):
-    """Add ``p(x_i = a | rest)`` of every chain to the flat node vector `totals`.
+def add_conditionals(tables, state, out):
+    """Add ``p(x_i = a | rest)`` of every chain to the flat node vector `out`.
 
     Means of these are the Rao-Blackwellised node marginals: less noisy than counts of states.
     """
@@ -82,7 +85,7 @@ def add_conditionals(tables, state, totals):
     weights = np.empty((n_chains, tables.width.max()))
     for i in range(n):
         s = tables.states[i]
-        mean = totals[tables.node_offset[i] : tables.node_offset[i] + s]
+        sums = out[tables.node_offset[i] : tables.node_offset[i] + s]
         if tables.group_start[i + 1] - tables.group_start[i] == 1:
             _find_rows(tables, tables.group_start[i], state, row_at)
             for c in range(n_chains):
@@ -91,14 +94,13 @@ def add_conditionals(tables, state, totals):
                     upto = 1.0
                     if a < s - 1 and tables.values[row_at[c] + a] != NEVER:
                         upto = tables.values[row_at[c] + a]
-                    mean[a] += upto - below
+                    sums[a] += upto - below
                     below = upto
         else:
             _weigh(tables, i, state, row_at, weights)
+            _rescue(tables, i, state, weights)
             for c in range(n_chains):
-                total = weights[c, :s].sum()
-                for a in range(s):
-                    mean[a] += weights[c, a] / total
+                sums += weights[c, :s] / weights[c, :s].sum()
 
 
 @njit(cache=True, nogil=True)
@@ -112,8 +114,8 @@ def _find_rows(tables, g, state, row_at):
             row_at[c] += step * np.int64(others[c])
 
 
-# The bodies below are inlined with the width as a constant: rows of 4 and 8 values (up to 5 and 8
-# states) become straight vector code, which is most of the speed.
+# The bodies below are inlined where the width, or the number of states, is a constant: the usual
+# sizes become straight vector code, which is a third of the speed.
 
 
 @njit(inline="always")
@@ -127,34 +129,34 @@ def _count_passed(values, row_at, width, uniform, x):
 
 
 @njit(inline="always")
-def _copy_rows(values, row_at, width, weights):
-    for c in range(len(row_at)):
-        at = row_at[c]
-        for a in range(width):
-            weights[c, a] = values[at + a]
+def _multiply_rows(tables, i, state, row_at, width, weights):
+    first = tables.group_start[i]
+    for g in range(first, tables.group_start[i + 1]):
+        _find_rows(tables, g, state, row_at)
+        for c in range(len(row_at)):
+            at = row_at[c]
+            for a in range(width):
+                value = tables.values[at + a]
+                weights[c, a] = value if g == first else weights[c, a] * value
 
 
 @njit(inline="always")
-def _multiply_rows(values, row_at, width, weights):
-    for c in range(len(row_at)):
-        at = row_at[c]
-        for a in range(width):
-            weights[c, a] *= values[at + a]
-
-
-@njit(inline="always")
-def _invert(weights, width, uniform, x):
-    # Padding weighs nothing: its running sum equals the total, which is never passed.
+def _invert(weights, s, uniform, x):
+    # The last running sum is the total, which is never passed.
+    least = np.inf
     for c in range(len(x)):
         total = 0.0
-        for a in range(width):
+        for a in range(s):
             total += weights[c, a]
-            weights[c, a] = total
         goal = uniform[c] * total
+        running = 0.0
         passed = 0
-        for a in range(width):
-            passed += weights[c, a] <= goal
+        for a in range(s - 1):
+            running += weights[c, a]
+            passed += running <= goal
         x[c] = np.uint16(passed)
+        least = min(least, total)
+    return least
 
 
 @njit(cache=True, nogil=True)
@@ -168,39 +170,37 @@ def _draw_from_cumulative(values, row_at, width, uniform, x):
 
 
 @njit(cache=True, nogil=True)
-def _draw_from_weights(weights, width, uniform, x):
-    if width == 4:
-        _invert(weights, 4, uniform, x)
-    elif width == 8:
-        _invert(weights, 8, uniform, x)
-    else:
-        _invert(weights, width, uniform, x)
+def _draw_from_weights(weights, s, uniform, x):
+    """Draw the states `x` and return the least total; rows below TINY are not to be trusted."""
+    if s == 2:
+        return _invert(weights, 2, uniform, x)
+    if s == 3:
+        return _invert(weights, 3, uniform, x)
+    if s == 4:
+        return _invert(weights, 4, uniform, x)
+    if s == 5:
+        return _invert(weights, 5, uniform, x)
+    return _invert(weights, s, uniform, x)
 
 
 @njit(cache=True, nogil=True)
 def _weigh(tables, i, state, row_at, weights):
-    """Unnormalised conditionals of variable `i`; returns how many needed logarithms."""
-    first, last = tables.group_start[i], tables.group_start[i + 1]
+    """Unnormalised conditionals of variable `i`, one row for each chain."""
     width = tables.width[i]
-    _find_rows(tables, first, state, row_at)
-    _copy_rows(tables.values, row_at, width, weights)
-    for g in range(first + 1, last):
-        _find_rows(tables, g, state, row_at)
-        if width == 4:
-            _multiply_rows(tables.values, row_at, 4, weights)
-        elif width == 8:
-            _multiply_rows(tables.values, row_at, 8, weights)
-        else:
-            _multiply_rows(tables.values, row_at, width, weights)
-    return _rescue(tables, i, state, weights)
+    if width == 4:
+        _multiply_rows(tables, i, state, row_at, 4, weights)
+    elif width == 8:
+        _multiply_rows(tables, i, state, row_at, 8, weights)
+    else:
+        _multiply_rows(tables, i, state, row_at, width, weights)
 
 
 @njit(cache=True, nogil=True)
 def _rescue(tables, i, state, weights):
+    """Replace the rows that underflowed; returns how many."""
     n_rescued = 0
-    s = tables.states[i]
     for c in range(state.shape[1]):
-        if weights[c, :s].max() < TINY:
+        if weights[c, : tables.states[i]].sum() < TINY:
             _weigh_in_logs(tables, i, state, c, weights[c])
             n_rescued += 1
     return n_rescued

@@ -24,10 +24,10 @@ from numba import njit
 FLOOR = -1e8
 #: A cumulative probability that no uniform number reaches.
 NEVER = 2.0
-#: 5 states: three neighbours a group. Larger groups gain nothing once rows leave the cache.
-MAX_ROWS = 128
-#: Values above which smaller groups are used (32 MB of float64).
-VALUE_BUDGET = 1 << 22
+#: Joint states of a group, and how many values the tables may then have: the largest groups are
+#: the fastest while the tables stay in the cache of a core and its neighbours (16 MB), middling
+#: ones as long as memory allows (256 MB). With 5 states the groups have 3, 2 and 1 neighbours.
+GROUP_SIZES = ((128, 1 << 21), (32, 1 << 25), (1, 1 << 62))
 
 
 class GibbsTables(NamedTuple):
@@ -48,16 +48,25 @@ class GibbsTables(NamedTuple):
     values: np.ndarray  # rows of cumulative probabilities or of weights
 
 
-def tabulate(states, edges, node_offset, edge_offset, theta, max_rows=None):
+def tabulate(
+    states: np.ndarray,
+    edges: np.ndarray,
+    node_offset: np.ndarray,
+    edge_offset: np.ndarray,
+    theta: np.ndarray,
+    max_rows: int | None = None,
+) -> GibbsTables:
     """Build the tables of a model; `max_rows` = 1 keeps every neighbour in a group of its own.
 
-    Merged groups make updates cheaper and tables larger; without `max_rows` the largest groups
-    that keep the tables within `VALUE_BUDGET` are taken.
+    Merged groups make updates cheaper and tables larger; without `max_rows` the first of
+    `GROUP_SIZES` that keeps its budget is taken.
     """
-    entries = _directed_entries(np.asarray(states), np.asarray(edges), np.asarray(edge_offset))
-    for rows in (MAX_ROWS, MAX_ROWS // 4, 1) if max_rows is None else (max_rows,):
-        groups = _group(states, *entries[:2], rows)
-        if groups[3][-1] <= VALUE_BUDGET:
+    start, neighbour, table, other_stride, own_stride = _directed_entries(
+        states, edges, edge_offset
+    )
+    for rows, budget in GROUP_SIZES if max_rows is None else ((max_rows, 0),):
+        groups = _group(states, start, neighbour, rows)
+        if groups[3][-1] <= budget:
             break
     width, group_start, group_entry, group_value, step = groups
     tables = GibbsTables(
@@ -67,9 +76,11 @@ def tabulate(states, edges, node_offset, edge_offset, theta, max_rows=None):
         group_start,
         group_entry,
         group_value,
-        entries[1],
+        neighbour,
         step,
-        *entries[2:],
+        table,
+        other_stride,
+        own_stride,
         np.empty(len(theta)),
         np.empty(group_value[-1]),
     )

@@ -1,0 +1,111 @@
+"""Where public files come from, and the proof that they are the right ones.
+
+A file that was published once is decoded to one array, whatever container it travelled in (zip,
+xls, csv). The sha256 of that array, shape and type included, identifies the data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.data import Schema
+from edgegraft.errors import FileFormatError, MissingExtraError
+
+__all__ = ["Dataset", "fetch", "fingerprint", "require_content"]
+
+PathName = str | PathLike[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A public dataset.
+
+    Attributes
+    ----------
+    X : array of int16, shape (n_rows, n)
+        States, counted from 0; -1 is a missing cell.
+    names : tuple of str
+        Names of the variables.
+    schema : Schema
+        Variables and their categories.
+    splits : dict of str to slice
+        Rows of the published splits (``train``, ``valid``, ``test``), where there are any.
+    extras : dict of str to array
+        What else the file holds about each row.
+
+    Examples
+    --------
+    >>> data = Dataset(np.zeros((3, 1), np.int16), ("a",), Schema.from_states([2], ["a"]),
+    ...                {"train": slice(0, 2), "test": slice(2, 3)})
+    >>> data.split("train").shape
+    (2, 1)
+    """
+
+    X: NDArray[np.int16]
+    names: tuple[str, ...]
+    schema: Schema
+    splits: dict[str, slice] = field(default_factory=dict)
+    extras: dict[str, NDArray[np.generic]] = field(default_factory=dict)
+
+    def split(self, name: str) -> NDArray[np.int16]:
+        """Return the rows of a published split."""
+        if name not in self.splits:
+            raise KeyError(f"there is no split '{name}': the splits are {sorted(self.splits)}")
+        return self.X[self.splits[name]]
+
+    def __repr__(self) -> str:
+        splits = "".join(f", {name} {s.stop - s.start}" for name, s in self.splits.items())
+        return f"Dataset({self.X.shape[0]} rows x {self.X.shape[1]} variables{splits})"
+
+
+def fingerprint(array: NDArray[np.generic], names: Sequence[str] = ()) -> str:
+    """Return the sha256 of an array's type, shape and values, and of names that belong to it.
+
+    Examples
+    --------
+    >>> fingerprint(np.zeros((2, 2), np.uint8))[:12]
+    'd9f872eadf7c'
+    """
+    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    digest = hashlib.sha256(f"{little.dtype.str} {little.shape}\n".encode())
+    digest.update(little.tobytes())
+    digest.update("\0".join(names).encode())
+    return digest.hexdigest()
+
+
+def require_content(
+    path: PathName, expected: str, array: NDArray[np.generic], names: Sequence[str] = ()
+) -> None:
+    """Raise FileFormatError unless the decoded content has the `expected` fingerprint."""
+    found = fingerprint(array, names)
+    if found != expected:
+        raise FileFormatError(
+            f"{path}: not the published data: its decoded content has sha256 {found}, expected "
+            f"{expected}; delete a damaged download, or pass verify=False to read another version"
+        )
+
+
+def fetch(url: str, file_name: str | None = None) -> Path:
+    """Download a file once into the user's cache and return its path.
+
+    The cache is ``pooch.os_cache("edgegraft")``; the environment variable EDGEGRAFT_DATA names
+    another folder. Only the decoded content is verified, by the reader.
+    """
+    try:
+        import pooch
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("pooch", "datasets", "downloading a dataset") from error
+    store = pooch.create(
+        path=pooch.os_cache("edgegraft"), base_url="", registry=None, env="EDGEGRAFT_DATA"
+    )
+    # The address is part of the name, so another pin is another file.
+    tag = hashlib.sha256(url.encode()).hexdigest()[:8]
+    name = f"{tag}-{file_name or url.rsplit('/', 1)[-1]}"
+    return Path(pooch.retrieve(url, known_hash=None, fname=name, path=store.path))

@@ -1,0 +1,307 @@
+"""Data drawn from random models, with the truth that a learner should find.
+
+The scale-free model is that of the synthetic experiments of the edge-grafting paper: five states,
+two edges for each new variable, node potentials ``N(0, 0.5)`` and edge tables ``N(0, 1)``. The
+paper draws them around a mean of 100; adding a constant to a potential does not change the
+distribution, so the mean is left out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.data import Schema
+from edgegraft.datasets import graphs
+from edgegraft.datasets.sampling import Codes, GibbsInfo, RandomState, gibbs_sample
+from edgegraft.graph import Layout
+
+__all__ = [
+    "SyntheticData",
+    "make_chain",
+    "make_erdos_renyi",
+    "make_grid",
+    "make_mrf",
+    "make_regular",
+    "make_scale_free",
+    "make_star",
+]
+
+States = int | Sequence[int] | NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticData:
+    """Rows and the model that they were drawn from.
+
+    Attributes
+    ----------
+    X : array of uint8 or uint16, shape (n_rows, n)
+        States, counted from 0.
+    edges : array of int, shape (m, 2)
+        True edges ``(i, j)``, ``i < j``, sorted.
+    layout : Layout
+        Where each log-potential lies in `theta`.
+    theta : array of float, read-only
+        True log-potentials.
+    schema : Schema
+        Variables ``x0``, ``x1``, ...
+    sampler_info : GibbsInfo
+        How the rows were drawn.
+    """
+
+    X: Codes
+    edges: NDArray[np.int64]
+    layout: Layout
+    theta: NDArray[np.float64]
+    schema: Schema
+    sampler_info: GibbsInfo
+
+    def __repr__(self) -> str:
+        rows, n = self.X.shape
+        return f"SyntheticData({rows} rows x {n} variables, {len(self.edges)} true edges)"
+
+
+class Options(TypedDict, total=False):
+    """Options that every generator takes; see `make_mrf`."""
+
+    couplings: Literal["normal", "ising"]
+    node_scale: float
+    edge_scale: float
+    coupling_range: tuple[float, float]
+    random_state: RandomState
+    n_chains: int
+    burn_in: int
+    thinning: int
+    n_jobs: int | None
+
+
+def make_mrf(
+    edges: ArrayLike,
+    n_states: States,
+    n_rows: int = 10_000,
+    *,
+    couplings: Literal["normal", "ising"] = "normal",
+    node_scale: float = 0.5,
+    edge_scale: float = 1.0,
+    coupling_range: tuple[float, float] = (0.3, 0.8),
+    random_state: RandomState = None,
+    n_chains: int = 256,
+    burn_in: int = 500,
+    thinning: int = 10,
+    n_jobs: int | None = 1,
+) -> SyntheticData:
+    """Draw random potentials on given edges, and rows from the model that they make.
+
+    Parameters
+    ----------
+    edges : array of int, shape (m, 2)
+        Edges ``(i, j)`` with ``i < j``, each once.
+    n_states : sequence of int
+        Number of states of each variable.
+    n_rows : int, default 10000
+        Number of rows.
+    couplings : {"normal", "ising"}, default "normal"
+        "normal": every entry of an edge table is ``N(0, edge_scale)``. "ising": binary variables;
+        the table is ``[[J, -J], [-J, J]]``, as for spins of -1 and 1, with ``|J|`` uniform in
+        `coupling_range` and a random sign.
+    node_scale : float, default 0.5
+        Node potentials are ``N(0, node_scale)``; with "ising", ``(-h, h)`` for such an ``h``.
+    edge_scale : float, default 1.0
+        Standard deviation of the entries of "normal" edge tables.
+    coupling_range : (float, float), default (0.3, 0.8)
+        Range of ``|J|`` with "ising".
+    random_state : int, numpy.random.Generator or None, default None
+        Seed. The same seed gives the same data on any number of threads.
+    n_chains, burn_in, thinning, n_jobs
+        See :func:`gibbs_sample`.
+
+    Returns
+    -------
+    SyntheticData
+
+    Examples
+    --------
+    >>> data = make_mrf([(0, 1), (1, 2)], [2, 3, 4], n_rows=100, random_state=0)
+    >>> data
+    SyntheticData(100 rows x 3 variables, 2 true edges)
+    >>> data.layout.edge(data.theta, 0).shape
+    (2, 3)
+    """
+    rng = np.random.default_rng(random_state)
+    layout = Layout(np.asarray(n_states, np.int64), np.asarray(edges, np.int64))
+    if couplings == "normal":
+        theta = _normal(layout, node_scale, edge_scale, rng)
+    elif couplings == "ising":
+        theta = _ising(layout, node_scale, coupling_range, rng)
+    else:
+        raise ValueError(f"couplings must be 'normal' or 'ising', found {couplings!r}")
+    theta.flags.writeable = False
+    X, info = gibbs_sample(
+        layout,
+        theta,
+        n_rows,
+        n_chains=n_chains,
+        burn_in=burn_in,
+        thinning=thinning,
+        random_state=rng,
+        n_jobs=n_jobs,
+    )
+    return SyntheticData(X, layout.edges, layout, theta, Schema.from_states(layout.states), info)
+
+
+def make_scale_free(
+    n_variables: int, n_states: States = 5, n_rows: int = 20_000, **options: Unpack[Options]
+) -> SyntheticData:
+    """Generate the paper's synthetic data: preferential attachment, ``2 n - 4`` edges.
+
+    Parameters
+    ----------
+    n_variables : int
+        Number of variables; 200, 400 and 600 in the paper.
+    n_states : int or sequence of int, default 5
+        States of all variables, or of each.
+    n_rows : int, default 20000
+        Number of rows; the paper trains on 19,000 of 20,000.
+    **options
+        `couplings`, `node_scale`, `edge_scale`, `random_state` and others of :func:`make_mrf`.
+
+    Returns
+    -------
+    SyntheticData
+
+    Examples
+    --------
+    >>> data = make_scale_free(30, n_rows=500, random_state=0)
+    >>> data.X.shape, data.X.dtype, len(data.edges)
+    ((500, 30), dtype('uint8'), 56)
+    """
+    options, rng = _with_generator(options)
+    return _make(graphs.scale_free(n_variables, rng), n_variables, n_states, n_rows, options)
+
+
+def make_chain(
+    n_variables: int, n_states: States = 2, n_rows: int = 10_000, **options: Unpack[Options]
+) -> SyntheticData:
+    """Generate data from a chain; parameters as in :func:`make_scale_free`.
+
+    Examples
+    --------
+    >>> make_chain(5, n_rows=10, couplings="ising", random_state=0)
+    SyntheticData(10 rows x 5 variables, 4 true edges)
+    """
+    return _make(graphs.chain(n_variables), n_variables, n_states, n_rows, options)
+
+
+def make_star(
+    n_variables: int, n_states: States = 2, n_rows: int = 10_000, **options: Unpack[Options]
+) -> SyntheticData:
+    """Generate data from a star around variable 0; parameters as in :func:`make_scale_free`.
+
+    Examples
+    --------
+    >>> make_star(5, n_states=[4, 2, 2, 3, 3], n_rows=10, random_state=0)
+    SyntheticData(10 rows x 5 variables, 4 true edges)
+    """
+    return _make(graphs.star(n_variables), n_variables, n_states, n_rows, options)
+
+
+def make_grid(
+    rows: int, columns: int, n_states: States = 2, n_rows: int = 10_000, **options: Unpack[Options]
+) -> SyntheticData:
+    """Generate data from a `rows` x `columns` grid; others as in :func:`make_scale_free`.
+
+    Examples
+    --------
+    >>> make_grid(3, 4, n_rows=10, couplings="ising", random_state=0)
+    SyntheticData(10 rows x 12 variables, 17 true edges)
+    """
+    return _make(graphs.grid(rows, columns), rows * columns, n_states, n_rows, options)
+
+
+def make_erdos_renyi(
+    n_variables: int,
+    n_states: States = 2,
+    n_rows: int = 10_000,
+    *,
+    p: float | None = None,
+    n_edges: int | None = None,
+    **options: Unpack[Options],
+) -> SyntheticData:
+    """Generate data from uniformly random edges: each with probability `p`, or `n_edges` in all.
+
+    Other parameters are those of :func:`make_scale_free`.
+
+    Examples
+    --------
+    >>> make_erdos_renyi(20, n_rows=10, n_edges=30, random_state=0)
+    SyntheticData(10 rows x 20 variables, 30 true edges)
+    """
+    options, rng = _with_generator(options)
+    edges = graphs.erdos_renyi(n_variables, rng, p=p, n_edges=n_edges)
+    return _make(edges, n_variables, n_states, n_rows, options)
+
+
+def make_regular(
+    n_variables: int,
+    degree: int,
+    n_states: States = 2,
+    n_rows: int = 10_000,
+    **options: Unpack[Options],
+) -> SyntheticData:
+    """Generate data from a random graph in which every variable has `degree` neighbours.
+
+    Other parameters are those of :func:`make_scale_free`.
+
+    Examples
+    --------
+    >>> make_regular(20, 4, n_rows=10, couplings="ising", random_state=0)
+    SyntheticData(10 rows x 20 variables, 40 true edges)
+    """
+    options, rng = _with_generator(options)
+    edges = graphs.regular(n_variables, degree, rng)
+    return _make(edges, n_variables, n_states, n_rows, options)
+
+
+def _with_generator(options: Options) -> tuple[Options, np.random.Generator]:
+    """One generator for the graph and, after it, for the rest."""
+    rng = np.random.default_rng(options.get("random_state"))
+    return {**options, "random_state": rng}, rng
+
+
+def _make(
+    edges: NDArray[np.int64], n_variables: int, n_states: States, n_rows: int, options: Options
+) -> SyntheticData:
+    states = np.asarray(n_states, np.int64)
+    if states.ndim and states.shape != (n_variables,):
+        raise ValueError(f"{states.size} numbers of states were given for {n_variables} variables")
+    if (states < 1).any():
+        raise ValueError("a variable needs at least 1 state")
+    return make_mrf(edges, np.broadcast_to(states, n_variables), n_rows, **options)
+
+
+def _normal(
+    layout: Layout, node_scale: float, edge_scale: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    theta = rng.standard_normal(layout.n_parameters)
+    theta[: layout.node_offset[-1]] *= node_scale
+    theta[layout.node_offset[-1] :] *= edge_scale
+    return theta
+
+
+def _ising(
+    layout: Layout, scale: float, limits: tuple[float, float], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    other = np.flatnonzero(layout.states != 2)
+    if other.size:
+        i = int(other[0])
+        raise ValueError(f"couplings='ising' needs 2 states, variable {i} has {layout.states[i]}")
+    field = rng.normal(0.0, scale, layout.n_variables)
+    strength = rng.uniform(*limits, layout.n_edges) * rng.choice((-1.0, 1.0), layout.n_edges)
+    node = np.outer(field, (-1.0, 1.0))
+    edge = np.outer(strength, (1.0, -1.0, -1.0, 1.0))
+    return np.concatenate((node.ravel(), edge.ravel()))
