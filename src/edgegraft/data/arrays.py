@@ -67,6 +67,7 @@ class IntegerArraySource(Source):
         """Yield the columns in blocks of provisional codes."""
         columns = [self._position[name] for name in names]
         unsigned = np.dtype(f"u{self.array.dtype.itemsize}")
+        mask = np.uint64(np.iinfo(unsigned).max)
         cells = self.array.view(unsigned)
         for first in range(0, len(columns), _BLOCK_COLUMNS):
             chosen = columns[first : first + _BLOCK_COLUMNS]
@@ -78,7 +79,7 @@ class IntegerArraySource(Source):
             width = 1 + max(int(h) - int(least) for h, least in zip(high, low, strict=True))
             codes = np.empty((len(chosen), len(cells)), np.uint16)
             counts = np.zeros((len(chosen), max(width, 2)), np.int64)
-            offset_codes(block, low.view(unsigned), codes, counts)
+            offset_codes(block, low.view(unsigned), mask, codes, counts)
             yield IntegerBlock(names[first : first + _BLOCK_COLUMNS], low.tolist(), codes, counts)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -112,7 +113,7 @@ def pack_narrow(
         for name, low, codes, counts in zip(*block, strict=True):
             # Both states of a boolean column are declared by its type.
             places = np.arange(2) if boolean else np.flatnonzero(counts)
-            labels = [False, True] if boolean else (places + low).tolist()
+            labels = [False, True] if boolean else [place + low for place in places.tolist()]
             if name in variables:
                 variable = variables[name]
                 final = _closed_codes(variable, labels, places, codes, options)

@@ -68,7 +68,7 @@ def _rising(edges: list[float]) -> list[float]:
 def _short_between(below: float, value: float) -> float:
     """Return the number of fewest decimals in ``(below, value]``: an edge that reads well."""
     gap = value - below
-    if not math.isfinite(gap):
+    if gap < 1e-15 or abs(value) > 1e15:  # no short number to be found
         return value
     first = -math.floor(math.log10(gap)) - 1
     for digits in range(first, first + 4):
@@ -98,7 +98,8 @@ def bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
 
 
 def _edge_texts(edges: tuple[float, ...]) -> list[str]:
-    widths = np.diff(edges)
+    with np.errstate(over="ignore"):
+        widths = np.diff(edges)
     widths[widths == 0] = np.inf  # a last bin of one point
     # Rounding may move a printed edge by a fiftieth of the narrower bin beside it, no more.
     slack = np.minimum(np.append(widths[0], widths), np.append(widths, widths[-1])) / 50

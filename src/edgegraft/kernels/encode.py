@@ -13,7 +13,7 @@ TILE_ROWS = 256
 
 
 @njit(cache=True, nogil=True)
-def offset_codes(block, low, codes, counts):
+def offset_codes(block, low, mask, codes, counts):
     """Write ``block[i, j] - low[j]`` to ``codes[j, i]`` and count each in ``counts[j]``.
 
     Parameters
@@ -23,6 +23,8 @@ def offset_codes(block, low, codes, counts):
         is the same.
     low : array of the same type, shape (n,)
         Smallest value of each column.
+    mask : uint64
+        All bits of the cells' type, at whose width the subtraction wraps.
     codes : array of uint16, shape (n, n_rows)
         Filled.
     counts : array of int64, shape (n, width)
@@ -34,6 +36,6 @@ def offset_codes(block, low, codes, counts):
         for j in range(n):
             least = np.uint64(low[j])
             for i in range(first, end):
-                code = np.uint16(np.uint64(block[i, j]) - least)
+                code = np.uint16((np.uint64(block[i, j]) - least) & mask)
                 codes[j, i] = code
                 counts[j, code] += 1
