@@ -1,0 +1,227 @@
+"""The numbers of a UAI text file, each with a way back to its line.
+
+Every file of the UAI competitions (model, evidence, result) is one optional word followed by
+nothing but numbers, separated by any white space:
+
+    [WORD] number number number ...
+
+So the whole file becomes one float64 array in bulk, and its grammar is checked on that array.
+Where a token stands in the text is only asked when it is wrong: a second, slow scan then finds
+its line, and an error can name file, line and token at no cost to good files.
+
+What counts as text: plain or gzip (told by the magic bytes, not by the name), an optional UTF-8
+byte-order mark, ``#`` comments to the end of the line, and comment lines that begin with ``c``
+followed by a blank, as UAI 2016 defines them. A number is decimal, with or without a fraction
+and an exponent (``5``, ``.5``, ``5.``, ``1e-5``, ``1E+5``); ``nan``, ``inf`` and ``1_000`` are
+not numbers here. An integer may be written ``2.0``, as some programs do.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.errors import FileFormatError
+
+MAX_STATES = 65_535  # of a variable: the library keeps states in 16 bits
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BLANK = b" \t\r\n\v\f"
+NUMERIC = b"0123456789+-.eE"  # every byte that a number may have
+NUMERIC_OR_INFINITE = NUMERIC + b"infINF"
+_COMMENT = re.compile(rb"#[^\r\n]*|(?<![^\r\n])c(?![^ \t\r\n])[^\r\n]*")
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_SPACE = re.compile(rb"[ \t\r\n\v\f]")
+_BLOCK = 1 << 20  # bytes converted at a time: bounds the list of token objects
+_SHOWN = 40  # characters of a token that an error message repeats
+
+
+@dataclass(frozen=True, eq=False)
+class NumberFile:
+    """A file of numbers, read whole.
+
+    Parameters
+    ----------
+    path : str
+        Where it came from, for messages.
+    text : bytes
+        The text, comments blanked, lines as they were.
+    word : str
+        The word that the file opens with, in capitals; empty if it opens with a number.
+    start : int
+        The byte of `text` at which the numbers begin.
+    values : array of float
+        Every number after the word.
+    """
+
+    path: str
+    text: bytes
+    word: str
+    start: int
+    values: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def tokens(self) -> list[bytes]:
+        """Return the numbers as they are written."""
+        return self.text[self.start :].split()
+
+    def integer(self, position: int, what: str, low: int, high: int) -> int:
+        """Return the number at `position`, refused unless an integer in ``low..high``."""
+        return int(self.integers(position, 1, what, low, high)[0])
+
+    def integers(
+        self, position: int, count: int, what: str, low: int, high: int
+    ) -> NDArray[np.int64]:
+        """Return `count` numbers from `position`, refused unless integers in ``low..high``.
+
+        `what` names them in messages; ``{}`` in it stands for the number's place among them.
+        """
+        found = self.values[position : position + count]
+        bad = (found < low) | (found > high) | (found != np.floor(found))
+        if bad.any():
+            k = int(np.argmax(bad))
+            kind = "an integer" if found[k] != np.floor(found[k]) else f"in {low}..{high}"
+            raise self.error(position + k, f"{what.format(k)} must be {kind}")
+        if len(found) < count:
+            raise self.truncated(what.format(len(found)))
+        return found.astype(np.int64)
+
+    def expect_end(self, position: int) -> None:
+        """Refuse anything at or after `position`."""
+        if position < len(self):
+            surplus = len(self) - position
+            raise self.error(position, f"the file should end here; {surplus} tokens follow")
+
+    def error(self, position: int, problem: str) -> FileFormatError:
+        """Return the error that says `problem` of the token at `position`."""
+        line, token = next(
+            (line, token)
+            for k, (line, token) in enumerate(_tokens_by_line(self.text, self.start))
+            if k == position
+        )
+        return _at(self.path, line, token, problem)
+
+    def truncated(self, expected: str) -> FileFormatError:
+        """Return the error that says that the file ends before `expected`."""
+        line, token = 1, b""
+        for line, token in _tokens_by_line(self.text, 0):  # noqa: B007 - the last one is wanted
+            pass
+        return _at(self.path, line, token, f"the file ends here, before {expected}")
+
+
+def read_numbers(
+    path: str | os.PathLike[str],
+    words: tuple[str, ...],
+    *,
+    restart: bytes = b"",
+    alphabet: bytes = NUMERIC,
+) -> NumberFile:
+    """Read the opening word and the numbers of the file at `path`.
+
+    The word must be one of `words`; an empty string among them allows for none. With `restart`,
+    only the numbers after its last occurrence are read. `alphabet` says which bytes a number
+    may have: ``float`` takes more than the format does (``nan``, ``inf``, ``1_000``).
+    """
+    source = os.fspath(path)
+    text = _content(source)
+    if b"#" in text or b"c" in text:
+        text = _COMMENT.sub(b"", text)
+    word, start = _opening_word(text, alphabet)
+    if word not in words:
+        raise _wrong_opening(source, text, words)
+    if restart and (place := text.rfind(restart)) >= 0:
+        start = place + len(restart)
+    try:
+        values = _convert(text, start, alphabet)
+    except ValueError:
+        raise _first_bad(source, text, start, alphabet) from None
+    return NumberFile(source, text, word, start, values)
+
+
+def _content(path: str) -> bytes:
+    raw = Path(path).read_bytes()
+    if raw.startswith(_GZIP_MAGIC):
+        try:
+            raw = gzip.decompress(raw)
+        except (EOFError, OSError, zlib.error) as error:
+            raise FileFormatError(
+                f"'{path}': the gzip stream is truncated or damaged ({error}); fetch it again"
+            ) from error
+    raw = raw.removeprefix(_BYTE_ORDER_MARK)
+    if b"\0" in raw:
+        line = len(_LINE_END.findall(raw, 0, raw.index(b"\0"))) + 1
+        raise FileFormatError(
+            f"'{path}', line {line}: a zero byte: this is a binary or UTF-16 file, not UAI text"
+        )
+    return raw
+
+
+def _opening_word(text: bytes, alphabet: bytes) -> tuple[str, int]:
+    found = re.match(rb"[ \t\r\n\v\f]*([^ \t\r\n\v\f]*)", text)
+    assert found is not None  # both parts may be empty
+    if not found[1] or _is_number(found[1], alphabet):
+        return "", 0
+    return found[1].decode("ascii", "replace").upper(), found.end()
+
+
+def _wrong_opening(path: str, text: bytes, words: tuple[str, ...]) -> FileFormatError:
+    line, token = next(_tokens_by_line(text, 0), (1, b""))
+    wanted = " or ".join(word or "a number" for word in words)
+    return _at(path, line, token, f"the file should open with {wanted}")
+
+
+def _convert(text: bytes, start: int, alphabet: bytes) -> NDArray[np.float64]:
+    blocks = [np.empty(0)]
+    while start < len(text):
+        space = _SPACE.search(text, start + _BLOCK)
+        stop = space.end() if space else len(text)
+        block = text[start:stop]
+        if block.translate(None, alphabet + _BLANK):
+            raise ValueError
+        blocks.append(np.fromiter(map(float, block.split()), np.float64))
+        start = stop
+    return np.concatenate(blocks)
+
+
+def _is_number(token: bytes, alphabet: bytes) -> bool:
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return not token.translate(None, alphabet)
+
+
+def _first_bad(path: str, text: bytes, start: int, alphabet: bytes) -> FileFormatError:
+    line, token = next(
+        (line, token)
+        for line, token in _tokens_by_line(text, start)
+        if not _is_number(token, alphabet)
+    )
+    return _at(path, line, token, "a decimal number was expected")
+
+
+def _tokens_by_line(text: bytes, start: int) -> Iterator[tuple[int, bytes]]:
+    first = len(_LINE_END.findall(text, 0, start)) + 1
+    for line, content in enumerate(_LINE_END.split(text[start:]), first):
+        for token in content.split():
+            yield line, token
+
+
+def _at(path: str, line: int, token: bytes, problem: str) -> FileFormatError:
+    shown = "".join(
+        character if character.isprintable() else ascii(character)[1:-1]
+        for character in token[:_SHOWN].decode("utf-8", "backslashreplace")
+    )
+    shown += "..." if len(token) > _SHOWN else ""
+    return FileFormatError(f"'{path}', line {line}, token '{shown}': {problem}")

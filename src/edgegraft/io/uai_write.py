@@ -1,0 +1,170 @@
+"""UAI model files, written so that reading them back gives the same energies.
+
+A UAI file holds potentials, the library holds their logs, and ``exp`` leaves the range of a
+double beyond about 709. So a factor is written as it is where all its finite logs lie within
++-700; otherwise it is divided by its largest entry, and the constants so removed are gathered,
+with the caller's own, in one factor over no variable:
+
+    f(x) = exp(w(x) - max w)        c = log_constant + sum of the max w taken out
+
+An entry that is still outside the range is written with its true decimal exponent, such as
+``1e-400``. `read_uai` reads it for what it is; other programs see zero, as they must.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.errors import ModelError
+from edgegraft.graph import Layout
+from edgegraft.io.atomic import replace_file
+
+__all__ = ["write_uai"]
+
+_SAFE_LOG = 700.0
+_LARGEST_LOG = 1e15  # beyond it a log has no digit left for the mantissa
+
+
+def write_uai(
+    path: str | os.PathLike[str],
+    layout: Layout,
+    theta: ArrayLike,
+    *,
+    log_constant: float = 0.0,
+) -> None:
+    """Write a pairwise model as a UAI ``MARKOV`` file.
+
+    The file holds one factor for each variable, one for each edge, and one over no variable if
+    there is a constant. It is written beside its destination and renamed when complete.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; compressed if its name ends in ``.gz``.
+    layout : Layout
+        The variables' states and the edges.
+    theta : array of float, shape (layout.n_parameters,)
+        Natural logs of the potentials; minus infinity writes zero.
+    log_constant : float
+        Natural log of a constant factor.
+
+    Raises
+    ------
+    ModelError
+        `theta` has the wrong length, or an entry that is no log of a finite potential.
+
+    Notes
+    -----
+    Numbers have as many digits as it takes to read the same double back, 17 at most. Some
+    programs cannot read a factor over no variable: none is written for a model without constant
+    and with potentials between ``exp(-700)`` and ``exp(700)``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "two.uai")
+    ...     write_uai(path, Layout([2, 2], [(0, 1)]), np.log([1, 3, 1, 1, 1, 2, 4, 0.5]))
+    ...     print(path.read_text())
+    MARKOV
+    2
+    2 2
+    3
+    1 0
+    1 1
+    2 0 1
+    <BLANKLINE>
+    2
+    1.0 3.0000000000000004
+    <BLANKLINE>
+    2
+    1.0 1.0
+    <BLANKLINE>
+    4
+    1.0 2.0
+    4.0 0.5
+    """
+    logs = _checked(layout, theta, log_constant)
+    scopes = [(i,) for i in range(layout.n_variables)] + [tuple(e) for e in layout.edges.tolist()]
+    bounds = np.concatenate((layout.node_offset[:-1], layout.edge_offset))
+    shifted, constant = _take_out_constants(logs, bounds, log_constant)
+    if constant:
+        scopes.append(())
+        bounds = np.append(bounds, bounds[-1] + 1)
+        shifted = np.append(shifted, constant)
+    preamble = [
+        "MARKOV",
+        str(layout.n_variables),
+        " ".join(map(str, layout.states.tolist())),
+        str(len(scopes)),
+        *(" ".join(map(str, (len(scope), *scope))) for scope in scopes),
+    ]
+    tables = _tables(layout, scopes, bounds, _decimals(shifted))
+    replace_file(path, "\n".join([*preamble, *tables]) + "\n")
+
+
+def _checked(layout: Layout, theta: ArrayLike, log_constant: float) -> NDArray[np.float64]:
+    logs = np.asarray(theta, np.float64)
+    if logs.shape != (layout.n_parameters,):
+        raise ModelError(f"theta has shape {logs.shape}; the layout wants ({layout.n_parameters},)")
+    bad = ~((np.abs(logs) <= _LARGEST_LOG) | np.isneginf(logs))
+    if bad.any():
+        k = int(np.argmax(bad))
+        raise ModelError(
+            f"theta[{k}] is {logs[k]}: a log-potential must be minus infinity or lie within "
+            f"+-{_LARGEST_LOG:g}"
+        )
+    if not (abs(log_constant) <= _LARGEST_LOG or log_constant == -math.inf):
+        raise ModelError(f"log_constant is {log_constant}, not the log of a finite constant")
+    return logs
+
+
+def _take_out_constants(
+    logs: NDArray[np.float64], bounds: NDArray[np.int64], constant: float
+) -> tuple[NDArray[np.float64], float]:
+    """Divide the factors that leave the safe range by their largest entries."""
+    if not len(logs):
+        return logs, constant
+    starts, sizes = bounds[:-1], np.diff(bounds)
+    largest = np.maximum.reduceat(logs, starts)
+    smallest = np.minimum.reduceat(np.where(np.isneginf(logs), 0.0, logs), starts)
+    unsafe = ~np.isneginf(largest) & ((largest > _SAFE_LOG) | (smallest < -_SAFE_LOG))
+    shift = np.where(unsafe, largest, 0.0)
+    return logs - np.repeat(shift, sizes), constant + math.fsum(shift)
+
+
+def _decimals(logs: NDArray[np.float64]) -> list[str]:
+    safe = np.abs(logs) <= _SAFE_LOG
+    with np.errstate(under="ignore"):
+        texts = [repr(value) for value in np.exp(np.where(safe, logs, -np.inf)).tolist()]
+    for k in np.flatnonzero(~safe & ~np.isneginf(logs)).tolist():
+        texts[k] = _decimal_beyond_double(float(logs[k]))
+    return texts
+
+
+def _decimal_beyond_double(log: float) -> str:
+    exponent = math.floor(log / math.log(10))
+    # math.log(10) is off by 2e-16: taking the whole decades out in one product keeps the error
+    # where the reader, which multiplies by the same constant, takes it back.
+    return f"{math.exp(log - exponent * math.log(10))!r}e{exponent}"
+
+
+def _tables(
+    layout: Layout,
+    scopes: list[tuple[int, ...]],
+    bounds: NDArray[np.int64],
+    texts: list[str],
+) -> list[str]:
+    """Return the lines of the tables: a pair's table has one line for each row."""
+    states, edges_of = layout.states.tolist(), bounds.tolist()
+    lines = []
+    for scope, start, stop in zip(scopes, edges_of, edges_of[1:], strict=False):
+        width = states[scope[-1]] if scope else 1
+        lines += ["", str(stop - start)]
+        lines += [" ".join(texts[row : row + width]) for row in range(start, stop, width)]
+    return lines
