@@ -151,7 +151,7 @@ def test_missing_values_of_the_caller(tmp_path):
         ([dt.date(2020, 2, 29), dt.date(1999, 1, 1)], ("1999-01-01", "2020-02-29")),
         (
             [dt.datetime(2020, 1, 1, 12), dt.datetime(2020, 1, 1, 3)],
-            ("2020-01-01 03:00:00.000000", "2020-01-01 12:00:00.000000"),
+            ("2020-01-01 03:00:00", "2020-01-01 12:00:00"),
         ),
         ([dt.timedelta(days=1), dt.timedelta(seconds=1)], (1_000_000, 86_400_000_000)),
         ([dt.time(12), dt.time(1)], (3_600_000_000, 43_200_000_000)),
@@ -171,6 +171,16 @@ def test_time_zones():
     packed = pack(table)
     assert packed.codes().ravel().tolist() == [1, 0]
     assert packed.schema.decode(packed.codes()).equals(table)
+
+
+def test_timestamps_of_other_units_match(tmp_path):
+    cells = [dt.datetime(2020, 1, 1, 3), dt.datetime(2020, 1, 1, 3, 0, 0, 500_000)]
+    schema = pack(pa.table({"a": pa.array(cells, pa.timestamp("ms"))})).schema
+    again = pa.table({"a": pa.array(cells[::-1], pa.timestamp("ns"))})
+    assert pack(again, schema=schema).codes().ravel().tolist() == [1, 0]
+    path = tmp_path / "t.csv"
+    path.write_text("a\n2020-01-01 03:00:00\n")
+    assert pack(path, schema=schema).codes().ravel().tolist() == [0]
 
 
 def test_pandas_intervals_and_periods_become_text():
@@ -197,4 +207,12 @@ def test_decimals_are_numbers():
 
 def test_run_end_encoded_columns():
     table = pa.table({"a": pa.RunEndEncodedArray.from_arrays([2, 3], ["y", "x"])})
-    assert pack(table).codes().ravel().tolist() == [1, 1, 0]
+    packed = pack(table)
+    assert packed.codes().ravel().tolist() == [1, 1, 0]
+    assert packed.schema["a"].dtype == "string"
+
+
+def test_extension_types():
+    array = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0, None], pa.int8()))
+    packed = pack(pa.table({"a": array}))
+    assert packed.codes().ravel().tolist() == [1, 0, -1]

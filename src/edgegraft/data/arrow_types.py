@@ -16,6 +16,7 @@ __all__ = [
     "Kind",
     "check_type",
     "kind_of",
+    "plain_type",
     "simplify",
     "storage_type",
     "type_from_name",
@@ -101,20 +102,18 @@ def check_type(name: str, dtype: pa.DataType) -> None:
     DataTypeError
         For nested, binary and other types that have no categories.
     """
-    dtype = _plain_type(dtype)
+    dtype = plain_type(dtype)
+    if pt.is_dictionary(dtype):
+        dtype = plain_type(dtype.value_type)
     if kind_of(dtype) is None and not pt.is_null(dtype):
         raise DataTypeError(_refusal(name, dtype))
 
 
-def _plain_type(dtype: pa.DataType) -> pa.DataType:
-    """Return the type of the values, beneath extensions, dictionaries and runs."""
-    while True:
-        if isinstance(dtype, pa.BaseExtensionType):
-            dtype = dtype.storage_type
-        elif pt.is_dictionary(dtype) or pt.is_run_end_encoded(dtype):
-            dtype = dtype.value_type
-        else:
-            return dtype
+def plain_type(dtype: pa.DataType) -> pa.DataType:
+    """Return the type beneath extensions and runs, which `simplify` takes off an array."""
+    if isinstance(dtype, pa.BaseExtensionType):
+        dtype = dtype.storage_type
+    return dtype.value_type if pt.is_run_end_encoded(dtype) else dtype
 
 
 def simplify(array: pa.Array) -> pa.Array:

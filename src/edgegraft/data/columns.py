@@ -223,15 +223,25 @@ def _distinct(array: pa.Array) -> tuple[list[Any], NDArray[np.integer]]:
 def _labels(values: pa.Array) -> list[Any]:
     """Return values as schema labels: ISO text for dates, counts for times and durations."""
     dtype = values.type
+    if pt.is_timestamp(dtype):
+        return _timestamp_labels(values)
     if kind_of(dtype) is Kind.TIME:
-        if getattr(dtype, "tz", None):
-            values = values.cast(pa.timestamp(dtype.unit, tz="UTC"))
         values = values.cast(storage_type(dtype))
     elif pt.is_decimal(dtype):
         values = values.cast(pa.float64())
     elif pa.types.is_null(dtype):
         return [None] * len(values)
     return list(values.to_pylist())
+
+
+def _timestamp_labels(values: pa.Array) -> list[Any]:
+    """Return ISO text in UTC, without the zeros that depend on the unit alone."""
+    if values.type.tz:
+        values = values.cast(pa.timestamp(values.type.unit, tz="UTC"))
+    texts = values.cast(pa.timestamp(values.type.unit)).cast(pa.string()).to_pylist()
+    return [
+        text.rstrip("0").rstrip(".") if text is not None and "." in text else text for text in texts
+    ]
 
 
 def _first_places(indices: NDArray[np.integer], n_labels: int) -> NDArray[np.int64]:

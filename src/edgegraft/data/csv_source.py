@@ -33,6 +33,7 @@ class CsvSource(Source):
 
     def __init__(self, path: Path, delimiter: str, gzipped: bool, options: PackOptions) -> None:
         self._path = path
+        self.where = f"'{path}'"
         self._delimiter = delimiter
         self._gzipped = gzipped
         self._options = options

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.data.arrow_types import Kind, kind_of, storage_type, type_from_name
@@ -52,5 +53,5 @@ def _category_array(variable: Variable) -> pa.Array:
     stored = pa.array(labels, storage_type(dtype))
     if getattr(dtype, "tz", None):
         # The labels are in UTC, so that their order as text is their order in time.
-        stored = stored.cast(pa.timestamp(dtype.unit, tz="UTC"))
+        stored = pc.assume_timezone(stored.cast(pa.timestamp(dtype.unit)), "UTC")
     return stored.cast(dtype)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from edgegraft.data.arrays import IntegerArraySource, pack_narrow
-from edgegraft.data.arrow_types import check_type
+from edgegraft.data.arrow_types import check_type, plain_type
 from edgegraft.data.builder import PackedColumn
 from edgegraft.data.columns import BinnedColumn, ClosedColumn, OpenColumn
 from edgegraft.data.continuous import pack_continuous
@@ -102,7 +102,7 @@ def _pack_batches(
             column.append(array, first_row)
         first_row += batch.num_rows
     if not first_row:
-        raise DataError("the table has no rows")
+        raise DataError(f"{source.where} has no rows")
     packed: dict[str, tuple[Variable, PackedColumn]] = {}
     again: dict[str, str] = {}
     for name, column in zip(names, columns, strict=True):
@@ -125,7 +125,7 @@ def _column(
     options: PackOptions,
 ) -> OpenColumn | ClosedColumn | BinnedColumn:
     if variable is None:
-        return OpenColumn(name, dtype, options, from_text)
+        return OpenColumn(name, plain_type(dtype), options, from_text)
     kind = BinnedColumn if variable.binned else ClosedColumn
     return kind(variable, options, from_text)
 

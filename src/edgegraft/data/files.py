@@ -68,12 +68,14 @@ class ParquetSource(Source):
 
     def __init__(self, path: Path, options: PackOptions) -> None:
         self._path = path
+        self.where = f"'{path}'"
         self._options = options
         with _explained(path, "Parquet"):
-            self._file = pq.ParquetFile(path)
+            # Buffered pages, because a row group can be as large as the file.
+            self._file = pq.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False)
             self.fields = self._file.schema_arrow
         self.names = list(self.fields.names)
-        check_names(self.names, f"'{path}'")
+        check_names(self.names, self.where)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the given columns."""
@@ -95,13 +97,14 @@ class IpcSource(Source):
 
     def __init__(self, path: Path, options: PackOptions) -> None:
         self._path = path
+        self.where = f"'{path}'"
         self._batch_rows = options.batch_rows
         with path.open("rb") as file:
             self._random_access = file.read(6) == b"ARROW1"
         with _explained(path, "Arrow IPC"), pa.memory_map(str(path)) as file:
             self.fields = self._open(file).schema
         self.names = list(self.fields.names)
-        check_names(self.names, f"'{path}'")
+        check_names(self.names, self.where)
 
     def _open(self, file: pa.NativeFile) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
         return pa.ipc.open_file(file) if self._random_access else pa.ipc.open_stream(file)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
 
+import numpy as np
+
 from edgegraft.data.schema import MAX_STATES, Label
 from edgegraft.data.text_types import MISSING_TOKENS
 from edgegraft.data.wording import listing
@@ -124,7 +126,7 @@ class PackOptions:
 
 
 def _check_count(option: str, value: object, low: int, high: int | None) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < low:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
         raise DataError(f"{option} must be a whole number of at least {low}, found {value!r}")
     if high is not None and value > high:
         raise DataError(f"{option} can be at most {high}, found {value}")
@@ -136,7 +138,7 @@ def _resolve(
     known = set(names)
     resolved = []
     for item in wanted:
-        if not named and isinstance(item, int) and 0 <= item < len(names):
+        if not named and isinstance(item, int | np.integer) and 0 <= item < len(names):
             name = names[item]
         else:
             name = str(item)

@@ -13,9 +13,8 @@ from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
-import pyarrow.types as pt
 
-from edgegraft.data.arrow_types import Kind, kind_of
+from edgegraft.data.arrow_types import Kind, kind_of, plain_type
 from edgegraft.data.wording import listing
 from edgegraft.errors import DataError
 
@@ -30,6 +29,8 @@ class Source:
     names : list of str
     fields : pyarrow.Schema
         Types of the columns, at least of those that were selected.
+    where : str
+        What messages call it.
     from_text : bool
         Whether cells are text whose type is still to be found.
     named : bool
@@ -38,6 +39,7 @@ class Source:
 
     names: list[str]
     fields: pa.Schema
+    where: str = "the table"
     from_text: bool = False
     named: bool = True
 
@@ -158,8 +160,7 @@ class StreamSource(Source):
 
 
 def _is_numeric(dtype: pa.DataType) -> bool:
-    kind = None if pt.is_dictionary(dtype) else kind_of(dtype)
-    return kind in (Kind.INT, Kind.FLOAT)
+    return kind_of(plain_type(dtype)) in (Kind.INT, Kind.FLOAT)
 
 
 def check_names(names: Sequence[str], where: str = "the table") -> None:
