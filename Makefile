@@ -37,7 +37,7 @@ types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 imports: $(VENV)/.installed-dev
-	$(BIN)/lint-imports --no-timings
+	$(BIN)/lint-imports
 
 format: $(VENV)/.installed-dev ## apply the formatter and the safe lint fixes
 	$(BIN)/ruff format .

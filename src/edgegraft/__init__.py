@@ -20,7 +20,7 @@ _HOME = {
 }
 _ROOMS = ("data", "datasets", "errors", "stats")
 
-__all__ = ["__version__", *_HOME, *_ROOMS]  # noqa: PLE0604 - the names are strings
+__all__ = ["__version__", *_HOME, *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:

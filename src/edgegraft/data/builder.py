@@ -127,9 +127,7 @@ class PackedColumn:
         """Whether no cell is missing."""
         return self.n_missing == 0
 
-    def write(
-        self, planes: NDArray[np.uint64], codes: NDArray[np.uint16] | None
-    ) -> None:
+    def write(self, planes: NDArray[np.uint64], codes: NDArray[np.uint16] | None) -> None:
         """Fill the column's zeroed planes, and its codes where it keeps them; then forget it."""
         if codes is None:
             self._write_planes(planes)
@@ -159,7 +157,7 @@ class PackedColumn:
                 n_rows = min(CHUNK_ROWS, self.n_rows - k * CHUNK_ROWS)
                 codes = np.empty(n_rows, np.uint16)
                 unpack_codes(chunk, 0, n_rows, MISSING, codes)
+                parts.append(self._recode[codes])
             else:
-                codes = chunk
-            parts.append(self._recode[codes])
+                parts.append(self._recode[chunk])
         return parts

@@ -24,7 +24,7 @@ from edgegraft.data.builder import (
     words_a_plane,
 )
 from edgegraft.data.schema import Schema
-from edgegraft.errors import DataError
+from edgegraft.errors import DataError, FileFormatError
 from edgegraft.kernels.bitplanes import unpack_codes
 from edgegraft.kernels.popcount import Planes
 
@@ -130,11 +130,11 @@ class PackedTable:
     def open(cls, path: str | PathLike[str]) -> PackedTable:
         """Map a file that :meth:`save` wrote; nothing is read until it is counted."""
         stored = packfile.read(path)
-        schema = Schema.from_json(stored.schema)
-        start, code_row = _arrange(schema.n_states, stored.n_missing == 0)
-        words = (int(start[-1]), words_a_plane(stored.n_rows))
-        codes = (int(code_row.max(initial=-1)) + 1, stored.n_rows)
-        packfile.check_shapes(path, stored, len(schema), words, codes)
+        try:
+            schema = Schema.from_json(stored.schema)
+            _check_stored(stored, schema)
+        except FileFormatError as error:
+            raise FileFormatError(f"'{path}': {error}; {packfile.REMEDY}") from error
         return cls._build(schema, stored.n_rows, stored.n_missing, stored.words, stored.codes)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -214,9 +214,19 @@ def _arrange(
     return start, np.where(coded, np.cumsum(coded) - 1, -1).astype(np.int64)
 
 
-def _check_codes(
-    schema: Schema, smallest: NDArray[np.int64], largest: NDArray[np.int64]
-) -> None:
+def _check_stored(stored: packfile.Stored, schema: Schema) -> None:
+    """Refuse a file whose arrays do not fit its own schema."""
+    missing = stored.n_missing
+    if missing.shape != (len(schema),) or (missing < 0).any() or (missing > stored.n_rows).any():
+        raise FileFormatError("the missing cells stated do not fit the schema")
+    start, code_row = _arrange(schema.n_states, missing == 0)
+    words = (int(start[-1]), words_a_plane(stored.n_rows))
+    codes = (int(code_row.max(initial=-1)) + 1, stored.n_rows)
+    if stored.words.shape != words or stored.codes.shape != codes:
+        raise FileFormatError("the arrays do not fit the schema")
+
+
+def _check_codes(schema: Schema, smallest: NDArray[np.int64], largest: NDArray[np.int64]) -> None:
     if len(schema) != len(largest):
         raise DataError(f"codes have {len(largest)} columns where the schema has {len(schema)}")
     bad = (largest >= schema.n_states) | (smallest < -1)

@@ -3,8 +3,7 @@
     magic (8 bytes) | format version (u32) | header length (u32) | header (JSON) | arrays
 
 Arrays begin at multiples of ALIGNMENT bytes. The header states the size of the whole file, so
-a truncated file is recognised before anything of it is used. Files are written beside their
-destination and renamed when complete.
+a truncated file is recognised before anything of it is used.
 """
 
 from __future__ import annotations
@@ -12,20 +11,20 @@ from __future__ import annotations
 import json
 import os
 import struct
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.data.atomic import replacing
 from edgegraft.errors import FileFormatError
 
 MAGIC = b"EGPACK\r\n"  # a transfer that changes line ends breaks the magic, not the counts
 VERSION = 1
 ALIGNMENT = 4096
 _PREFIX = struct.Struct("<8sII")
-_REMEDY = "pack the data again"
+REMEDY = "pack the data again"
 
 
 class Stored(NamedTuple):
@@ -40,7 +39,6 @@ class Stored(NamedTuple):
 
 def write(path: str | os.PathLike[str], stored: Stored) -> None:
     """Write `stored` to `path`, replacing the file in one step."""
-    target = Path(path)
     header = json.dumps(
         {
             "schema": stored.schema,
@@ -51,24 +49,12 @@ def write(path: str | os.PathLike[str], stored: Stored) -> None:
         }
     ).encode()
     places = _places(len(header), stored.words.shape, stored.codes.shape)
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(_PREFIX.pack(MAGIC, VERSION, len(header)) + header)
-            for place, array in ((places.words, stored.words), (places.codes, stored.codes)):
-                file.seek(place)
-                array.tofile(file)
-            file.truncate(places.end)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp is private to its owner; the finished file follows the user's umask.
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with replacing(path) as file:
+        file.write(_PREFIX.pack(MAGIC, VERSION, len(header)) + header)
+        for place, array in ((places.words, stored.words), (places.codes, stored.codes)):
+            file.seek(place)
+            array.tofile(file)
+        file.truncate(places.end)
 
 
 def read(path: str | os.PathLike[str]) -> Stored:
@@ -84,11 +70,11 @@ def read(path: str | os.PathLike[str]) -> Stored:
             schema, n_rows = str(header["schema"]), int(header["n_rows"])
             n_missing = np.array(header["n_missing"], np.int64)
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise FileFormatError(f"'{source}': the header is damaged; {_REMEDY}") from error
+            raise FileFormatError(f"'{source}': the header is damaged; {REMEDY}") from error
     if places.end != size:
         raise FileFormatError(
             f"'{source}' holds {size} bytes where its header says {places.end}: the file is "
-            f"truncated or damaged; {_REMEDY}"
+            f"truncated or damaged; {REMEDY}"
         )
     return Stored(
         schema,
@@ -97,19 +83,6 @@ def read(path: str | os.PathLike[str]) -> Stored:
         _map(source, np.uint64, places.words, words),
         _map(source, np.uint16, places.codes, codes),
     )
-
-
-def check_shapes(
-    path: str | os.PathLike[str],
-    stored: Stored,
-    n_variables: int,
-    words: tuple[int, int],
-    codes: tuple[int, int],
-) -> None:
-    """Refuse a file whose arrays do not fit its own schema."""
-    found = (stored.n_missing.shape, stored.words.shape, stored.codes.shape)
-    if found != ((n_variables,), words, codes):
-        raise FileFormatError(f"'{path}': the arrays do not fit the schema; {_REMEDY}")
 
 
 class _Places(NamedTuple):
@@ -144,7 +117,7 @@ def _header_length(source: Path, prefix: bytes) -> int:
     if version != VERSION:
         raise FileFormatError(
             f"'{source}' has format version {version}; this edgegraft reads version {VERSION}; "
-            f"{_REMEDY}"
+            f"{REMEDY}"
         )
     return int(length)
 
@@ -152,4 +125,4 @@ def _header_length(source: Path, prefix: bytes) -> int:
 def _map(source: Path, dtype: type, place: int, shape: tuple[int, int]) -> NDArray[Any]:
     if 0 in shape:
         return np.empty(shape, dtype)
-    return np.asarray(np.memmap(source, dtype, "r", place, shape))  # type: ignore[arg-type]
+    return np.asarray(np.memmap(source, dtype, "r", place, shape))

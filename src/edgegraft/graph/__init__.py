@@ -1,5 +1,7 @@
 """The graph of a model and where its parameters lie in one flat vector."""
 
+from edgegraft.graph.active import ActiveGraph
 from edgegraft.graph.layout import Layout
+from edgegraft.graph.neighbours import neighbours_of
 
-__all__ = ["Layout"]
+__all__ = ["ActiveGraph", "Layout", "neighbours_of"]

@@ -87,6 +87,31 @@ class Layout:
         new = np.asarray(edges, np.int64).reshape(-1, 2)
         return Layout(self.states, np.concatenate((self.edges, new)))
 
+    def carry(self, theta: NDArray[np.float64], old: Layout) -> NDArray[np.float64]:
+        """Return `theta`, laid out by `old`, in this layout.
+
+        Nodes and edges that both have keep their values; edges that `old` lacks are zero.
+
+        Examples
+        --------
+        >>> old = Layout([2, 2, 2], [(0, 1), (1, 2)])
+        >>> Layout([2, 2, 2], [(0, 2), (1, 2)]).carry(np.arange(14.0), old)
+        array([ 0.,  1.,  2.,  3.,  4.,  5.,  0.,  0.,  0.,  0., 10., 11., 12., 13.])
+        """
+        if not np.array_equal(self.states, old.states):
+            raise EdgeError("parameters can only be carried between layouts of the same variables")
+        n, n_nodes = self.n_variables, int(self.node_offset[-1])
+        out = np.zeros(self.n_parameters)
+        out[:n_nodes] = theta[:n_nodes]
+        ids, old_ids = (side.edges[:, 0] * n + side.edges[:, 1] for side in (self, old))
+        _, here, there = np.intersect1d(ids, old_ids, assume_unique=True, return_indices=True)
+        sizes = np.diff(self.edge_offset)[here]
+        # Positions of all cells of all shared tables, table after table.
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        source = np.repeat(old.edge_offset[there], sizes) + within
+        out[np.repeat(self.edge_offset[here], sizes) + within] = theta[source]
+        return out
+
 
 def _frozen(values: ArrayLike) -> NDArray[np.int64]:
     array = np.array(values, np.int64)

@@ -77,9 +77,7 @@ class InferenceEngine(Protocol):
         """
         ...
 
-    def pair_marginals(
-        self, theta: NDArray[np.float64], state: State, edges: Edges
-    ) -> PairTables:
+    def pair_marginals(self, theta: NDArray[np.float64], state: State, edges: Edges) -> PairTables:
         """Return joint marginals of any pairs ``(i, j)``, edges of the graph or not.
 
         `state` is one that `run` returned for the same `theta`.

@@ -13,7 +13,11 @@ from .bitplanes import unpack_codes
 
 ROWS = 65536  # rows unpacked at a time: 128 KiB a variable
 _COPIES = 4  # interleaved copies of a small table hide the latency of adding to one cell twice
-_SMALL = 1024  # cells of a table that is small enough to be copied
+_SMALL = (
+    2048  # cells of a table (one row and column for missing cells) that is copied, not branched to
+)
+_BITS = np.uint64(16)  # of a cell number
+_LOW = np.uint64(0xFFFF)
 
 
 @njit(cache=True, nogil=True)
@@ -35,6 +39,7 @@ def count_codes(planes, codes, code_row, weights, edges, chosen, variables, slot
     """
     n_rows = codes.shape[1]
     block = np.empty((variables.shape[0], min(ROWS, n_rows)), np.uint16)
+    cells = np.empty(min(ROWS, n_rows), np.uint16)
     copies = np.empty((_COPIES, _SMALL), out.dtype)
     for first in range(0, n_rows, ROWS):
         length = min(ROWS, n_rows - first)
@@ -48,8 +53,8 @@ def count_codes(planes, codes, code_row, weights, edges, chosen, variables, slot
             y = block[slots[k, 1], :length]
             table = out[offsets[e] : offsets[e] + s_i * s_j]
             block_weights = None if weights is None else weights[first : first + length]
-            if s_i * s_j <= _SMALL:
-                _count_small(x, y, s_i, s_j, block_weights, copies, table)
+            if (s_i + 1) * (s_j + 1) <= _SMALL:
+                _count_small(x, y, s_i, s_j, block_weights, cells, copies, table)
             else:
                 _count_large(x, y, s_i, s_j, block_weights, table)
 
@@ -67,22 +72,36 @@ def _load(planes, codes, code_row, variable, first, length, out):
 
 
 @njit(cache=True, nogil=True)
-def _count_small(x, y, s_i, s_j, weights, copies, table):
-    copies[:, : s_i * s_j] = 0
-    for r in range(x.shape[0]):
-        a = np.int64(x[r])
-        b = np.int64(y[r])
-        if a < s_i and b < s_j:
-            copies[r % _COPIES, a * s_j + b] += 1 if weights is None else weights[r]
-    for c in range(s_i * s_j):
-        total = table[c]
-        for copy in range(_COPIES):
-            total += copies[copy, c]
-        table[c] = total
+def _count_small(x, y, s_i, s_j, weights, cells, copies, table):
+    """Add one block's counts; missing cells fall into a row and a column that are left behind.
+
+    The cell of each row is worked out first, in a loop that the compiler turns into vector
+    operations; what remains is one load, add and store a row, without a branch.
+    """
+    width = s_j + 1
+    n = x.shape[0]
+    for r in range(n):
+        cells[r] = x[r] * np.uint16(width) + y[r]
+    copies[:, : (s_i + 1) * width] = 0
+    first, second, third, fourth = copies[0], copies[1], copies[2], copies[3]
+    # Four cells come with one load, which leaves the store unit as the only bound.
+    for q, four in enumerate(cells[: n - n % 4].view(np.uint64)):
+        r = 4 * q
+        first[four & _LOW] += 1 if weights is None else weights[r]
+        second[(four >> _BITS) & _LOW] += 1 if weights is None else weights[r + 1]
+        third[(four >> (_BITS + _BITS)) & _LOW] += 1 if weights is None else weights[r + 2]
+        fourth[four >> (_BITS + _BITS + _BITS)] += 1 if weights is None else weights[r + 3]
+    for r in range(n - n % 4, n):
+        first[np.uint64(cells[r])] += 1 if weights is None else weights[r]
+    for a in range(s_i):
+        for b in range(s_j):
+            c = a * width + b
+            table[a * s_j + b] += first[c] + second[c] + third[c] + fourth[c]
 
 
 @njit(cache=True, nogil=True)
 def _count_large(x, y, s_i, s_j, weights, table):
+    """Add one block's counts straight to a table that is too large to copy and clear."""
     for r in range(x.shape[0]):
         a = np.int64(x[r])
         b = np.int64(y[r])

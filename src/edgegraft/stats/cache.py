@@ -231,8 +231,9 @@ class _Generation:
 
     def room_for(self, sizes: NDArray[np.int64]) -> int:
         """Return how many tables of these sizes, in this order, still fit."""
-        by_cells = np.searchsorted(np.cumsum(sizes), self.capacity - self._used, side="right")
-        return int(min(by_cells, len(self._keys) // 2 - self.n_tables))
+        room = self.capacity - self._used
+        by_cells = int(np.searchsorted(np.cumsum(sizes), room, side="right"))
+        return min(by_cells, len(self._keys) // 2 - self.n_tables)
 
     def write(
         self,

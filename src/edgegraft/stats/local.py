@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,9 +23,13 @@ from edgegraft.stats.source import all_pair_blocks, check_edges, check_size
 from edgegraft.stats.tables import Edges, FlatTables, PairTables, table_offsets
 from edgegraft.stats.threads import resolve_jobs, run
 
-_TILE = 24  # variables a side of a tile: 24 five-state variables of 19,000 rows fill a quarter of L2
+_TILE = (
+    24  # variables a side of a tile: 24 five-state variables of 19,000 rows fill a quarter of L2
+)
 _PIECE = 1024  # edges a task of the popcount kernel
-_CODED_PIECE = 256  # edges a task of the histogram kernel, which unpacks up to twice as many columns
+_CODED_PIECE = (
+    256  # edges a task of the histogram kernel, which unpacks up to twice as many columns
+)
 
 
 class LocalCounts:
@@ -118,15 +123,13 @@ class LocalCounts:
         return np.asarray(cheaper | unplaned[edges].any(axis=1))
 
     def _count_planes(
-        self, edges: Edges, offsets: NDArray[np.int64], out: NDArray[np.int64], piece: Edges
+        self, edges: Edges, offsets: NDArray[np.int64], out: NDArray[Any], piece: Edges
     ) -> None:
         margins = self.margins()
-        count_planes(
-            self.table.planes, margins.values, margins.offsets, edges, piece, offsets, out
-        )
+        count_planes(self.table.planes, margins.values, margins.offsets, edges, piece, offsets, out)
 
     def _count_codes(
-        self, edges: Edges, offsets: NDArray[np.int64], out: NDArray[np.int64], piece: Edges
+        self, edges: Edges, offsets: NDArray[np.int64], out: NDArray[Any], piece: Edges
     ) -> None:
         variables, slots = np.unique(edges[piece], return_inverse=True)
         slots = slots.reshape(-1, 2)

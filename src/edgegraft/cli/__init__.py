@@ -1,0 +1,24 @@
+"""The command line: thin over the rest.
+
+Heavy modules are imported inside the commands that use them, so that ``edgegraft --help`` is
+there at once.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; the entry point of the ``edgegraft`` script."""
+    try:
+        from edgegraft.cli.app import app
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        sys.stderr.write(
+            f"edgegraft: the command line needs the package '{error.name}': install it with "
+            "`pip install 'edgegraft[cli]'`\n"
+        )
+        raise SystemExit(1) from None
+    app()

@@ -1,0 +1,84 @@
+"""Energies and conditionals of rows under a pairwise model.
+
+    log p(x_i = a | rest) = u_i(a) + sum_j w_ij(a, x_j) - log of the sum over a of the same
+
+A missing cell has code -1: it has no energy and no conditional of its own, and its terms are
+left out of its neighbours' conditionals.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+
+class Neighbours(NamedTuple):
+    """The neighbours of every variable: those of ``i`` are entries ``start[i]:start[i + 1]``."""
+
+    start: np.ndarray  # int64 (n + 1,)
+    other: np.ndarray  # int64 (2m,) the neighbour
+    table: np.ndarray  # int64 (2m,) where the edge's table begins in theta
+    step: np.ndarray  # int64 (2m,) distance in theta between the neighbour's states
+    own_step: np.ndarray  # int64 (2m,) distance between the variable's own states
+
+
+@njit(cache=True, nogil=True)
+def row_energies(theta, codes, states, edges, node_offset, edge_offset, out):
+    """Write the unnormalised log-probability of each complete row to `out`."""
+    for r in range(codes.shape[0]):
+        total = 0.0
+        for i in range(states.shape[0]):
+            total += theta[node_offset[i] + codes[r, i]]
+        for k in range(edges.shape[0]):
+            a = codes[r, edges[k, 0]]
+            b = codes[r, edges[k, 1]]
+            total += theta[edge_offset[k] + a * states[edges[k, 1]] + b]
+        out[r] = total
+
+
+@njit(cache=True, nogil=True)
+def conditional_scores(theta, row, i, states, node_offset, neighbours, out):
+    """Write the unnormalised log-conditional of variable `i` given the known cells of `row`."""
+    for a in range(states[i]):
+        out[a] = theta[node_offset[i] + a]
+    for e in range(neighbours.start[i], neighbours.start[i + 1]):
+        x = row[neighbours.other[e]]
+        if x >= 0:
+            at = neighbours.table[e] + x * neighbours.step[e]
+            for a in range(states[i]):
+                out[a] += theta[at + a * neighbours.own_step[e]]
+
+
+@njit(cache=True, nogil=True)
+def log_conditionals(theta, codes, states, node_offset, neighbours, out):
+    """Write ``log p(x_i | known rest)`` of every known cell to `out`, nan where it is missing."""
+    scores = np.empty(states.max())
+    for r in range(codes.shape[0]):
+        for i in range(states.shape[0]):
+            if codes[r, i] < 0:
+                out[r, i] = np.nan
+                continue
+            conditional_scores(theta, codes[r], i, states, node_offset, neighbours, scores)
+            top = scores[: states[i]].max()
+            if top == -np.inf:
+                out[r, i] = -np.inf
+                continue
+            total = 0.0
+            for a in range(states[i]):
+                total += np.exp(scores[a] - top)
+            out[r, i] = scores[codes[r, i]] - top - np.log(total)
+
+
+@njit(cache=True, nogil=True)
+def state_conditionals(theta, codes, i, states, node_offset, neighbours, out):
+    """Write ``p(x_i = a | known rest)`` of one variable for every row to `out`."""
+    s = states[i]
+    for r in range(codes.shape[0]):
+        conditional_scores(theta, codes[r], i, states, node_offset, neighbours, out[r])
+        top = out[r].max()
+        total = 0.0
+        for a in range(s):
+            out[r, a] = np.exp(out[r, a] - top)
+            total += out[r, a]
+        for a in range(s):
+            out[r, a] /= total

@@ -1,0 +1,36 @@
+"""What tests share: random tables with their plain NumPy truth, and where the real data lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data; tests that need it are skipped where it is absent."""
+    if not SHARED.is_dir():
+        pytest.skip("the real data (../shared/data) are not on this machine")
+    return SHARED
+
+
+def random_codes(states, n_rows, missing=0.0, seed=0):
+    """Codes of independent columns; -1 marks a missing cell, and column 0 stays complete."""
+    rng = np.random.default_rng(seed)
+    codes = np.column_stack([rng.integers(0, s, n_rows) for s in states])
+    holes = rng.random(codes.shape) < missing
+    holes[:, 0] = False
+    codes[holes] = -1
+    return codes
+
+
+def count_pair(codes, states, i, j, weights=None):
+    """The table of a pair by `np.bincount`, over the rows in which both cells are known."""
+    known = (codes[:, i] >= 0) & (codes[:, j] >= 0)
+    cells = codes[known, i] * states[j] + codes[known, j]
+    kept = None if weights is None else weights[known]
+    return np.bincount(cells, kept, states[i] * states[j]).reshape(states[i], states[j])
