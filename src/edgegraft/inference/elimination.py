@@ -1,0 +1,188 @@
+"""In which order to sum variables out, and what that would cost, before anything is allocated.
+
+The cost of exact inference is decided here: summing out a variable makes one table over it and
+its remaining neighbours, and the best order is NP-hard to find. Weighted min-fill is cheap and
+good, but far from the best where its ties matter (on a 20 x 20 grid it needs tables of 2**27
+cells, a plain sweep 2**21). So, for about as long as one run of inference would take, further
+greedy orders are tried, with noise and with sweeps across the graph, from a fixed seed, and the
+one with the fewest cells is kept. Every try ends at the budget or where it is dearer than the best.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.graph import Layout
+from edgegraft.kernels.elimination import FILL_FIRST, SIZE_FIRST, Rule, eliminate
+from edgegraft.kernels.traversal import sweep_levels
+
+_CELL_BYTES = 8
+_MOST_RETRIES = 32
+#: Cells that a run works off in the time in which a try looks up one pair of neighbours.
+_CELLS_A_PAIR = 16
+#: How strongly a sweep's direction counts, in missing pairs a level.
+_SOFT, _STRICT = 3.0, 1e6
+
+
+class Estimate(NamedTuple):
+    """What exact inference on a graph would take.
+
+    Attributes
+    ----------
+    treewidth : int
+        Of the elimination order that was found, an upper bound of the graph's.
+    n_cliques : int
+        Maximal cliques of the triangulated graph.
+    largest_table : int
+        Cells of the largest clique.
+    nbytes : int
+        Memory of a run: messages, the clique in hand, its part in original potentials.
+    complete : bool
+        False where the search for an order stopped at the budget: the other figures are then
+        what it had reached, and the true ones are larger.
+    """
+
+    treewidth: int
+    n_cliques: int
+    largest_table: int
+    nbytes: int
+    complete: bool = True
+
+
+class Elimination(NamedTuple):
+    """An elimination order with the remaining neighbours of each variable at its turn."""
+
+    order: NDArray[np.int64]
+    scope_start: NDArray[np.int64]
+    scope: NDArray[np.int64]
+    cells: float  # of all cliques together
+    blocking: int  # the variable whose table was over budget, or -1
+
+
+def order_variables(layout: Layout, max_bytes: int) -> Elimination:
+    """Return the cheapest elimination order found, cut short where `max_bytes` do not suffice."""
+    search = _Search(layout, max_bytes)
+    best = search.attempt(FILL_FIRST, np.zeros(layout.n_variables))
+    rng = np.random.default_rng(0)
+    for retry in range(_n_retries(best, search.max_cells)):
+        found = search.attempt(*search.vary(retry, rng), best)
+        if _rank(found) < _rank(best):
+            best = found
+    return best
+
+
+class _Search:
+    """The fixed part of all tries on one graph."""
+
+    def __init__(self, layout: Layout, max_bytes: int) -> None:
+        self.graph = _adjacency(layout)
+        self.states = layout.states.astype(np.float64)
+        self.max_cells = max_bytes / _CELL_BYTES
+
+    def attempt(
+        self, kind: int, bias: NDArray[np.float64], best: Elimination | None = None
+    ) -> Elimination:
+        """Return the order of one greedy run, given up where it gets dearer than `best`."""
+        weight = self.states / self.states.mean() if len(self.states) else self.states
+        rule = Rule(np.array([kind]), weight, bias)
+        max_log = math.log2(max(self.max_cells / 2, 1.0)) + 1e-9
+        limit = self.max_cells
+        if best is not None and best.blocking < 0:
+            limit = min(limit, best.cells / self.states.min())
+        return Elimination(*eliminate(*self.graph, np.log2(self.states), rule, max_log, limit))
+
+    def vary(self, retry: int, rng: np.random.Generator) -> tuple[int, NDArray[np.float64]]:
+        """Return the rule of a further try: noise, or a sweep across the graph, soft or strict.
+
+        Sweeps are what grids want: min-fill leaves wide fronts that meet in the middle.
+        """
+        noise = rng.random(len(self.states))
+        if retry % 4 == 0:
+            return FILL_FIRST, 2.0 * noise
+        if retry % 4 == 2:
+            return SIZE_FIRST, 1e-3 * noise
+        level = sweep_levels(*self.graph, rng.permutation(len(self.states)))
+        return FILL_FIRST, (_STRICT if retry % 4 == 3 else _SOFT) * level + noise
+
+
+def estimate(layout: Layout, found: Elimination) -> Estimate:
+    """Say what inference in the order `found` takes; see :class:`Estimate`."""
+    widths = np.diff(found.scope_start)
+    segment = np.repeat(np.arange(len(found.order)), widths)
+    messages = np.ones(len(found.order))
+    np.multiply.at(messages, segment, layout.states[found.scope])
+    tables = messages * layout.states[found.order]
+    treewidth = int(widths.max(initial=0))
+    largest = int(tables.max(initial=0.0))
+    total = int(messages.sum())
+    if found.blocking >= 0:
+        members = _remaining_clique(layout, found)
+        treewidth = max(treewidth, len(members) - 1)
+        largest = max(largest, math.prod(int(s) for s in layout.states[members]))
+    nbytes = _CELL_BYTES * (total + 2 * largest)
+    return Estimate(
+        treewidth, _n_maximal(found, layout.n_variables), largest, nbytes, found.blocking < 0
+    )
+
+
+def _rank(found: Elimination) -> tuple[bool, float]:
+    return found.blocking >= 0, found.cells if found.blocking < 0 else -len(found.order)
+
+
+def _n_retries(found: Elimination, max_cells: float) -> int:
+    """Return how many tries are worth it: together they may take as long as one run."""
+    widths = np.diff(found.scope_start).astype(np.float64)
+    if found.blocking < 0 and widths.max(initial=0.0) < 2:  # a forest: nothing to gain
+        return 0
+    cells = found.cells if found.blocking < 0 else max_cells
+    one_try = len(found.order) + (widths**2).sum()
+    return min(_MOST_RETRIES, int(cells / (_CELLS_A_PAIR * one_try + 1.0)))
+
+
+def _adjacency(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return neighbours one list after another, and where each list begins."""
+    source = np.concatenate((layout.edges[:, 0], layout.edges[:, 1]))
+    target = np.concatenate((layout.edges[:, 1], layout.edges[:, 0]))
+    start = np.zeros(layout.n_variables + 1, np.int64)
+    np.cumsum(np.bincount(source, minlength=layout.n_variables), out=start[1:])
+    return start, target[np.argsort(source, kind="stable")]
+
+
+def _n_maximal(found: Elimination, n: int) -> int:
+    """Count the cliques that are in no other: a child's scope is all of its parent otherwise."""
+    widths = np.diff(found.scope_start)
+    position = np.full(n, len(found.order))  # where the search stopped before: after all others
+    position[found.order] = np.arange(len(found.order))
+    contained = np.zeros(len(found.order), np.bool_)
+    owners = np.repeat(np.arange(len(found.order)), widths)
+    parent = np.full(len(found.order), len(found.order))
+    np.minimum.at(parent, owners, position[found.scope])
+    inside = parent < len(found.order)
+    same = widths[inside] == widths[parent[inside]] + 1
+    contained[parent[inside][same]] = True
+    return int((~contained).sum())
+
+
+def _remaining_clique(layout: Layout, found: Elimination) -> NDArray[np.int64]:
+    """Return the variable that blocked and those joined to it by then, by edges or by fill.
+
+    Fill joins what a path through eliminated variables joins.
+    """
+    start, neighbour = _adjacency(layout)
+    gone = np.zeros(layout.n_variables, np.bool_)
+    gone[found.order] = True
+    seen = np.zeros(layout.n_variables, np.bool_)
+    seen[found.blocking] = True
+    frontier = [found.blocking]
+    members = [found.blocking]
+    while frontier:
+        v = frontier.pop()
+        for w in neighbour[start[v] : start[v + 1]]:
+            if not seen[w]:
+                seen[w] = True
+                (frontier if gone[w] else members).append(int(w))
+    return np.array(members, np.int64)

@@ -1,0 +1,280 @@
+"""Exact inference by elimination, where the graph allows it.
+
+    log Z = log sum_x exp(sum_i u_i(x_i) + sum_{(i,j)} w_ij(x_i, x_j))
+
+The graph alone decides the cost, so it is known, and refused if it is too high, before a table is
+allocated. The state is the bucket tree of the graph (see :mod:`edgegraft.kernels.junction`) and
+knows nothing of the parameters: each run is one sweep up and one down, from scratch, and leaves
+no tables behind. Forests need no other code: their bucket tree is the forest.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.errors import ModelError, TreewidthError
+from edgegraft.graph import Layout
+from edgegraft.inference.elimination import Elimination, Estimate, estimate, order_variables
+from edgegraft.inference.engine import Capabilities, Info, Marginals
+from edgegraft.inference.exact_pairs import check_pairs, pair_tables
+from edgegraft.inference.junction import build_tree
+from edgegraft.kernels import buckets, junction, junction_draws
+from edgegraft.stats.tables import Edges, PairTables
+
+_CAPABILITIES = Capabilities("exact", exact=True, log_partition="exact", pair_marginals="exact")
+#: Uniform numbers held at once while sampling: 256 MiB.
+_DRAWS_AT_ONCE = 1 << 25
+
+
+class ExactState(NamedTuple):
+    """The bucket tree of a graph; it depends on the graph alone and is never changed."""
+
+    layout: Layout
+    elimination: Elimination
+    tree: buckets.JunctionTree
+    estimate: Estimate
+
+
+class ExactEngine:
+    """Exact marginals, log-partition function, most probable state and samples.
+
+    Cost and memory grow with the largest table of a good elimination order, about
+    ``states ** (treewidth + 1)``: linear in the number of variables on trees, hopeless on dense
+    graphs. :meth:`estimate` says which, in milliseconds.
+
+    Parameters
+    ----------
+    max_bytes : int, default 1 GiB
+        Memory that a run may use. Graphs that need more are refused by :meth:`init`.
+
+    Examples
+    --------
+    >>> layout = Layout([2, 2, 2], [(0, 1), (1, 2), (0, 2)])
+    >>> theta = np.zeros(layout.n_parameters)
+    >>> layout.edge(theta, 0)[:] = [[1.0, 0.0], [0.0, 1.0]]
+    >>> engine = ExactEngine()
+    >>> state = engine.init(layout)
+    >>> marginals, state, info = engine.run(theta, state)
+    >>> layout.edge(marginals.values, 0).round(3)
+    array([[0.366, 0.134],
+           [0.134, 0.366]])
+    >>> round(marginals.log_partition, 4)
+    2.6996
+    """
+
+    def __init__(self, max_bytes: int = 1 << 30) -> None:
+        self.max_bytes = max_bytes
+
+    def __repr__(self) -> str:
+        return f"ExactEngine(max_bytes={self.max_bytes})"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the answers are."""
+        return _CAPABILITIES
+
+    def estimate(self, layout: Layout) -> Estimate:
+        """Say what inference on a graph would take, without doing it.
+
+        Examples
+        --------
+        >>> chain = Layout([3, 3, 3, 3], [(0, 1), (1, 2), (2, 3)])
+        >>> ExactEngine().estimate(chain)[:3]
+        (1, 3, 9)
+        """
+        return estimate(layout, order_variables(layout, self.max_bytes))
+
+    def init(self, layout: Layout) -> ExactState:
+        """Return the bucket tree of a graph.
+
+        Raises
+        ------
+        TreewidthError
+            Where a run would need more than `max_bytes`.
+        """
+        found = order_variables(layout, self.max_bytes)
+        cost = estimate(layout, found)
+        if not cost.complete or cost.nbytes > self.max_bytes:
+            raise TreewidthError(_refusal(cost, self.max_bytes))
+        return ExactState(layout, found, build_tree(layout, found), cost)
+
+    def grow(self, state: ExactState, layout: Layout) -> ExactState:
+        """Return the state of another graph: exact inference has nothing to keep."""
+        return state if layout is state.layout else self.init(layout)
+
+    def run(
+        self,
+        theta: NDArray[np.float64],
+        state: ExactState,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[Marginals, ExactState, Info]:
+        """Return the exact marginals and log-partition function; `rng` is not used.
+
+        Raises
+        ------
+        ModelError
+            Where no state of the model has positive probability, or `theta` does not fit.
+        """
+        return _calibrate(_checked(theta, state.layout), state), state, _info(state)
+
+    def pair_marginals(
+        self, theta: NDArray[np.float64], state: ExactState, edges: Edges
+    ) -> PairTables:
+        """Return the exact joint marginals of any pairs.
+
+        Edges of the graph, pairs that share a clique and pairs in different components cost
+        one run all together. For the others variables are clamped: one run for each state of a
+        variable answers all pairs that it is in, and variables are chosen greedily by the pairs
+        that they answer for each state.
+        """
+        theta = _checked(theta, state.layout)
+        pairs = check_pairs(edges, state.layout.n_variables)
+
+        def run(values: NDArray[np.float64], layout: Layout) -> Marginals:
+            if layout is state.layout:
+                return _calibrate(values, state)
+            tree = build_tree(layout, state.elimination)
+            return _calibrate(values, state._replace(layout=layout, tree=tree))
+
+        return pair_tables(theta, state.layout, state.elimination, pairs, run)
+
+    def map(
+        self, theta: NDArray[np.float64], graph: ExactState | Layout
+    ) -> tuple[NDArray[np.int64], float, Info]:
+        """Return a most probable assignment and its log score, ``log Z`` not subtracted.
+
+        Examples
+        --------
+        >>> layout = Layout([2, 3], [(0, 1)])
+        >>> theta = np.array([0.0, 0.5, 0.0, 0.0, 1.0, 3.0, 0.0, 0.0, 0.0, 0.0, 2.0])
+        >>> assignment, value, info = ExactEngine().map(theta, layout)
+        >>> assignment, value
+        (array([1, 2]), 3.5)
+        """
+        state = self.init(graph) if isinstance(graph, Layout) else graph
+        layout = state.layout
+        potentials = buckets.gather_potentials(state.tree, _checked(theta, layout))
+        messages = junction_draws.collect_max(state.tree, potentials)
+        assignment = np.empty(layout.n_variables, np.int64)
+        junction_draws.trace_back(state.tree, potentials.logs, messages, assignment)
+        value = _score(theta, layout, assignment)
+        if value == -np.inf:
+            raise _impossible()
+        return assignment, value, _info(state)
+
+    def sample(
+        self,
+        theta: NDArray[np.float64],
+        state: ExactState,
+        n_samples: int,
+        rng: np.random.Generator,
+    ) -> NDArray[np.int64]:
+        """Return independent exact samples, one a row.
+
+        Examples
+        --------
+        >>> engine = ExactEngine()
+        >>> state = engine.init(Layout([2, 2], [(0, 1)]))
+        >>> theta = np.array([0.0, 0.0, 0.0, 0.0, 9.0, -9.0, -9.0, 9.0])  # the two agree
+        >>> engine.sample(theta, state, 4, np.random.default_rng(0))
+        array([[0, 0],
+               [0, 0],
+               [1, 1],
+               [1, 1]])
+        """
+        potentials = buckets.gather_potentials(state.tree, _checked(theta, state.layout))
+        messages, log_partition = junction.collect(state.tree, potentials)
+        _check_possible(log_partition)
+        n = state.layout.n_variables
+        samples = np.empty((n_samples, n), np.int64)
+        at_once = max(_DRAWS_AT_ONCE // max(n, 1), 1)
+        for first in range(0, n_samples, at_once):
+            size = min(at_once, n_samples - first)
+            columns = np.empty((n, size), np.int64)
+            uniform = rng.random((size, n)).T.copy()
+            junction_draws.draw(state.tree, potentials, messages, uniform, columns)
+            samples[first : first + size] = columns.T
+        return samples
+
+
+def _calibrate(theta: NDArray[np.float64], state: ExactState) -> Marginals:
+    potentials = buckets.gather_potentials(state.tree, theta)
+    messages, log_partition = junction.collect(state.tree, potentials)
+    _check_possible(log_partition)
+    blocks = np.empty_like(theta)
+    junction.distribute(state.tree, potentials, messages, blocks)
+    values = np.empty_like(theta)
+    buckets.scatter_marginals(state.tree, blocks, values)
+    return Marginals(values, log_partition)
+
+
+def _checked(theta: NDArray[np.float64], layout: Layout) -> NDArray[np.float64]:
+    """Return `theta` as the kernels want it; minus infinity is a zero, the rest is finite."""
+    theta = np.require(theta, np.float64, ["C", "W"])
+    if theta.shape != (layout.n_parameters,):
+        raise ModelError(
+            f"the layout has {layout.n_parameters} parameters, but theta has shape {theta.shape}"
+        )
+    bad = ~(theta < np.inf)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ModelError(
+            f"log-potential {at} is {theta[at]}: it must be finite, or -inf for a zero"
+        )
+    return theta
+
+
+def _score(theta: NDArray[np.float64], layout: Layout, assignment: NDArray[np.int64]) -> float:
+    i, j = layout.edges.T
+    cells = layout.edge_offset[:-1] + assignment[i] * layout.states[j] + assignment[j]
+    nodes = layout.node_offset[:-1] + assignment
+    return float(np.sum(theta[nodes]) + np.sum(theta[cells]))
+
+
+def _check_possible(log_partition: float) -> None:
+    if log_partition == -np.inf:
+        raise _impossible()
+
+
+def _impossible() -> ModelError:
+    return ModelError(
+        "no state has positive probability: zero entries (log-potentials of -inf) exclude all"
+    )
+
+
+def _info(state: ExactState) -> Info:
+    return Info(
+        converged=True,
+        n_iter=1,
+        residual=0.0,
+        message=f"exact, treewidth {state.estimate.treewidth}",
+        diagnostics=state.estimate._asdict(),
+    )
+
+
+def _refusal(cost: Estimate, max_bytes: int) -> str:
+    least = "" if cost.complete else "at least "
+    return (
+        f"exact inference on this graph needs {least}{_readable(cost.nbytes)} "
+        f"(treewidth {least}{cost.treewidth}, {least}{_power(cost.largest_table)} cells in one "
+        f"table), but max_bytes allows {_readable(max_bytes)}: use the engine 'bp', 'trw' or "
+        "'gibbs' instead, or raise max_bytes"
+    )
+
+
+def _readable(nbytes: int) -> str:
+    if nbytes >= 1 << 60:
+        return f"{_power(nbytes)} bytes"
+    for unit in ("bytes", "KiB", "MiB"):
+        if nbytes < 1024:
+            return f"{nbytes:.3g} {unit}"
+        nbytes /= 1024  # type: ignore[assignment]
+    return f"{nbytes:,.1f} GiB"
+
+
+def _power(number: int) -> str:
+    return f"{number:,}" if number < 10**9 else f"10^{math.log10(number):.0f}"

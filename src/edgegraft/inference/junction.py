@@ -1,0 +1,107 @@
+"""From an elimination order to the wiring of a bucket tree.
+
+Everything that depends on the graph alone is worked out once here, as flat arrays; each new
+parameter vector then only runs the kernels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.graph import Layout
+from edgegraft.inference.elimination import Elimination
+from edgegraft.kernels.buckets import JunctionTree
+from edgegraft.kernels.traversal import depth_first
+
+
+def build_tree(layout: Layout, found: Elimination) -> JunctionTree:
+    """Return the bucket tree of a complete elimination order."""
+    n = layout.n_variables
+    owner = np.repeat(np.arange(n), np.diff(found.scope_start))
+    rank = _depth_first_rank(found, owner)
+    position = np.empty(n, np.int64)
+    position[found.order] = rank
+    variable = np.empty(n, np.int64)
+    variable[rank] = found.order
+    states = layout.states[variable]
+
+    owner, scope = _by_owner(rank[owner], position[found.scope], n)
+    parent = np.full(n, n)
+    np.minimum.at(parent, owner, scope)
+    message_cells = _products(n, owner, states[scope])
+
+    ends = position[layout.edges]
+    first, other = ends.min(axis=1, initial=n), ends.max(axis=1, initial=-1)
+    by_bucket = np.argsort(first * n - other)
+    first, other = first[by_bucket], other[by_bucket]
+    i, j = layout.edges[by_bucket].T
+    own_is_row = position[i] == first
+    node_block, edge_block = _blocks(states, first, states[first] * states[other])
+    local_cells = _products(n, first, states[other]) * states
+    largest = [(message_cells * states).max(initial=0), local_cells.max(initial=0)]
+    return JunctionTree(
+        variable=variable,
+        states=states,
+        scope_start=_starts(np.bincount(owner, minlength=n)),
+        scope=scope,
+        message_start=_starts(message_cells),
+        child_start=_starts(np.bincount(parent, minlength=n + 1)[:n]),
+        child=np.argsort(parent, kind="stable")[: int((parent < n).sum())],
+        local_start=_starts(np.bincount(first, minlength=n)),
+        other=other,
+        node_block=node_block,
+        edge_block=edge_block,
+        unary=layout.node_offset[variable],
+        table=layout.edge_offset[:-1][by_bucket],
+        own_stride=np.where(own_is_row, layout.states[j], 1),
+        other_stride=np.where(own_is_row, 1, layout.states[j]),
+        largest=np.array(largest, np.int64),
+    )
+
+
+def _depth_first_rank(found: Elimination, owner: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the new place of each bucket: children right before their parents.
+
+    Any order with children first has the same cliques; this one uses a message soon after it was
+    written, while it is still in cache.
+    """
+    n = len(found.order)
+    position = np.empty(n, np.int64)
+    position[found.order] = np.arange(n)
+    parent = np.full(n, n)
+    np.minimum.at(parent, owner, position[found.scope])
+    rank = np.empty(n, np.int64)
+    rank[depth_first(np.where(parent == n, -1, parent))] = np.arange(n)
+    return rank
+
+
+def _by_owner(
+    owner: NDArray[np.int64], scope: NDArray[np.int64], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sort scopes by their owner, and within each by falling position."""
+    order = np.argsort(owner * n - scope)
+    return owner[order], scope[order]
+
+
+def _blocks(
+    states: NDArray[np.int64], first: NDArray[np.int64], cells: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the blocks of each bucket and of each edge start; edges are by bucket."""
+    total = np.zeros(len(states), np.int64)
+    np.add.at(total, first, cells)
+    node_block = _starts(states + total)
+    before = _starts(cells)[:-1]  # cells of all earlier edges
+    return node_block, before + _starts(states)[first + 1]
+
+
+def _products(n: int, owner: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+    product = np.ones(n, np.int64)
+    np.multiply.at(product, owner, values)
+    return product
+
+
+def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    start = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=start[1:])
+    return start
