@@ -55,9 +55,9 @@ def gibbs_sample(
     theta: ArrayLike,
     n_samples: int,
     *,
-    n_chains: int = 256,
-    burn_in: int = 500,
-    thinning: int = 10,
+    n_chains: int = 512,
+    burn_in: int = 2000,
+    thinning: int = 20,
     random_state: RandomState = None,
     n_jobs: int | None = 1,
     start: ArrayLike | None = None,
@@ -75,11 +75,11 @@ def gibbs_sample(
         Log-potentials; minus infinity forbids a state or a pair of states.
     n_samples : int
         Number of rows.
-    n_chains : int, default 256
+    n_chains : int, default 512
         Independent chains; no more are run than there are rows.
-    burn_in : int, default 500
+    burn_in : int, default 2000
         Sweeps of every chain before anything is recorded.
-    thinning : int, default 10
+    thinning : int, default 20
         Sweeps between two rows of a chain, at least 1.
     random_state : int, numpy.random.Generator or None, default None
         Seed of the chains.
@@ -100,6 +100,12 @@ def gibbs_sample(
     DataError
         If a chain is still in a state of probability zero after the burn-in. Note that with
         forbidden pairs single-variable updates may also fail to reach all possible states.
+
+    Notes
+    -----
+    Hubs and strong couplings mix slowly. In the scale-free model with 200 variables and tables
+    of ``N(0, 1)``, marginals over 2,048 chains are off by up to 0.43 after 100 sweeps, 0.18 after
+    500, 0.13 after 1,000 and 0.07 after 2,000, the noise of the comparison included.
 
     Examples
     --------

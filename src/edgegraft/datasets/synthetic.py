@@ -90,9 +90,9 @@ def make_mrf(
     edge_scale: float = 1.0,
     coupling_range: tuple[float, float] = (0.3, 0.8),
     random_state: RandomState = None,
-    n_chains: int = 256,
-    burn_in: int = 500,
-    thinning: int = 10,
+    n_chains: int = 512,
+    burn_in: int = 2000,
+    thinning: int = 20,
     n_jobs: int | None = 1,
 ) -> SyntheticData:
     """Draw random potentials on given edges, and rows from the model that they make.
