@@ -123,6 +123,10 @@ class TestContent:
         with pytest.raises(DataError, match=r"column 'a', row 99000 "):
             pack(path)
 
+    def test_infinity_in_text(self, tmp_path):
+        with pytest.raises(DataError, match=r"column 'a', row 1 .*-inf is not a finite"):
+            pack(write(tmp_path, "a\n1\n-inf\n"))
+
     def test_too_many_states_fail_early(self):
         def batches():
             for k in range(1000):

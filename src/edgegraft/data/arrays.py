@@ -133,7 +133,7 @@ def _open_codes(
     observed: Observed, options: PackOptions, findings: Findings
 ) -> tuple[Variable, NDArray[np.uint16]]:
     """Decide about a column, less the labels that mean missing."""
-    if not options.missing_values:
+    if not options.missing_values or observed.kind is Kind.BOOL:
         return decide(observed, options, findings)
     missing = options.missing_labels(from_text=False)
     known = np.array([label not in missing for label in observed.labels])

@@ -34,11 +34,11 @@ class OpenColumn:
     ----------
     labels : list
         Distinct labels in order of appearance; a label's place is its provisional code.
-    counts : array of int64
-        How often each label occurs.
+    first_rows : list of int
+        Row in which each label occurs first, -1 for one that was only declared.
     overflowed : bool
         More distinct numbers were met than codes exist: the column must be binned from a
-        second reading. Its builder has been dropped.
+        second reading, and its codes have been dropped.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class OpenColumn:
         self.kind = kind_of(value_type) or Kind.TEXT
         self.dtype = type_name(dtype)
         self.from_text = from_text
-        self.builder: ColumnBuilder = ColumnBuilder()
+        self.builder = ColumnBuilder()
         self.overflowed = False
-        self._n_numeric = 0
         self.labels: list[Any] = []
         self.first_rows: list[int] = []
         self._counts = np.zeros(8, np.int64)
+        self._n_numeric = 0  # labels of a text file that are known to be numbers
         self._max_states = options.max_states
         self._code: dict[Any, int] = dict.fromkeys(options.missing_labels(from_text), MISSING)
         if self.kind is Kind.BOOL and not self.declared:
@@ -77,8 +77,7 @@ class OpenColumn:
         if -1 in codes and not self._meet(labels, codes, indices, first_row):
             return
         lut = np.array([*codes, MISSING], np.uint16)
-        cells = lut[indices]
-        self.builder.append(cells)
+        self.builder.append(lut[indices])
         seen = np.bincount(indices, minlength=len(lut))[:-1]
         known = lut[:-1] != MISSING
         np.add.at(self._counts, lut[:-1][known], seen[known])

@@ -51,7 +51,6 @@ def pack_continuous(
         sample.offer(first_row, numbers)
     columns = {}
     for name in names:
-        # A text column that reached this point is whole if its numbers all are.
         variable = _bins_of(name, dtypes[name], sample, options, findings)
         columns[name] = BinnedColumn(variable, options, source.from_text)
     if sample.complete:
@@ -72,10 +71,12 @@ def _bins_of(
     distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     if not len(distinct):
         raise all_missing(name)
-    low, high = sample.extremes(name)
-    # The sample's end points stand for the column's, so that the bins cover it.
-    distinct[0], distinct[-1] = low, high
-    if dtype == "string":
+    # The bins cover the column, also where the sample left out its ends.
+    for end in sample.extremes(name):
+        if not distinct[0] <= end <= distinct[-1]:
+            place = int(np.searchsorted(distinct, end))
+            distinct, counts = np.insert(distinct, place, end), np.insert(counts, place, 1)
+    if dtype == "string":  # of a text file, whose numbers have no type yet
         dtype = "int64" if bool(np.all(distinct == np.floor(distinct))) else "double"
     return decide_bins(name, dtype, distinct, counts, options, findings)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from edgegraft.data.arrow_types import Kind
 from edgegraft.data.binning import assign_bins, bin_edges, bin_labels
+from edgegraft.data.numeric_cells import reject_infinity
 from edgegraft.data.options import PackOptions
 from edgegraft.data.schema import Variable
 from edgegraft.data.text_types import infer_labels, odd_tokens
@@ -38,6 +39,8 @@ class Observed:
         How often each occurs; declared categories may not occur.
     from_text : bool
         Whether the labels are text whose type is still open (a CSV file).
+    first_rows : list of int
+        Where text labels occur first.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Observed:
     labels: list[Any]
     counts: NDArray[np.int64]
     from_text: bool = False
+    first_rows: list[int] = field(default_factory=list)
 
 
 def decide(
@@ -93,6 +97,9 @@ def _read_text(column: Observed) -> list[str]:
     """Find the type of a text column; return the few texts that keep it from being numeric."""
     texts = column.labels
     column.kind, column.labels = infer_labels(texts)
+    if column.kind is Kind.FLOAT:
+        for number, row in zip(column.labels, column.first_rows, strict=True):
+            reject_infinity(column.name, float(number), row)
     column.dtype = _TEXT_DTYPE[column.kind]
     if column.kind is Kind.BOOL:
         # Two states are declared by the type, even where one of them does not occur.

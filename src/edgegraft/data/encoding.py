@@ -143,6 +143,7 @@ def _settle(
         labels=column.labels,
         counts=column.counts,
         from_text=column.from_text,
+        first_rows=column.first_rows,
     )
     variable, final = decide(observed, options, findings)
     return variable, column.builder.finish(final, variable.n_states)

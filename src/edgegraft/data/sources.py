@@ -7,6 +7,7 @@ the whole of it before its first cell can be encoded.
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -164,13 +165,12 @@ def _is_numeric(dtype: pa.DataType) -> bool:
 
 
 def check_names(names: Sequence[str], where: str = "the table") -> None:
-    """Raise unless there are columns and their names are distinct and not empty."""
+    """Raise unless there are columns and their names are distinct."""
     if not names:
         raise DataError(f"{where} has no columns")
-    if len(set(names)) != len(names):
-        seen: set[str] = set()
-        twice = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
         raise DataError(
-            f"{where} has more than one column named {listing(dict.fromkeys(twice))}: "
-            "rename them so that every name is distinct"
+            f"{where} has more than one column named {listing(twice)}: rename them so that every "
+            "name is distinct"
         )
