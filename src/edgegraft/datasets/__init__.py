@@ -3,7 +3,6 @@
 from edgegraft.datasets.bundled import load_digits
 from edgegraft.datasets.debd import load_debd
 from edgegraft.datasets.jester import load_jester
-from edgegraft.datasets.sampling import GibbsInfo, gibbs_sample
 from edgegraft.datasets.source import Dataset
 from edgegraft.datasets.synthetic import (
     SyntheticData,
@@ -16,6 +15,7 @@ from edgegraft.datasets.synthetic import (
     make_star,
 )
 from edgegraft.datasets.yummly import load_yummly
+from edgegraft.inference.sampling import GibbsInfo, gibbs_sample
 
 __all__ = [
     "Dataset",

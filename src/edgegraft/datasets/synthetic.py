@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.data import Schema
 from edgegraft.datasets import graphs
-from edgegraft.datasets.sampling import Codes, GibbsInfo, RandomState, gibbs_sample
 from edgegraft.graph import Layout
+from edgegraft.inference.chains import RandomState
+from edgegraft.inference.sampling import Codes, GibbsInfo, gibbs_sample
 
 __all__ = [
     "SyntheticData",

@@ -14,14 +14,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.errors import DataError
 from edgegraft.graph import Layout
-from edgegraft.kernels.gibbs import record, start_uniform, sweep
+from edgegraft.inference.chains import (
+    Chains,
+    RandomState,
+    Streams,
+    make_streams,
+    possible,
+    scattered,
+)
+from edgegraft.kernels.gibbs import record, sweep
 from edgegraft.kernels.gibbs_tables import tabulate
 from edgegraft.stats.threads import resolve_jobs
 
 __all__ = ["GibbsInfo", "gibbs_sample"]
 
 Codes = NDArray[np.uint8] | NDArray[np.uint16]
-RandomState = int | np.random.Generator | None
 
 #: Chains of one task: enough that tables are reused while in cache, few enough to share out.
 _FEWEST, _MOST = 16, 128
@@ -119,8 +126,8 @@ def gibbs_sample(
     theta = _check_theta(layout, theta)
     _check_counts(n_samples, n_chains, burn_in, thinning)
     n_chains = min(n_chains, max(n_samples, 1))
-    streams = _streams(random_state, n_chains)
-    state = _first_state(layout, streams, start)
+    streams = make_streams(random_state, n_chains)
+    chains = Chains(_first_state(layout, streams, start), streams)
     tables = tabulate(layout.states, layout.edges, layout.node_offset, layout.edge_offset, theta)
     X = _room_for_codes(layout, n_samples)
 
@@ -128,16 +135,16 @@ def gibbs_sample(
     # A chain is the same whatever its company, so blocks may follow the number of threads.
     block = min(max(-(-n_chains // jobs), _FEWEST), _MOST)
 
-    def run(first: int) -> int:
-        chains = slice(first, first + block)
-        own_state = np.ascontiguousarray(state[:, chains])
-        own_streams = np.ascontiguousarray(streams[:, chains])
-        n_rescued = sweep(tables, own_state, own_streams, burn_in)
-        _check_possible(layout, theta, own_state, burn_in)
-        return int(n_rescued + record(tables, own_state, own_streams, thinning, first, n_chains, X))
+    def run(piece: tuple[slice, Chains]) -> int:
+        which, own = piece
+        n_rescued = sweep(tables, own.state, own.streams, burn_in)
+        _check_possible(layout, theta, own.state, burn_in)
+        first = which.start
+        n_rescued += record(tables, own.state, own.streams, thinning, first, n_chains, X)
+        return int(n_rescued)
 
     with ThreadPoolExecutor(jobs) as pool:
-        n_rescued = sum(pool.map(run, range(0, n_chains, block)))
+        n_rescued = sum(pool.map(run, chains.cut(block)))
     n_sweeps = n_chains * burn_in + thinning * n_samples
     info = GibbsInfo("gibbs", n_chains, burn_in, thinning, n_sweeps * X.shape[1], n_rescued)
     return X, info
@@ -148,21 +155,10 @@ def _room_for_codes(layout: Layout, n_rows: int) -> Codes:
     return np.empty(shape, np.uint16) if layout.states.max() > 256 else np.empty(shape, np.uint8)
 
 
-def _streams(random_state: RandomState, n_chains: int) -> NDArray[np.uint64]:
-    if isinstance(random_state, np.random.Generator):
-        random_state = int(random_state.integers(1 << 63))
-    seeds = np.random.SeedSequence(random_state).spawn(n_chains)
-    words = [seed.generate_state(4, np.uint64) for seed in seeds]
-    return np.ascontiguousarray(np.array(words, np.uint64).T)
-
-
-def _first_state(
-    layout: Layout, streams: NDArray[np.uint64], start: ArrayLike | None
-) -> NDArray[np.uint16]:
-    state = np.empty((layout.n_variables, streams.shape[1]), np.uint16)
+def _first_state(layout: Layout, streams: Streams, start: ArrayLike | None) -> NDArray[np.uint16]:
     if start is None:
-        start_uniform(layout.states, state, streams)
-        return state
+        return scattered(layout, streams)
+    state = np.empty((layout.n_variables, streams.shape[1]), np.uint16)
     given = np.asarray(start)
     if given.shape not in ((state.shape[0],), state.shape[::-1]):
         raise DataError(
@@ -206,15 +202,9 @@ def _check_possible(
     layout: Layout, theta: NDArray[np.float64], state: NDArray[np.uint16], burn_in: int
 ) -> None:
     """Refuse a state of probability zero; once outside, a chain never goes back into one."""
-    if np.isfinite(theta).all():
-        return
-    i, j = layout.edges.T
-    of_node = layout.node_offset[:-1, None] + state
-    of_edge = layout.edge_offset[:-1, None] + state[i].astype(np.int64) * layout.states[j][:, None]
-    of_edge += state[j]
-    possible = np.isfinite(theta[of_node]).all(axis=0) & np.isfinite(theta[of_edge]).all(axis=0)
-    if not possible.all():
+    outside = ~possible(layout, theta, state)
+    if outside.any():
         raise DataError(
-            f"{(~possible).sum()} chains are in a state of probability zero after {burn_in} "
+            f"{outside.sum()} chains are in a state of probability zero after {burn_in} "
             "sweeps: raise burn_in, or give a possible state as start"
         )
