@@ -22,6 +22,7 @@ from edgegraft.errors import (
     FileFormatError,
     UnseenCategoryError,
 )
+from tests.table_kinds import TEXT, TYPED
 
 YES_NO = Schema([Variable("a", ("no", "yes"), "string")])
 BINNED = Schema([Variable("a", ("[0, 1)", "[1, 2]"), "double", True, (0.0, 1.0, 2.0))])
@@ -292,6 +293,30 @@ class TestFiles:
         content[4:200] = bytes(196)
         with pytest.raises(FileFormatError, match="cannot be read as Parquet"):
             pack(write(tmp_path, bytes(content), path.name))
+
+    @pytest.mark.parametrize("kind", ["parquet", "feather", "csv", "csv.gz"])
+    @pytest.mark.filterwarnings("ignore::edgegraft.errors.EncodingWarning")
+    def test_flipped_bytes_never_do_worse_than_a_data_error(self, tmp_path, kind):
+        rng = np.random.default_rng(5)
+        table = pa.table(
+            {
+                "a": np.array(["x", "y", "zz"])[rng.integers(0, 3, 300)],
+                "b": rng.integers(0, 9, 300),
+                "c": rng.normal(size=300),
+                "d": pa.array(["u", "v"] * 150).dictionary_encode(),
+            }
+        )
+        whole = {**TYPED, **TEXT}[kind](table, tmp_path).read_bytes()
+        refused = 0
+        for _ in range(80):
+            content = bytearray(whole)
+            for place in rng.integers(0, len(whole), 4):
+                content[place] = rng.integers(256)
+            try:
+                pack(write(tmp_path, bytes(content), f"damaged.{kind}"))
+            except (DataError, DataTypeError):
+                refused += 1
+        assert refused
 
     def test_other_encodings(self, tmp_path):
         path = write(tmp_path, "name,b\nx,1\ny,2\nMünchen,1\n".encode("latin-1"))

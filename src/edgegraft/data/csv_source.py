@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -57,7 +58,7 @@ class CsvSource(Source):
                 second = next(rows, [])
         except UnicodeDecodeError as error:
             raise self._not_decodable("the first rows", error) from error
-        except (EOFError, gzip.BadGzipFile, csv.Error, OSError) as error:
+        except (EOFError, zlib.error, csv.Error, OSError) as error:
             raise FileFormatError(f"'{self._path}' cannot be read: {error}") from error
         finally:
             csv.field_size_limit(limit)

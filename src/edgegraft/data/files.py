@@ -52,11 +52,17 @@ def _explained(path: Path, format_name: str) -> Iterator[None]:
     """Turn a reader's errors into one that names the file."""
     try:
         yield
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         raise FileFormatError(
             f"'{path}' cannot be read as {format_name}: {_first_line(error)}; the file is "
             "truncated, damaged or of another format"
         ) from error
+
+
+def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Check offsets, indices and text: those of a damaged file would crash the process."""
+    batch.validate(full=True)
+    return batch
 
 
 def _first_line(error: BaseException) -> str:
@@ -74,7 +80,7 @@ class ParquetSource(Source):
             # Buffered pages, because a row group can be as large as the file.
             self._file = pq.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False)
             self.fields = self._file.schema_arrow
-        self.names = list(self.fields.names)
+            self.names = list(self.fields.names)
         check_names(self.names, self.where)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -85,7 +91,7 @@ class ParquetSource(Source):
                 columns=list(columns),
                 use_threads=self._options.use_threads,
             ):
-                yield batch.select(list(columns))
+                yield _validated(batch.select(list(columns)))
 
     def close(self) -> None:
         """Close the file."""
@@ -103,7 +109,7 @@ class IpcSource(Source):
             self._random_access = file.read(6) == b"ARROW1"
         with _explained(path, "Arrow IPC"), pa.memory_map(str(path)) as file:
             self.fields = self._open(file).schema
-        self.names = list(self.fields.names)
+            self.names = list(self.fields.names)
         check_names(self.names, self.where)
 
     def _open(self, file: pa.NativeFile) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
@@ -121,4 +127,4 @@ class IpcSource(Source):
             for batch in stored:
                 chosen = batch.select(list(columns))
                 for first in range(0, chosen.num_rows, self._batch_rows):
-                    yield chosen.slice(first, self._batch_rows)
+                    yield _validated(chosen.slice(first, self._batch_rows))

@@ -101,9 +101,11 @@ def pack(
     -----
     Categories are ordered as declared by a pandas Categorical, a polars Enum or an Arrow
     dictionary, unobserved ones included (Parquet keeps those of text alone); other text sorted,
-    numbers ascending, dates in time, False before True. Booleans always have both states. In text files a column's type is that of its distinct values over the whole file:
-    whole numbers, numbers, booleans (true and false), else text; leading zeros make text.
+    numbers ascending, dates in time, False before True. Booleans always have both states.
     Column names that are whole numbers, as in a plain pandas frame, become text.
+
+    In text files a column's type is that of its distinct values over the whole file: whole
+    numbers, numbers, booleans (true and false), else text; leading zeros make text.
 
     A column of text, dates or whole numbers in which more than 20 rows all differ identifies
     rows and is an error, unless its categories are declared or it is binned by request.
