@@ -22,10 +22,10 @@ MISSING_TOKENS: frozenset[Any] = frozenset(
 )  # fmt: skip
 
 # A leading zero marks a code ("007"), not a number.
-_INT = re.compile(r"\s*[+-]?(0|[1-9][0-9]*)\s*")
+_INT = re.compile(r"[ \t]*[+-]?(0|[1-9][0-9]*)[ \t]*")
 _FLOAT = re.compile(
-    r"\s*[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*"
-    r"|\s*[+-]?(inf|Inf|INF|infinity|Infinity)\s*"
+    r"[ \t]*[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*"
+    r"|[ \t]*[+-]?(inf|Inf|INF|infinity|Infinity)[ \t]*"
 )
 _BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INT64 = range(-(2**63), 2**63)
