@@ -139,6 +139,26 @@ def test_a_star_with_very_many_leaves(engine):
     assert layout.node(marginals.values, 0)[0] == pytest.approx(1.0, abs=1e-14)
 
 
+def test_variables_of_one_state_cost_no_memory(engine):
+    n = 200
+    edges = np.stack(np.triu_indices(n, 1), axis=1)
+    states = np.ones(n, np.int64)
+    states[::50] = 2
+    layout = Layout(states, edges)
+    theta = np.random.default_rng(0).normal(size=layout.n_parameters)
+    varying = np.arange(0, n, 50)
+    joint = np.zeros((2,) * len(varying))
+    for x in np.ndindex(joint.shape):
+        full = np.zeros(n, np.int64)
+        full[varying] = x
+        cells = (
+            layout.edge_offset[:-1] + full[edges[:, 0]] * states[edges[:, 1]] + full[edges[:, 1]]
+        )
+        joint[x] = theta[layout.node_offset[:-1] + full].sum() + theta[cells].sum()
+    marginals, *_ = engine.run(theta, engine.init(layout))
+    assert marginals.log_partition == pytest.approx(np.logaddexp.reduce(joint.ravel()), rel=1e-12)
+
+
 def test_a_deep_chain_is_no_recursion(engine):
     n = 50_000
     layout = Layout(np.full(n, 2), np.stack((np.arange(n - 1), np.arange(1, n)), axis=1))

@@ -205,10 +205,9 @@ def _calibrate(theta: NDArray[np.float64], state: ExactState) -> Marginals:
     potentials = buckets.gather_potentials(state.tree, theta)
     messages, log_partition = junction.collect(state.tree, potentials)
     _check_possible(log_partition)
-    blocks = np.empty_like(theta)
-    junction.distribute(state.tree, potentials, messages, blocks)
+    junction.distribute(state.tree, potentials, messages, potentials.logs)
     values = np.empty_like(theta)
-    buckets.scatter_marginals(state.tree, blocks, values)
+    buckets.scatter_marginals(state.tree, potentials.logs, values)
     return Marginals(values, log_partition)
 
 

@@ -39,11 +39,12 @@ def build_tree(layout: Layout, found: Elimination) -> JunctionTree:
     own_is_row = position[i] == first
     node_block, edge_block = _blocks(states, first, states[first] * states[other])
     local_cells = _products(n, first, states[other]) * states
-    largest = [(message_cells * states).max(initial=0), local_cells.max(initial=0)]
+    axes = np.bincount(owner, minlength=n) + 1
+    largest = [x.max(initial=0) for x in (message_cells * states, local_cells, axes)]
     return JunctionTree(
         variable=variable,
         states=states,
-        scope_start=_starts(np.bincount(owner, minlength=n)),
+        scope_start=_starts(axes - 1),
         scope=scope,
         message_start=_starts(message_cells),
         child_start=_starts(np.bincount(parent, minlength=n + 1)[:n]),

@@ -14,8 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-_MOST_AXES = 128  # of a table: 64 binary axes are more than any memory holds
-
 
 class Walk(NamedTuple):
     """How a table's cells meet those of a smaller one, innermost group first."""
@@ -27,12 +25,12 @@ class Walk(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def new_walk():
-    """Return room for a walk, to be planned again and again."""
+def new_walk(most_axes):
+    """Return room for a walk of tables of so many axes, to be planned again and again."""
     return Walk(
-        np.empty(_MOST_AXES, np.int64),
-        np.empty(_MOST_AXES, np.int64),
-        np.zeros(_MOST_AXES, np.int64),
+        np.empty(most_axes, np.int64),
+        np.empty(most_axes, np.int64),
+        np.zeros(most_axes, np.int64),
         np.zeros(1, np.int64),
     )
 

@@ -34,7 +34,7 @@ class JunctionTree(NamedTuple):
     table: np.ndarray  # (m,) where an edge's table starts in theta
     own_stride: np.ndarray  # (m,) of that table, along the bucket's own states
     other_stride: np.ndarray  # (m,)
-    largest: np.ndarray  # (2,) cells of the largest clique, and of the largest product of locals
+    largest: np.ndarray  # (3,) cells of a clique, cells of a product of locals, axes of a clique
 
 
 class Potentials(NamedTuple):
@@ -51,23 +51,32 @@ def gather_potentials(tree, theta):
     """Return the potentials of `theta` in blocks, scaled."""
     n = tree.variable.shape[0]
     out = Potentials(np.empty_like(theta), np.empty_like(theta), np.empty(n), np.empty(n))
+    _gather(tree, theta, out.logs)
     for k in range(n):
-        s = tree.states[k]
         at = tree.node_block[k]
-        for a in range(s):
-            out.logs[at + a] = theta[tree.unary[k] + a]
-        out.peak[k], out.range[k] = _scale(out.logs[at : at + s], out.weight[at : at + s])
+        end = at + tree.states[k]
+        out.peak[k], out.range[k] = _scale(out.logs[at:end], out.weight[at:end])
         for e in range(tree.local_start[k], tree.local_start[k + 1]):
             at = tree.edge_block[e]
-            end = at + s * tree.states[tree.other[e]]
-            for b in range(tree.states[tree.other[e]]):
-                source = tree.table[e] + b * tree.other_stride[e]
-                for a in range(s):
-                    out.logs[at + b * s + a] = theta[source + a * tree.own_stride[e]]
+            end = at + tree.states[k] * tree.states[tree.other[e]]
             peak, ratio = _scale(out.logs[at:end], out.weight[at:end])
             out.peak[k] += peak
             out.range[k] += ratio
     return out
+
+
+@njit(cache=True, nogil=True)
+def _gather(tree, theta, blocks):
+    # Copies alone: with nothing between them, many reads from afar are under way at once.
+    for k in range(tree.variable.shape[0]):
+        s = tree.states[k]
+        for a in range(s):
+            blocks[tree.node_block[k] + a] = theta[tree.unary[k] + a]
+        for e in range(tree.local_start[k], tree.local_start[k + 1]):
+            for b in range(tree.states[tree.other[e]]):
+                source = tree.table[e] + b * tree.other_stride[e]
+                for a in range(s):
+                    blocks[tree.edge_block[e] + b * s + a] = theta[source + a * tree.own_stride[e]]
 
 
 @njit(cache=True, nogil=True)

@@ -175,7 +175,7 @@ def collect(tree, potentials):
     """Go up the tree: return the messages and log Z (minus infinity for an impossible model)."""
     n = tree.variable.shape[0]
     messages = Messages(np.empty(tree.message_start[n]), np.zeros(n), np.zeros(n, np.bool_))
-    walk = new_walk()
+    walk = new_walk(tree.largest[2])
     clique = np.empty(tree.largest[0])
     local = np.empty(tree.largest[1])
     log_partition = 0.0
@@ -213,9 +213,12 @@ def condition_rows(clique, s, n_rows, in_logs):
 
 @njit(cache=True, nogil=True)
 def distribute(tree, potentials, messages, out):
-    """Go down the tree: write the marginals to `out`, in blocks; the messages are used up."""
+    """Go down the tree: write the marginals to `out`, in blocks; the messages are used up.
+
+    `out` may be the logarithms of the potentials: a block is written after its last use.
+    """
     n = tree.variable.shape[0]
-    walk = new_walk()
+    walk = new_walk(tree.largest[2])
     clique = np.empty(tree.largest[0])
     local = np.empty(tree.largest[1])
     for k in range(n - 1, -1, -1):

@@ -16,7 +16,7 @@ def collect_max(tree, potentials):
     """Go up the tree with maxima, in logarithms; return the messages."""
     n = tree.variable.shape[0]
     messages = Messages(np.empty(tree.message_start[n]), np.zeros(n), np.ones(n, np.bool_))
-    walk = new_walk()
+    walk = new_walk(tree.largest[2])
     clique = np.empty(tree.largest[0])
     local = np.empty(tree.largest[1])
     for k in range(n):
@@ -64,7 +64,7 @@ def draw(tree, potentials, messages, uniform, out):
     at hand.
     """
     n, n_samples = uniform.shape
-    walk = new_walk()
+    walk = new_walk(tree.largest[2])
     clique = np.empty(tree.largest[0])
     local = np.empty(tree.largest[1])
     row = np.empty(n_samples, np.int64)
