@@ -68,7 +68,7 @@ def _rising(edges: list[float]) -> list[float]:
 def _short_between(below: float, value: float) -> float:
     """Return the number of fewest decimals in ``(below, value]``: an edge that reads well."""
     gap = value - below
-    if gap < 1e-15 or abs(value) > 1e15:  # no short number to be found
+    if not 1e-15 <= gap <= 1e15 or abs(value) > 1e15:  # no short number to be found
         return value
     first = -math.floor(math.log10(gap)) - 1
     for digits in range(first, first + 4):

@@ -115,9 +115,7 @@ class PackedColumn:
         self.n_states = n_states
         self.n_rows = n_rows
         self._chunks = chunks
-        # The map of MISSING to itself closes the recoding, so that it is one look-up.
-        self._recode = np.full(MISSING + 1, MISSING, np.uint16)
-        self._recode[: len(recode)] = recode
+        self._recode = recode
         self.n_missing = n_missing
         if (recode == MISSING).any():
             self.n_missing = sum(int((c == MISSING).sum()) for c in self._recoded())
@@ -143,7 +141,7 @@ class PackedColumn:
         for k, chunk in enumerate(self._chunks):
             first = k * (CHUNK_ROWS // 64)
             if chunk.dtype == np.uint16:
-                pack_codes(self._recode[chunk], planes, first)
+                pack_codes(self._apply(chunk), planes, first)
                 continue
             for plane, code in zip(chunk, self._recode, strict=False):
                 if code < len(planes):
@@ -157,7 +155,14 @@ class PackedColumn:
                 n_rows = min(CHUNK_ROWS, self.n_rows - k * CHUNK_ROWS)
                 codes = np.empty(n_rows, np.uint16)
                 unpack_codes(chunk, 0, n_rows, MISSING, codes)
-                parts.append(self._recode[codes])
+                parts.append(self._apply(codes))
             else:
-                parts.append(self._recode[chunk])
+                parts.append(self._apply(chunk))
         return parts
+
+    def _apply(self, codes: NDArray[np.uint16]) -> NDArray[np.uint16]:
+        # The map of MISSING to itself closes the recoding, so that it is one look-up; it is made
+        # when it is needed, since thousands of columns may wait at once.
+        table = np.full(MISSING + 1, MISSING, np.uint16)
+        table[: len(self._recode)] = self._recode
+        return table[codes]

@@ -29,7 +29,7 @@ class PackOptions:
     drop: Sequence[str | int] | None = None
     bins: int | Mapping[str, int] | None = None
     bin_rule: BinRule = "quantile"
-    max_numeric_states: int = 20
+    max_numeric_states: int = 32
     max_states: int = MAX_STATES
     missing_values: Collection[Label] = ()
     unseen: Unseen = "error"

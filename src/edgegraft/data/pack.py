@@ -28,7 +28,7 @@ def pack(
     drop: Sequence[str | int] | None = None,
     bins: int | Mapping[str, int] | None = None,
     bin_rule: BinRule = "quantile",
-    max_numeric_states: int = 20,
+    max_numeric_states: int = 32,
     max_states: int = MAX_STATES,
     missing_values: Collection[Label] = (),
     unseen: Unseen = "error",
@@ -60,7 +60,7 @@ def pack(
         Bins of nearly equal counts, or of equal widths. Quantiles are exact up to 2**20 rows
         and for columns of up to 65,535 distinct values; beyond both they are those of a fixed
         sample of 2**20 rows, an approximation.
-    max_numeric_states : int, default 20
+    max_numeric_states : int, default 32
         A numeric column with no more distinct values keeps them as categories; one with more,
         and no `bins`, is cut into 5 bins with a warning.
     max_states : int, default 65535
