@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp, softmax
 from scipy.stats import chi2
 
 from edgegraft.errors import EdgeError, ModelError, TreewidthError
@@ -126,6 +127,37 @@ def test_messages_that_disagree_beyond_double_precision(engine):
     np.testing.assert_allclose(
         layout.node(marginals.values, 1), [1 / (1 + odds), odds / (1 + odds)], rtol=1e-12
     )
+
+
+def test_a_grid_against_transfer_matrices(engine):
+    k = 8
+    layout = Layout(np.full(k * k, 2), grid(k, k))
+    theta = np.random.default_rng(0).normal(size=layout.n_parameters)
+    table = {(i, j): layout.edge(theta, e) for e, (i, j) in enumerate(layout.edges.tolist())}
+    rows = np.array(list(itertools.product((0, 1), repeat=k)))  # all states of a row
+
+    def within(r):
+        at = range(r * k, r * k + k)
+        nodes = sum(layout.node(theta, v)[rows[:, c]] for c, v in enumerate(at))
+        return nodes + sum(table[v, v + 1][rows[:, v % k], rows[:, v % k + 1]] for v in at[:-1])
+
+    def between(r):
+        at = range(r * k, r * k + k)
+        return sum(table[v, v + k][rows[:, c][:, None], rows[:, c]] for c, v in enumerate(at))
+
+    below = [np.zeros(len(rows))]
+    for r in range(k - 2, -1, -1):
+        below.insert(0, logsumexp(between(r) + within(r + 1) + below[0], axis=1))
+    above = within(0)
+    marginals, *_ = engine.run(theta, engine.init(layout))
+    for r in range(k):
+        joint = softmax(above + below[r])
+        for c in range(k):
+            expected = joint @ rows[:, c]
+            assert layout.node(marginals.values, r * k + c)[1] == pytest.approx(expected, abs=1e-13)
+        if r + 1 < k:
+            above = logsumexp(above[:, None] + between(r), axis=0) + within(r + 1)
+    assert marginals.log_partition == pytest.approx(logsumexp(above), rel=1e-13)
 
 
 def test_a_star_with_very_many_leaves(engine):
