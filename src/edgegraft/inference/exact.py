@@ -258,9 +258,10 @@ def _info(state: ExactState) -> Info:
 def _refusal(cost: Estimate, max_bytes: int) -> str:
     least = "" if cost.complete else "at least "
     return (
-        f"exact inference on this graph needs {least}{_readable(cost.nbytes)} "
-        f"(treewidth {least}{cost.treewidth}, {least}{_power(cost.largest_table)} cells in one "
-        f"table), but max_bytes allows {_readable(max_bytes)}: use the engine 'bp', 'trw' or "
+        f"exact inference on this graph needs {least}{_readable(cost.nbytes)} by the best "
+        f"elimination order found (treewidth {least}{cost.treewidth}, {least}"
+        f"{_power(cost.largest_table)} cells in one table), but max_bytes allows "
+        f"{_readable(max_bytes)}: use the engine 'bp', 'trw' or "
         "'gibbs' instead, or raise max_bytes"
     )
 
