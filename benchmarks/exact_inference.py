@@ -17,10 +17,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from benchmarks.rows import Row, as_markdown
 from edgegraft.graph import Layout
 from edgegraft.inference.exact import ExactEngine
 from edgegraft.io import read_uai
@@ -159,7 +159,7 @@ def time_rival(path: Path, ours: np.ndarray) -> tuple[float | None, str]:
     return seconds, f"largest difference of a marginal {apart:.1g}"
 
 
-def run(scale: float = 1.0) -> list[dict[str, Any]]:
+def run(scale: float = 1.0) -> list[Row]:
     """Return the rows; `scale` below 1 takes fewer instances and smaller trees."""
     # pgmpy's triangulation gives up on most of the shared problems; on small grids it answers.
     rows = [
@@ -173,24 +173,23 @@ def run(scale: float = 1.0) -> list[dict[str, Any]]:
     return rows
 
 
-def _tree_row(scale: float) -> dict[str, Any]:
+def _tree_row(scale: float) -> Row:
     small, large = max(round(10_000 * scale), 10), max(round(100_000 * scale), 100)
     one, one_run, _ = best_time(*random_tree(small), repeats=20)
     ten, ten_run, _ = best_time(*random_tree(large), repeats=7)
-    return {
-        "work": f"marginals of a {large:,}-node tree, 2 to 5 states",
-        "ours": ten,
-        "rival": f"ourselves, {small:,} nodes",
-        "rival_value": one,
-        "unit": "s",
-        "ratio": ten / one,
-        "target": GROWTH_TARGET,
-        "notes": f"the ratio is growth, at most {GROWTH_TARGET}; a run alone, the tree being "
-        f"built, {ten_run:.3g} s and {one_run:.3g} s: {ten_run / one_run:.3g} times",
-    }
+    return Row(
+        f"marginals of a {large:,}-node tree, 2 to 5 states",
+        ten,
+        f"ourselves, {small:,} nodes",
+        one,
+        "s",
+        notes=f"The cost grows {ten / one:.3g} times with ten times the nodes (at most "
+        f"{GROWTH_TARGET} wanted); a run alone, the tree being built, takes {ten_run:.3g} s and "
+        f"{one_run:.3g} s: {ten_run / one_run:.3g} times.",
+    )
 
 
-def _rival_row(name: str, layout: Layout, theta: np.ndarray) -> dict[str, Any]:
+def _rival_row(name: str, layout: Layout, theta: np.ndarray) -> Row:
     cost = ExactEngine().estimate(layout)
     warm, alone, values = best_time(layout, theta, repeats=3)
     with tempfile.TemporaryDirectory() as folder:
@@ -198,18 +197,16 @@ def _rival_row(name: str, layout: Layout, theta: np.ndarray) -> dict[str, Any]:
         np.savez(path, states=layout.states, edges=layout.edges, theta=theta)
         cold = time_cold(path)
         theirs, remark = time_rival(path, values)
-    return {
-        "work": f"marginals of {name} (treewidth {cost.treewidth})",
-        "ours": warm,
-        "rival": "pgmpy junction tree",
-        "rival_value": theirs,
-        "unit": "s",
-        "ratio": None if theirs is None else theirs / warm,
-        "target": TARGET,
-        "notes": f"the order being found, {alone:.3g} s; in a new process {cold:.3g} s; {remark}",
-    }
+    return Row(
+        f"marginals of {name} (treewidth {cost.treewidth})",
+        warm,
+        "pgmpy junction tree",
+        theirs,
+        "s",
+        TARGET,
+        f"The order being found, {alone:.3g} s; in a new process {cold:.3g} s; {remark}.",
+    )
 
 
 if __name__ == "__main__":
-    for row in run(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0):
-        print(row, flush=True)
+    print(as_markdown(run()))

@@ -7,6 +7,7 @@ import time
 import numpy as np
 from numba import njit
 
+from benchmarks.rows import Row, as_markdown
 from edgegraft.datasets import graphs
 from edgegraft.graph import Layout
 from edgegraft.kernels.gibbs import sweep
@@ -43,7 +44,7 @@ def plain_sweep(start, neighbour, table, node, tables, state, n_sweeps):
             state[i] = k
 
 
-def run(scale: float = 1.0) -> list[dict]:
+def run(scale: float = 1.0) -> list[Row]:
     """Measure both sides in turn and report the best of each; `scale` shortens the work."""
     cases = [
         ("600 variables, 5 states, scale-free", 600, 5, graphs.scale_free, 3),
@@ -77,20 +78,18 @@ def _compare(work, n, s, graph, target, scale):
         ours = max(ours, _rate(n * CHAINS * n_ours, sweep, tables, state, streams, n_ours))
         theirs = max(theirs, _rate(n * n_theirs, plain_sweep, *rival_arguments, n_theirs))
     cold = "warm" if sweep.stats.cache_hits else "cold"
-    return {
-        "work": f"Gibbs updates, {work}, one thread",
-        "ours": ours,
-        "rival": RIVAL,
-        "rival_value": theirs,
-        "unit": "updates/s",
-        "ratio": ours / theirs,
-        "target": target,
-        "notes": (
-            f"{CHAINS} chains side by side; best of {REPEATS}; tables of "
-            f"{tables.values.nbytes / 1e6:.1f} MB in {second_call * 1e3:.1f} ms; first call with "
-            f"a {cold} compilation cache {first_call:.2f} s"
-        ),
-    }
+    return Row(
+        f"Gibbs updates, {work}, one thread",
+        ours,
+        RIVAL,
+        theirs,
+        "updates/s",
+        target,
+        f"{CHAINS} chains side by side, which is how rows are drawn; the rival has one. Tables of "
+        f"{tables.values.nbytes / 1e6:.1f} MB were built in {second_call * 1e3:.1f} ms; the first "
+        f"call with a {cold} compilation cache took {first_call:.2f} s",
+        higher_is_better=True,
+    )
 
 
 def _rival_arguments(layout, theta):
@@ -115,8 +114,4 @@ def _rate(n_updates, function, *arguments):
 
 
 if __name__ == "__main__":
-    for row in run():
-        print(
-            f"{row['work']}: {row['ours']:.3g} {row['unit']}, {row['rival']} "
-            f"{row['rival_value']:.3g}: {row['ratio']:.1f} times ({row['notes']})"
-        )
+    print(as_markdown(run()))

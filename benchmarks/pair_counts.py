@@ -23,7 +23,7 @@ REPEATS = 7
 
 def run(scale: float = 1.0) -> list[Row]:
     """Return every row of the section."""
-    rows = [
+    return [
         *against_bincount(int(600 * scale), 5, 19_000, 150),
         against_product(int(600 * scale), 5, 19_000, 20),
         *against_bincount(int(600 * scale), 2, 10_000, 130),
@@ -32,7 +32,6 @@ def run(scale: float = 1.0) -> list[Row]:
         from_the_bound(int(600 * scale)),
         start_up(),
     ]
-    return rows
 
 
 def random_table(n: int, states: int, n_rows: int) -> np.ndarray:

@@ -82,7 +82,7 @@ def as_markdown(rows: Sequence[Row]) -> str:
 
 def _figure(value: float | None) -> str:
     if value is None:
-        return "–"
+        return "-"
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.rows import Row, as_markdown
 from edgegraft.graph import Layout
 from edgegraft.io import read_uai, write_uai
 
@@ -78,7 +79,7 @@ def time_rival(path: Path, n_variables: int, python: str) -> tuple[float | None,
     return float(done.stdout.split()[-1]), ""
 
 
-def run(scale: float = 1.0) -> list[dict]:
+def run(scale: float = 1.0) -> list[Row]:
     """Time both readers; `scale` changes the number of variables."""
     n_variables = max(3, round(200 * scale))
     # The rival may live in another environment, so that it need not be installed with us.
@@ -94,19 +95,17 @@ def run(scale: float = 1.0) -> list[dict]:
             rival, notes = time_rival(path, n_variables, python)
         size = path.stat().st_size
     return [
-        {
-            "work": f"read a UAI file of {n_variables} variables, 5 states ({size // 1000} kB)",
-            "ours": ours,
-            "rival": "pgmpy UAIReader",
-            "rival_value": rival,
-            "unit": "s",
-            "ratio": None if rival is None else rival / ours,
-            "target": TARGET,
-            "notes": notes,
-        }
+        Row(
+            f"read a UAI file of {n_variables} variables, 5 states ({size // 1000} kB)",
+            ours,
+            "pgmpy UAIReader",
+            rival,
+            "s",
+            TARGET,
+            notes,
+        )
     ]
 
 
 if __name__ == "__main__":
-    for row in run():
-        print(row)
+    print(as_markdown(run()))
