@@ -1,0 +1,88 @@
+"""The graph as message passing sees it: wiring, and where pairs of another graph are in it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.graph import Layout
+from edgegraft.kernels.wiring import Wiring, leaves_first
+
+Integers = NDArray[np.int64]
+
+
+def wire(layout: Layout) -> Wiring:
+    """Return the wiring of the two messages of every edge of `layout`.
+
+    Examples
+    --------
+    >>> wiring = wire(Layout([2, 3, 2], [(0, 1), (1, 2)]))
+    >>> wiring.start
+    array([0, 1, 3, 4])
+    >>> wiring.reverse
+    array([1, 0, 3, 2])
+    """
+    m, n, states = layout.n_edges, layout.n_variables, layout.states
+    first, second = layout.edges[:, 0], layout.edges[:, 1]
+    owner, source = np.concatenate((first, second)), np.concatenate((second, first))
+    sorted_messages = np.lexsort((source, owner))
+    place = np.empty(2 * m, np.int64)
+    place[sorted_messages] = np.arange(2 * m)
+    reverse = np.concatenate((place[m:], place[:m]))[sorted_messages]
+    owner, source = owner[sorted_messages], source[sorted_messages]
+    start = np.searchsorted(owner, np.arange(n + 1)).astype(np.int64)
+    offset = _starts(states[owner])
+    links = np.empty((2 * m, 5), np.int64)
+    links[:, 0] = offset
+    links[:, 1] = offset[reverse]
+    links[:, 2] = _starts(states[owner] * states[source])
+    links[:, 3] = states[source]
+    links[:, 4] = source
+    return Wiring(
+        start=start,
+        links=links,
+        reverse=reverse,
+        edge=np.tile(np.arange(m), 2)[sorted_messages],
+        into_first=place[:m].copy(),
+        states=states,
+        node_offset=layout.node_offset,
+        edge_offset=layout.edge_offset,
+        order=leaves_first(start, links),
+    )
+
+
+def common_pairs(layout: Layout, pairs: Integers) -> tuple[Integers, Integers]:
+    """Return which of `pairs` (smaller index first) are edges of `layout`, and which edges.
+
+    Examples
+    --------
+    >>> layout = Layout([2, 2, 2], [(1, 2), (0, 1)])
+    >>> common_pairs(layout, np.array([(0, 2), (0, 1)]))
+    (array([1]), array([1]))
+    """
+    n = layout.n_variables
+    keys = layout.edges[:, 0] * n + layout.edges[:, 1]
+    wanted = pairs[:, 0] * n + pairs[:, 1]
+    order = np.argsort(keys)
+    at = np.searchsorted(keys, wanted, sorter=order)
+    at[at == len(keys)] = 0
+    found = keys[order[at]] == wanted if len(keys) else np.zeros(len(wanted), np.bool_)
+    here = np.flatnonzero(found)
+    return here, order[at[here]] if len(keys) else here
+
+
+def stretches(starts: Integers, lengths: Integers) -> Integers:
+    """Return the positions of stretches ``start .. start + length``, one after another.
+
+    Examples
+    --------
+    >>> stretches(np.array([5, 0]), np.array([2, 3]))
+    array([5, 6, 0, 1, 2])
+    """
+    ends = np.cumsum(lengths)
+    shift = np.repeat(starts - (ends - lengths), lengths)
+    return shift + np.arange(len(shift))
+
+
+def _starts(sizes: Integers) -> Integers:
+    return np.cumsum(sizes) - sizes

@@ -1,0 +1,145 @@
+"""Sum-product messages as plain probabilities: the fast path for moderate potentials.
+
+    B_i(a) = exp(u_i(a)) prod_k M_ki(a),    M_ij(b) ∝ sum_a exp(w_ij(a, b)) B_i(a) / M_ji(a)
+
+A message is a weighted mean of rows of ``exp(w)``, so the logarithms of its entries span no more
+than those of the table. Where every table spans at most `WIDEST`, no entry of a message can
+underflow, and an entry of ``B_i`` that does is too small to matter after the division: cavities
+are right to the last bit that counts. Next to each message its reciprocal is kept: it turns the
+division above, and the relative change of a message, into multiplications.
+
+Everything here is finite by the argument above, so the compiler may reorder (``fastmath``); the
+result is the same from run to run.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+#: Largest span of a log table for which plain products are safe.
+WIDEST = 200.0
+#: A belief whose logarithm may span more than this is summed up in logarithms.
+WIDE_BELIEF = 600.0
+#: A relative change is not told apart from a larger one beyond this.
+LARGEST_CHANGE = 1e6
+
+
+@njit(cache=True, nogil=True, fastmath=True, forceinline=True)
+def linear_belief(start, links, unary, unary_exp, at, value, i, s, wide, out):
+    """Write the belief of node `i`, largest entry 1; return the logarithm of what was divided."""
+    if wide:
+        return _belief_by_logs(start, links, unary, at, value, i, s, out)
+    for a in range(s):
+        out[a] = unary_exp[at + a]
+    for k in range(start[i], start[i + 1]):
+        m = links[k, 0]
+        for a in range(s):
+            out[a] *= value[m + a]
+    top = out[0]
+    for a in range(1, s):
+        if out[a] > top:
+            top = out[a]
+    scale = 1.0 / top
+    for a in range(s):
+        out[a] *= scale
+    return np.log(top)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _belief_by_logs(start, links, unary, at, value, i, s, out):
+    for a in range(s):
+        out[a] = unary[at + a]
+    for k in range(start[i], start[i + 1]):
+        m = links[k, 0]
+        for a in range(s):
+            out[a] += np.log(value[m + a])
+    top = out[:s].max()
+    for a in range(s):
+        out[a] = np.exp(out[a] - top)
+    return top
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def linear_answers(
+    nodes, count, start, links, states, node_offset, unary, unary_exp, wide, tables, value, inverse,
+    out, out_inverse, damping, belief, cavity, product, change,
+):  # fmt: skip
+    """Write all messages out of the first `count` of `nodes`, and the `change` of each."""
+    for q in range(count):
+        i = nodes[q]
+        s = states[i]
+        # A constant number of states lets the compiler unroll every loop over states.
+        if s == 2:
+            _answers(
+                start, links, unary, unary_exp, node_offset[i], wide[i], tables, value, inverse,
+                out, out_inverse, damping, i, 2, belief, cavity, product, change,
+            )  # fmt: skip
+        elif s == 3:
+            _answers(
+                start, links, unary, unary_exp, node_offset[i], wide[i], tables, value, inverse,
+                out, out_inverse, damping, i, 3, belief, cavity, product, change,
+            )  # fmt: skip
+        elif s == 4:
+            _answers(
+                start, links, unary, unary_exp, node_offset[i], wide[i], tables, value, inverse,
+                out, out_inverse, damping, i, 4, belief, cavity, product, change,
+            )  # fmt: skip
+        elif s == 5:
+            _answers(
+                start, links, unary, unary_exp, node_offset[i], wide[i], tables, value, inverse,
+                out, out_inverse, damping, i, 5, belief, cavity, product, change,
+            )  # fmt: skip
+        else:
+            _answers(
+                start, links, unary, unary_exp, node_offset[i], wide[i], tables, value, inverse,
+                out, out_inverse, damping, i, s, belief, cavity, product, change,
+            )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _answers(
+    start, links, unary, unary_exp, at, wide, tables, value, inverse, out, out_inverse, damping, i,
+    s, belief, cavity, product, change,
+):  # fmt: skip
+    linear_belief(start, links, unary, unary_exp, at, value, i, s, wide, belief)
+    for k in range(start[i], start[i + 1]):
+        m, o, t, r = links[k, 0], links[k, 1], links[k, 2], links[k, 3]
+        for a in range(s):
+            cavity[a] = belief[a] * inverse[m + a]
+        if r == s:
+            total = _multiply(tables, t, cavity, product, s, s)
+            change[k] = _store(product, total, value, inverse, out, out_inverse, damping, o, s)
+        else:
+            total = _multiply(tables, t, cavity, product, s, r)
+            change[k] = _store(product, total, value, inverse, out, out_inverse, damping, o, r)
+
+
+@njit(cache=True, nogil=True, fastmath=True, forceinline=True)
+def _multiply(tables, t, cavity, product, s, r):
+    for b in range(r):
+        product[b] = tables[t + b] * cavity[0]
+    for a in range(1, s):
+        c = cavity[a]
+        row = t + a * r
+        for b in range(r):
+            product[b] += tables[row + b] * c
+    total = 0.0
+    for b in range(r):
+        total += product[b]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=True, forceinline=True)
+def _store(product, total, value, inverse, out, out_inverse, damping, o, r):
+    """Write a normalised, damped message and its reciprocals; return the relative change."""
+    scale = (1.0 - damping) / total
+    largest = 0.0
+    for b in range(r):
+        new = product[b] * scale + damping * value[o + b]
+        moved = abs(new * inverse[o + b] - 1.0)
+        if moved > largest:
+            largest = moved
+        out[o + b] = new
+        out_inverse[o + b] = 1.0 / new
+    return min(largest, LARGEST_CHANGE)
