@@ -55,3 +55,99 @@ def polish(wiring, potentials, assignment):
                 for k in range(start[i], start[i + 1]):
                     waiting[links[k, 4]] = True
     return n_changes
+
+
+@njit(cache=True, nogil=True)
+def improve_forest(wiring, potentials, turn, assignment):
+    """Set a random induced forest to its best states given all the others.
+
+    Nodes join the forest in the order `turn` unless they would close a loop. The score never
+    falls: the states that the forest had are among those compared.
+    """
+    start, links, states, node_offset = (
+        wiring.start, wiring.links, wiring.states, wiring.node_offset,
+    )  # fmt: skip
+    unary, log_tables = potentials.unary, potentials.log_tables
+    inside = _induced_forest(start, links, turn)
+    order, upward = _rooted(start, links, wiring.reverse, inside)
+    scores = unary.copy()
+    for q in range(len(order) - 1, -1, -1):
+        i = order[q]
+        at = node_offset[i]
+        for k in range(start[i], start[i + 1]):
+            t, r, j = links[k, 2], links[k, 3], links[k, 4]
+            if not inside[j]:
+                for a in range(states[i]):
+                    scores[at + a] += log_tables[t + a * r + assignment[j]]
+        k = upward[i]
+        if k >= 0:
+            t, r, j = links[k, 2], links[k, 3], links[k, 4]
+            for b in range(r):
+                best = -np.inf
+                for a in range(states[i]):
+                    best = max(best, scores[at + a] + log_tables[t + a * r + b])
+                scores[node_offset[j] + b] += best
+    for i in order:
+        at, k = node_offset[i], upward[i]
+        if k >= 0:
+            t, r, x = links[k, 2], links[k, 3], assignment[links[k, 4]]
+            for a in range(states[i]):
+                scores[at + a] += log_tables[t + a * r + x]
+        assignment[i] = np.argmax(scores[at : at + states[i]])
+
+
+@njit(cache=True, nogil=True)
+def _induced_forest(start, links, turn):
+    n = len(turn)
+    tree = np.arange(n)  # union-find over the nodes inside
+    inside = np.zeros(n, np.bool_)
+    met = np.full(n, -1, np.int64)
+    for i in turn:
+        inside[i] = True
+        for k in range(start[i], start[i + 1]):
+            j = links[k, 4]
+            if inside[j] and j != i:
+                root = _find(tree, j)
+                if met[root] == i:  # a second edge into the same tree would close a loop
+                    inside[i] = False
+                    break
+                met[root] = i
+        if inside[i]:
+            for k in range(start[i], start[i + 1]):
+                if inside[links[k, 4]]:
+                    tree[_find(tree, links[k, 4])] = i
+    return inside
+
+
+@njit(cache=True, nogil=True)
+def _find(tree, i):
+    while tree[i] != i:
+        tree[i] = tree[tree[i]]
+        i = tree[i]
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _rooted(start, links, reverse, inside):
+    """Return the nodes inside, parents first, and the message into each from its parent."""
+    n = len(inside)
+    order, upward = np.empty(n, np.int64), np.full(n, -1, np.int64)
+    seen = ~inside
+    head, tail = 0, 0
+    for root in range(n):
+        if seen[root]:
+            continue
+        seen[root] = True
+        order[tail] = root
+        tail += 1
+        while head < tail:
+            i = order[head]
+            head += 1
+            for k in range(start[i], start[i + 1]):
+                j = links[k, 4]
+                if not seen[j]:
+                    seen[j] = True
+                    upward[j] = reverse[k]
+                    order[tail] = j
+                    tail += 1
+    return order[:tail], upward

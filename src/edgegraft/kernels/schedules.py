@@ -6,8 +6,9 @@ last answered. A message is non-expansive in the logarithms of what it is made f
 bounds how far the node's answers are out of date: a node below the tolerance needs no work, and
 after a local change of the parameters only the nodes that the change reaches are visited.
 
-Before priorities decide, the nodes that start out of date are visited from the leaves to the
-roots of a spanning forest and back: on a forest that is exact and all there is to do.
+Before priorities decide, the nodes that start out of date are swept from the leaves to the roots
+of a spanning forest and back: on a forest that is exact and all there is to do. While much of a
+graph is out of date the sweeps go on.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from numba import njit
 
 from edgegraft.kernels.heap import push_or_raise, remove
 from edgegraft.kernels.linear_messages import (
-    LARGEST_CHANGE,
     WIDE_BELIEF,
     linear_answers,
 )
 from edgegraft.kernels.log_messages import log_answers
 
+#: Nodes are swept in order, which is cheaper than a heap, while more than this share of them is
+#: out of date, but no more often than this: sweeps may go round in circles where a heap does not.
+SHARE_FOR_TRIP, MOST_TRIPS = 0.25, 10
 #: What a message is: plain probabilities, logarithms, logarithms of maxima.
 LINEAR, LOG, MAX = range(3)
 
@@ -90,55 +93,80 @@ def chase(wiring, potentials, value, inverse, kind, damping, tol, max_updates, f
     tables, log_tables = potentials.tables, potentials.log_tables
     rho = potentials.weight[wiring.edge]
     wide = wide_nodes(wiring, potentials)
-    n, node = len(states), np.empty(1, np.int64)
-    widest = states.max()
+    n, widest = len(states), states.max()
     belief, cavity, product = np.empty(widest), np.empty(widest), np.empty(widest)
     change = np.zeros(len(links))
     heap, place, size = np.empty(n, np.int64), np.full(n, -1, np.int64), 0
-    for i in range(n):
-        if dirty[i]:
-            key[i] = LARGEST_CHANGE
-        if key[i] > tol:
-            size = push_or_raise(heap, place, key, size, i)
-    updates = 0
-    visit = 0  # the first 2 n visits follow the order, there and back; then the heap decides
-    while size > 0 and updates < max_updates:
-        i = heap[0]
-        if visit < 2 * n:
-            i = wiring.order[visit] if visit < n else wiring.order[2 * n - 1 - visit]
-            visit += 1
-            if not dirty[i] or key[i] <= tol:
-                continue
-        if place[i] >= 0:
-            size = remove(heap, place, key, size, i)
-        node[0] = i
+    order = wiring.order
+    nodes = order[dirty[order]]
+    count, trips, updates = len(nodes), 0, 0
+    while updates < max_updates:
+        if trips == MOST_TRIPS:
+            if size == 0:
+                break
+            nodes[0] = heap[0]
+            size = remove(heap, place, key, size, nodes[0])
         if kind == LINEAR:
             linear_answers(
-                node, 1, start, links, states, node_offset, unary, unary_exp, wide, tables, value,
-                inverse, value, inverse, damping, belief, cavity, product, change,
+                nodes, count, start, links, states, node_offset, unary, unary_exp, wide, tables,
+                value, inverse, value, inverse, damping, belief, cavity, product, change,
             )  # fmt: skip
         else:
             log_answers(
-                node, 1, start, links, states, node_offset, unary, rho, tables, log_tables, value,
-                value, damping, floor, kind == MAX, belief, cavity, product, change,
+                nodes, count, start, links, states, node_offset, unary, rho, tables, log_tables,
+                value, value, damping, floor, kind == MAX, belief, cavity, product, change,
             )  # fmt: skip
-        updates += start[i + 1] - start[i]
-        size = _pass_on(start, links, change, damping, tol, key, heap, place, size, i)
+        updates += _pass_on(nodes, count, start, links, change, damping, key)
+        if trips == MOST_TRIPS:
+            size = _enqueue(start, links, change, tol, key, heap, place, size, nodes[0])
+            continue
+        trips += 1
+        order = order[::-1]
+        nodes = nodes[::-1].copy() if trips == 1 else order[key[order] > tol]
+        count = len(nodes)
+        if trips > 1 and (trips == MOST_TRIPS or count < SHARE_FOR_TRIP * n):
+            # Little is left to do, or sweeps do not settle it: take the worst node first.
+            trips = MOST_TRIPS
+            size = _gather(heap, place, key, tol)
+            nodes, count = np.empty(1, np.int64), 1
     return updates
 
 
 @njit(cache=True, nogil=True)
-def _pass_on(start, links, change, damping, tol, key, heap, place, size, i):
-    """Tell the neighbours of node `i` how much its answers changed; return the heap's size."""
-    largest = 0.0
+def _pass_on(nodes, count, start, links, change, damping, key):
+    """Tell neighbours how much the answers of `nodes` changed; return the number of answers.
+
+    The nodes answered one after another: each has taken note of what came before its turn.
+    """
+    updates = 0
+    for q in range(count):
+        i = nodes[q]
+        largest = 0.0
+        for k in range(start[i], start[i + 1]):
+            largest = max(largest, change[k])
+            key[links[k, 4]] += change[k]
+        key[i] = largest * damping / (1.0 - damping)  # what damping held back
+        updates += start[i + 1] - start[i]
+    return updates
+
+
+@njit(cache=True, nogil=True)
+def _gather(heap, place, key, tol):
+    """Put all nodes that are out of date into the empty heap; return its size."""
+    size = 0
+    for i in range(len(key)):
+        if key[i] > tol:
+            size = push_or_raise(heap, place, key, size, i)
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _enqueue(start, links, change, tol, key, heap, place, size, i):
+    """Put node `i` and the neighbours that it has changed into their places; return the size."""
     for k in range(start[i], start[i + 1]):
-        moved = change[k]
-        largest = max(largest, moved)
         j = links[k, 4]
-        key[j] += moved
-        if moved > 0.0 and key[j] > tol:
+        if change[k] > 0.0 and key[j] > tol:
             size = push_or_raise(heap, place, key, size, j)
-    key[i] = largest * damping / (1.0 - damping)  # what damping held back
     if key[i] > tol:
         size = push_or_raise(heap, place, key, size, i)
     return size
