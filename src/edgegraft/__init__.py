@@ -14,11 +14,12 @@ _HOME = {
     "LocalCounts": "edgegraft.stats",
     "CachedCounts": "edgegraft.stats",
     "PackedTable": "edgegraft.data",
+    "PairwiseMRF": "edgegraft.model",
     "Schema": "edgegraft.data",
     "Variable": "edgegraft.data",
     "pack": "edgegraft.data",
 }
-_ROOMS = ("data", "datasets", "errors", "stats")
+_ROOMS = ("data", "datasets", "errors", "graph", "inference", "io", "model", "stats")
 
 __all__ = ["__version__", *_HOME, *_ROOMS]
 

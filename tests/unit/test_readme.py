@@ -19,7 +19,7 @@ def test_the_examples_print_what_the_page_shows():
         if kind == "python":
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
-                exec(text, names)  # noqa: S102 - our own page
+                exec(text, names)
             printed = output.getvalue()
         else:
             assert printed.strip() == text.strip()

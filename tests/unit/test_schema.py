@@ -176,3 +176,11 @@ class TestDecode:
     def test_refuses_codes(self, code):
         with pytest.raises(DataError, match=rf"'whole', row 0: code {code} is not one of 0 to 2"):
             SCHEMA.decode([[0, code, 0, 0, 0, 0]])
+
+
+def test_declared_categories_decode_to_what_they_were():
+    schema = Schema.from_categories({"a": ["no", "yes"], "b": [0.5, 1.5], "c": [False, True]})
+    table = schema.decode([[1, 0, -1], [0, 1, 1]])
+    assert table.to_pydict() == {"a": ["yes", "no"], "b": [0.5, 1.5], "c": [None, True]}
+    with pytest.raises(DataError, match="variable 'a' mix int and str"):
+        Schema.from_categories({"a": [1, "x"]})

@@ -7,6 +7,7 @@ stderr, results for programs to stdout.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from edgegraft import __version__
+from edgegraft.cli.tasks import EngineName, Task
 
 app = typer.Typer(
     name="edgegraft",
@@ -58,6 +60,17 @@ def reported() -> Iterator[Console]:
         raise typer.Exit(1 if isinstance(error, ImportError) else 2) from None
 
 
+@contextmanager
+def warned(console: Console) -> Iterator[None]:
+    """Show warnings as single lines on the console for people."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        text = f"[bold yellow]warning:[/] {escape(str(warning.message))}"
+        console.print(text, highlight=False, soft_wrap=True)
+
+
 def refuse_overwriting(path: Path, force: bool) -> None:
     """Stop before the work if its output would replace a file that the user did not give up."""
     if path.exists() and not force:
@@ -87,3 +100,26 @@ def demo(
         output.write_text(report, encoding="utf-8")
         sys.stdout.write(report)
         console.print(f"\nThe report is in [bold]{escape(str(output))}[/].", highlight=False)
+
+
+@app.command()
+def infer(
+    file: Annotated[Path, typer.Argument(help="A UAI model file (.uai, may be gzipped).")],
+    task: Annotated[
+        Task, typer.Option(case_sensitive=False, help="log10 Z, marginals or likeliest state.")
+    ],
+    evidence: Annotated[
+        Path | None, typer.Option(help="A UAI evidence file.", show_default=False)
+    ] = None,
+    engine: Annotated[EngineName, typer.Option(help="How to infer.")] = EngineName.AUTO,
+) -> None:
+    """Answer a task of the UAI competitions, in their format, on stdout.
+
+    Example: edgegraft infer grid.uai --task MAR --evidence grid.uai.evid
+    """
+    with reported() as console, warned(console):
+        from edgegraft.cli.infer import answer
+        from edgegraft.io import model_from_uai, read_evidence
+
+        observed = {} if evidence is None else read_evidence(evidence)
+        sys.stdout.write(answer(model_from_uai(file), task, observed, engine.value))

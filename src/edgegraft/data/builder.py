@@ -8,6 +8,8 @@ one pending chunk a column.
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,7 @@ from edgegraft.kernels.popcount import LANES
 
 __all__ = ["MISSING", "ColumnBuilder", "PackedColumn", "n_planes", "needs_codes", "words_a_plane"]
 
+Codes = NDArray[np.uint16]
 CHUNK_ROWS = 65536
 MAX_PLANES = 64  # states above which a variable keeps codes alone: planes would be larger
 MIN_CODED = 16  # states above which a variable keeps codes as well: a histogram can win there
@@ -55,11 +58,11 @@ class ColumnBuilder:
     def __init__(self) -> None:
         self.n_rows = 0
         self.n_missing = 0
-        self._pending: list[NDArray[np.uint16]] = []
+        self._pending: list[Codes] = []
         self._n_pending = 0
-        self._chunks: list[NDArray[np.uint64] | NDArray[np.uint16]] = []
+        self._chunks: list[NDArray[np.uint64] | Codes] = []
 
-    def append(self, codes: NDArray[np.uint16]) -> None:
+    def append(self, codes: Codes) -> None:
         """Receive the next cells; `MISSING` marks a missing one."""
         self._pending.append(codes)
         self._n_pending += len(codes)
@@ -67,7 +70,7 @@ class ColumnBuilder:
         if self._n_pending >= CHUNK_ROWS:
             self._flush()
 
-    def finish(self, recode: NDArray[np.uint16] | None, n_states: int) -> PackedColumn:
+    def finish(self, recode: Codes | None, n_states: int) -> PackedColumn:
         """Return the column under its final codes ``recode[provisional]`` and let go of it.
 
         Several provisional codes may become one; those that become `MISSING` turn missing.
@@ -90,7 +93,7 @@ class ColumnBuilder:
         self._pending = [codes[end:].copy()]
         self._n_pending = len(codes) - end
 
-    def _chunk(self, codes: NDArray[np.uint16]) -> NDArray[np.uint64] | NDArray[np.uint16]:
+    def _chunk(self, codes: Codes) -> NDArray[np.uint64] | Codes:
         """Return planes (one a provisional code), or the codes where planes would be larger."""
         largest, missing = largest_code(codes)
         self.n_missing += missing
@@ -106,8 +109,8 @@ class PackedColumn:
 
     def __init__(
         self,
-        chunks: list[NDArray[np.uint64] | NDArray[np.uint16]],
-        recode: NDArray[np.uint16],
+        chunks: list[NDArray[np.uint64] | Codes],
+        recode: Codes,
         n_states: int,
         n_rows: int,
         n_missing: int,
@@ -125,7 +128,7 @@ class PackedColumn:
         """Whether no cell is missing."""
         return self.n_missing == 0
 
-    def write(self, planes: NDArray[np.uint64], codes: NDArray[np.uint16] | None) -> None:
+    def write(self, planes: NDArray[np.uint64], codes: Codes | None) -> None:
         """Fill the column's zeroed planes, and its codes where it keeps them; then forget it."""
         if codes is None:
             self._write_planes(planes)
@@ -141,13 +144,13 @@ class PackedColumn:
         for k, chunk in enumerate(self._chunks):
             first = k * (CHUNK_ROWS // 64)
             if chunk.dtype == np.uint16:
-                pack_codes(self._apply(chunk), planes, first)
+                pack_codes(self._apply(cast(Codes, chunk)), planes, first)
                 continue
             for plane, code in zip(chunk, self._recode, strict=False):
                 if code < len(planes):
                     planes[code, first : first + len(plane)] |= plane
 
-    def _recoded(self) -> list[NDArray[np.uint16]]:
+    def _recoded(self) -> list[Codes]:
         """Return the final codes chunk by chunk."""
         parts = []
         for k, chunk in enumerate(self._chunks):
@@ -157,10 +160,10 @@ class PackedColumn:
                 unpack_codes(chunk, 0, n_rows, MISSING, codes)
                 parts.append(self._apply(codes))
             else:
-                parts.append(self._apply(chunk))
+                parts.append(self._apply(cast(Codes, chunk)))
         return parts
 
-    def _apply(self, codes: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    def _apply(self, codes: Codes) -> Codes:
         # The map of MISSING to itself closes the recoding, so that it is one look-up; it is made
         # when it is needed, since thousands of columns may wait at once.
         table = np.full(MISSING + 1, MISSING, np.uint16)

@@ -8,7 +8,7 @@ model files and packed tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import pairwise
@@ -26,6 +26,7 @@ __all__ = ["Label", "Schema", "Variable"]
 
 Label = str | int | float | bool
 
+_DTYPES = {str: "category[string]", int: "int64", float: "double", bool: "bool"}
 MAX_STATES = 65535  # codes are uint16 and the last one marks a missing cell
 
 
@@ -185,6 +186,26 @@ class Schema:
             raise DataError(f"{len(chosen)} names were given for {len(states)} variables")
         ranges = {s: tuple(range(s)) for s in set(states)}
         return cls(Variable(name, ranges[s]) for name, s in zip(chosen, states, strict=True))
+
+    @classmethod
+    def from_categories(cls, categories: Mapping[str, Sequence[Label]]) -> Schema:
+        """Return a schema of declared categories, in the order given.
+
+        Examples
+        --------
+        >>> from edgegraft.data import Schema
+        >>> Schema.from_categories({"smoker": ["no", "yes"], "dose": [0, 1, 2]})
+        Schema(smoker: 2, dose: 3)
+        """
+        variables = []
+        for name, labels in categories.items():
+            kinds = {type(label) for label in labels}
+            if len(kinds) > 1:
+                found = " and ".join(sorted(kind.__name__ for kind in kinds))
+                raise DataError(f"the categories of variable '{name}' mix {found}: use one type")
+            dtype = _DTYPES.get(kinds.pop() if kinds else str, "string")
+            variables.append(Variable(name, tuple(labels), dtype))
+        return cls(variables)
 
     def __len__(self) -> int:
         return len(self.variables)

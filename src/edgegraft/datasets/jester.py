@@ -110,7 +110,7 @@ def _csv_rows(path: Path) -> Iterator[list[float]]:
 
 def _xls_rows(path: Path, content: bytes) -> list[list[float]]:
     try:
-        import xlrd  # type: ignore[import-untyped]
+        import xlrd
     except ModuleNotFoundError as error:
         raise MissingExtraError("xlrd", "datasets", "reading an .xls file") from error
     try:

@@ -46,6 +46,14 @@ class Info(NamedTuple):
     diagnostics: dict[str, Any] | None = None  # e.g. split R-hat and effective sample size
 
 
+class Assignment(NamedTuple):
+    """A state for each variable, its unnormalised log score, and how the search went."""
+
+    assignment: NDArray[np.int64]
+    value: float
+    info: Info
+
+
 class InferenceEngine(Protocol):
     """Marginals and log-partition function of a pairwise model."""
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from edgegraft.errors import ModelError, TreewidthError
 from edgegraft.graph import Layout
 from edgegraft.inference.elimination import Elimination, Estimate, estimate, order_variables
-from edgegraft.inference.engine import Capabilities, Info, Marginals
+from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals
 from edgegraft.inference.exact_pairs import check_pairs, pair_tables
 from edgegraft.inference.junction import build_tree
 from edgegraft.kernels import buckets, junction, junction_draws
@@ -142,9 +142,7 @@ class ExactEngine:
 
         return pair_tables(theta, state.layout, state.elimination, pairs, run)
 
-    def map(
-        self, theta: NDArray[np.float64], graph: ExactState | Layout
-    ) -> tuple[NDArray[np.int64], float, Info]:
+    def map(self, theta: NDArray[np.float64], graph: ExactState | Layout) -> Assignment:
         """Return a most probable assignment and its log score, ``log Z`` not subtracted.
 
         Examples
@@ -164,7 +162,7 @@ class ExactEngine:
         value = _score(theta, layout, assignment)
         if value == -np.inf:
             raise _impossible()
-        return assignment, value, _info(state)
+        return Assignment(assignment, value, _info(state))
 
     def sample(
         self,

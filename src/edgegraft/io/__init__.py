@@ -2,6 +2,7 @@
 
 from edgegraft.io.uai import PairwiseFile, read_uai
 from edgegraft.io.uai_evidence import read_evidence, write_evidence
+from edgegraft.io.uai_model import model_from_uai, model_to_uai
 from edgegraft.io.uai_results import (
     format_map,
     format_mar,
@@ -17,6 +18,8 @@ __all__ = [
     "format_map",
     "format_mar",
     "format_pr",
+    "model_from_uai",
+    "model_to_uai",
     "read_evidence",
     "read_map",
     "read_mar",

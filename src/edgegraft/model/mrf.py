@@ -1,0 +1,174 @@
+"""The frozen model: named variables, named categories, log-potentials.
+
+    log p(x) = sum_i u_i(x_i) + sum_{(i, j) in E} w_ij(x_i, x_j) - log Z
+
+Names live here; everything below works on flat vectors and integer codes.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.data import Schema
+from edgegraft.errors import ModelError
+from edgegraft.graph import Layout
+from edgegraft.kernels.gauge import strengths, to_zero_sum
+from edgegraft.model.potentials import variable_index
+from edgegraft.model.row_questions import RowQuestions
+
+
+class PairwiseMRF(RowQuestions):
+    """An immutable pairwise Markov random field over named categorical variables.
+
+    Parameters
+    ----------
+    schema : Schema
+        Names and categories.
+    edges : array of int, shape (m, 2)
+        Pairs ``(i, j)``, ``i < j``, of column numbers.
+    theta : array of float, shape (n_parameters,)
+        Log-potentials in the order of :class:`~edgegraft.graph.Layout`: node vectors, then
+        edge tables. Minus infinity forbids a state or a pair of states.
+
+    Examples
+    --------
+    >>> model = PairwiseMRF.from_potentials(
+    ...     {"smoker": ["no", "yes"], "cancer": ["no", "yes"]},
+    ...     nodes={"smoker": [0.5, -0.5]},
+    ...     edges={("smoker", "cancer"): [[1.0, -1.0], [-1.0, 1.0]]},
+    ... )
+    >>> model
+    PairwiseMRF(2 variables, 1 edge, 8 parameters; strongest: smoker - cancer 2)
+    >>> round(model.marginals(given={"smoker": "yes"})["cancer"]["yes"], 4)
+    0.8808
+    """
+
+    @classmethod
+    def from_potentials(
+        cls,
+        categories: Schema | Mapping[str, Sequence[Any]],
+        nodes: Mapping[str, ArrayLike] | None = None,
+        edges: Mapping[tuple[str, str], ArrayLike] | None = None,
+    ) -> PairwiseMRF:
+        """Build a model by hand.
+
+        Parameters
+        ----------
+        categories : Schema, or dict of name to the variable's categories in order
+        nodes : dict of name to log-potentials, optional
+            Zero where a variable is not named.
+        edges : dict of a pair of names to its table of log-potentials, optional
+            Rows for the states of the first name, columns for those of the second.
+        """
+        schema = (
+            categories if isinstance(categories, Schema) else Schema.from_categories(categories)
+        )
+        tables = {}
+        for (first, second), table in (edges or {}).items():
+            i, j = variable_index(schema, first), variable_index(schema, second)
+            key = (min(i, j), max(i, j))
+            if i == j or key in tables:
+                what = "joins a variable to itself" if i == j else "is given more than once"
+                raise ModelError(f"edge ({first!r}, {second!r}) {what}")
+            array = _shaped(table, (schema[i].n_states, schema[j].n_states), (first, second))
+            tables[key] = array if i < j else array.T
+        layout = Layout(schema.n_states, np.array(list(tables), np.int64).reshape(-1, 2))
+        theta = np.zeros(layout.n_parameters)
+        for name, vector in (nodes or {}).items():
+            i = variable_index(schema, name)
+            layout.node(theta, i)[:] = _shaped(vector, (schema[i].n_states,), (name,))
+        for k, array in enumerate(tables.values()):
+            layout.edge(theta, k)[:] = array
+        return cls(schema, layout.edges, theta)
+
+    def edge_strengths(
+        self, *, without_first_state: bool = False, correction: str | None = None
+    ) -> NDArray[np.float64]:
+        """Return how strong each edge is: the Frobenius norm of its table in zero-sum gauge.
+
+        Parameters
+        ----------
+        without_first_state : bool, default False
+            Leave the first state of both variables out of the norm (the gap of an alignment).
+        correction : {None, "average-product"}
+            Subtract what the two variables' mean strengths explain,
+            ``s_i. * s_.j / s_..``, pairs without an edge counting as zero.
+        """
+        layout = self._layout
+        out = np.empty(layout.n_edges)
+        leave_out = 0 if without_first_state else -1
+        strengths(self._theta, layout.states, layout.edges, layout.edge_offset, leave_out, out)
+        if correction is None or not len(out):
+            return out
+        if correction != "average-product":
+            raise ValueError(f"correction must be None or 'average-product', found {correction!r}")
+        ends = layout.edges
+        n = layout.n_variables
+        by_node = np.bincount(ends.ravel(), np.repeat(out, 2), n) / max(n - 1, 1)
+        mean = by_node.mean()
+        expected = by_node[ends[:, 0]] * by_node[ends[:, 1]] / mean if mean > 0 else 0.0
+        return np.asarray(out - expected)
+
+    def zero_sum(self) -> PairwiseMRF:
+        """Return the same distribution with rows and columns of all edge tables summing to zero.
+
+        The constant that this takes out of the log-potentials changes log Z by as much. Tables
+        with forbidden pairs stay as they are.
+        """
+        layout, theta = self._layout, self._theta.copy()
+        to_zero_sum(theta, layout.states, layout.edges, layout.node_offset, layout.edge_offset)
+        return PairwiseMRF(self._schema, layout.edges, theta)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PairwiseMRF):
+            return NotImplemented
+        return (
+            self._schema == other._schema
+            and np.array_equal(self.edges, other.edges)
+            and np.array_equal(self._theta, other._theta)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._schema, self.edges.tobytes(), self._theta.tobytes()))
+
+    def __repr__(self) -> str:
+        text = (
+            f"PairwiseMRF({_plural(self.n_variables, 'variable')}, "
+            f"{_plural(self.n_edges, 'edge')}, {self._layout.n_parameters:,} parameters"
+        )
+        strongest = [f"{a} - {b} {s:.3g}" for a, b, s in self._strongest(3)]
+        return text + (f"; strongest: {', '.join(strongest)})" if strongest else ")")
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td><td>{s:.3g}</td></tr>"
+            for a, b, s in self._strongest(10)
+        )
+        return (
+            f"<p><b>PairwiseMRF</b>: {_plural(self.n_variables, 'variable')}, "
+            f"{_plural(self.n_edges, 'edge')}, {self._layout.n_parameters:,} parameters</p>"
+            "<table><thead><tr><th>variable</th><th>variable</th><th>strength</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table>"
+        )
+
+    def _strongest(self, k: int) -> list[tuple[str, str, float]]:
+        values = self.edge_strengths()
+        best = np.argsort(-values, kind="stable")[:k]
+        return [(*(self.names[v] for v in self.edges[e]), float(values[e])) for e in best]
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def _shaped(values: ArrayLike, shape: tuple[int, ...], names: tuple[str, ...]) -> NDArray[Any]:
+    array = np.asarray(values, np.float64)
+    if array.shape != shape:
+        what = f"variable {names[0]!r}" if len(names) == 1 else f"edge {names!r}"
+        raise ModelError(f"the potential of {what} has shape {array.shape}: expected {shape}")
+    return array

@@ -1,0 +1,160 @@
+"""Named log-potentials: what a model is made of, and where names become codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.data import Schema, encode
+from edgegraft.errors import DataError, ModelError
+from edgegraft.graph import Layout, neighbours_of
+from edgegraft.kernels.rows import Neighbours, row_energies
+
+
+class NamedPotentials:
+    """Schema, layout and parameters of a model, and the energy of rows."""
+
+    def __init__(self, schema: Schema, edges: ArrayLike, theta: ArrayLike) -> None:
+        layout = Layout(schema.n_states, np.asarray(edges, np.int64).reshape(-1, 2))
+        values = np.array(theta, np.float64)
+        _check_theta(schema, layout, values)
+        values.flags.writeable = False
+        self._schema = schema
+        self._layout = layout
+        self._theta = values
+
+    @property
+    def schema(self) -> Schema:
+        """Names and categories of the variables."""
+        return self._schema
+
+    @property
+    def layout(self) -> Layout:
+        """Where each log-potential lies in :attr:`theta`."""
+        return self._layout
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """All log-potentials in one read-only vector."""
+        return self._theta
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the variables."""
+        return self._schema.names
+
+    @property
+    def edges(self) -> NDArray[np.int64]:
+        """The edges as pairs of column numbers, shape (m, 2)."""
+        return self._layout.edges
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return self._layout.n_variables
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges."""
+        return self._layout.n_edges
+
+    def node_potential(self, name: str) -> NDArray[np.float64]:
+        """Return the log-potentials of a variable's states."""
+        return self._layout.node(self._theta, variable_index(self._schema, name))
+
+    def edge_potential(self, first: str, second: str) -> NDArray[np.float64]:
+        """Return the table of an edge, rows for the states of `first`."""
+        i, j = variable_index(self._schema, first), variable_index(self._schema, second)
+        match = (self.edges == (min(i, j), max(i, j))).all(axis=1)
+        if not match.any():
+            raise ModelError(f"the model has no edge between {first!r} and {second!r}")
+        table = self._layout.edge(self._theta, int(np.argmax(match)))
+        return table if i < j else table.T
+
+    def energy(self, X: Any) -> NDArray[np.float64]:
+        """Return the unnormalised log-probability of complete rows (higher is likelier).
+
+        Parameters
+        ----------
+        X : table of the model's columns, or integer codes of shape (n_rows, n)
+        """
+        codes = self.encode(X)
+        missing = (codes < 0).any(axis=1)
+        if missing.any():
+            row = int(np.argmax(missing))
+            name = self.names[int(np.argmax(codes[row] < 0))]
+            raise DataError(
+                f"row {row} has no value for '{name}': only complete rows have an energy; "
+                "impute first, or ask for log_likelihood"
+            )
+        layout, out = self._layout, np.empty(len(codes))
+        row_energies(
+            self._theta,
+            codes,
+            layout.states,
+            layout.edges,
+            layout.node_offset,
+            layout.edge_offset,
+            out,
+        )
+        return out
+
+    def encode(self, X: Any) -> NDArray[np.int64]:
+        """Return rows as codes, -1 for a missing cell; an array of int32 or int64 is codes already.
+
+        Unknown categories and columns are errors that name them.
+        """
+        if isinstance(X, np.ndarray) and X.dtype in (np.int32, np.int64):
+            codes = np.ascontiguousarray(X, np.int64)
+            if codes.ndim != 2 or codes.shape[1] != self.n_variables:
+                raise DataError(
+                    f"codes have shape {codes.shape} where the model has {self.n_variables} "
+                    "variables"
+                )
+            bad = (codes < -1) | (codes >= self._layout.states)
+            if bad.any():
+                row, i = (int(k) for k in np.argwhere(bad)[0])
+                raise DataError(
+                    f"row {row}, column '{self.names[i]}' holds the code {codes[row, i]}: its "
+                    f"codes are 0 to {self._layout.states[i] - 1}, and -1 for a missing cell"
+                )
+            return codes
+        return np.ascontiguousarray(encode(X, self._schema), np.int64)
+
+    @cached_property
+    def _neighbours(self) -> Neighbours:
+        return neighbours_of(self._layout)
+
+
+def variable_index(schema: Schema, name: str) -> int:
+    """Return the number of a variable, refusing names that the model does not have."""
+    if name not in schema:
+        raise ModelError(f"the model has no variable {name!r}; it has {_some(schema.names)}")
+    return schema.index(name)
+
+
+def _some(names: Sequence[Any]) -> str:
+    shown = ", ".join(repr(name) for name in names[:8])
+    return shown + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
+
+
+def _check_theta(schema: Schema, layout: Layout, theta: NDArray[np.float64]) -> None:
+    if theta.shape != (layout.n_parameters,):
+        raise ModelError(
+            f"theta has shape {theta.shape}: the layout has {layout.n_parameters} parameters"
+        )
+    wrong = np.isnan(theta) | (theta == np.inf)
+    if not wrong.any():
+        return
+    at = int(np.argmax(wrong))
+    if at < layout.node_offset[-1]:
+        i = int(np.searchsorted(layout.node_offset, at, side="right")) - 1
+        where = f"variable {schema.names[i]!r}"
+    else:
+        k = int(np.searchsorted(layout.edge_offset, at, side="right")) - 1
+        where = f"edge {tuple(schema.names[v] for v in layout.edges[k])!r}"
+    raise ModelError(f"a log-potential of {where} is {theta[at]}: it must be finite or -inf")

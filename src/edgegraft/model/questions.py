@@ -1,0 +1,210 @@
+"""What users ask of a model, in their own names.
+
+Every question takes evidence (``given``), works on the model that the evidence leaves, and says
+which engine answered. Answers that did not converge warn.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from edgegraft.errors import (
+    ConvergenceWarning,
+    ImpossibleEvidenceError,
+    ModelError,
+)
+from edgegraft.graph import Layout
+from edgegraft.inference import (
+    BeliefPropagation,
+    ExactEngine,
+    InferenceEngine,
+    Info,
+    Marginals,
+    TreeReweighted,
+    annealed_log_partition,
+    answering,
+    make_engine,
+)
+from edgegraft.model.answers import LogPartition, MapState, NodeMarginals, PairMarginal
+from edgegraft.model.evidence import Conditioned, condition, parse_evidence
+from edgegraft.model.potentials import NamedPotentials
+
+Engine = str | InferenceEngine
+Given = Mapping[str, Any] | None
+RandomState = int | np.random.Generator | None
+
+
+class Questions(NamedPotentials):
+    """The questions; :class:`~edgegraft.model.PairwiseMRF` answers them."""
+
+    def marginals(
+        self, given: Given = None, *, engine: Engine = "auto", random_state: RandomState = 0
+    ) -> NodeMarginals:
+        """Return the probability of every category of every variable that is not given.
+
+        Parameters
+        ----------
+        given : dict of name to category, optional
+            Evidence.
+        engine : {"auto", "exact", "bp", "trw", "gibbs"} or an engine
+        random_state : int or Generator
+            For engines that sample.
+
+        Examples
+        --------
+        >>> from edgegraft.model import PairwiseMRF
+        >>> model = PairwiseMRF.from_potentials(
+        ...     {"rain": [False, True], "wet": [False, True]},
+        ...     edges={("rain", "wet"): [[1, 0], [0, 3]]},
+        ... )
+        >>> round(model.marginals({"wet": True})["rain"][True], 3)
+        0.953
+        """
+        part, used, found, state, info = self._infer(given, engine, random_state)
+        values = found.values[: int(part.layout.node_offset[-1])]
+        schema = self.schema.select(part.free.tolist())
+        return NodeMarginals(schema, values, answering(used, state), info)
+
+    def pair_marginal(
+        self,
+        first: str,
+        second: str,
+        given: Given = None,
+        *,
+        engine: Engine = "auto",
+        random_state: RandomState = 0,
+    ) -> PairMarginal:
+        """Return the joint probability of two variables' categories, joined by an edge or not.
+
+        How a pair without an edge is answered is the engine's business, and the answer's
+        ``method`` names it.
+        """
+        for name in (first, second):
+            if name not in self.schema:
+                raise ModelError(f"the model has no variable {name!r}")
+            if name in (given or {}):
+                raise ModelError(f"variable {name!r} is given: ask for the other's marginal")
+        if first == second:
+            raise ModelError(f"a pair has two variables, found {first!r} twice")
+        part, used, _, state, info = self._infer(given, engine, random_state)
+        at = {int(v): k for k, v in enumerate(part.free)}
+        i, j = (at[self.schema.index(name)] for name in (first, second))
+        table = used.pair_marginals(part.theta, state, np.array([[i, j]]))[0]
+        capabilities = answering(used, state)
+        has_edge = bool((part.layout.edges == (min(i, j), max(i, j))).all(axis=1).any())
+        own = has_edge and not capabilities.exact and capabilities.name != "gibbs"
+        return PairMarginal(
+            (first, second),
+            (self.schema[first].categories, self.schema[second].categories),
+            np.array(table),
+            "edge belief" if own else capabilities.pair_marginals,
+            capabilities,
+            info,
+        )
+
+    def map(self, given: Given = None, *, engine: Engine = "auto") -> MapState:
+        """Return the likeliest state of all variables that agrees with the evidence.
+
+        Exact by junction tree where that is affordable (or asked for); otherwise the best that
+        max-product belief propagation and single changes find, and ``exact`` is False.
+        """
+        part = self._condition(given)
+        with _telling_of(given):
+            found, exact = self._maximise(part, engine)
+        codes = np.empty(len(self.schema), np.int64)
+        for i, code in parse_evidence(self.schema, given).items():
+            codes[i] = code
+        codes[part.free] = found.assignment
+        if found.value == -np.inf:
+            raise ModelError(
+                "no possible state was found; with forbidden pairs only exact inference is sure "
+                "to find one (engine='exact')"
+            )
+        labels = {v.name: v.categories[c] for v, c in zip(self.schema, codes, strict=True)}
+        return MapState(labels, codes, part.constant + found.value, exact)
+
+    def log_partition(
+        self, given: Given = None, *, engine: Engine = "auto", random_state: RandomState = 0
+    ) -> LogPartition:
+        """Return log Z, the log of the sum of the potentials of all states (given the evidence).
+
+        With "auto": exact where affordable; otherwise estimated by annealed importance sampling,
+        with its standard error and the tree-reweighted upper bound. A named engine gives its
+        own value: exact, Bethe approximation or upper bound.
+        """
+        part = self._condition(given)
+        if engine == "auto" and not affordable(part.layout):
+            value, error, _ = annealed_log_partition(
+                part.layout, part.theta, random_state=random_state
+            )
+            bound = TreeReweighted()
+            found, _, _ = bound.run(part.theta, bound.init(part.layout))
+            return LogPartition(
+                part.constant + value,
+                "annealed importance sampling",
+                error,
+                part.constant + found.log_partition,
+            )
+        _, used, found, state, _ = self._infer(given, engine, random_state)
+        kind = answering(used, state).log_partition
+        if kind == "none":
+            raise ModelError(
+                "this engine gives no log-partition function: use 'exact', 'bp' or 'trw', or "
+                "'auto' for an estimate by annealed importance sampling"
+            )
+        value = part.constant + found.log_partition
+        error, bound_value = 0.0, value if kind in ("exact", "upper bound") else np.inf
+        return LogPartition(value, kind, error, bound_value)
+
+    def _condition(self, given: Given) -> Conditioned:
+        return condition(self.layout, self.theta, parse_evidence(self.schema, given))
+
+    def _infer(
+        self, given: Given, engine: Engine, random_state: RandomState
+    ) -> tuple[Conditioned, InferenceEngine, Marginals, Any, Info]:
+        """Run an engine on what the evidence leaves; warn where it did not converge."""
+        part = self._condition(given)
+        used = make_engine(engine)
+        with _telling_of(given):
+            found, state, info = used.run(
+                part.theta, used.init(part.layout), np.random.default_rng(random_state)
+            )
+        if not info.converged:
+            warnings.warn(
+                info.message or "inference did not converge", ConvergenceWarning, stacklevel=3
+            )
+        return part, used, found, state, info
+
+    def _maximise(self, part: Conditioned, engine: Engine) -> tuple[Any, bool]:
+        if isinstance(engine, str) and engine not in ("auto", "exact", "bp"):
+            raise ModelError(f"engine {engine!r} does not maximise: use 'auto', 'exact' or 'bp'")
+        if engine == "auto":
+            engine = "exact" if affordable(part.layout) else "bp"
+        used = make_engine(engine)
+        if isinstance(used, ExactEngine):
+            return used.map(part.theta, part.layout), True
+        if isinstance(used, BeliefPropagation):
+            return used.map(part.theta, part.layout), False
+        raise ModelError(f"engine {used!r} does not maximise: use 'auto', 'exact' or 'bp'")
+
+
+@contextmanager
+def _telling_of(given: Given) -> Iterator[None]:
+    """Turn an engine's word that nothing is possible into one about the evidence."""
+    try:
+        yield
+    except ModelError as error:
+        if not given:
+            raise
+        raise ImpossibleEvidenceError(f"the evidence has probability zero: {error}") from error
+
+
+def affordable(layout: Layout, max_bytes: int = 1 << 28) -> bool:
+    """Tell whether exact inference fits the memory that "auto" allows it."""
+    cost = ExactEngine(max_bytes).estimate(layout)
+    return cost.complete and cost.nbytes <= max_bytes

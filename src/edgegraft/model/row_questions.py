@@ -1,0 +1,181 @@
+"""What users ask about rows: how likely they are, what is missing in them, more like them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.errors import ModelError
+from edgegraft.inference import ExactEngine, gibbs_sample
+from edgegraft.kernels.rows import log_conditionals, state_conditionals
+from edgegraft.model.answers import RowLikelihood
+from edgegraft.model.evidence import condition, parse_evidence
+from edgegraft.model.imputation import ImputeMethod, impute_codes
+from edgegraft.model.questions import Engine, Given, Questions, RandomState, affordable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class RowQuestions(Questions):
+    """Questions about rows; :class:`~edgegraft.model.PairwiseMRF` answers them."""
+
+    def pseudo_log_likelihood(self, X: Any, *, per_variable: bool = False) -> NDArray[np.float64]:
+        """Return the sum over variables of ``log p(x_i | rest)`` for each row, in nats.
+
+        Missing cells have no term of their own, and their neighbours are conditioned on what is
+        known (an approximation: the missing cell's edges are left out, not summed over).
+
+        Parameters
+        ----------
+        X : table of the model's columns, or integer codes of shape (n_rows, n)
+        per_variable : bool, default False
+            Return one column a variable instead of the sum; nan where the cell is missing.
+        """
+        codes, layout = self.encode(X), self.layout
+        out = np.empty(codes.shape)
+        log_conditionals(
+            self.theta, codes, layout.states, layout.node_offset, self._neighbours, out
+        )
+        return out if per_variable else np.nansum(out, axis=1)
+
+    def predict_proba(self, X: Any, target: str) -> NDArray[np.float64]:
+        """Return ``p(target = category | the other known cells)`` for each row.
+
+        Exact for rows in which every neighbour of the target is known; the edges of missing
+        neighbours are left out (an approximation: use `marginals` with evidence for the rest).
+        """
+        if target not in self.schema:
+            raise ModelError(f"the model has no variable {target!r}")
+        codes, layout, i = self.encode(X), self.layout, self.schema.index(target)
+        out = np.empty((len(codes), int(layout.states[i])))
+        state_conditionals(
+            self.theta, codes, i, layout.states, layout.node_offset, self._neighbours, out
+        )
+        impossible = np.isnan(out).any(axis=1)
+        if impossible.any():
+            row = int(np.argmax(impossible))
+            raise ModelError(f"row {row}: no category of {target!r} is possible given the rest")
+        return out
+
+    def log_likelihood(
+        self, X: Any, *, engine: Engine = "auto", random_state: RandomState = 0
+    ) -> RowLikelihood:
+        """Return the log-probability of each row, missing cells summed over, in nats.
+
+        The log-partition function is exact where affordable, otherwise estimated with a standard
+        error (see :meth:`log_partition`). Rows with missing cells need exact inference over
+        their missing variables, which is refused where it is not affordable.
+        """
+        codes = self.encode(X)
+        log_z = self.log_partition(engine=engine, random_state=random_state)
+        known = (codes >= 0).all(axis=1)
+        rows = np.empty(len(codes))
+        rows[known] = self.energy(codes[known])
+        for r in np.flatnonzero(~known):
+            rows[r] = self._log_sum(codes[r])
+        return RowLikelihood(rows - log_z.value, log_z)
+
+    def _log_sum(self, row: NDArray[np.int64]) -> float:
+        """Return the log of the summed potentials of all completions of a row."""
+        known = {int(i): int(row[i]) for i in np.flatnonzero(row >= 0)}
+        part = condition(self.layout, self.theta, known)
+        engine = ExactEngine()
+        found, _, _ = engine.run(part.theta, engine.init(part.layout))
+        return part.constant + found.log_partition
+
+    def sample_codes(
+        self,
+        n_rows: int,
+        given: Given = None,
+        *,
+        engine: str = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = 1,
+    ) -> NDArray[np.int64]:
+        """Draw rows as codes; see :meth:`sample`."""
+        if n_rows < 0:
+            raise ValueError(f"n_rows must not be negative, found {n_rows}")
+        if engine not in ("auto", "exact", "gibbs"):
+            raise ModelError(f"engine {engine!r} does not sample: use 'auto', 'exact' or 'gibbs'")
+        part = self._condition(given)
+        rng = np.random.default_rng(random_state)
+        out = np.empty((n_rows, len(self.schema)), np.int64)
+        out[:] = self._evidence_row(given)
+        if engine == "exact" or (engine == "auto" and affordable(part.layout)):
+            exact = ExactEngine()
+            _, state, _ = exact.run(part.theta, exact.init(part.layout))
+            out[:, part.free] = exact.sample(part.theta, state, n_rows, rng)
+        elif part.layout.n_variables:
+            drawn, _ = gibbs_sample(
+                part.layout, part.theta, n_rows, random_state=rng, n_jobs=n_jobs
+            )
+            out[:, part.free] = drawn
+        return out
+
+    def sample(
+        self,
+        n_rows: int,
+        given: Given = None,
+        *,
+        engine: str = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = 1,
+    ) -> pa.Table:
+        """Draw rows from the model, as a table of its names and categories.
+
+        Parameters
+        ----------
+        n_rows : int
+        given : dict of name to category, optional
+            Evidence that every row agrees with.
+        engine : {"auto", "exact", "gibbs"}
+            Exact draws by junction tree where that is affordable; otherwise Gibbs sampling,
+            whose rows come close to the model's distribution after a burn-in (the ``gibbs``
+            engine of :meth:`marginals` reports how well such chains mix).
+        random_state : int, Generator or None
+        n_jobs : int
+            Threads of the Gibbs sampler; the rows do not depend on it.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``.to_pandas()`` makes a data frame of it.
+        """
+        codes = self.sample_codes(
+            n_rows, given, engine=engine, random_state=random_state, n_jobs=n_jobs
+        )
+        return self.schema.decode(codes)
+
+    def impute(
+        self, X: Any, *, method: ImputeMethod = "map", random_state: RandomState = 0
+    ) -> pa.Table:
+        """Return the rows with their missing cells filled in.
+
+        Parameters
+        ----------
+        X : table of the model's columns, or integer codes of shape (n_rows, n)
+        method : {"map", "draw"}
+            The likeliest joint completion of each row, or one drawn at random from its
+            distribution given the known cells. Exact where inference over the row's missing
+            cells is affordable; otherwise by Gibbs sampling, cooled down for "map".
+        random_state : int, Generator or None
+            For draws, and for the approximation.
+        """
+        codes = impute_codes(
+            self.layout,
+            self.theta,
+            self._neighbours,
+            self.encode(X),
+            method,
+            np.random.default_rng(random_state),
+        )
+        return self.schema.decode(codes)
+
+    def _evidence_row(self, given: Given) -> NDArray[np.int64]:
+        row = np.zeros(len(self.schema), np.int64)
+        for i, code in parse_evidence(self.schema, given).items():
+            row[i] = code
+        return row

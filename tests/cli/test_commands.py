@@ -1,0 +1,143 @@
+"""The commands through their real entry point: good input, bad input, exit codes, streams."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgegraft.graph import Layout
+from edgegraft.io import read_mar, read_pr, write_evidence, write_uai
+from edgegraft.model import PairwiseMRF
+
+COMMAND = Path(sys.executable).parent / "edgegraft"
+
+
+def edgegraft(*arguments, **options):
+    return subprocess.run(
+        [COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False, **options
+    )
+
+
+@pytest.fixture
+def chain(tmp_path):
+    layout = Layout([2, 3, 2], [(0, 1), (1, 2)])
+    theta = np.random.default_rng(0).normal(size=layout.n_parameters)
+    write_uai(tmp_path / "chain.uai", layout, theta)
+    return tmp_path / "chain.uai"
+
+
+@pytest.fixture
+def model():
+    from edgegraft.data import Schema
+
+    layout = Layout([2, 3, 2], [(0, 1), (1, 2)])
+    theta = np.random.default_rng(0).normal(size=layout.n_parameters)
+    return PairwiseMRF(Schema.from_states([2, 3, 2]), layout.edges, theta)
+
+
+def result(done, tmp_path):
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "result"
+    path.write_text(done.stdout)
+    return path
+
+
+@pytest.mark.parametrize("engine", ["auto", "exact", "bp", "trw"])
+def test_infer_answers_in_the_competitions_format(chain, model, tmp_path, engine):
+    done = edgegraft("infer", chain, "--task", "PR", "--engine", engine)
+    np.testing.assert_allclose(read_pr(result(done, tmp_path)), model.log_partition().value)
+    done = edgegraft("infer", chain, "--task", "mar", "--engine", engine)
+    for found, name in zip(read_mar(result(done, tmp_path)), model.names, strict=True):
+        np.testing.assert_allclose(found, model.marginals().array(name), atol=1e-6)
+
+
+def test_infer_with_evidence(chain, model, tmp_path):
+    write_evidence(tmp_path / "evidence", {1: 2})
+    done = edgegraft("infer", chain, "--task", "MAR", "--evidence", tmp_path / "evidence")
+    found = read_mar(result(done, tmp_path))
+    assert found[1].tolist() == [0, 0, 1]
+    np.testing.assert_allclose(found[0], model.marginals({"x1": 2}).array("x0"), atol=1e-12)
+    done = edgegraft("infer", chain, "--task", "MAP", "--evidence", tmp_path / "evidence")
+    codes = " ".join(map(str, model.map({"x1": 2}).codes))
+    assert done.stdout.split("\n")[1] == f"3 {codes}"
+
+
+def test_infer_reads_gzip(chain, model, tmp_path):
+    packed = tmp_path / "chain.uai.gz"
+    packed.write_bytes(gzip.compress(chain.read_bytes()))
+    done = edgegraft("infer", packed, "--task", "PR")
+    np.testing.assert_allclose(read_pr(result(done, tmp_path)), model.log_partition().value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("MARKOV\n2\n2 2\n1\n2 0 5\n4\n1 1 1 1\n", "line 5, token '5'"),
+        ("hello\n", "token 'hello'"),
+        ("MARKOV\n3\n2 2 2\n1\n3 0 1 2\n8\n1 1 1 1 1 1 1 1\n", "pairwise"),
+    ],
+)
+def test_infer_refuses_bad_files_with_one_line(tmp_path, content, message):
+    path = tmp_path / "bad.uai"
+    path.write_text(content)
+    done = edgegraft("infer", path, "--task", "PR")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Traceback" in edgegraft("--debug", "infer", path, "--task", "PR").stderr
+
+
+def test_infer_refuses_evidence_that_does_not_fit(chain, tmp_path):
+    for evidence, message in (({7: 0}, "variable 7"), ({1: 9}, "states are 0 to 2")):
+        write_evidence(tmp_path / "evidence", evidence)
+        done = edgegraft("infer", chain, "--task", "PR", "--evidence", tmp_path / "evidence")
+        assert done.returncode == 2
+        assert message in done.stderr
+
+
+def test_infer_says_when_an_answer_did_not_converge(tmp_path):
+    rng = np.random.default_rng(3)
+    layout = Layout(np.full(6, 2), np.stack(np.triu_indices(6, 1), axis=1))
+    theta = rng.normal(size=layout.n_parameters)
+    for k in range(layout.n_edges):
+        layout.edge(theta, k)[:] = rng.choice([-3, 3]) * np.array([[1, -1], [-1, 1]])
+    write_uai(tmp_path / "hard.uai", layout, theta)
+    done = edgegraft("infer", tmp_path / "hard.uai", "--task", "MAR", "--engine", "bp")
+    assert done.returncode == 0
+    assert "did not converge" in done.stderr
+
+
+def test_bad_usage_is_told_from_bad_work():
+    assert edgegraft("infer").returncode == 2
+    assert edgegraft("nonsense").returncode == 2
+    assert edgegraft("infer", "nowhere.uai", "--task", "PR").returncode == 2
+    assert edgegraft("--version").stdout.startswith("edgegraft ")
+    assert edgegraft("--help").returncode == 0
+
+
+def test_demo_writes_and_names_its_report(tmp_path):
+    path = tmp_path / "report.md"
+    done = edgegraft("demo", "--output", path)
+    assert done.returncode == 0, done.stderr
+    assert "report.md" in done.stderr
+    assert path.read_text() == done.stdout
+    rows = [line for line in done.stdout.splitlines() if line.startswith("| r")]
+    assert len(rows) == 15
+    assert "count all pairs" in done.stdout
+    again = edgegraft("demo", "--output", path)
+    assert again.returncode == 2
+    assert "--force" in again.stderr
+    assert edgegraft("demo", "--output", tmp_path / "no" / "x.md").returncode == 2
+
+
+def test_the_command_needs_its_extra(tmp_path):
+    (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('no typer', name='typer')")
+    done = edgegraft("demo", env={"PYTHONPATH": str(tmp_path), "PATH": ""})
+    assert done.returncode == 1
+    assert "pip install 'edgegraft[cli]'" in done.stderr

@@ -1,0 +1,151 @@
+"""The model object: building, potentials, gauge, strengths, energies, what it shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgegraft.data import Schema
+from edgegraft.errors import DataError, EdgeError, ModelError
+from edgegraft.model import PairwiseMRF
+from tests.brute import Brute
+
+CATEGORIES = {"smoker": ["no", "yes"], "age": ["young", "middle", "old"], "ill": [False, True]}
+
+
+def example(seed=0):
+    rng = np.random.default_rng(seed)
+    return PairwiseMRF.from_potentials(
+        CATEGORIES,
+        nodes={"age": rng.normal(size=3)},
+        edges={("ill", "smoker"): rng.normal(size=(2, 2)), ("age", "ill"): rng.normal(size=(3, 2))},
+    )
+
+
+def test_potentials_are_found_under_their_names_in_either_direction():
+    rng = np.random.default_rng(0)
+    node, first, second = rng.normal(size=3), rng.normal(size=(2, 2)), rng.normal(size=(3, 2))
+    model = example()
+    np.testing.assert_array_equal(model.node_potential("age"), node)
+    np.testing.assert_array_equal(model.node_potential("smoker"), [0, 0])
+    np.testing.assert_array_equal(model.edge_potential("ill", "smoker"), first)
+    np.testing.assert_array_equal(model.edge_potential("smoker", "ill"), first.T)
+    np.testing.assert_array_equal(model.edge_potential("ill", "age"), second.T)
+    assert model.edges.tolist() == [[0, 2], [1, 2]]
+
+
+def test_energy_is_the_sum_of_potentials():
+    model = example()
+    brute = Brute(model)
+    np.testing.assert_allclose(model.energy(brute.codes), brute.scores, rtol=1e-12)
+    frame = {"smoker": ["yes"], "age": ["old"], "ill": [True]}
+    np.testing.assert_allclose(model.energy(frame), model.energy(np.array([[1, 2, 1]])))
+
+
+def test_the_zero_sum_gauge_keeps_the_distribution():
+    model = example()
+    gauged = model.zero_sum()
+    for k in range(model.n_edges):
+        table = gauged.layout.edge(gauged.theta, k)
+        np.testing.assert_allclose(table.sum(axis=0), 0, atol=1e-12)
+        np.testing.assert_allclose(table.sum(axis=1), 0, atol=1e-12)
+        np.testing.assert_allclose(np.linalg.norm(table), model.edge_strengths()[k])
+    np.testing.assert_allclose(Brute(gauged).p, Brute(model).p, rtol=1e-12)
+    np.testing.assert_allclose(gauged.edge_strengths(), model.edge_strengths(), rtol=1e-12)
+
+
+def test_tables_with_forbidden_pairs_keep_their_gauge_and_are_infinitely_strong():
+    model = PairwiseMRF.from_potentials(
+        {"a": [0, 1], "b": [0, 1]}, edges={("a", "b"): [[0.0, -np.inf], [1.0, 2.0]]}
+    )
+    assert model.edge_strengths()[0] == np.inf
+    np.testing.assert_array_equal(model.zero_sum().theta[4:], model.theta[4:])
+
+
+def test_strengths_without_the_first_state():
+    table = np.random.default_rng(1).normal(size=(4, 3))
+    model = PairwiseMRF.from_potentials(
+        {"a": [0, 1, 2, 3], "b": [0, 1, 2]}, edges={("a", "b"): table}
+    )
+    centred = table - table.mean(0) - table.mean(1)[:, None] + table.mean()
+    found = model.edge_strengths(without_first_state=True)
+    np.testing.assert_allclose(found, [np.linalg.norm(centred[1:, 1:])])
+
+
+def test_average_product_correction():
+    rng = np.random.default_rng(2)
+    n, pairs = 5, [(i, j) for i in range(5) for j in range(i + 1, 5)]
+    model = PairwiseMRF(Schema.from_states([2] * n), pairs, rng.normal(size=2 * n + 4 * len(pairs)))
+    raw = np.zeros((n, n))
+    for (i, j), value in zip(pairs, model.edge_strengths(), strict=True):
+        raw[i, j] = raw[j, i] = value
+    mean = raw.sum(axis=0) / (n - 1)
+    truth = [raw[i, j] - mean[i] * mean[j] / mean.mean() for i, j in pairs]
+    np.testing.assert_allclose(model.edge_strengths(correction="average-product"), truth)
+    with pytest.raises(ValueError, match="correction must be"):
+        model.edge_strengths(correction="apc")
+
+
+def test_models_compare_by_value_and_cannot_be_changed():
+    assert example() == example()
+    assert hash(example()) == hash(example())
+    assert example() != example(1)
+    assert example() != "a model"
+    with pytest.raises(ValueError, match="read-only"):
+        example().theta[0] = 1.0
+    with pytest.raises(AttributeError):
+        example().theta = np.zeros(3)
+
+
+def test_what_a_model_shows():
+    text = repr(example())
+    assert text.startswith("PairwiseMRF(3 variables, 2 edges, 17 parameters; strongest: ")
+    hostile = PairwiseMRF.from_potentials(
+        {"<script>": [0, 1], "b": [0, 1]}, edges={("<script>", "b"): [[1, 0], [0, 1]]}
+    )
+    page = hostile._repr_html_()
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page
+    assert repr(PairwiseMRF(Schema.from_states([2]), [], [0, 0])) == (
+        "PairwiseMRF(1 variable, 0 edges, 2 parameters)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"nodes": {"age": [1.0]}}, r"variable 'age' has shape \(1,\): expected \(3,\)"),
+        ({"nodes": {"agee": [1.0]}}, "no variable 'agee'; it has 'smoker', 'age', 'ill'"),
+        ({"edges": {("age", "ill"): [[1.0]]}}, r"edge \('age', 'ill'\) has shape"),
+        ({"edges": {("age", "age"): np.ones((3, 3))}}, "joins a variable to itself"),
+        (
+            {"edges": {("age", "ill"): np.ones((3, 2)), ("ill", "age"): np.ones((2, 3))}},
+            r"\('ill', 'age'\) is given more than once",
+        ),
+        ({"nodes": {"age": [1.0, np.nan, 0]}}, "variable 'age' is nan"),
+        (
+            {"edges": {("age", "ill"): [[0, 0], [0, np.inf], [0, 0]]}},
+            r"edge \('age', 'ill'\) is inf",
+        ),
+    ],
+)
+def test_bad_potentials_are_refused_by_name(arguments, message):
+    with pytest.raises(ModelError, match=message):
+        PairwiseMRF.from_potentials(CATEGORIES, **arguments)
+
+
+def test_bad_vectors_edges_and_rows_are_refused():
+    schema = Schema.from_states([2, 2])
+    with pytest.raises(ModelError, match=r"theta has shape \(3,\): the layout has 4 parameters"):
+        PairwiseMRF(schema, [], np.zeros(3))
+    with pytest.raises(EdgeError, match=r"edge \(0, 5\)"):
+        PairwiseMRF(schema, [(0, 5)], np.zeros(8))
+    model = example()
+    with pytest.raises(DataError, match="row 1 has no value for 'age'"):
+        model.energy(np.array([[0, 0, 0], [0, -1, 0]]))
+    with pytest.raises(DataError, match="row 0, column 'age' holds the code 3"):
+        model.energy(np.array([[0, 3, 0]]))
+    with pytest.raises(DataError, match="'ill'"):
+        model.energy({"smoker": ["no"], "age": ["old"]})
+    with pytest.raises(ModelError, match="no edge between 'smoker' and 'age'"):
+        model.edge_potential("smoker", "age")
