@@ -102,8 +102,8 @@ def test_infer_refuses_evidence_that_does_not_fit(chain, tmp_path):
 
 
 def test_infer_says_when_an_answer_did_not_converge(tmp_path):
-    rng = np.random.default_rng(3)
-    layout = Layout(np.full(6, 2), np.stack(np.triu_indices(6, 1), axis=1))
+    rng = np.random.default_rng(4)
+    layout = Layout(np.full(8, 2), np.stack(np.triu_indices(8, 1), axis=1))
     theta = rng.normal(size=layout.n_parameters)
     for k in range(layout.n_edges):
         layout.edge(theta, k)[:] = rng.choice([-3, 3]) * np.array([[1, -1], [-1, 1]])
