@@ -16,8 +16,8 @@ import numpy as np
 
 from edgegraft.errors import ModelError
 from edgegraft.graph import Layout
-from edgegraft.inference.decoding import Assignment, decode, score
-from edgegraft.inference.engine import Capabilities, Info, Marginals
+from edgegraft.inference.decoding import decode, score
+from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals
 from edgegraft.inference.floors import Floats, floored
 from edgegraft.inference.messages import (
     MessageState,
@@ -118,8 +118,9 @@ class BeliefPropagation:
         """Return a likely assignment, its unnormalised log score, and how the search went.
 
         Max-product messages are decoded from the roots of a spanning forest outwards, each
-        variable given those before it, and the result is polished by changing single variables
-        while that helps. Exact on forests; elsewhere an approximation whose score is exact.
+        variable given those before it, and the result is improved by setting random forests, then
+        single variables, to their best states given the rest. Exact on forests; elsewhere an
+        approximation whose score is exact.
 
         Examples
         --------
@@ -133,7 +134,11 @@ class BeliefPropagation:
         passed = pass_messages(given, cold_state(layout), self._plan(), maximise=True)
         assignment = decode(passed.state)
         value = score(theta, layout, assignment)
-        info = report(passed, "max-product", "the assignment was still polished and scored")
+        info = report(
+            passed,
+            "max-product",
+            "the assignment is the best of a local search from where they stopped",
+        )
         return Assignment(assignment, value, info)
 
     def _plan(self) -> Plan:

@@ -69,21 +69,12 @@ def linear_answers(
     for q in range(count):
         i = nodes[q]
         s = states[i]
-        # A constant number of states lets the compiler unroll every loop over states.
+        # A constant number of states lets the compiler unroll every loop over states; each case
+        # costs seconds of compilation, so only the most common ones have their own.
         if s == 2:
             _answers(
                 start, links, unary, unary_exp, node_offset[i], wide[i], tables, value, inverse,
                 out, out_inverse, damping, i, 2, belief, cavity, product, change,
-            )  # fmt: skip
-        elif s == 3:
-            _answers(
-                start, links, unary, unary_exp, node_offset[i], wide[i], tables, value, inverse,
-                out, out_inverse, damping, i, 3, belief, cavity, product, change,
-            )  # fmt: skip
-        elif s == 4:
-            _answers(
-                start, links, unary, unary_exp, node_offset[i], wide[i], tables, value, inverse,
-                out, out_inverse, damping, i, 4, belief, cavity, product, change,
             )  # fmt: skip
         elif s == 5:
             _answers(
