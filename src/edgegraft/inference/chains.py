@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.graph import Layout
-from edgegraft.kernels.gibbs import start_uniform
+from edgegraft.kernels.gibbs import start_uniform, sweep
+from edgegraft.kernels.gibbs_tables import GibbsTables
+from edgegraft.stats.threads import resolve_jobs, run
 
 RandomState = int | np.random.Generator | None
 Streams = NDArray[np.uint64]
@@ -36,6 +38,11 @@ class Chains(NamedTuple):
     state: NDArray[np.uint16]
     streams: Streams
 
+    @property
+    def n_chains(self) -> int:
+        """Number of chains."""
+        return int(self.state.shape[1])
+
     def cut(self, block: int = BLOCK) -> Iterator[tuple[slice, Chains]]:
         """Yield copies of blocks of chains, which kernels may change, and which ones they are."""
         for first in range(0, self.state.shape[1], block):
@@ -47,6 +54,20 @@ class Chains(NamedTuple):
 def join(blocks: list[Chains]) -> Chains:
     """Return the chains of all blocks, in order."""
     return Chains(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
+
+
+def advance(
+    tables: GibbsTables, chains: Chains, n_sweeps: int, n_jobs: int | None
+) -> tuple[Chains, int]:
+    """Return the chains `n_sweeps` later, and how many updates needed logarithms."""
+    blocks = [own for _, own in chains.cut()]
+    rescued = [0] * len(blocks)
+
+    def go(k: int) -> None:
+        rescued[k] = sweep(tables, *blocks[k], n_sweeps)
+
+    run(go, range(len(blocks)), resolve_jobs(n_jobs))
+    return join(blocks), sum(rescued)
 
 
 def make_streams(random_state: RandomState, n_chains: int) -> Streams:

@@ -1,0 +1,196 @@
+"""Which engine to use, for those who do not want to choose.
+
+Exact inference where the graph allows it. Otherwise belief propagation, the better approximation
+where it settles; where it does not, tree-reweighted belief propagation, which has one optimum to
+settle in. Whoever asks is told which one answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edgegraft.errors import TreewidthError
+from edgegraft.graph import Layout
+from edgegraft.inference.bp import BeliefPropagation
+from edgegraft.inference.engine import Capabilities, InferenceEngine, Info, Marginals, State
+from edgegraft.inference.exact import ExactEngine, ExactState
+from edgegraft.inference.floors import Floats
+from edgegraft.inference.gibbs import GibbsEngine
+from edgegraft.inference.messages import MessageState
+from edgegraft.inference.trw import TreeReweighted, TreeReweightedState
+from edgegraft.stats.tables import Edges, PairTables
+
+
+class AutoState(NamedTuple):
+    """States of the engines that have a part in the graph at hand; None for the others."""
+
+    layout: Layout
+    exact: ExactState | None
+    bp: MessageState | None
+    trw: TreeReweightedState | None
+    answer: str  # name of the engine that answered, or that is tried first
+
+
+@dataclass(frozen=True)
+class AutoEngine:
+    """Exact inference where affordable, else belief propagation, else its tree-reweighted form.
+
+    Parameters
+    ----------
+    max_bytes : int, default 256 MiB
+        Memory up to which inference is exact. Larger tables would also take seconds.
+    bp : BeliefPropagation
+        Settings for graphs on which exact inference is too dear.
+    trw : TreeReweighted
+        Settings for where belief propagation does not converge.
+
+    Examples
+    --------
+    >>> engine = AutoEngine()
+    >>> state = engine.init(Layout([2, 2], [(0, 1)]))
+    >>> marginals, state, info = engine.run(np.zeros(8), state)
+    >>> engine.answered(state).name, round(marginals.log_partition, 4)
+    ('exact', 1.3863)
+    """
+
+    max_bytes: int = 1 << 28
+    bp: BeliefPropagation = field(default_factory=BeliefPropagation)
+    trw: TreeReweighted = field(default_factory=TreeReweighted)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What answers can be; :meth:`answered` says what one is."""
+        return Capabilities(
+            "auto",
+            False,
+            "exact where affordable, else Bethe approximation or upper bound",
+            f"exact where affordable, else {self.bp.capabilities.pair_marginals}",
+        )
+
+    def answered(self, state: AutoState) -> Capabilities:
+        """Return what the answer of the run that returned `state` is.
+
+        Of a state that has not run: what the engine that is tried first would give.
+        """
+        return self._engine(state.answer).capabilities
+
+    def init(self, layout: Layout) -> AutoState:
+        """Return a cold state of the first engine that can handle the graph."""
+        try:
+            return AutoState(layout, self._exact.init(layout), None, None, "exact")
+        except TreewidthError:
+            return AutoState(layout, None, self.bp.init(layout), None, "bp")
+
+    def grow(self, state: AutoState, layout: Layout) -> AutoState:
+        """Return a state for another graph, with the messages of the edges in both."""
+        fresh = self.init(layout)
+        if fresh.exact is not None:
+            return fresh
+        bp = fresh.bp if state.bp is None else self.bp.grow(state.bp, layout)
+        trw = None if state.trw is None else self.trw.grow(state.trw, layout)
+        return fresh._replace(bp=bp, trw=trw)
+
+    def run(
+        self,
+        theta: Floats,
+        state: AutoState,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[Marginals, AutoState, Info]:
+        """Return an answer, the state for the next run, and how it went.
+
+        ``info.diagnostics["engine"]`` names the engine that answered; where belief propagation
+        was tried in vain ``info.message`` says so.
+        """
+        if state.exact is not None:
+            marginals, exact, info = self._exact.run(theta, state.exact)
+            return marginals, state._replace(exact=exact), _named(info, "exact")
+        warm = self.bp.init(state.layout) if state.bp is None else state.bp
+        marginals, bp, info = self.bp.run(theta, warm)
+        if info.converged:
+            return marginals, state._replace(bp=bp, answer="bp"), _named(info, "bp")
+        trw = self.trw.init(state.layout) if state.trw is None else state.trw
+        marginals, trw, safe = self.trw.run(theta, trw)
+        message = (
+            f"belief propagation did not converge in {info.n_iter} sweeps, so tree-reweighted "
+            f"belief propagation answered. {safe.message}"
+        ).strip()
+        # Messages that oscillated are a worse start than none.
+        after = state._replace(bp=None, trw=trw, answer="trw")
+        return marginals, after, _named(safe._replace(message=message), "trw")
+
+    def pair_marginals(self, theta: Floats, state: AutoState, edges: Edges) -> PairTables:
+        """Return joint marginals of any pairs from the engine that answered."""
+        own: Any = getattr(state, state.answer)
+        return self._engine(state.answer).pair_marginals(theta, own, edges)
+
+    @property
+    def _exact(self) -> ExactEngine:
+        return ExactEngine(self.max_bytes)
+
+    def _engine(self, name: str) -> InferenceEngine:
+        engines: dict[str, InferenceEngine] = {
+            "exact": self._exact,
+            "bp": self.bp,
+            "trw": self.trw,
+        }
+        return engines[name]
+
+
+def _named(info: Info, name: str) -> Info:
+    return info._replace(diagnostics={**(info.diagnostics or {}), "engine": name})
+
+
+ENGINES: dict[str, Callable[..., InferenceEngine]] = {
+    "auto": AutoEngine,
+    "exact": ExactEngine,
+    "bp": BeliefPropagation,
+    "trw": TreeReweighted,
+    "gibbs": GibbsEngine,
+}
+
+
+def make_engine(engine: str | InferenceEngine = "auto", **settings: Any) -> InferenceEngine:
+    """Return the engine that a name stands for; an engine is returned as it is.
+
+    Parameters
+    ----------
+    engine : {"auto", "exact", "bp", "trw", "gibbs"} or an engine
+    **settings
+        Arguments of the engine that is named.
+
+    Examples
+    --------
+    >>> make_engine("bp", damping=0.5).damping
+    0.5
+    >>> make_engine("junction tree")
+    Traceback (most recent call last):
+    ValueError: there is no engine 'junction tree': use 'auto', 'exact', 'bp', 'trw' or 'gibbs'
+    """
+    if isinstance(engine, str):
+        if engine in ENGINES:
+            return ENGINES[engine](**settings)
+        *others, last = (repr(name) for name in ENGINES)
+        raise ValueError(f"there is no engine {engine!r}: use {', '.join(others)} or {last}")
+    if not all(hasattr(engine, name) for name in ("capabilities", "init", "grow", "run")):
+        raise TypeError(f"{engine!r} is neither the name of an engine nor an engine")
+    if settings:
+        raise ValueError(f"{engine!r} is made already: {', '.join(settings)} came too late")
+    return engine
+
+
+def answering(engine: InferenceEngine, state: State) -> Capabilities:
+    """Return what the answer of the run that returned `state` is.
+
+    An engine's `capabilities`, unless it is one that chooses others.
+
+    Examples
+    --------
+    >>> engine = make_engine("auto")
+    >>> answering(engine, engine.init(Layout([2, 2], [(0, 1)]))).exact
+    True
+    """
+    return engine.answered(state) if isinstance(engine, AutoEngine) else engine.capabilities

@@ -1,0 +1,281 @@
+"""Gibbs sampling as an inference engine: marginals of any graph, with their diagnostics.
+
+    x_i ~ p(x_i = a | rest) ∝ exp(u_i(a) + sum_j w_ij(a, x_j)),      variable after variable
+
+Chains run side by side and are kept from run to run, so a model that changes a little needs a
+little burn-in. Node and edge marginals are means of conditional probabilities (see
+:mod:`edgegraft.kernels.gibbs_moments`), edge tables being fitted to the node marginals beside
+them; other pairs are counted in the recorded states. There is no log-partition function: ask
+:func:`~edgegraft.inference.ais.annealed_log_partition`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.data import PackedTable, Schema
+from edgegraft.errors import MemoryBudgetError, ModelError
+from edgegraft.graph import Layout
+from edgegraft.inference.chains import Chains, advance, join, make_streams, possible, scattered
+from edgegraft.inference.diagnostics import AGREEMENT, FEWEST_DRAWS, Mixing, mixing
+from edgegraft.inference.engine import Capabilities, Info, Marginals
+from edgegraft.inference.exact_pairs import check_pairs
+from edgegraft.inference.floors import Floats, floored
+from edgegraft.kernels.gibbs_moments import observe
+from edgegraft.kernels.gibbs_tables import GibbsTables, tabulate
+from edgegraft.kernels.margins import fit_margins
+from edgegraft.stats import LocalCounts
+from edgegraft.stats.tables import Edges, PairTables, table_offsets
+from edgegraft.stats.threads import resolve_jobs, run
+
+_CAPABILITIES = Capabilities("gibbs", False, "none", "sample counts")
+#: Recorded states of a run, in bytes.
+_MAX_BYTES = 1 << 32
+#: A run that continues chains burns in for this share of a cold one's sweeps.
+_WARM = 0.1
+
+
+class GibbsState(NamedTuple):
+    """The chains, and what they recorded in the last run; its arrays are not changed."""
+
+    layout: Layout
+    chains: Chains
+    warm: bool  # whether the chains have been burnt in
+    theta: Floats  # parameters of the last run; empty before the first
+    draws: NDArray[Any]  # (n, records, chains) states of the last run
+
+
+class _Recorded(NamedTuple):
+    chains: Chains
+    draws: NDArray[Any]
+    sums: Floats
+    n_sweeps: int
+    n_rescued: int
+
+
+@dataclass(frozen=True)
+class GibbsEngine:
+    """Marginals by Gibbs sampling with parallel chains.
+
+    A run has converged when the split R-hat of the most frequent state of every variable is
+    below 1.05; ``info.diagnostics`` has R-hat and effective sample size (ESS) of every variable.
+    Chains that all miss the same part of the model agree, and no diagnostic can see that: hubs
+    with strong couplings mix slowly, and with zero entries single-variable updates may not reach
+    all possible states, which shows in R-hat only where chains are stuck in different places.
+
+    Parameters
+    ----------
+    n_chains : int, default 64
+        Chains; they start scattered over all states.
+    n_sweeps : int, default 1000
+        Sweeps of each chain in a run, after the burn-in.
+    burn_in : int, default 500
+        Sweeps before anything is recorded. A run that continues chains takes a tenth of them.
+    thinning : int, default 5
+        Sweeps between two records of a chain.
+    n_jobs : int or None, default 1
+        Threads; -1 uses all cores. Results do not depend on it.
+    random_state : int or None, default 0
+        Seed of the chains of :meth:`init`.
+
+    Examples
+    --------
+    >>> layout = Layout([2, 2], [(0, 1)])
+    >>> theta = np.array([0.0, 0.0, 0.0, 0.0, 1.0, -1.0, -1.0, 1.0])
+    >>> engine = GibbsEngine()
+    >>> marginals, state, info = engine.run(theta, engine.init(layout))
+    >>> layout.edge(marginals.values, 0).round(2)  # in truth 0.4404 and 0.0596
+    array([[0.44, 0.06],
+           [0.06, 0.44]])
+    >>> info.converged, info.diagnostics["ess"] > 5000
+    (True, True)
+    """
+
+    n_chains: int = 64
+    n_sweeps: int = 1000
+    burn_in: int = 500
+    thinning: int = 5
+    n_jobs: int | None = 1
+    random_state: int | None = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("n_chains", 2), ("thinning", 1), ("burn_in", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, found {getattr(self, name)}")
+        if self.n_sweeps < FEWEST_DRAWS * self.thinning:
+            raise ValueError(
+                f"n_sweeps must be at least {FEWEST_DRAWS} times thinning, or chains cannot be "
+                f"compared with themselves; found {self.n_sweeps} and {self.thinning}"
+            )
+        resolve_jobs(self.n_jobs)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the answers are."""
+        return _CAPABILITIES
+
+    def init(self, layout: Layout) -> GibbsState:
+        """Return chains scattered over all states.
+
+        Raises
+        ------
+        MemoryBudgetError
+            Where the states recorded in a run would take more than 4 GiB.
+        """
+        room = self._n_bytes(layout)
+        if room > _MAX_BYTES:
+            raise MemoryBudgetError(
+                f"a run would record {room:,} bytes of states, more than {_MAX_BYTES:,}: use fewer "
+                "chains or sweeps, or more thinning"
+            )
+        streams = make_streams(self.random_state, self.n_chains)
+        state = scattered(layout, streams)
+        return GibbsState(layout, Chains(state, streams), False, np.empty(0), np.empty(0))
+
+    def grow(self, state: GibbsState, layout: Layout) -> GibbsState:
+        """Return a state for another graph over the same variables; the chains go on."""
+        if not np.array_equal(layout.states, state.layout.states):
+            raise ModelError("a state can only grow to a graph over the same variables and states")
+        return state._replace(layout=layout, theta=np.empty(0), draws=np.empty(0))
+
+    def run(
+        self,
+        theta: Floats,
+        state: GibbsState,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[Marginals, GibbsState, Info]:
+        """Return marginals, the chains to continue next time, and whether they agreed.
+
+        The random streams go on where the last run ended; with `rng` they are seeded anew.
+
+        Raises
+        ------
+        ModelError
+            Where `theta` does not fit, or chains are still in a state of probability zero after
+            the burn-in.
+        """
+        layout = state.layout
+        theta = np.array(theta, np.float64)  # a copy: states remember it
+        floored(theta, layout, np.ones(layout.n_edges))  # for its checks
+        if layout.n_variables == 0:
+            return Marginals(np.empty(0), np.nan), state, Info(True, 0, 0.0)
+        if rng is not None:
+            streams = make_streams(rng, state.chains.n_chains)
+            state = state._replace(chains=Chains(state.chains.state, streams))
+        tables = _tabulate(layout, theta)
+        chains, n_burnt, n_rescued = self._burn_in(theta, tables, state)
+        recorded = self._record(layout, tables, chains)
+        values = _moments(layout, recorded)
+        modes = _modes(layout, values)
+        info = _report(
+            mixing(recorded.draws, modes, self.n_jobs),
+            n_sweeps=n_burnt + recorded.n_sweeps,
+            n_draws=recorded.draws[0].size,
+            n_rescued=n_rescued + recorded.n_rescued,
+        )
+        after = GibbsState(layout, recorded.chains, True, theta, recorded.draws)
+        return Marginals(values, np.nan), after, info
+
+    def pair_marginals(self, theta: Floats, state: GibbsState, edges: Edges) -> PairTables:
+        """Return joint marginals of any pairs: frequencies in the states of the last run."""
+        layout = state.layout
+        pairs = check_pairs(edges, layout.n_variables)
+        if len(pairs) == 0:
+            shapes = np.empty((0, 2), np.int64)
+            return PairTables(pairs, shapes, np.empty(0), table_offsets(shapes))
+        if not np.array_equal(state.theta, theta):
+            _, state, _ = self.run(theta, state)
+        rows = state.draws.reshape(layout.n_variables, -1).T
+        table = PackedTable.from_codes(rows, Schema.from_states(layout.states))
+        counts = LocalCounts(table, n_jobs=self.n_jobs).pairs(pairs)
+        return PairTables(pairs, counts.shapes, counts.values / len(rows), counts.offsets)
+
+    def _n_bytes(self, layout: Layout) -> int:
+        records = self.n_sweeps // self.thinning
+        return records * self.n_chains * layout.n_variables * _code_type(layout).itemsize
+
+    def _burn_in(
+        self, theta: Floats, tables: GibbsTables, state: GibbsState
+    ) -> tuple[Chains, int, int]:
+        """Sweep without recording; a warm start that is still impossible gets the full length."""
+        chains, done, n_rescued = state.chains, 0, 0
+        lengths = [round(_WARM * self.burn_in), self.burn_in] if state.warm else [self.burn_in]
+        for length in lengths:
+            chains, rescued = advance(tables, chains, length, self.n_jobs)
+            done, n_rescued = done + length, n_rescued + rescued
+            inside = possible(state.layout, theta, chains.state)
+            if inside.all():
+                return chains, done, n_rescued
+        raise ModelError(
+            f"{(~inside).sum()} of {len(inside)} chains are in a state of probability zero after "
+            f"{done} sweeps: raise burn_in; a model in which nothing is possible looks the same"
+        )
+
+    def _record(self, layout: Layout, tables: GibbsTables, chains: Chains) -> _Recorded:
+        n_records = self.n_sweeps // self.thinning
+        shape = (layout.n_variables, n_records, chains.n_chains)
+        draws = np.empty(shape, _code_type(layout))
+        blocks = list(chains.cut())
+        sums = np.zeros((len(blocks), layout.n_parameters))
+        rescued = [0] * len(blocks)
+
+        def go(k: int) -> None:
+            which, own = blocks[k]
+            rescued[k] = observe(tables, *own, self.thinning, which.start, draws, sums[k])
+
+        run(go, range(len(blocks)), resolve_jobs(self.n_jobs))
+        after = join([own for _, own in blocks])
+        n_sweeps = n_records * self.thinning
+        return _Recorded(after, draws, sums.sum(axis=0), n_sweeps, sum(rescued))
+
+
+def _tabulate(layout: Layout, theta: Floats) -> GibbsTables:
+    return tabulate(layout.states, layout.edges, layout.node_offset, layout.edge_offset, theta)
+
+
+def _code_type(layout: Layout) -> np.dtype[Any]:
+    return np.dtype(np.uint16 if layout.states.max(initial=0) > 256 else np.uint8)
+
+
+def _moments(layout: Layout, recorded: _Recorded) -> Floats:
+    """Return means of the sums, the edge tables with the node vectors as margins."""
+    n_nodes = int(layout.node_offset[-1])
+    values = recorded.sums / recorded.draws[0].size
+    values[n_nodes:] *= 0.5  # each edge was added to from both ends
+    fit_margins(values, layout.states, layout.edges, layout.node_offset, layout.edge_offset)
+    return np.asarray(values)
+
+
+def _modes(layout: Layout, values: Floats) -> NDArray[np.int64]:
+    """Return the likeliest state of each variable."""
+    nodes = values[: layout.node_offset[-1]]
+    owner = np.repeat(np.arange(layout.n_variables), layout.states)
+    order = np.lexsort((nodes, owner))
+    return np.asarray(order[layout.node_offset[1:] - 1] - layout.node_offset[:-1])
+
+
+def _report(found: Mixing, n_sweeps: int, n_draws: int, n_rescued: int) -> Info:
+    worst, fewest = int(np.argmax(found.r_hat)), int(np.argmin(found.effective_size))
+    r_hat, size = float(found.r_hat[worst]), float(found.effective_size[fewest])
+    message = ""
+    if not r_hat < AGREEMENT:
+        message = (
+            f"the chains do not agree: R-hat of variable {worst} is {r_hat:.3g} (below {AGREEMENT} "
+            f"is wanted), and {n_draws:,} draws of variable {fewest} are worth {size:.0f}: raise "
+            "n_sweeps and burn_in"
+        )
+    diagnostics = {
+        "r_hat": r_hat,
+        "r_hat_variable": worst,
+        "ess": size,
+        "ess_variable": fewest,
+        "n_draws": n_draws,
+        "n_rescued": n_rescued,
+        "r_hat_of": found.r_hat,
+        "ess_of": found.effective_size,
+    }
+    return Info(r_hat < AGREEMENT, n_sweeps, r_hat - 1.0, message, diagnostics)

@@ -1,0 +1,168 @@
+"""Annealed importance sampling against models whose log Z is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgegraft.errors import ModelError
+from edgegraft.graph import Layout
+from edgegraft.inference import ais
+from edgegraft.inference.ais import AnnealedLogPartition, annealed_log_partition
+from edgegraft.inference.exact import ExactEngine
+from tests.zoo import ZOO, truth
+
+
+def grid(rows, columns):
+    at = np.arange(rows * columns).reshape(rows, columns)
+    across = np.stack((at[:, :-1].ravel(), at[:, 1:].ravel()), axis=1)
+    return np.concatenate((across, np.stack((at[:-1].ravel(), at[1:].ravel()), axis=1)))
+
+
+def normal(states, edges, scale, seed=0):
+    layout = Layout(states, edges)
+    return layout, scale * np.random.default_rng(seed).normal(size=layout.n_parameters)
+
+
+def weak_grid():
+    return normal([2] * 100, grid(10, 10), 0.5)
+
+
+def strong_grid():
+    return normal([2] * 100, grid(10, 10), 2.0)
+
+
+def ordered_grid():
+    # An Ising model below its critical temperature: two modes, far apart.
+    layout = Layout([2] * 36, grid(6, 6))
+    return layout, np.concatenate((np.zeros(72), np.tile([0.9, -0.9, -0.9, 0.9], layout.n_edges)))
+
+
+def tree():
+    parents = np.random.default_rng(4).integers(0, np.arange(1, 80))
+    return normal([3] * 80, np.column_stack((parents, np.arange(1, 80))), 1.0)
+
+
+def colouring():
+    # Neighbours differ in colour: a quarter of the entries is zero.
+    layout, theta = normal([4] * 25, grid(5, 5), 0.5)
+    for k in range(layout.n_edges):
+        np.fill_diagonal(layout.edge(theta, k), -np.inf)
+    return layout, theta
+
+
+MODELS = [weak_grid, strong_grid, ordered_grid, tree, colouring]
+
+
+def exact_log_partition(layout, theta):
+    engine = ExactEngine()
+    return engine.run(theta, engine.init(layout))[0].log_partition
+
+
+@pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
+def test_known_models(make):
+    layout, theta = make()
+    found = annealed_log_partition(layout, theta, random_state=1)
+    assert abs(found.value - exact_log_partition(layout, theta)) < 4 * found.standard_error
+    assert found.standard_error < 0.15
+    assert found.reliable
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_the_zoo(name):
+    animal, expected = ZOO[name], truth(name).log_partition
+    found = annealed_log_partition(animal.layout, animal.theta, random_state=0)
+    assert abs(found.value - expected) <= 4 * found.standard_error + 1e-9
+    assert found.standard_error < 0.05
+
+
+def test_errors_are_as_large_as_stated():
+    layout, theta = normal([3] * 12, grid(3, 4), 1.0)
+    exact = exact_log_partition(layout, theta)
+    runs = [
+        annealed_log_partition(layout, theta, n_chains=64, n_temperatures=30, random_state=seed)
+        for seed in range(60)
+    ]
+    z = [(found.value - exact) / found.standard_error for found in runs]
+    assert abs(np.mean(z)) < 0.5
+    assert 0.75 < np.std(z) < 1.3
+
+
+def test_few_even_weights_are_not_passed_off_as_precision():
+    layout, theta = normal([5] * 49, grid(7, 7), 3.0)
+    exact = exact_log_partition(layout, theta)
+    for seed in range(5):
+        found = annealed_log_partition(
+            layout, theta, n_chains=64, n_temperatures=4, random_state=seed
+        )
+        assert not found.reliable
+        assert found.standard_error > 0.5
+        assert abs(found.value - exact) < 4 * found.standard_error
+
+
+def test_the_gauge_does_not_matter():
+    layout, theta = strong_grid()
+    moved = theta.copy()
+    for k, (i, _) in enumerate(layout.edges):  # the same model, written otherwise
+        layout.node(moved, i)[:] += [5.0, -3.0]
+        layout.edge(moved, k)[:] -= [[5.0], [-3.0]]
+    one = annealed_log_partition(layout, theta, n_temperatures=50, random_state=0)
+    same = annealed_log_partition(layout, moved, n_temperatures=50, random_state=0)
+    assert one.value == pytest.approx(same.value, abs=1e-6)
+
+
+def test_results_do_not_depend_on_threads():
+    layout, theta = weak_grid()
+    one = annealed_log_partition(layout, theta, n_temperatures=40, random_state=0)
+    two = annealed_log_partition(layout, theta, n_temperatures=40, random_state=0, n_jobs=3)
+    assert one == two
+    other = annealed_log_partition(layout, theta, n_temperatures=40, random_state=1)
+    assert one != other
+
+
+def test_temperatures_are_added_until_the_weights_are_even(monkeypatch):
+    steps = []
+    lead = ais._lead
+
+    def counted(path, betas, *rest):
+        steps.append(len(betas) - 1)
+        assert betas[0] == 0.0
+        assert betas[-1] == 1.0
+        assert (np.diff(betas) > 0).all()
+        return lead(path, betas, *rest)
+
+    monkeypatch.setattr(ais, "_lead", counted)
+    annealed_log_partition(*weak_grid(), random_state=0)
+    easy = steps.copy()
+    steps.clear()
+    annealed_log_partition(*ordered_grid(), random_state=0)
+    assert easy == [64, 128]
+    assert steps == [64 * 2**k for k in range(len(steps))]
+    assert len(steps) > 2
+
+
+def test_no_edges_is_exact():
+    layout, theta = normal([2, 3, 4], [], 1.0)
+    found = annealed_log_partition(layout, theta)
+    assert found.value == pytest.approx(exact_log_partition(layout, theta), abs=1e-12)
+    assert found.standard_error == 0.0
+
+
+def test_chains_that_all_die_are_not_hidden():
+    layout = Layout([2, 2, 2], [(0, 1), (1, 2), (0, 2)])
+    differ = [-np.inf, 0.0, 0.0, -np.inf]
+    theta = np.array([0.0] * 6 + differ * 3)  # three variables of two states cannot all differ
+    found = annealed_log_partition(layout, theta, n_temperatures=8, random_state=0)
+    assert found == AnnealedLogPartition(-np.inf, np.inf, 0.0)
+    assert not found.reliable
+
+
+def test_bad_arguments_are_refused():
+    layout, theta = weak_grid()
+    with pytest.raises(ModelError, match="parameters"):
+        annealed_log_partition(layout, theta[1:])
+    with pytest.raises(ModelError, match="variable 0 is nan"):
+        annealed_log_partition(layout, np.full_like(theta, np.nan))
+    for name in ("n_chains", "n_temperatures"):
+        with pytest.raises(ValueError, match=name):
+            annealed_log_partition(layout, theta, **{name: 1})

@@ -1,0 +1,106 @@
+"""The chooser: who answers when, and who is said to have answered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgegraft.graph import Layout
+from edgegraft.inference.auto import ENGINES, AutoEngine, answering, make_engine
+from edgegraft.inference.bp import BeliefPropagation
+from edgegraft.inference.exact import ExactEngine
+from edgegraft.inference.gibbs import GibbsEngine
+from edgegraft.inference.trw import TreeReweighted
+from tests.zoo import ZOO
+
+
+def frustrated():
+    """Strong couplings of random sign on a dense graph: belief propagation oscillates."""
+    rng = np.random.default_rng(1)
+    layout = Layout([2] * 16, [(i, j) for i in range(16) for j in range(i + 1, 16)])
+    couplings = rng.choice([-1.0, 1.0], layout.n_edges)
+    field = 0.1 * rng.normal(size=32)
+    return layout, np.concatenate((field, np.outer(couplings, [1.0, -1.0, -1.0, 1.0]).ravel()))
+
+
+def test_exact_where_affordable():
+    engine, animal = AutoEngine(), ZOO["grid"]
+    marginals, state, info = engine.run(animal.theta, engine.init(animal.layout))
+    exact = ExactEngine()
+    expected, _, _ = exact.run(animal.theta, exact.init(animal.layout))
+    np.testing.assert_array_equal(marginals.values, expected.values)
+    assert engine.answered(state) == exact.capabilities
+    assert info.diagnostics["engine"] == "exact"
+
+
+def test_belief_propagation_where_not():
+    engine, animal = AutoEngine(max_bytes=0), ZOO["grid"]
+    marginals, state, info = engine.run(animal.theta, engine.init(animal.layout))
+    expected, _, _ = engine.bp.run(animal.theta, engine.bp.init(animal.layout))
+    np.testing.assert_array_equal(marginals.values, expected.values)
+    assert engine.answered(state) == engine.bp.capabilities
+    assert (info.diagnostics["engine"], info.message) == ("bp", "")
+
+
+def test_tree_reweighted_where_that_does_not_converge():
+    layout, theta = frustrated()
+    engine = AutoEngine(max_bytes=0)
+    assert not engine.bp.run(theta, engine.bp.init(layout))[2].converged
+    marginals, state, info = engine.run(theta, engine.init(layout))
+    expected, own, safe = engine.trw.run(theta, engine.trw.init(layout))
+    np.testing.assert_array_equal(marginals.values, expected.values)
+    assert marginals.log_partition == expected.log_partition
+    assert engine.answered(state).log_partition == "upper bound"
+    assert info.diagnostics["engine"] == "trw"
+    assert "belief propagation did not converge in 500 sweeps" in info.message
+    assert info.converged
+    assert safe.converged
+    pairs = np.array([(0, 1), (3, 2)])
+    tables = engine.pair_marginals(theta, state, pairs)
+    np.testing.assert_array_equal(
+        tables.values, engine.trw.pair_marginals(theta, own, pairs).values
+    )
+
+
+def test_the_choice_is_made_anew_with_every_run_and_graph():
+    layout, theta = frustrated()
+    engine = AutoEngine(max_bytes=4000)  # enough for a chain, not for the complete graph
+    _, state, _ = engine.run(theta, engine.init(layout))
+    assert engine.answered(state).name == "trw"
+    _, calm, _ = engine.run(0.01 * theta, state)
+    assert engine.answered(calm).name == "bp"
+    chain = Layout([2] * 16, [(i, i + 1) for i in range(15)])
+    small = engine.grow(calm, chain)
+    assert engine.answered(small).exact
+    _, back, _ = engine.run(0.01 * theta, engine.grow(small, layout))
+    assert engine.answered(back).name == "bp"
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_engines_have_names(name):
+    engine = make_engine(name)
+    assert engine.capabilities.name == name
+    assert make_engine(engine) is engine
+
+
+def test_settings_reach_the_engine():
+    assert make_engine("exact", max_bytes=5).max_bytes == 5
+    assert make_engine("gibbs", n_chains=7) == GibbsEngine(n_chains=7)
+    assert make_engine("auto", trw=TreeReweighted(seed=3)).trw.seed == 3
+    with pytest.raises(ValueError, match="damping came too late"):
+        make_engine(BeliefPropagation(), damping=0.5)
+
+
+def test_unknown_engines_are_refused_with_the_names():
+    with pytest.raises(ValueError, match="use 'auto', 'exact', 'bp', 'trw' or 'gibbs'"):
+        make_engine("loopy")
+    with pytest.raises(TypeError, match="neither the name of an engine nor an engine"):
+        make_engine(3)
+
+
+def test_every_engine_can_be_asked_who_answered():
+    animal = ZOO["chain"]
+    for name in ENGINES:
+        engine = make_engine(name)
+        answer = answering(engine, engine.init(animal.layout))
+        assert answer.name == ("exact" if name == "auto" else name)
