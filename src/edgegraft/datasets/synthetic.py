@@ -20,6 +20,7 @@ from edgegraft.datasets import graphs
 from edgegraft.graph import Layout
 from edgegraft.inference.chains import RandomState
 from edgegraft.inference.sampling import Codes, GibbsInfo, gibbs_sample
+from edgegraft.model import PairwiseMRF
 
 __all__ = [
     "SyntheticData",
@@ -61,6 +62,11 @@ class SyntheticData:
     theta: NDArray[np.float64]
     schema: Schema
     sampler_info: GibbsInfo
+
+    @property
+    def model(self) -> PairwiseMRF:
+        """The true model, to be asked like a learned one."""
+        return PairwiseMRF(self.schema, self.edges, self.theta)
 
     def __repr__(self) -> str:
         rows, n = self.X.shape
