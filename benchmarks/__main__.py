@@ -37,7 +37,9 @@ def main() -> None:
         parser.error(f"no section for {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     for name in options.names or NAMES:
         module = importlib.import_module(f"benchmarks.{name}")
-        text = f"{as_markdown(module.run(options.scale))}\n\n{machine()}"
+        # A module with columns of its own brings its own table.
+        show = getattr(module, "as_markdown", as_markdown)
+        text = f"{show(module.run(options.scale))}\n\n{machine()}"
         print(f"## {name}\n\n{text}\n", flush=True)
         if options.scale == 1.0 and not options.dry_run:
             write_section(name, f"`python -m benchmarks {name}`\n\n{text}")

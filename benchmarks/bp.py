@@ -17,11 +17,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from benchmarks.rows import best_of
+from benchmarks.rows import Row, as_markdown, best_of
 from edgegraft.datasets.graphs import grid, scale_free
 from edgegraft.graph import Layout
 from edgegraft.inference.bp import BeliefPropagation
@@ -53,7 +52,7 @@ print(elapsed)
 """
 
 
-def run(scale: float = 1.0) -> list[dict[str, Any]]:
+def run(scale: float = 1.0) -> list[Row]:
     """Measure; `scale` shrinks the models."""
     rng = np.random.default_rng(0)
     side, n = max(3, round(20 * scale)), max(10, round(600 * scale))
@@ -70,7 +69,7 @@ def model(states: list[int], edges: np.ndarray) -> tuple[Layout, np.ndarray]:
     return layout, 0.3 * np.random.default_rng(1).normal(size=layout.n_parameters)
 
 
-def _sweep_row(scale: float) -> dict[str, Any]:
+def _sweep_row(scale: float) -> Row:
     n = max(10, round(901 * scale))
     layout, theta = model([5] * n, scale_free(n, np.random.default_rng(0)))
     sweeps = 200
@@ -83,19 +82,19 @@ def _sweep_row(scale: float) -> dict[str, Any]:
     many, single = best_of(7, lambda: engine.run(theta, state), lambda: one.run(theta, state))
     done = engine.run(theta, state)[2].n_iter
     rate = 2 * layout.n_edges * (done - 1) / (many - single) / 1e6
-    return {
-        "work": f"one flooding sweep, {layout.n_edges} edges, 5 states, one thread",
-        "ours": rate,
-        "rival": "target",
-        "rival_value": 10.0,
-        "unit": "million messages/s",
-        "ratio": rate / 10.0,
-        "target": 1.0,
-        "notes": f"first call in this process {first:.2f} s (compiles, or loads the cache)",
-    }
+    return Row(
+        f"one flooding sweep, {layout.n_edges} edges, 5 states, one thread",
+        rate,
+        "figure to reach",
+        10.0,
+        "million messages/s",
+        1.0,
+        f"The first call in this process took {first:.2f} s (compiles, or loads the cache).",
+        higher_is_better=True,
+    )
 
 
-def _marginals_row(work: str, states: list[int], edges: np.ndarray) -> dict[str, Any]:
+def _marginals_row(work: str, states: list[int], edges: np.ndarray) -> Row:
     layout, theta = model(states, edges)
     engine = BeliefPropagation()
     ours, state, info = engine.run(theta, engine.init(layout))
@@ -115,16 +114,15 @@ def _marginals_row(work: str, states: list[int], edges: np.ndarray) -> dict[str,
         notes.append(f"pyGMs ran {sweeps} sweeps; beliefs agree to {apart:.1g}")
         if apart > AGREEMENT:
             rival, remark = None, "pyGMs' beliefs differ: its time does not count"
-    return {
-        "work": work,
-        "ours": 1e3 * seconds,
-        "rival": "pyGMs LBP",
-        "rival_value": None if rival is None else 1e3 * rival,
-        "unit": "ms",
-        "ratio": None if rival is None else rival / seconds,
-        "target": 100.0,
-        "notes": "; ".join([*notes, remark] if remark else notes),
-    }
+    return Row(
+        work,
+        1e3 * seconds,
+        "pyGMs LBP",
+        None if rival is None else 1e3 * rival,
+        "ms",
+        100.0,
+        "; ".join([*notes, remark] if remark else notes),
+    )
 
 
 def time_rival(
@@ -152,5 +150,4 @@ def time_rival(
 
 
 if __name__ == "__main__":
-    for row in run():
-        print(row)
+    print(as_markdown(run()))

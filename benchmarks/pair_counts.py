@@ -121,9 +121,7 @@ def from_the_bound(n: int) -> Row:
     planes = np.random.default_rng(0).integers(0, 2**63, (8, 512), np.uint64)
     repeats = 20_000
     saturate(planes, 1)
-    ours, bound = best_of(
-        REPEATS, lambda: counts.pairs(edges), lambda: saturate(planes, repeats)
-    )
+    ours, bound = best_of(REPEATS, lambda: counts.pairs(edges), lambda: saturate(planes, repeats))
     vectors = -(-n_rows // 512) * (states - 1) ** 2
     peak = bound / (repeats * 16 * 512 / 8) * vectors
     us = 1e6 / len(edges)
@@ -150,9 +148,7 @@ def saturate(planes: np.ndarray, repeats: int) -> int:
     from edgegraft.kernels.popcount import Planes, count_planes
 
     out = np.zeros(25, np.int64)
-    table = Planes(
-        planes, np.array([0, 4, 8]), np.array([4, 4]), np.array([False, False])
-    )
+    table = Planes(planes, np.array([0, 4, 8]), np.array([4, 4]), np.array([False, False]))
     edges = np.array([[0, 1]])
     margins = np.zeros(8, np.int64)
     start = np.array([0, 4, 8])
