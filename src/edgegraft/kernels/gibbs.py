@@ -37,13 +37,13 @@ def sweep(tables, state, streams, n_sweeps):
         for i in range(n):
             fill_uniform(streams, uniform)
             if tables.group_start[i + 1] - tables.group_start[i] == 1:
-                _find_rows(tables, tables.group_start[i], state, row_at)
+                find_rows(tables, tables.group_start[i], state, row_at)
                 _draw_from_cumulative(tables.values, row_at, tables.width[i], uniform, state[i])
             else:
-                _weigh(tables, i, state, row_at, weights)
+                weigh(tables, i, state, row_at, weights)
                 least = _draw_from_weights(weights, tables.states[i], uniform, state[i])
                 if least < TINY:
-                    n_rescued += _rescue(tables, i, state, weights)
+                    n_rescued += rescue(tables, i, state, weights)
                     _draw_from_weights(weights, tables.states[i], uniform, state[i])
     return n_rescued
 
@@ -87,7 +87,7 @@ def add_conditionals(tables, state, out):
         s = tables.states[i]
         sums = out[tables.node_offset[i] : tables.node_offset[i] + s]
         if tables.group_start[i + 1] - tables.group_start[i] == 1:
-            _find_rows(tables, tables.group_start[i], state, row_at)
+            find_rows(tables, tables.group_start[i], state, row_at)
             for c in range(n_chains):
                 below = 0.0
                 for a in range(s):
@@ -97,14 +97,14 @@ def add_conditionals(tables, state, out):
                     sums[a] += upto - below
                     below = upto
         else:
-            _weigh(tables, i, state, row_at, weights)
-            _rescue(tables, i, state, weights)
+            weigh(tables, i, state, row_at, weights)
+            rescue(tables, i, state, weights)
             for c in range(n_chains):
                 sums += weights[c, :s] / weights[c, :s].sum()
 
 
 @njit(cache=True, nogil=True)
-def _find_rows(tables, g, state, row_at):
+def find_rows(tables, g, state, row_at):
     """Where, for each chain, the row of group `g` starts in the values."""
     row_at[:] = tables.group_value[g]
     for e in range(tables.group_entry[g], tables.group_entry[g + 1]):
@@ -132,7 +132,7 @@ def _count_passed(values, row_at, width, uniform, x):
 def _multiply_rows(tables, i, state, row_at, width, weights):
     first = tables.group_start[i]
     for g in range(first, tables.group_start[i + 1]):
-        _find_rows(tables, g, state, row_at)
+        find_rows(tables, g, state, row_at)
         for c in range(len(row_at)):
             at = row_at[c]
             for a in range(width):
@@ -184,7 +184,7 @@ def _draw_from_weights(weights, s, uniform, x):
 
 
 @njit(cache=True, nogil=True)
-def _weigh(tables, i, state, row_at, weights):
+def weigh(tables, i, state, row_at, weights):
     """Unnormalised conditionals of variable `i`, one row for each chain."""
     width = tables.width[i]
     if width == 4:
@@ -196,7 +196,7 @@ def _weigh(tables, i, state, row_at, weights):
 
 
 @njit(cache=True, nogil=True)
-def _rescue(tables, i, state, weights):
+def rescue(tables, i, state, weights):
     """Replace the rows that underflowed; returns how many."""
     n_rescued = 0
     for c in range(state.shape[1]):

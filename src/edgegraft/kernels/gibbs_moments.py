@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from edgegraft.kernels.gibbs import _find_rows, _rescue, _weigh, sweep
+from edgegraft.kernels.gibbs import find_rows, rescue, weigh, sweep
 from edgegraft.kernels.gibbs_tables import NEVER
 
 
@@ -63,12 +63,12 @@ def _conditionals(tables, i, state, row_at, p):
     """Write ``p(x_i = a | rest)`` of every chain."""
     s = tables.states[i]
     if tables.group_start[i + 1] - tables.group_start[i] > 1:
-        _weigh(tables, i, state, row_at, p)
-        _rescue(tables, i, state, p)
+        weigh(tables, i, state, row_at, p)
+        rescue(tables, i, state, p)
         for c in range(len(row_at)):
             p[c, :s] /= p[c, :s].sum()
         return
-    _find_rows(tables, tables.group_start[i], state, row_at)
+    find_rows(tables, tables.group_start[i], state, row_at)
     for c in range(len(row_at)):
         below = 0.0
         for a in range(s):
