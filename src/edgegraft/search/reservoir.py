@@ -1,0 +1,164 @@
+"""A bounded control sample of edges that violate optimality, from which the best are activated.
+
+The best of ``R`` edges taken at random from ``C`` has the expected rank ``(C + 1) / (R + 1)``
+(Chaabene and Huang 2018, section 4.1): a small reservoir already finds an edge near the top. Room
+for one makes the search activate its first hit, unlimited room makes it exhaustive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.search.pairs import Edges, Floats, as_edges, one_each
+
+
+class Scored(NamedTuple):
+    """Edges and their scores."""
+
+    edges: Edges
+    scores: Floats
+
+
+class Reservoir:
+    """The best edges offered so far, in the order of their arrival.
+
+    Parameters
+    ----------
+    capacity : int or None
+        Room for edges; None for unlimited.
+
+    Notes
+    -----
+    The reservoir always holds the `capacity` best of what it was offered; of equal scores those
+    that came first stay. An edge must not be offered while it is held: the stream gives out each
+    edge once.
+
+    Examples
+    --------
+    >>> reservoir = Reservoir(2)
+    >>> out = reservoir.offer([(0, 1), (1, 2), (2, 3)], [1.0, 3.0, 2.0])
+    >>> out.edges, out.scores
+    (array([[0, 1]]), array([1.]))
+    >>> reservoir.scores
+    array([3., 2.])
+    """
+
+    def __init__(self, capacity: int | None = None) -> None:
+        if capacity is not None and capacity < 1:
+            raise ValueError(f"a reservoir needs room for at least 1 edge, found {capacity}")
+        self.capacity = capacity
+        self._edges = np.empty((0, 2), np.int64)
+        self._scores = np.empty(0)
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    def __repr__(self) -> str:
+        room = "unlimited" if self.capacity is None else f"{self.capacity:,}"
+        return f"Reservoir({len(self):,} edges, room {room})"
+
+    @property
+    def edges(self) -> Edges:
+        """The edges held, ``(m, 2)``, in the order of arrival."""
+        return self._edges.copy()
+
+    @property
+    def scores(self) -> Floats:
+        """The score of each edge."""
+        return self._scores.copy()
+
+    @property
+    def full(self) -> bool:
+        """Whether the next edge must be better than one that is held."""
+        return self.capacity is not None and len(self) >= self.capacity
+
+    def offer(self, edges: ArrayLike, scores: ArrayLike) -> Scored:
+        """Take in what is good enough; return what is not, or no longer.
+
+        As if the edges came one by one: while there is room all stay; then each that is better
+        than the minimum takes its place, and the minimum goes out.
+
+        Parameters
+        ----------
+        edges : array of int, shape (m, 2)
+        scores : array of float, shape (m,)
+
+        Returns
+        -------
+        Scored
+            The edges that are out, in the order of arrival.
+        """
+        new = as_edges(edges)
+        values = one_each(scores, len(new), "scores")
+        all_edges = np.concatenate((self._edges, new))
+        all_scores = np.concatenate((self._scores, values))
+        kept = _best(all_scores, self.capacity)
+        self._edges, self._scores = all_edges[kept], all_scores[kept]
+        return Scored(all_edges[~kept], all_scores[~kept])
+
+    def rescore(self, scores: ArrayLike) -> None:
+        """Replace all scores, given in the order of `edges`."""
+        self._scores = one_each(scores, len(self), "scores").copy()
+
+    def drop(self, mask: ArrayLike) -> Scored:
+        """Take out the edges where `mask` is true; return them."""
+        gone = np.asarray(mask)
+        if gone.dtype != np.bool_ or gone.shape != (len(self),):
+            raise ValueError(
+                f"mask must be one bool for each of {len(self)} edges, found shape {gone.shape} "
+                f"of {gone.dtype}"
+            )
+        out = Scored(self._edges[gone], self._scores[gone])
+        self._edges, self._scores = self._edges[~gone], self._scores[~gone]
+        return out
+
+    def take(self, indices: ArrayLike) -> Scored:
+        """Take out edges by index, as a rule selected them; return them in that order.
+
+        Examples
+        --------
+        >>> reservoir = Reservoir()
+        >>> _ = reservoir.offer([(0, 1), (1, 2)], [1.0, 3.0])
+        >>> reservoir.take([1]).edges, reservoir.edges
+        (array([[1, 2]]), array([[0, 1]]))
+        """
+        chosen = np.asarray(indices, np.int64)
+        if len(np.unique(chosen)) < len(chosen):
+            raise ValueError("an edge was taken twice")
+        out = Scored(self._edges[chosen], self._scores[chosen])
+        kept = np.ones(len(self), bool)
+        kept[chosen] = False
+        self._edges, self._scores = self._edges[kept], self._scores[kept]
+        return out
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return all that the reservoir is as plain arrays, for :meth:`from_state`."""
+        room = np.int64(-1 if self.capacity is None else self.capacity)
+        return {"capacity": np.asarray(room), "edges": self.edges, "scores": self.scores}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, NDArray[Any]]) -> Self:
+        """Return the reservoir that :meth:`state` described."""
+        missing = sorted({"capacity", "edges", "scores"} - set(state))
+        if missing:
+            raise ValueError(f"the reservoir's state lacks {', '.join(missing)}")
+        capacity = int(state["capacity"])
+        reservoir = cls(None if capacity < 0 else capacity)
+        reservoir._edges = as_edges(state["edges"])
+        reservoir._scores = one_each(state["scores"], len(reservoir._edges), "scores").copy()
+        return reservoir
+
+
+def _best(scores: Floats, capacity: int | None) -> NDArray[np.bool_]:
+    """Mark the `capacity` largest scores, the first of those that are equal."""
+    if capacity is None or len(scores) <= capacity:
+        return np.ones(len(scores), bool)
+    least = np.partition(scores, len(scores) - capacity)[len(scores) - capacity]
+    kept = np.asarray(scores > least)
+    ties = np.flatnonzero(scores == least)
+    kept[ties[: capacity - int(kept.sum())]] = True
+    return kept
