@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from edgegraft.kernels.gibbs import find_rows, rescue, weigh, sweep
+from edgegraft.kernels.gibbs import find_rows, rescue, sweep, weigh
 from edgegraft.kernels.gibbs_tables import NEVER
 
 
