@@ -1,0 +1,91 @@
+"""Between the flat parameters of a model and tables seen from one end of an edge.
+
+    table_{i<-j}[x_j, a - 1] = w_ij(a, x_j) - w_ij(0, x_j)        (a >= 1, state 0 the reference)
+
+An edge has two such tables, one for each end that is the target. The gradient goes back the
+same way: what state 0 receives is minus the sum of the others.
+"""
+
+import numpy as np
+from numba import njit
+
+NEVER = -1e30  # logit of a lane that stands for no state: its probability is nil
+
+
+@njit(cache=True, nogil=True)
+def direct_nodes(theta, node_offset, states, bundles, out):
+    """Write the node logits of every bundle to `out` (bundles, widest)."""
+    lanes = bundles.member.shape[1]
+    for t in range(out.shape[0]):
+        out[t] = NEVER
+        for v in range(lanes):
+            i = bundles.member[t, v]
+            if i >= 0:
+                for a in range(1, states[i]):
+                    at = node_offset[i]
+                    out[t, (a - 1) * lanes + v] = theta[at + a] - theta[at]
+
+
+@njit(cache=True, nogil=True)
+def direct_tables(theta, states, neighbours, slots, place, width, lanes, table, out):
+    """Write the directed tables of every edge to the zeroed `out`.
+
+    `slots` names, for each entry of `neighbours`, the source that it is in the target's bundle;
+    `place` is the target's lane; `width` and `table` are those of the source's bundle.
+    """
+    for i in range(states.shape[0]):
+        for e in range(neighbours.start[i], neighbours.start[i + 1]):
+            k = slots[e]
+            if k < 0:
+                continue
+            for x in range(states[neighbours.other[e]]):
+                at = neighbours.table[e] + x * neighbours.step[e]
+                to = table[k] + x * width[k] + place[i]
+                for a in range(1, states[i]):
+                    value = theta[at + a * neighbours.own_step[e]] - theta[at]
+                    out[to + (a - 1) * lanes] = value
+
+
+@njit(cache=True, nogil=True)
+def collect_tables(sums, states, neighbours, slots, place, width, lanes, table, scale, gradient):
+    """Add ``scale`` times the sums of both ends of every edge to the `gradient`."""
+    for i in range(states.shape[0]):
+        for e in range(neighbours.start[i], neighbours.start[i + 1]):
+            k = slots[e]
+            if k < 0:
+                continue
+            for x in range(states[neighbours.other[e]]):
+                at = neighbours.table[e] + x * neighbours.step[e]
+                source = table[k] + x * width[k] + place[i]
+                rest = 0.0
+                for a in range(1, states[i]):
+                    value = scale * sums[source + (a - 1) * lanes]
+                    gradient[at + a * neighbours.own_step[e]] += value
+                    rest += value
+                gradient[at] -= rest
+
+
+@njit(cache=True, nogil=True)
+def collect_nodes(sums, node_offset, states, bundles, scale, gradient):
+    """Add ``scale`` times the sums over rows of every target to the `gradient`."""
+    lanes = bundles.member.shape[1]
+    for t in range(sums.shape[0]):
+        for v in range(lanes):
+            i = bundles.member[t, v]
+            if i >= 0:
+                rest = 0.0
+                for a in range(1, states[i]):
+                    value = scale * sums[t, (a - 1) * lanes + v]
+                    gradient[node_offset[i] + a] += value
+                    rest += value
+                gradient[node_offset[i]] -= rest
+
+
+@njit(cache=True, nogil=True)
+def margin_sums(columns, node_offset, out):
+    """Add the weight of the rows in each state of each variable to `out`."""
+    for i in range(columns.states.shape[0]):
+        for r in range(columns.codes.shape[1]):
+            x = np.int64(columns.codes[i, r])
+            if x < columns.states[i]:
+                out[node_offset[i] + x] += np.float64(columns.weights[r])

@@ -1,0 +1,290 @@
+"""Losses and residuals of conditionals, and what residuals sum to for each state of a source.
+
+    z_i(r, a) = u_i(a) - u_i(0) + sum over neighbours j of  w_ij(a, x_rj) - w_ij(0, x_rj)
+    R_i(r, a) = weight_r * (1[x_ri = a] - p_i(r, a)),        p_i(r, .) = softmax of z_i(r, .)
+    sums_ij(b, a) = sum over rows with x_rj = b of R_i(r, a)
+
+Only states ``a >= 1`` are worked with: the logit of state 0 is zero and its residual is minus
+the sum of the others. A *bundle* is one target, whose states lie side by side, or sixteen
+targets, whose sixteen logits of one state lie side by side: the first touches only a target's
+own neighbours (sparse graphs), the second moves sixteen targets with one look-up (dense ones).
+A bundle's rows are worked through in blocks that stay in the first-level cache; every bundle is
+worked on by one thread in the order of the rows, so results do not depend on the threads.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from .lanes import LANES, add_row, sum_rows
+from .lookup import fill_joint, find_rows, sum_out
+from .softmax import softmax_block
+
+BLOCK = 4096  # logits of a block
+MAX_BLOCK = 512  # rows of a block
+FLUSH = 2048  # rows whose residuals are summed in the precision of the residuals
+FOLD = 32  # totals multiplied before one logarithm: 65,535 ** 32 is a finite number
+
+WEIGHT, SHOWN, OBSERVED, TOP = range(4)  # rows of `Notes.seen`
+
+
+class Columns(NamedTuple):
+    """The table by columns. Rows are padded to a multiple of sixteen with rows of weight 0."""
+
+    codes: np.ndarray  # uint8 or uint16 (n, rows); a missing cell holds the number of states
+    weights: np.ndarray  # float32 or float64 (rows,): the precision of logits and residuals
+    states: np.ndarray  # int64 (n,)
+    radix: np.ndarray  # int64 (n,) states, and one more if cells are missing
+    plain: np.ndarray  # bool (1,): every weight is 0 or 1
+
+
+class Bundles(NamedTuple):
+    """Targets that are worked on together."""
+
+    member: np.ndarray  # int64 (bundles, 1 or 16), -1 for none
+    alternatives: np.ndarray  # int64 (bundles,) logits of a target: 1, 2, 4, 8 or a multiple of 16
+
+
+class Kept(NamedTuple):
+    """Residuals kept from one call to the next, for bundles of one target."""
+
+    values: np.ndarray  # float32 or float64
+    start: np.ndarray  # int64 (bundles,) where a bundle's residuals begin, -1 if not kept
+    filled: np.ndarray  # bool (bundles,) whether they are there already
+
+
+class Notes(NamedTuple):
+    """What is noted about the columns of a block, one a target in a row."""
+
+    seen: np.ndarray  # (4, columns) weight, weight unless in state 0, logit of the state, m
+    totals: np.ndarray  # float64 t of the softmax
+    places: np.ndarray  # int32 where the logit of the observed state is
+    losses: np.ndarray  # float64 so far
+    products: np.ndarray  # float64 totals whose logarithms are still to be added
+    offsets: np.ndarray  # int32 (groups, rows and a little more) rows of the look-up tables
+
+
+@njit(cache=True, nogil=True)
+def work_bundles(columns, bundles, chosen, forward, tables, nodes, scatter, shared, kept, out):
+    """Work out losses and sums of residuals of the `chosen` bundles.
+
+    Parameters
+    ----------
+    columns, bundles : Columns, Bundles
+    chosen : int64 array
+    forward : Groups, the sources of the logits
+    tables, nodes : float64 arrays, the sources' tables and (bundles, widest) node logits
+    scatter : Groups, the sources of the sums
+    shared : bool, whether `scatter` is `forward`
+    kept : Kept
+    out : (float64 sums laid out by `scatter`, (bundles, widest) sums over rows, (n,) losses)
+    """
+    for t in chosen:
+        _work_bundle(columns, bundles, t, forward, tables, nodes, scatter, shared, kept, out)
+
+
+@njit(cache=True, nogil=True)
+def _work_bundle(columns, bundles, t, forward, tables, nodes, scatter, shared, kept, out):
+    sums, node_sums, losses = out
+    n_rows = columns.codes.shape[1]
+    width = bundles.alternatives[t] * bundles.member.shape[1]
+    block = min(n_rows, max(LANES, min(MAX_BLOCK, BLOCK // width // LANES * LANES)))
+    joint = np.empty(max(forward.size[t], scatter.size[t]))
+    lookup = np.empty(forward.size[t], columns.weights.dtype)
+    fill_joint(forward, t, columns.radix, width, tables, nodes[t], joint, lookup)
+    joint[:] = 0.0
+    recent = np.zeros(scatter.size[t], columns.weights.dtype)
+    values = np.empty(block * width, columns.weights.dtype)
+    notes = _take_notes(columns, bundles, block, forward.start[t + 1] - forward.start[t])
+    for first in range(0, n_rows, block):
+        n = min(block, n_rows - first)
+        if kept.start[t] >= 0:
+            at = kept.start[t] + first * width
+            values = kept.values[at : at + n * width]
+        if not kept.filled[t]:
+            _find_residuals(columns, bundles, t, forward, lookup, first, n, notes, values)
+            if first // block % FOLD == FOLD - 1:
+                _fold(notes.losses, notes.products)
+        for g in range(scatter.start[t + 1] - scatter.start[t]):
+            row = notes.offsets[g if shared else 0, :n]
+            if not shared:
+                find_rows(scatter, scatter.start[t] + g, columns.codes, first, width, row)
+            _scatter_block(values, row, n, width, recent)
+        if first // FLUSH != (first + block) // FLUSH or first + block >= n_rows:
+            for c in range(scatter.size[t]):
+                joint[c] += recent[c]
+                recent[c] = 0.0
+    kept.filled[t] = kept.start[t] >= 0
+    _share_losses(bundles.member[t], notes, losses)
+    sum_out(scatter, t, columns.radix, width, joint, sums, node_sums[t])
+
+
+@njit(cache=True, nogil=True)
+def _take_notes(columns, bundles, block, n_groups):
+    """Allocate what is noted about a block; a column is a target in a row."""
+    n_columns = block * bundles.member.shape[1]
+    return Notes(
+        np.empty((4, n_columns), columns.weights.dtype),
+        np.empty(n_columns),
+        np.empty(n_columns, np.int32),
+        np.zeros(n_columns),
+        np.ones(n_columns),
+        # Longer than a block: rows a power of two apart would share cache sets.
+        np.empty((n_groups, block + LANES), np.int32),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _find_residuals(columns, bundles, t, forward, lookup, first, n, notes, values):
+    """Write the residuals of a block of rows to `values`, and note their losses."""
+    lanes = bundles.member.shape[1]
+    alternatives = bundles.alternatives[t]
+    width = alternatives * lanes
+    seen, n_columns = notes.seen, n * lanes
+    for g in range(notes.offsets.shape[0]):
+        row = notes.offsets[g, :n]
+        find_rows(forward, forward.start[t] + g, columns.codes, first, width, row)
+    _sum_block(lookup, notes.offsets, n, width, values)
+    _place(columns, bundles, t, first, n, seen, notes.places)
+    _observe(values, notes.places, n_columns, seen[OBSERVED])
+    softmax_block(
+        values, seen[WEIGHT], seen[TOP], notes.totals, n_columns, alternatives, lanes == 1
+    )
+    _add_losses(notes, n_columns, columns.plain[0])
+    _add_observed(seen[SHOWN], notes.places, n_columns, values)
+
+
+@njit(cache=True, nogil=True)
+def _share_losses(member, notes, losses):
+    """Add what the columns noted to the losses of their variables."""
+    _fold(notes.losses, notes.products)
+    lanes = member.shape[0]
+    for c in range(notes.losses.shape[0]):
+        if member[c % lanes] >= 0:
+            losses[member[c % lanes]] += notes.losses[c]
+
+
+# Whether a cell is in state 0 cannot be predicted, so nothing below branches on it. A missing
+# target is a state beyond the last: its place is another's, but its weight is zero.
+
+
+@njit(cache=True, nogil=True)
+def _place(columns, bundles, t, first, n, seen, places):
+    """Write each target's weight, its weight if not in state 0, and where its state's logit is."""
+    lanes = bundles.member.shape[1]
+    last = np.int32(bundles.alternatives[t] - 1)
+    weights, shown = seen[WEIGHT], seen[SHOWN]
+    for v in range(lanes):
+        i = bundles.member[t, v]
+        if i < 0:
+            weights[v : n * lanes : lanes] = 0.0
+            shown[v : n * lanes : lanes] = 0.0
+            places[v : n * lanes : lanes] = 0
+            continue
+        states = columns.codes[i, first : first + n]
+        known = columns.states[i]
+        for r in range(n):
+            x = np.int32(states[r])
+            weight = columns.weights[first + r] * np.float32(x < known)
+            weights[r * lanes + v] = weight
+            shown[r * lanes + v] = weight * np.float32(x > 0)
+            row = np.int32(r) * (last + np.int32(1))
+            place = row + min(max(x - np.int32(1), np.int32(0)), last)
+            places[r * lanes + v] = place * np.int32(lanes) + np.int32(v)
+
+
+@njit(cache=True, nogil=True)
+def _observe(logits, places, n, out):
+    """Write the logits of the observed states."""
+    for c in range(n):
+        out[c] = logits[places[c]]
+
+
+@njit(cache=True, nogil=True)
+def _add_observed(shown, places, n, residuals):
+    """Add the weight where the state is the observed one: the residual is then complete."""
+    for c in range(n):
+        residuals[places[c]] += shown[c]
+
+
+@njit(cache=True, nogil=True)
+def _add_losses(notes, n, plain):
+    """Add ``weight * (m + log t - z_x)`` of each column; logarithms of plain rows wait."""
+    seen, totals, sums, products = notes.seen, notes.totals, notes.losses, notes.products
+    weights, shown, observed, tops = seen[WEIGHT], seen[SHOWN], seen[OBSERVED], seen[TOP]
+    for c in range(n):
+        sums[c] += np.float64(weights[c] * tops[c]) - np.float64(shown[c] * observed[c])
+    if plain:
+        for c in range(n):
+            products[c] *= totals[c] if weights[c] > 0 else 1.0
+    else:
+        for c in range(n):
+            sums[c] += np.float64(weights[c]) * np.log(totals[c])
+
+
+@njit(cache=True, nogil=True)
+def _fold(sums, products):
+    for c in range(sums.shape[0]):
+        sums[c] += np.log(products[c])
+        products[c] = 1.0
+
+
+# The bodies below are inlined where the width is a constant: a row is then whole vectors.
+
+
+@njit(inline="always")
+def _sum_rows(lookup, offsets, n, width, out):
+    for r in range(n):
+        sum_rows(lookup, offsets, offsets.shape[0], r, out, r * width, width)
+
+
+@njit(cache=True, nogil=True)
+def _sum_block(lookup, offsets, n, width, out):
+    if width == 1:
+        _sum_rows(lookup, offsets, n, 1, out)
+    elif width == 2:
+        _sum_rows(lookup, offsets, n, 2, out)
+    elif width == 4:
+        _sum_rows(lookup, offsets, n, 4, out)
+    elif width == 8:
+        _sum_rows(lookup, offsets, n, 8, out)
+    elif width == 32:
+        _sum_rows(lookup, offsets, n, 32, out)
+    elif width == 64:
+        _sum_rows(lookup, offsets, n, 64, out)
+    elif width == 128:
+        _sum_rows(lookup, offsets, n, 128, out)
+    else:
+        for piece in range(0, width, LANES):
+            part = lookup[piece:]
+            for r in range(n):
+                sum_rows(part, offsets, offsets.shape[0], r, out, r * width + piece, 16)
+
+
+@njit(inline="always")
+def _add_rows(residuals, offsets, n, width, joint):
+    for r in range(n):
+        add_row(residuals, r * width, joint, np.int64(offsets[r]), width)
+
+
+@njit(cache=True, nogil=True)
+def _scatter_block(residuals, offsets, n, width, joint):
+    if width == 1:
+        _add_rows(residuals, offsets, n, 1, joint)
+    elif width == 2:
+        _add_rows(residuals, offsets, n, 2, joint)
+    elif width == 4:
+        _add_rows(residuals, offsets, n, 4, joint)
+    elif width == 8:
+        _add_rows(residuals, offsets, n, 8, joint)
+    elif width == 32:
+        _add_rows(residuals, offsets, n, 32, joint)
+    elif width == 64:
+        _add_rows(residuals, offsets, n, 64, joint)
+    elif width == 128:
+        _add_rows(residuals, offsets, n, 128, joint)
+    else:
+        for piece in range(0, width, LANES):
+            for r in range(n):
+                add_row(residuals, r * width + piece, joint, np.int64(offsets[r]) + piece, 16)

@@ -1,0 +1,116 @@
+"""Gradients of pairs outside the model: sums of the residuals at one point.
+
+Residuals of a variable are worked out once a batch whatever the number of its pairs, and kept
+for later batches at the same parameters as long as they fit the memory allowed. A batch of so
+many pairs that sixteen targets share most of their sources is worked off in bundles instead,
+without keeping anything.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from edgegraft.graph import Layout
+from edgegraft.kernels.lanes import LANES
+from edgegraft.kernels.pseudolikelihood import Columns, Kept
+from edgegraft.objective.objective import Floats
+from edgegraft.objective.residuals import Job, do_jobs, gradient_of, nothing_kept
+from edgegraft.objective.wiring import Integers, alternatives_of, bundle, estimate, wire
+from edgegraft.stats.tables import Edges
+
+
+class Residuals:
+    """Residuals at one point, as far as they have been asked for.
+
+    Parameters
+    ----------
+    theta : array of float
+        The point.
+    columns : Columns
+    max_bytes : int
+        Memory for residuals that are kept.
+    """
+
+    def __init__(self, theta: Floats, columns: Columns, max_bytes: int) -> None:
+        self.theta = theta
+        self.columns = columns
+        self.room = max_bytes
+        self._kept: dict[int, Kept] = {}
+
+    def keep(self, targets: Integers, alternatives: int) -> Kept:
+        """Return where the residuals of these targets, one a bundle, lie or are to be put."""
+        dtype = self.columns.weights.dtype
+        length = self.columns.codes.shape[1] * alternatives
+        if alternatives not in self._kept:
+            n_kept = min(len(targets), self.room // (length * dtype.itemsize))
+            self.room -= n_kept * length * dtype.itemsize
+            start = np.where(np.arange(len(targets)) < n_kept, np.arange(len(targets)) * length, -1)
+            # Pages are only taken when written: what is never asked for costs nothing.
+            values = np.empty(n_kept * length, dtype)
+            self._kept[alternatives] = Kept(values, start, np.zeros(len(targets), bool))
+        return self._kept[alternatives]
+
+
+def sum_pairs(residuals: Residuals, layout: Layout, asked: Layout, n_jobs: int) -> Floats:
+    """Return the sums of residuals for the pairs of `asked`, laid out by it.
+
+    `layout` is the model's, in which the residuals' point lies.
+    """
+    jobs = []
+    room = alternatives_of(layout.states)
+    touched = np.zeros(layout.n_variables, bool)
+    touched[asked.edges] = True
+    for alternatives in np.unique(room[touched]):
+        targets = np.flatnonzero(room == alternatives)
+        jobs.append(_plan(residuals, layout, asked, targets, int(alternatives), touched))
+    out = np.zeros(asked.n_parameters)
+    results = do_jobs(residuals.columns, layout, residuals.theta, jobs, n_jobs)
+    for job, result in zip(jobs, results, strict=True):
+        gradient_of(job, result, asked, 1.0, out)
+    return out
+
+
+def take_tables(gradient: Floats, asked: Layout, edges: Edges, offsets: Integers) -> Floats:
+    """Return the tables of `edges`, in their order and orientation, one after another."""
+    n_nodes = int(asked.node_offset[-1])
+    if len(edges) == asked.n_edges and np.array_equal(edges, asked.edges):
+        return gradient[n_nodes:]
+    n = asked.n_variables
+    low, high = edges.min(axis=1), edges.max(axis=1)
+    where = np.searchsorted(asked.edges[:, 0] * n + asked.edges[:, 1], low * n + high)
+    out = np.empty(int(offsets[-1]))
+    for k, e in enumerate(where):
+        table = asked.edge(gradient, int(e))
+        out[offsets[k] : offsets[k + 1]] = (table if edges[k, 0] == low[k] else table.T).ravel()
+    return out
+
+
+def _plan(
+    residuals: Residuals,
+    layout: Layout,
+    asked: Layout,
+    targets: Integers,
+    alternatives: int,
+    touched: np.ndarray,
+) -> Job:
+    """Return the cheaper way to work off the pairs of some targets."""
+    columns = residuals.columns
+    choices: list[tuple[float, Job]] = []
+    for lanes in (1, LANES):
+        bundles = bundle(targets, alternatives, lanes)
+        members = (bundles.member >= 0) & touched[bundles.member]
+        chosen = np.flatnonzero(members.any(axis=1))
+        forward = wire(layout, bundles, columns)
+        scatter = wire(asked, bundles, columns)
+        kept = nothing_kept(len(bundles.member), columns.weights.dtype)
+        size = columns.weights.dtype.itemsize
+        cost = estimate(forward, scatter, size)
+        if lanes == 1:
+            kept = residuals.keep(targets, alternatives)
+            to_do = float((~kept.filled[chosen]).mean()) * len(chosen) / len(targets)
+            # Half: later batches will find them.
+            cost = 0.5 * to_do * estimate(forward, None, size) + estimate(None, scatter, size)
+        choices.append((cost, Job(forward, scatter, chosen, kept)))
+        if alternatives > LANES // 2:
+            break
+    return min(choices, key=lambda choice: choice[0])[1]

@@ -1,0 +1,149 @@
+"""Which targets are worked on together, and which sources each of them looks up.
+
+Targets are taken by the room that their logits need (1, 2, 4, 8, 16, 32, ... numbers). Those of
+one room go one by one, or in bundles of sixteen that share their look-ups; whichever is
+estimated cheaper. One by one a target reads its own neighbours. A bundle reads the union of its
+members' neighbours, sixteen targets at the price of little more than one: it wins on dense
+graphs, and the sooner the fewer the states.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.errors import MemoryBudgetError
+from edgegraft.graph import Layout, neighbours_of
+from edgegraft.kernels.lanes import LANES
+from edgegraft.kernels.lookup import Groups, pack_groups
+from edgegraft.kernels.pseudolikelihood import Bundles, Columns
+from edgegraft.kernels.rows import Neighbours
+
+Integers = NDArray[np.int64]
+
+# Nanoseconds a row, measured on one core with 512-bit vectors; only their ratios matter.
+_SUM_GROUP, _SUM_LANE = 0.5, 0.03  # look up a group's row and add it to the logits
+_ADD_GROUP, _ADD_LANE = 0.9, 0.055  # add residuals to a group's row
+_SOURCE = 0.1  # one source's part of a joint code
+_COLUMN, _LOGIT = 3.0, 0.7  # a softmax, and each of its logits
+
+_NARROW = 8  # logits of a target that may be bundled
+
+
+class Wiring(NamedTuple):
+    """The sources of one set of bundles under one layout."""
+
+    bundles: Bundles
+    neighbours: Neighbours
+    place: Integers  # (n,) a target's lane in its bundle
+    slots: Integers  # (2m,) the source that each neighbour is, -1 if its target is not here
+    width: Integers  # (sources,) numbers in a row of the source's table
+    groups: Groups
+
+    @property
+    def lanes(self) -> int:
+        """Targets of a bundle."""
+        return int(self.bundles.member.shape[1])
+
+    @property
+    def n_bundles(self) -> int:
+        """Number of bundles."""
+        return len(self.bundles.member)
+
+    @property
+    def widths(self) -> Integers:
+        """Numbers that a bundle's logits of one row take."""
+        return self.bundles.alternatives * self.lanes
+
+
+def alternatives_of(states: Integers) -> Integers:
+    """Return the logits that targets get room for: one a state but the first, rounded up.
+
+    Examples
+    --------
+    >>> alternatives_of(np.array([1, 2, 3, 5, 9, 10, 70])).tolist()
+    [1, 1, 2, 4, 8, 16, 80]
+    """
+    needed = np.maximum(states - 1, 1)
+    powers = 2 ** np.ceil(np.log2(needed)).astype(np.int64)
+    return np.where(needed <= _NARROW, powers, -(-needed // LANES) * LANES)
+
+
+def bundle(targets: Integers, alternatives: int, lanes: int) -> Bundles:
+    """Return the targets in bundles of `lanes`, in order, the last filled up with -1."""
+    member = np.full((-(-len(targets) // lanes), lanes), -1, np.int64)
+    member.ravel()[: len(targets)] = targets
+    return Bundles(member, np.full(len(member), alternatives, np.int64))
+
+
+def wire(layout: Layout, bundles: Bundles, columns: Columns) -> Wiring:
+    """Return the sources of each bundle, in groups.
+
+    A bundle's sources are the neighbours that its members have in `layout`. Joint tables are
+    kept an eighth as long as the rows: filling them is then never what takes the time.
+    """
+    n = layout.n_variables
+    n_bundles, lanes = bundles.member.shape
+    home = np.full(n, -1, np.int64)
+    place = np.zeros(n, np.int64)
+    t, lane = np.nonzero(bundles.member >= 0)
+    home[bundles.member[t, lane]] = t
+    place[bundles.member[t, lane]] = lane
+    neighbours = neighbours_of(layout)
+    own = home[np.repeat(np.arange(n), np.diff(neighbours.start))]
+    here = own >= 0
+    keys, inverse = np.unique(own[here] * n + neighbours.other[here], return_inverse=True)
+    slots = np.full(len(own), -1, np.int64)
+    slots[here] = inverse
+    start = np.searchsorted(keys, np.arange(n_bundles + 1) * n).astype(np.int64)
+    widths = bundles.alternatives * lanes
+    max_codes = max(LANES, columns.codes.shape[1] // 8)
+    groups = Groups(*pack_groups(start, keys % n, columns.radix, widths, max_codes))
+    largest = int(groups.size.max(initial=0))
+    if largest > np.iinfo(np.int32).max:
+        raise MemoryBudgetError(
+            f"the tables of one variable and its neighbours take {8 * largest:,} bytes: "
+            "merge rare states"
+        )
+    return Wiring(bundles, neighbours, place, slots, np.repeat(widths, np.diff(start)), groups)
+
+
+def estimate(forward: Wiring | None, scatter: Wiring | None, itemsize: int) -> float:
+    """Return the estimated nanoseconds a row for the logits of one and the sums of the other.
+
+    `itemsize` is the bytes of a logit: lanes of double precision take twice as long.
+    """
+    total = 0.0
+    double = itemsize / 4
+    if forward is not None:
+        groups, widths = np.diff(forward.groups.start), forward.widths
+        total += float((groups * (_SUM_GROUP + _SUM_LANE * double * widths)).sum())
+        total += _SOURCE * len(forward.groups.source)
+        total += float((forward.lanes * _COLUMN + _LOGIT * double * widths).sum())
+    if scatter is not None:
+        groups, widths = np.diff(scatter.groups.start), scatter.widths
+        total += float((groups * (_ADD_GROUP + _ADD_LANE * double * widths)).sum())
+        if scatter is not forward:
+            total += _SOURCE * len(scatter.groups.source)
+    return total
+
+
+def route(layout: Layout, columns: Columns, lanes: int | None = None) -> tuple[Wiring, ...]:
+    """Return the cheapest wirings that have every variable as a target once.
+
+    With `lanes`, 1 or 16, that way is taken wherever it is possible.
+    """
+    room = alternatives_of(layout.states)
+    size = columns.weights.dtype.itemsize
+    wirings = []
+    for alternatives in np.unique(room):
+        targets = np.flatnonzero(room == alternatives)
+        choices = [
+            wire(layout, bundle(targets, int(alternatives), count), columns)
+            for count in ((1, LANES) if lanes is None else (lanes,))
+            if count == 1 or alternatives <= _NARROW
+        ] or [wire(layout, bundle(targets, int(alternatives), 1), columns)]
+        wirings.append(min(choices, key=lambda choice: estimate(choice, choice, size)))
+    return tuple(wirings)

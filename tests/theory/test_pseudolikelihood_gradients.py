@@ -1,0 +1,135 @@
+"""Value and gradient of the pseudolikelihood against a plain twin, and what theory says."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from edgegraft.graph import Layout
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from tests.pseudolikelihood_twin import evaluate, make_case
+
+CASES = {
+    "binary": [2] * 20,
+    "three states": [3] * 7,
+    "five states": [5] * 9,
+    "nine states": [9] * 4,
+    "mixed": [2, 3, 5, 1, 9, 10, 70, 4, 2, 2, 6, 17, 33],
+    "many states": [70, 300, 2],
+}
+TOLERANCE = {"single": 3e-7, "double": 1e-13}
+
+
+@pytest.mark.parametrize("states", CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize(("n_rows", "missing"), [(1, 0.0), (37, 0.2), (1300, 0.1), (600, 0.0)])
+def test_both_ways_agree_with_the_twin(states, precision, lanes, n_rows, missing):
+    codes, table, layout, theta = make_case(states, n_rows, missing)
+    weights = np.random.default_rng(1).integers(0, 4, n_rows) * 0.75 + 0.25
+    for given in (None, weights):
+        value, gradient = evaluate(codes, layout, theta, given)
+        objective = Pseudolikelihood(table, weights=given, precision=precision)
+        found = objective.evaluate(theta, objective.init(layout, lanes=lanes))
+        assert found.trusted
+        assert found.value == pytest.approx(value, rel=TOLERANCE[precision])
+        np.testing.assert_allclose(found.gradient, gradient, rtol=0, atol=TOLERANCE[precision])
+        assert found.state.losses.sum() == pytest.approx(found.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.15])
+def test_gradient_is_that_of_the_value(missing):
+    _, table, layout, theta = make_case([2, 3, 4, 1, 10], 90, missing, density=0.8)
+    objective = Pseudolikelihood(table, precision="double")
+    state = objective.init(layout)
+    gradient = objective.evaluate(theta, state).gradient
+    for k in range(0, layout.n_parameters, 3):
+        step = np.zeros_like(theta)
+        step[k] = 1e-5
+        above, below = (objective.evaluate(theta + d, state).value for d in (step, -step))
+        assert (above - below) / 2e-5 == pytest.approx(gradient[k], abs=2e-9)
+
+
+def test_gradients_sum_to_what_they_must():
+    """A node's sum to nothing; an edge's rows and columns sum to half the nodes' each."""
+    _, table, layout, theta = make_case([2, 5, 3, 4], 400, density=1.0)
+    objective = Pseudolikelihood(table, precision="double")
+    gradient = objective.evaluate(theta, objective.init(layout)).gradient
+    for i in range(4):
+        assert layout.node(gradient, i).sum() == pytest.approx(0, abs=1e-15)
+    for k, (i, j) in enumerate(layout.edges):
+        edge = layout.edge(gradient, k)
+        # A complete row names one state of the other end, so the residuals of this end sum to
+        # its node gradient; those of the other end sum to nothing.
+        np.testing.assert_allclose(edge.sum(axis=1), layout.node(gradient, i), atol=1e-14)
+        np.testing.assert_allclose(edge.sum(axis=0), layout.node(gradient, j), atol=1e-14)
+
+
+def test_integer_weights_are_repeated_rows():
+    _, table, layout, theta = make_case([2, 3, 5], 50, 0.1)
+    counts = np.random.default_rng(0).integers(0, 4, 50)
+    weighted = Pseudolikelihood(table, weights=counts, precision="double")
+    repeated = Pseudolikelihood(table, rows=np.repeat(np.arange(50), counts), precision="double")
+    assert weighted.n_rows == repeated.n_rows == counts.sum()
+    one, other = (o.evaluate(theta, o.init(layout)) for o in (weighted, repeated))
+    assert one.value == pytest.approx(other.value, rel=1e-13)
+    np.testing.assert_allclose(one.gradient, other.gradient, atol=1e-14)
+    np.testing.assert_allclose(weighted.start(layout), repeated.start(layout))
+
+
+@pytest.mark.parametrize("max_bytes", [0, 20_000, 1 << 28])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_pairs_outside_the_model_have_the_gradient_of_zeros_inside(max_bytes, missing):
+    states = [2, 3, 5, 1, 9, 10, 2, 2, 33]
+    _, table, layout, theta = make_case(states, 700, missing, density=0.3)
+    pairs = np.stack(np.triu_indices(len(states), 1), axis=1)
+    inside = {tuple(edge) for edge in layout.edges}
+    new = [pair for pair in pairs if tuple(pair) not in inside]
+    grown = layout.grow(new)
+    objective = Pseudolikelihood(table, precision="double", max_bytes=max_bytes)
+    expected = objective.evaluate(grown.carry(theta, layout), objective.init(grown)).gradient
+    state = objective.evaluate(theta, objective.init(layout)).state
+    for batch in (grown.edges[:5], grown.edges, grown.edges[::-1], grown.edges[:, ::-1]):
+        tables = objective.edge_gradients(theta, state, batch)
+        for (i, j), found in zip(batch, tables, strict=True):
+            same = (grown.edges == sorted((i, j))).all(axis=1)
+            table_ = grown.edge(expected, int(np.argmax(same)))
+            np.testing.assert_allclose(found, table_ if i < j else table_.T, rtol=0, atol=1e-14)
+
+
+def test_bound_exceeds_the_hessian_of_every_block():
+    _, table, layout, theta = make_case([2, 3, 4], 200, density=1.0)
+    objective = Pseudolikelihood(table, precision="double")
+    state = objective.init(layout)
+    bound = objective.curvature_bound(layout)
+    hessian = np.empty((layout.n_parameters, layout.n_parameters))
+    for k in range(layout.n_parameters):
+        step = np.zeros_like(theta)
+        step[k] = 1e-5
+        ends = (objective.evaluate(theta * 0.1 + d, state).gradient for d in (step, -step))
+        hessian[k] = np.subtract(*ends) / 2e-5
+    starts = np.concatenate((layout.node_offset[:-1], layout.edge_offset))
+    for first, last in pairwise(starts):
+        own = hessian[first:last, first:last]
+        assert np.linalg.eigvalsh(np.diag(bound[first:last]) - own).min() > -1e-8
+
+
+def test_curvature_is_the_hessian_of_the_independent_model():
+    _, table, layout, _ = make_case([2, 3, 4], 300, density=1.0)
+    objective = Pseudolikelihood(table, precision="double")
+    state, theta = objective.init(layout), objective.start(layout)
+    for k, expected in enumerate(objective.curvature(layout)):
+        step = np.zeros_like(theta)
+        step[k] = 1e-4
+        ends = (objective.evaluate(theta + d, state).gradient[k] for d in (step, -step))
+        assert np.subtract(*ends) / 2e-4 == pytest.approx(expected, rel=1e-5)
+
+
+def test_independent_model_is_stationary_in_its_nodes():
+    _, table, _, _ = make_case([2, 3, 5, 1], 500, 0.1)
+    layout = Layout([2, 3, 5, 1])
+    objective = Pseudolikelihood(table)
+    found = objective.evaluate(objective.start(layout), objective.init(layout))
+    np.testing.assert_allclose(found.gradient, 0, atol=1e-8)
