@@ -1,0 +1,124 @@
+"""Pair tables as blocks of a correlation matrix, in a basis in which every variable is white.
+
+Variable ``i`` with observed states of probabilities ``p`` has the weighted Helmert contrasts
+
+    f_k(a) = c for a before k,  -c P / p_k for a = k,  0 after it,
+    c^2 = p_k / (P (P + p_k)),  P = sum of p over the states before k,
+
+which have mean 0, variance 1 and no correlation among themselves. The correlations of those of
+``i`` with those of ``j`` are a block whose squared norm is chi-square / N of the table.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+
+class Contrasts(NamedTuple):
+    """The contrasts of all variables, one after another."""
+
+    state_start: np.ndarray  # int64 (n + 1,)
+    column_start: np.ndarray  # int64 (n + 1,): one column for each observed state but the first
+    basis_start: np.ndarray  # int64 (n + 1,)
+    basis: np.ndarray  # float64: tables (states, columns), row by row
+    occurs: np.ndarray  # bool: one a state
+
+
+@njit(cache=True, nogil=True)
+def fill_contrasts(margins, contrasts, pseudocount):
+    """Write the contrasts of every variable, ``(s_i, columns)`` row by row.
+
+    States that never occur have rows of zeros.
+    """
+    state_start, column_start, basis_start, basis, _ = contrasts
+    for i in range(state_start.shape[0] - 1):
+        counts = margins[state_start[i] : state_start[i + 1]]
+        columns = column_start[i + 1] - column_start[i]
+        table = basis[basis_start[i] : basis_start[i + 1]].reshape(counts.shape[0], columns)
+        added = pseudocount / (columns + 1)
+        total = counts.sum() + pseudocount
+        before = 0.0
+        k = -1
+        for a in range(counts.shape[0]):
+            if counts[a] == 0:
+                continue
+            own = (counts[a] + added) / total
+            if k >= 0:
+                c = np.sqrt(own / (before * (before + own)))
+                for earlier in range(a):
+                    if counts[earlier] > 0:
+                        table[earlier, k] = c
+                table[a, k] = -c * before / own
+            before += own
+            k += 1
+
+
+@njit(cache=True, nogil=True)
+def correlate(values, offsets, edges, contrasts, pseudocount, out, out_start):
+    """Write the correlation block of each pair table, row by row, at its place in `out`.
+
+    `pseudocount` rows are added to a table, spread evenly over the cells of states that occur.
+    """
+    state_start, column_start, basis_start, basis, occurs = contrasts
+    for e in range(edges.shape[0]):
+        i, j = edges[e, 0], edges[e, 1]
+        rows = state_start[i + 1] - state_start[i]
+        columns = state_start[j + 1] - state_start[j]
+        high = column_start[i + 1] - column_start[i]
+        wide = column_start[j + 1] - column_start[j]
+        own_i = basis[basis_start[i] : basis_start[i + 1]].reshape(rows, high)
+        own_j = basis[basis_start[j] : basis_start[j + 1]].reshape(columns, wide)
+        block = out[out_start[e] : out_start[e] + high * wide].reshape(high, wide)
+        if high == 0 or wide == 0:
+            continue
+        added = pseudocount / ((high + 1) * (wide + 1))
+        total = pseudocount
+        mean_i = np.zeros(high)
+        mean_j = np.zeros(wide)
+        along = np.empty(wide)
+        block[:] = 0.0
+        for a in range(rows):
+            if not occurs[state_start[i] + a]:
+                continue
+            along[:] = 0.0
+            of_row = 0.0
+            for b in range(columns):
+                if occurs[state_start[j] + b]:
+                    count = values[offsets[e] + a * columns + b]
+                    total += count
+                    count += added
+                    of_row += count
+                    for y in range(wide):
+                        along[y] += count * own_j[b, y]
+            for y in range(wide):
+                mean_j[y] += along[y]
+            for x in range(high):
+                mean_i[x] += of_row * own_i[a, x]
+                for y in range(wide):
+                    block[x, y] += own_i[a, x] * along[y]
+        if total == 0.0:  # no row in which both are known, and nothing added
+            continue
+        # With missing cells the margins of a table are its own, not those of the variables.
+        for x in range(high):
+            for y in range(wide):
+                block[x, y] = block[x, y] / total - mean_i[x] * mean_j[y] / (total * total)
+
+
+@njit(cache=True, nogil=True)
+def block_sizes(edges, column_start, out):
+    """Write the number of cells of each pair's block."""
+    for e in range(edges.shape[0]):
+        i, j = edges[e, 0], edges[e, 1]
+        high = column_start[i + 1] - column_start[i]
+        out[e] = high * (column_start[j + 1] - column_start[j])
+
+
+@njit(cache=True, nogil=True)
+def excess_dependence(blocks, block_start, sizes, n_rows, out):
+    """Write chi-square / N less its expectation under independence, one a block."""
+    for e in range(out.shape[0]):
+        total = 0.0
+        for k in range(block_start[e], block_start[e] + sizes[e]):
+            total += blocks[k] * blocks[k]
+        out[e] = total - sizes[e] / n_rows

@@ -1,0 +1,136 @@
+"""Blocks of inverse correlation matrices: dependence of two variables given the others.
+
+``K = ((1 - r) R + r I)^-1``; the strength of a pair is the Frobenius norm of its block of ``K``.
+The shrinkage ``r`` is the share of the squared off-diagonal correlations that chance explains,
+``(number of them) / N`` over their sum.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def place_blocks(blocks, block_start, edges, column_start, out):
+    """Write the blocks of pairs into both halves of a symmetric matrix."""
+    for e in range(edges.shape[0]):
+        top, left = column_start[edges[e, 0]], column_start[edges[e, 1]]
+        high = column_start[edges[e, 0] + 1] - top
+        wide = column_start[edges[e, 1] + 1] - left
+        for x in range(high):
+            for y in range(wide):
+                value = blocks[block_start[e] + x * wide + y]
+                out[top + x, left + y] = value
+                out[left + y, top + x] = value
+
+
+@njit(cache=True, nogil=True)
+def lower_block_norms(matrix, column_start, out):
+    """Write the norm of every pair's block, ``i < j`` in order, read from the lower triangle."""
+    at = 0
+    n = column_start.shape[0] - 1
+    for i in range(n):
+        for j in range(i + 1, n):
+            total = 0.0
+            for x in range(column_start[i], column_start[i + 1]):
+                for y in range(column_start[j], column_start[j + 1]):
+                    total += matrix[y, x] * matrix[y, x]
+            out[at] = np.sqrt(total)
+            at += 1
+
+
+@njit(cache=True, nogil=True)
+def local_strengths(
+    nodes, partners, between, blocks, block_start, column_start, n_rows, shrinkage, out
+):
+    """Write, for each of `nodes`, the strength of its pairs with its partners, given all of them.
+
+    ``between[v, x, y]`` is the index of the block of members ``x < y`` of the neighbourhood
+    ``(v, partners[v])`` (or minus that less one where the block is stored transposed).
+    """
+    k = partners.shape[1]
+    first = np.zeros(k + 2, np.int64)
+    for v in range(nodes.shape[0]):
+        for x in range(k + 1):
+            member = nodes[v] if x == 0 else partners[v, x - 1]
+            width = column_start[member + 1] - column_start[member] if member >= 0 else 0
+            first[x + 1] = first[x] + width
+        size = first[k + 1]
+        own = first[1]
+        matrix = np.eye(size)
+        squares, cells = _gather(matrix, first, between[v], blocks, block_start)
+        mix = shrinkage
+        if mix < 0.0:
+            mix = min(1.0, cells / n_rows / squares) if squares > 0.0 else 1.0
+        inverse = _own_rows(matrix, own, mix)
+        for x in range(1, k + 1):
+            total = 0.0
+            for a in range(own):
+                for b in range(first[x], first[x + 1]):
+                    total += inverse[a, b] * inverse[a, b]
+            out[v, x - 1] = np.sqrt(total)
+
+
+@njit(cache=True, nogil=True)
+def _gather(matrix, first, between, blocks, block_start):
+    """Fill a neighbourhood's correlations; return the sum of their squares and their number."""
+    squares = 0.0
+    cells = 0
+    for x in range(first.shape[0] - 1):
+        high = first[x + 1] - first[x]
+        for y in range(x + 1, first.shape[0] - 1):
+            wide = first[y + 1] - first[y]
+            if high * wide == 0:
+                continue
+            index = between[x, y]
+            flipped = index < 0
+            start = block_start[-1 - index if flipped else index]
+            for a in range(high):
+                for b in range(wide):
+                    value = blocks[start + (b * high + a if flipped else a * wide + b)]
+                    matrix[first[x] + a, first[y] + b] = value
+                    matrix[first[y] + b, first[x] + a] = value
+                    squares += value * value
+                    cells += 1
+    return squares, cells
+
+
+@njit(cache=True, nogil=True)
+def _own_rows(matrix, own, mix):
+    """Return the first `own` rows of ``((1 - mix) matrix + mix I)^-1``, shrunk until definite."""
+    size = matrix.shape[0]
+    factor = np.empty((size, size))
+    while True:
+        if _cholesky(matrix, mix, factor):
+            break
+        # Correlations over the rows known to each pair need not fit together.
+        mix += 0.25 * (1.0 - mix) + 1e-9
+    rows = np.zeros((own, size))
+    for a in range(own):
+        for x in range(size):
+            value = 1.0 if x == a else 0.0
+            for y in range(a, x):
+                value -= factor[x, y] * rows[a, y]
+            rows[a, x] = value / factor[x, x] if x >= a else 0.0
+        for x in range(size - 1, -1, -1):
+            value = rows[a, x]
+            for y in range(x + 1, size):
+                value -= factor[y, x] * rows[a, y]
+            rows[a, x] = value / factor[x, x]
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def _cholesky(matrix, mix, factor):
+    size = matrix.shape[0]
+    for x in range(size):
+        for y in range(x + 1):
+            value = 1.0 if x == y else (1.0 - mix) * matrix[x, y]
+            for z in range(y):
+                value -= factor[x, z] * factor[y, z]
+            if x == y:
+                if value <= 1e-10:
+                    return False
+                factor[x, x] = np.sqrt(value)
+            else:
+                factor[x, y] = value / factor[y, y]
+    return True
