@@ -1,1 +1,7 @@
-"""Solvers of the penalised problem."""
+"""Solvers that stop when the optimality conditions hold, and say so when they do not."""
+
+from edgegraft.optimize.fit import fit_parameters
+from edgegraft.optimize.info import FitInfo
+from edgegraft.optimize.solver import Solution, Stopping, minimize
+
+__all__ = ["FitInfo", "Solution", "Stopping", "fit_parameters", "minimize"]

@@ -1,0 +1,223 @@
+"""The negative log-likelihood of a row, from pair counts and an inference engine.
+
+    L(theta) = log Z(theta) - <theta, f>,      grad L = marginals(theta) - f
+
+with ``f`` the frequencies of states and of pairs of states in the data. Rows are never touched:
+the counts of an edge are taken once, when it enters the graph, and an evaluation costs one run of
+the engine, however many rows there are. With an approximate engine, ``log Z`` and the marginals
+are its own (Bethe, or an upper bound); at its fixed point they still are a function and its
+gradient.
+
+Missing cells. A variable's frequencies are over the rows that know it, a pair's over the rows
+that know both, and the two need not agree. Left so, the loss would fall without end along
+directions that do not change the model. Pair tables are therefore raked to the margins of their
+variables, which keeps their odds ratios (after adding one row of independence, see
+:mod:`edgegraft.kernels.raking`); tables without missing cells are not touched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edgegraft.data import Schema
+from edgegraft.errors import ModelError
+from edgegraft.graph import Layout
+from edgegraft.inference import (
+    AutoEngine,
+    BeliefPropagation,
+    InferenceEngine,
+    Info,
+    Marginals,
+    TreeReweighted,
+    answering,
+)
+from edgegraft.kernels.raking import pair_frequencies
+from edgegraft.objective.objective import Evaluation, Floats
+from edgegraft.stats.source import PairCounts
+from edgegraft.stats.tables import Edges, PairTables
+
+#: Probability that the first parameters give to a state that the data never show: the loss is
+#: lowest at zero, and this is as good as zero to any tolerance in use.
+NEVER = 1e-8
+#: Damping tried in turn where messages do not settle.
+DAMPING = (0.5, 0.8)
+#: Sweeps that the fallback engine may take: its last digits come slowly.
+SAFE_SWEEPS = 3000
+
+
+class LikelihoodState(NamedTuple):
+    """The data's frequencies on a graph, and the engine's state."""
+
+    layout: Layout
+    frequencies: Floats  # laid out like the parameters
+    engine: Any
+
+
+class Likelihood:
+    """Mean negative log-likelihood of a row.
+
+    Parameters
+    ----------
+    source : PairCounts
+        For example :class:`~edgegraft.stats.LocalCounts`; its weights, if any, weigh rows.
+    engine : InferenceEngine
+        One that gives ``log Z``: exact, belief propagation or tree-reweighted.
+
+    Examples
+    --------
+    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.inference.exact import ExactEngine
+    >>> from edgegraft.stats import LocalCounts
+    >>> table = PackedTable.from_codes([[0, 0], [0, 0], [1, 1], [0, 1]])
+    >>> loss = Likelihood(LocalCounts(table), ExactEngine())
+    >>> layout = Layout([2, 2], [(0, 1)])
+    >>> found = loss.evaluate(loss.start(layout), loss.init(layout))
+    >>> round(found.value, 4)  # the entropy of two independent columns
+    1.2555
+    >>> layout.edge(found.gradient, 0)
+    array([[-0.125,  0.125],
+           [ 0.125, -0.125]])
+    """
+
+    def __init__(self, source: PairCounts, engine: InferenceEngine) -> None:
+        if engine.capabilities.log_partition == "none":
+            raise ModelError(
+                f"the engine '{engine.capabilities.name}' gives no log-partition function, which "
+                "the likelihood needs: use 'exact', 'bp' or 'trw', or the pseudolikelihood"
+            )
+        self.source = source
+        self.engine = engine
+        counts = source.margins()
+        self._node_offset = counts.offsets
+        self._totals = np.add.reduceat(counts.values.astype(np.float64), counts.offsets[:-1])
+        self._margins = _frequencies(counts.values, self._totals, np.diff(counts.offsets))
+
+    def __repr__(self) -> str:
+        return f"Likelihood({self.source!r}, {self.engine!r})"
+
+    @property
+    def schema(self) -> Schema:
+        """Names and categories of the variables."""
+        return self.source.schema
+
+    @property
+    def n_rows(self) -> float:
+        """Number of rows, or the largest sum of weights that a variable is known in."""
+        weighted = self.source.margins().values.dtype.kind == "f"
+        return float(self._totals.max()) if weighted else float(self.source.n_rows)
+
+    def init(self, layout: Layout) -> LikelihoodState:
+        """Count the pairs of a graph and return a cold state."""
+        frequencies = np.concatenate((self._margins, self._pairs(layout.edges)))
+        return LikelihoodState(layout, frequencies, self.engine.init(layout))
+
+    def grow(self, state: LikelihoodState, layout: Layout) -> LikelihoodState:
+        """Return a state for another graph: only edges that are new are counted."""
+        if layout is state.layout:
+            return state
+        frequencies = layout.carry(state.frequencies, state.layout)
+        n = layout.n_variables
+        known = state.layout.edges @ (n, 1)
+        new = np.flatnonzero(~np.isin(layout.edges @ (n, 1), known))
+        values = self._pairs(layout.edges[new])
+        sizes = np.diff(layout.edge_offset)[new]
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        frequencies[np.repeat(layout.edge_offset[new], sizes) + within] = values
+        return LikelihoodState(layout, frequencies, self.engine.grow(state.engine, layout))
+
+    def evaluate(self, theta: Floats, state: LikelihoodState) -> Evaluation:
+        """Return the loss and its gradient at `theta`.
+
+        Where messages do not settle, the run goes on from where it stopped with more damping;
+        if that fails too, the evaluation is not trusted.
+        """
+        marginals, after, info = self._run(theta, state.engine)
+        value = marginals.log_partition - float(theta @ state.frequencies)
+        trusted = bool(info.converged and np.isfinite(value))
+        gradient = marginals.values - state.frequencies
+        return Evaluation(value, gradient, state._replace(engine=after), trusted, info.message)
+
+    def edge_gradients(self, theta: Floats, state: LikelihoodState, edges: Edges) -> PairTables:
+        """Return model minus data for any pairs, by the engine's own pair marginals."""
+        tables = self.engine.pair_marginals(theta, state.engine, edges)
+        data = self._pairs(tables.edges)
+        return PairTables(tables.edges, tables.shapes, tables.values - data, tables.offsets)
+
+    def curvature(self, layout: Layout) -> Floats:
+        """Return an estimate of the Hessian's diagonal, the variance of each indicator.
+
+        It is taken half-way between the data and independence: a cell that the data never show
+        has no variance there, but it has under every model on the way.
+        """
+        q = np.concatenate((self._margins, self._pairs(layout.edges)))
+        product = _products(self._margins, layout)
+        q[len(self._margins) :] = 0.5 * (q[len(self._margins) :] + product)
+        q = np.maximum(q, NEVER)
+        return np.asarray(q * (1.0 - q) + NEVER)
+
+    def start(self, layout: Layout) -> Floats:
+        """Return the independent model of the margins: log frequencies, and edges of zero."""
+        theta = np.zeros(layout.n_parameters)
+        theta[: len(self._margins)] = np.log(np.maximum(self._margins, NEVER))
+        return theta
+
+    def pair_frequencies(self, layout: Layout) -> tuple[Floats, Floats]:
+        """Return the data's pair frequencies on a graph, and those of independence."""
+        return self._pairs(layout.edges), _products(self._margins, layout)
+
+    def engine_name(self, state: LikelihoodState) -> str:
+        """Return the name of the engine that answered."""
+        return answering(self.engine, state.engine).name
+
+    def fallback(self) -> Likelihood | None:
+        """Return the same loss with an engine that is surer to converge, if there is one."""
+        if isinstance(self.engine, AutoEngine):
+            return Likelihood(self.source, self.engine.trw)
+        if isinstance(self.engine, BeliefPropagation):
+            safe = TreeReweighted(tol=self.engine.tol, max_iter=SAFE_SWEEPS)
+            return Likelihood(self.source, safe)
+        return None
+
+    def _run(self, theta: Floats, state: Any) -> tuple[Marginals, Any, Info]:
+        marginals, after, info = self.engine.run(theta, state)
+        if isinstance(self.engine, AutoEngine) and answering(self.engine, after).name == "trw":
+            # Another approximation than at the point before: the two cannot be compared.
+            return marginals, after, info._replace(converged=False)
+        if isinstance(self.engine, BeliefPropagation):
+            for damping in DAMPING:
+                if info.converged:
+                    break
+                if damping > self.engine.damping:
+                    damped = replace(self.engine, damping=damping)
+                    marginals, after, info = damped.run(theta, after)
+        return marginals, after, info
+
+    def _pairs(self, edges: Edges) -> Floats:
+        if len(edges) == 0:
+            return np.empty(0)
+        tables = self.source.pairs(edges)
+        out = np.empty(len(tables.values))
+        counts = tables.values.astype(np.float64)
+        pair_frequencies(
+            counts, tables.edges, tables.offsets, self._node_offset, self._margins, out
+        )
+        return out
+
+
+def _frequencies(counts: Floats, totals: Floats, states: Any) -> Floats:
+    """Return counts over totals; a variable without a single known cell is taken as uniform."""
+    total = np.repeat(totals, states)
+    uniform = np.repeat(1.0 / states, states)
+    return np.where(total > 0, counts / np.where(total > 0, total, 1.0), uniform)
+
+
+def _products(margins: Floats, layout: Layout) -> Floats:
+    """Return ``p_i(a) p_j(b)`` of every edge, laid out like the edges' parameters."""
+    sizes = np.diff(layout.edge_offset)
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    i, j = np.repeat(layout.edges, sizes, axis=0).T
+    a, b = np.divmod(within, layout.states[j])
+    return np.asarray(margins[layout.node_offset[i] + a] * margins[layout.node_offset[j] + b])

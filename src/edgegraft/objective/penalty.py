@@ -1,0 +1,217 @@
+"""Penalties that shrink edges, and set most of them to exactly zero.
+
+    R(theta) = penalty * sum_g d_g ||w_g||_2 + ridge * sum_g ||w_g||_2^2
+
+A group ``g`` is the whole table of an edge (``kind="group"``) or a single parameter
+(``kind="l1"``, ``d = 1``). The weight of a table is ``d_e = sqrt(s_i s_j)``, or ``s_i s_j`` with
+``group_weight="states"``, and the same weight is used in the penalty and in the test of whether an
+edge may enter,
+
+    active edge:    grad_e L + penalty * d_e * w_e / ||w_e|| + 2 * ridge * w_e = 0
+    inactive edge:  s_e = ||grad_e L||_2 / d_e <= penalty.
+
+Node vectors are neither shrunk nor ridged unless ``penalize_nodes`` asks for both: shrunk node
+vectors make every belief wrong, and the score of an edge would then measure that error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.graph import Layout
+from edgegraft.kernels.penalty import (
+    group_norms,
+    group_peaks,
+    group_prox,
+    group_violation,
+    penalty_value,
+)
+from edgegraft.stats.tables import PairTables
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Groups(NamedTuple):
+    """A penalty laid out over the parameters of one graph: what the kernels read."""
+
+    offsets: Integers  # (n_groups + 1,) where each group starts in the parameters, and the end
+    strength: Floats  # (n_groups,) penalty * d_g
+    ridge: Floats  # (n_groups,)
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """Group-l1 or plain l1, with a ridge: each alone, or together.
+
+    Parameters
+    ----------
+    penalty : float, default 0.0
+        Weight of the norms; larger gives fewer edges.
+    ridge : float, default 0.0
+        Weight of the squared norms.
+    kind : {"group", "l1"}
+        Whole edge tables vanish together, or single parameters.
+    group_weight : {"sqrt", "states"}
+        ``d_e`` is the square root of the number of cells of a table, or that number. Of no
+        meaning with ``kind="l1"``.
+    penalize_nodes : bool, default False
+        Whether both terms reach the node vectors too.
+
+    Examples
+    --------
+    >>> layout = Layout([2, 2, 2], [(0, 1), (1, 2)])
+    >>> theta = np.array([0, 1, 0, 0, 0, 0, 3, -3, -3, 3, 0.1, -0.1, -0.1, 0.1])
+    >>> penalty = Penalty(0.5)
+    >>> penalty.value(theta, layout)
+    6.2
+    >>> penalty.prox(theta, 1.0, layout)
+    array([ 0. ,  1. ,  0. ,  0. ,  0. ,  0. ,  2.5, -2.5, -2.5,  2.5,  0. ,
+            0. ,  0. ,  0. ])
+    """
+
+    penalty: float = 0.0
+    ridge: float = 0.0
+    kind: Literal["group", "l1"] = "group"
+    group_weight: Literal["sqrt", "states"] = "sqrt"
+    penalize_nodes: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("penalty", "ridge"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} must be finite and not negative, found {value}")
+        if self.kind not in ("group", "l1"):
+            raise ValueError(f"kind must be 'group' or 'l1', found {self.kind!r}")
+        if self.group_weight not in ("sqrt", "states"):
+            raise ValueError(
+                f"group_weight must be 'sqrt' or 'states', found {self.group_weight!r}"
+            )
+
+    def weights(self, cells: Integers) -> Floats:
+        """Return ``d_g`` of groups with so many cells."""
+        if self.kind == "l1":
+            return np.ones(len(cells))
+        return np.sqrt(cells) if self.group_weight == "sqrt" else cells.astype(np.float64)
+
+    def groups(self, layout: Layout) -> Groups:
+        """Return the groups of a graph's parameters: nodes, then edges or their entries.
+
+        Examples
+        --------
+        >>> Penalty(1.0, kind="l1").groups(Layout([2, 2], [(0, 1)])).offsets
+        array([0, 2, 4, 5, 6, 7, 8])
+        """
+        nodes, edges = layout.node_offset, layout.edge_offset
+        if self.kind == "l1":
+            edges = np.arange(edges[0], edges[-1] + 1)
+            nodes = np.arange(edges[0] + 1) if self.penalize_nodes else nodes
+        offsets = np.concatenate((nodes, edges[1:]))
+        weights = self.weights(np.diff(offsets))
+        ridge = np.full(len(weights), self.ridge)
+        if not self.penalize_nodes:
+            weights[: layout.n_variables] = 0.0
+            ridge[: layout.n_variables] = 0.0
+        return Groups(offsets, self.penalty * weights, ridge)
+
+    def value(self, theta: Floats, layout: Layout) -> float:
+        """Return the penalty at `theta`."""
+        return value_of(theta, self.groups(layout))
+
+    def prox(self, theta: Floats, step: float | Floats, layout: Layout) -> Floats:
+        """Return ``argmin_w |w - theta|^2 / (2 step) + R(w)``, with exact zeros.
+
+        Parameters
+        ----------
+        theta : array, shape (n_parameters,)
+        step : float, or array of one a group or one a parameter
+            Where each parameter has its own, a table still vanishes as a whole or not at all.
+        layout : Layout
+        """
+        groups = self.groups(layout)
+        steps = np.asarray(step, np.float64)
+        if steps.ndim and len(steps) == len(groups.strength) != len(theta):
+            steps = np.repeat(steps, np.diff(groups.offsets))
+        return prox_of(theta, np.broadcast_to(steps, theta.shape), groups)
+
+    def score(self, gradient: Floats | PairTables, layout: Layout | None = None) -> Floats:
+        """Return ``s_e`` of every edge: an edge at zero stays there while ``s_e <= penalty``.
+
+        Parameters
+        ----------
+        gradient : array, or PairTables
+            The loss's gradient over the parameters of `layout`, or its tables for any pairs.
+        layout : Layout, optional
+            Of a flat gradient; the scores are those of its edges.
+
+        Returns
+        -------
+        array, shape (n_edges,)
+            ``||grad_e||_2 / d_e``; with ``kind="l1"`` the largest magnitude in the table.
+
+        Examples
+        --------
+        >>> layout = Layout([2, 2], [(0, 1)])
+        >>> Penalty().score(np.array([9, 9, 9, 9, 0.2, -0.2, -0.2, 0.2]), layout)
+        array([0.2])
+        """
+        if isinstance(gradient, PairTables):
+            values, offsets = gradient.values, gradient.offsets
+        else:
+            if layout is None:
+                raise TypeError("the score of a flat gradient needs the layout of the parameters")
+            values, offsets = gradient, layout.edge_offset
+        out = np.empty(len(offsets) - 1)
+        if self.kind == "l1":
+            group_peaks(values, offsets, out)
+            return out
+        group_norms(values, offsets, out)
+        return np.asarray(out / self.weights(np.diff(offsets)))
+
+    def largest_useful(self, gradient: Floats | PairTables, layout: Layout | None = None) -> float:
+        """Return the least penalty at which every edge of `gradient` stays at zero.
+
+        `gradient` is the loss's, taken where all edges are zero and the nodes are optimal.
+        """
+        return float(self.score(gradient, layout).max(initial=0.0))
+
+    def violation(self, theta: Floats, gradient: Floats, layout: Layout) -> Floats:
+        """Return how far each group is from stationary, in the Euclidean norm.
+
+        Parameters
+        ----------
+        theta, gradient : array, shape (n_parameters,)
+            Parameters and the gradient of the loss alone.
+        layout : Layout
+
+        Returns
+        -------
+        array, shape (n_groups,)
+            Nodes, then edges (with ``kind="l1"`` their single parameters): the norm of
+            ``grad + penalty * d * w/||w|| + 2 * ridge * w``, or for a zero group
+            ``max(0, ||grad|| - penalty * d)``.
+        """
+        return violation_of(theta, gradient, self.groups(layout))
+
+
+def value_of(theta: Floats, groups: Groups) -> float:
+    """Return the penalty at `theta`."""
+    return float(penalty_value(theta, *groups))
+
+
+def prox_of(theta: Floats, steps: Floats, groups: Groups) -> Floats:
+    """Return the proximal point of `theta` with one step a parameter."""
+    out = np.empty_like(theta)
+    group_prox(theta, np.ascontiguousarray(steps), *groups, out)
+    return out
+
+
+def violation_of(theta: Floats, gradient: Floats, groups: Groups) -> Floats:
+    """Return how far each group is from stationary."""
+    out = np.empty(len(groups.strength))
+    group_violation(theta, gradient, *groups, out)
+    return out

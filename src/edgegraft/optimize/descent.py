@@ -1,0 +1,137 @@
+"""A point on the way down, and one safe step from it.
+
+The ridge is smooth and joins the loss; only norms are left to the proximal step,
+
+    F = f + h,   f = L + ridge ||w||^2,   h = penalty sum_g d_g ||w_g||.
+
+A step towards ``z`` is taken if ``F(x + t (z - x)) <= F(x) + c t (g'(z - x) + h(z) - h(x))``
+(Tseng & Yun 2009), tried at the whole step first, which keeps the exact zeros of ``z``. A value
+that the objective does not trust is never accepted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from edgegraft.graph import Layout
+from edgegraft.objective.objective import Objective, State
+from edgegraft.objective.penalty import Groups, Penalty, value_of, violation_of
+from edgegraft.optimize.coordinates import Coordinates
+from edgegraft.optimize.metric import Floats
+
+#: Share of the promised descent that a step must keep.
+SUFFICIENT = 1e-4
+#: Shorter steps tried before a direction is given up.
+TRIALS = 12
+#: No log-potential moves further than this at once.
+FARTHEST = 8.0
+#: Relative rise of F that may be rounding or an engine's last digits.
+ROUNDING = 1e-12
+#: The same where the residual falls, which rounding does not do.
+NOISE = 1e-8
+
+
+class Point(NamedTuple):
+    """Parameters and what is known there."""
+
+    theta: Floats
+    inner: Floats  # the same in the solver's coordinates
+    total: float  # loss plus penalty
+    gradient: Floats  # of the loss alone, with respect to theta
+    slope: Floats  # of the smooth part, in the solver's coordinates
+    residual: float
+    state: State
+    trusted: bool
+    message: str
+
+
+class Refusal(NamedTuple):
+    """Why no step was taken."""
+
+    message: str
+    untrusted: bool = False  # whether it was inference that failed
+
+
+class Descent:
+    """Evaluates points and takes safe steps for one objective, penalty and graph."""
+
+    def __init__(self, objective: Objective, penalty: Penalty, layout: Layout) -> None:
+        whole = penalty.groups(layout)
+        self.objective = objective
+        self.layout = layout
+        self.norms = Groups(whole.offsets, whole.strength, np.zeros_like(whole.ridge))
+        self.ridge = np.repeat(whole.ridge, np.diff(whole.offsets))
+        self.coordinates = _coordinates(objective, layout, centred=not penalty.penalize_nodes)
+        self.n_evaluations = 0
+        self.n_untrusted = 0
+
+    def diagonal(self) -> Floats:
+        """Return the curvature of the smooth part in the solver's coordinates, never zero."""
+        diagonal = self.coordinates.curvature(self.objective.curvature(self.layout))
+        diagonal += 2.0 * self.ridge
+        return np.asarray(np.maximum(diagonal, 1e-9 * diagonal.max(initial=1.0)))
+
+    def at(self, inner: Floats, state: State) -> Point:
+        """Evaluate everything at a point in the solver's coordinates."""
+        self.n_evaluations += 1
+        theta = self.coordinates.outward(inner)
+        found = self.objective.evaluate(theta, state)
+        loss = found.value + float(self.ridge @ (theta * theta))
+        smooth = found.gradient + 2.0 * self.ridge * theta
+        residual = float(violation_of(theta, smooth, self.norms).max(initial=0.0))
+        return Point(
+            theta=theta,
+            inner=inner,
+            total=loss + value_of(theta, self.norms),
+            gradient=found.gradient,
+            slope=self.coordinates.gradient(smooth),
+            residual=residual,
+            state=found.state,
+            trusted=found.trusted and bool(np.isfinite(loss) and np.isfinite(residual)),
+            message=found.message,
+        )
+
+    def step(self, point: Point, target: Floats) -> Point | Refusal:
+        """Return a lower point on the way to `target`, or why there is none."""
+        move = target - point.inner
+        largest = float(np.abs(move).max(initial=0.0))
+        promised = float(point.slope @ move) + (
+            value_of(target, self.norms) - value_of(point.inner, self.norms)
+        )
+        if not np.isfinite(largest) or promised >= 0.0:
+            return Refusal("the model of the objective promises no descent")
+        share = min(1.0, FARTHEST / largest)
+        refusal = Refusal("no step lowers the objective: its precision is exhausted")
+        for _ in range(TRIALS):
+            inner = target if share == 1.0 else point.inner + share * move
+            found = self.at(inner, point.state)
+            if not found.trusted:
+                self.n_untrusted += 1
+                refusal = Refusal(found.message or "inference did not converge", untrusted=True)
+                share *= 0.25
+            elif _is_lower(found, point, share * promised):
+                return found
+            else:
+                # The minimum of the parabola through both values and the promised slope.
+                excess = found.total - point.total - share * promised
+                share *= float(np.clip(-0.5 * share * promised / excess, 0.1, 0.5))
+        return refusal
+
+
+def _is_lower(found: Point, before: Point, promised: float) -> bool:
+    scale = max(1.0, abs(before.total))
+    rise = found.total - before.total
+    if rise <= SUFFICIENT * promised + ROUNDING * scale and rise <= 0.0:
+        return True
+    return rise <= NOISE * scale and found.residual < 0.9 * before.residual
+
+
+def _coordinates(objective: Objective, layout: Layout, centred: bool) -> Coordinates:
+    """Return the solver's coordinates; objectives that know pair frequencies give better ones."""
+    margins = np.exp(objective.start(layout)[: int(layout.node_offset[-1])])
+    margins /= np.repeat(np.add.reduceat(margins, layout.node_offset[:-1]), layout.states)
+    known = getattr(objective, "pair_frequencies", None)
+    pairs = known(layout)[0] if centred and known is not None else None
+    return Coordinates(layout, margins, pairs, centred=centred)

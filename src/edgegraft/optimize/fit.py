@@ -1,0 +1,259 @@
+"""Fit the parameters of a given graph: the public way in.
+
+    minimise  L(theta) + penalty * sum_e d_e ||w_e||_2 + ridge * ||w||_2^2
+
+over the node vectors and the tables of the edges asked for; edges whose tables the penalty sets
+to zero are not in the model that comes back.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.data import PackedTable, Schema, pack
+from edgegraft.errors import (
+    ConvergenceWarning,
+    DataError,
+    DataTypeError,
+    ModelError,
+    TreewidthError,
+)
+from edgegraft.graph import Layout
+from edgegraft.inference import BeliefPropagation, ExactEngine, InferenceEngine, make_engine
+from edgegraft.kernels.penalty import group_norms
+from edgegraft.model import PairwiseMRF
+from edgegraft.objective.likelihood import SAFE_SWEEPS, Likelihood
+from edgegraft.objective.objective import Objective
+from edgegraft.objective.penalty import Penalty
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.optimize.divergence import name_divergence, shorten
+from edgegraft.optimize.info import FitInfo
+from edgegraft.optimize.metric import Floats
+from edgegraft.optimize.solver import Solution, Stopping, minimize
+from edgegraft.optimize.starts import bethe_start
+from edgegraft.stats import LocalCounts, PairCounts
+from edgegraft.stats.source import check_edges, check_size
+
+#: Bytes up to which "auto" fits with exact inference: a run then takes milliseconds, and a fit
+#: makes hundreds.
+EXACT_BYTES = 1 << 23
+#: Rows beyond which a fit begins on a sample of so many.
+SAMPLE = 50_000
+#: A sample's optimum is no better than this: its own error is larger.
+SAMPLE_TOL = 1e-2
+#: Below this tolerance rounding of single precision would be seen.
+SINGLE_TOL = 1e-5
+
+
+def fit_parameters(
+    source: Any,
+    edges: ArrayLike | None = None,
+    objective: Literal["pseudolikelihood", "likelihood"] | Objective = "pseudolikelihood",
+    penalty: float = 0.0,
+    ridge: float = 0.0,
+    *,
+    engine: str | InferenceEngine = "auto",
+    tol: float = 1e-5,
+    max_iter: int = 1000,
+    start: PairwiseMRF | ArrayLike | None = None,
+    kind: Literal["group", "l1"] = "group",
+    group_weight: Literal["sqrt", "states"] = "sqrt",
+    penalize_nodes: bool = False,
+    n_jobs: int | None = 1,
+    weights: ArrayLike | None = None,
+) -> tuple[PairwiseMRF, FitInfo]:
+    """Find the parameters of a graph that minimise a penalised loss.
+
+    Parameters
+    ----------
+    source : PackedTable, table or PairCounts
+        Rows, or anything that :func:`edgegraft.data.pack` takes. Pair counts serve the likelihood
+        only.
+    edges : array of int, shape (m, 2), optional
+        Pairs of column numbers; all pairs by default.
+    objective : {"pseudolikelihood", "likelihood"} or Objective
+        The loss. The likelihood needs inference on the graph (`engine`) and its cost does not
+        depend on the number of rows; the pseudolikelihood needs rows and no inference.
+    penalty, ridge : float, default 0.0
+        Weights of the norms and of the squared norms.
+    engine : {"auto", "exact", "bp", "trw"} or an engine
+        For the likelihood. "auto" is exact where a run takes milliseconds, otherwise belief
+        propagation; where that does not converge, tree-reweighted belief propagation takes over
+        with a warning.
+    tol : float, default 1e-5
+        The fit has converged when no group violates its optimality condition by more, in the
+        Euclidean norm. Gradients are differences of probabilities.
+    max_iter : int, default 1000
+    start : PairwiseMRF, or array of parameters, optional
+        Where to begin; a model's edges that are not asked for are left out.
+    kind, group_weight, penalize_nodes
+        See :class:`~edgegraft.objective.penalty.Penalty`.
+    n_jobs : int, default 1
+        Threads; -1 for all cores.
+    weights : array of float, shape (n_rows,), optional
+        Non-negative row weights.
+
+    Returns
+    -------
+    model : PairwiseMRF
+        Without the edges that the penalty set to zero.
+    info : FitInfo
+
+    Warns
+    -----
+    ConvergenceWarning
+        Where the tolerance was not reached, where another engine took over, and, without penalty
+        and ridge, where parameters have no finite best value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> first = rng.integers(0, 2, 500)
+    >>> rows = np.stack([first, first ^ (rng.random(500) < 0.2), rng.integers(0, 2, 500)], axis=1)
+    >>> model, info = fit_parameters(rows, penalty=0.05)
+    >>> model.edges
+    array([[0, 1]])
+    >>> info.converged, info.residual <= 1e-5
+    (True, True)
+    """
+    rule = Penalty(penalty, ridge, kind, group_weight, penalize_nodes)
+    stopping = _check_stopping(tol, max_iter)
+    data, counts = _read(source, objective, weights, n_jobs)
+    layout = _graph(counts.schema if counts is not None else data.schema, edges)
+    loss = _make_objective(data, counts, objective, engine, layout, weights, n_jobs, tol)
+    first = _first_parameters(loss, rule, layout, start)
+    found = minimize(loss, rule, layout, first, stopping)
+    diverging = name_divergence(counts, found.theta, layout, loss.schema, rule)
+    if diverging and penalty == 0.0 and ridge == 0.0:
+        warnings.warn(
+            "without penalty and ridge some parameters have no finite best value, and the fit "
+            f"ended where its tolerance was met: {shorten(diverging)}. A small ridge gives them "
+            "one",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return _model(found, loss.schema, rule), found.info._replace(diverging=diverging)
+
+
+def _check_stopping(tol: float, max_iter: int) -> Stopping:
+    if not (np.isfinite(tol) and tol > 0):
+        raise ValueError(f"tol must be positive, found {tol}")
+    if max_iter < 1:
+        raise ValueError(f"max_iter must be at least 1, found {max_iter}")
+    return Stopping(tol=tol, max_iter=max_iter)
+
+
+def _read(
+    source: Any, objective: str | Objective, weights: ArrayLike | None, n_jobs: int | None
+) -> tuple[Any, PairCounts | None]:
+    """Return the table, where there is one, and its counts."""
+    if isinstance(objective, str) and objective not in ("pseudolikelihood", "likelihood"):
+        raise ValueError(
+            f"objective must be 'pseudolikelihood', 'likelihood' or an Objective, found "
+            f"{objective!r}"
+        )
+    if hasattr(source, "pairs") and hasattr(source, "margins"):
+        if weights is not None:
+            raise DataError("weights belong to rows: give them to the source of the counts")
+        if objective == "pseudolikelihood":
+            raise DataTypeError(
+                "the pseudolikelihood needs rows, and pair counts have none: give the table, or "
+                "use objective='likelihood'"
+            )
+        return source, source
+    table = source if isinstance(source, PackedTable) else pack(source)
+    return table, LocalCounts(table, n_jobs, weights)
+
+
+def _graph(schema: Schema, edges: ArrayLike | None) -> Layout:
+    n = len(schema)
+    if edges is None:
+        pairs: NDArray[np.int64] = np.stack(np.triu_indices(n, 1), axis=1).astype(np.int64)
+    else:
+        pairs = np.sort(check_edges(edges, schema), axis=1)
+    check_size(int(schema.n_states[pairs].prod(axis=1).sum()))
+    return Layout(schema.n_states, pairs)
+
+
+def _make_objective(
+    data: Any,
+    counts: PairCounts | None,
+    objective: str | Objective,
+    engine: str | InferenceEngine,
+    layout: Layout,
+    weights: ArrayLike | None,
+    n_jobs: int | None,
+    tol: float,
+) -> Objective:
+    if not isinstance(objective, str):
+        if objective.schema != data.schema:
+            raise DataError("the objective given is of other variables than the source")
+        return objective
+    if objective == "likelihood":
+        assert counts is not None
+        return Likelihood(counts, _choose_engine(engine, layout, tol))
+    precision: Literal["single", "double"] = "single" if tol >= SINGLE_TOL else "double"
+    return Pseudolikelihood(data, weights=weights, n_jobs=n_jobs, precision=precision)
+
+
+def _choose_engine(engine: str | InferenceEngine, layout: Layout, tol: float) -> InferenceEngine:
+    """Return an engine whose marginals are good to well within the tolerance."""
+    exactness = min(1e-6, 0.05 * tol)
+    if engine == "auto":
+        try:
+            exact = ExactEngine(EXACT_BYTES)
+            exact.init(layout)
+        except TreewidthError:
+            return BeliefPropagation(tol=exactness)
+        return exact
+    if engine == "bp":
+        return BeliefPropagation(tol=exactness)
+    if engine == "trw":
+        return make_engine("trw", tol=exactness, max_iter=SAFE_SWEEPS)
+    return make_engine(engine)
+
+
+def _first_parameters(
+    loss: Objective, rule: Penalty, layout: Layout, start: PairwiseMRF | ArrayLike | None
+) -> Solution | Floats | None:
+    if isinstance(start, PairwiseMRF):
+        if not np.array_equal(start.layout.states, layout.states):
+            raise ModelError("the model to start from has other variables or states")
+        return layout.carry(np.maximum(start.theta, -20.0), start.layout)
+    if start is not None:
+        theta = np.array(start, np.float64)
+        if theta.shape != (layout.n_parameters,) or not np.isfinite(theta).all():
+            raise ModelError(
+                f"start must be {layout.n_parameters} finite parameters, found shape {theta.shape}"
+            )
+        return theta
+    if isinstance(loss, Likelihood) and rule.penalty == 0.0 and rule.ridge == 0.0:
+        return _lower(loss, layout)
+    if isinstance(loss, Pseudolikelihood) and loss.n_rows > 2 * SAMPLE:
+        # The first iterations need no more than a direction: a sample gives it.
+        sample = loss.subsample(SAMPLE / loss.n_rows, np.random.default_rng(0))
+        return minimize(sample, rule, layout, None, Stopping(tol=SAMPLE_TOL), quiet=True)
+    return None
+
+
+def _lower(loss: Likelihood, layout: Layout) -> Floats:
+    """Return the better of the closed form and the independent model."""
+    state = loss.init(layout)
+    closed, plain = bethe_start(loss, layout), loss.start(layout)
+    there, here = loss.evaluate(closed, state), loss.evaluate(plain, state)
+    return closed if there.trusted and there.value < here.value else plain
+
+
+def _model(found: Solution, schema: Schema, rule: Penalty) -> PairwiseMRF:
+    layout, theta = found.layout, found.theta
+    if rule.penalty > 0.0:
+        norms = np.empty(layout.n_edges)
+        group_norms(theta, layout.edge_offset, norms)
+        kept = Layout(layout.states, layout.edges[norms > 0.0])
+        layout, theta = kept, kept.carry(theta, layout)
+    return PairwiseMRF(schema, layout.edges, theta)

@@ -1,0 +1,208 @@
+"""The solver: proximal quasi-Newton steps until the optimality conditions hold.
+
+    z = argmin_z  g'(z - x) + (z - x)' B (z - x) / 2 + h(z),      x <- x + t (z - x)
+
+One evaluation of the loss an iteration is the rule, whatever the penalty: the curvature ``B`` is
+the objective's diagonal, corrected by the last steps, and the inner problem needs no inference.
+It ends when no group violates its optimality condition by more than ``tol`` in the Euclidean
+norm. Without a penalty this is L-BFGS in the metric of the objective's curvature.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edgegraft.errors import ConvergenceWarning
+from edgegraft.graph import Layout
+from edgegraft.objective.objective import Objective, State
+from edgegraft.objective.penalty import Penalty
+from edgegraft.optimize.descent import Descent, Point, Refusal
+from edgegraft.optimize.info import FitInfo
+from edgegraft.optimize.metric import Floats, Metric
+from edgegraft.optimize.subproblem import solve_step
+
+MEMORY = 20
+#: Steps that inference may spoil before a surer engine takes over: shorter ones get nowhere.
+PATIENCE = 20
+
+
+class Solution(NamedTuple):
+    """Parameters of a graph, and what is needed to go on from them."""
+
+    layout: Layout
+    theta: Floats
+    gradient: Floats  # of the loss alone
+    state: State  # the objective's, at `theta`
+    objective: Objective  # the one asked for, or the fallback that took over
+    metric: Metric  # curvature learned on the way
+    info: FitInfo
+
+
+class Stopping(NamedTuple):
+    """When to stop."""
+
+    tol: float = 1e-5  # on the largest violation of a group
+    max_iter: int = 1000
+    largest: float = 50.0  # no log-potential beyond this: the optimum is at infinity
+
+
+def minimize(
+    objective: Objective,
+    penalty: Penalty,
+    layout: Layout,
+    start: Solution | Floats | None = None,
+    stopping: Stopping | None = None,
+    *,
+    quiet: bool = False,
+) -> Solution:
+    """Minimise loss plus penalty over the parameters of a graph.
+
+    Parameters
+    ----------
+    objective : Objective
+    penalty : Penalty
+    layout : Layout
+        The graph. It may have edges that `start` lacks, or lack some that it has.
+    start : Solution or array, optional
+        A solution of this or another graph, whose parameters, messages and (for the same graph)
+        curvature are kept; or parameters. By default the objective's own start.
+    stopping : Stopping, optional
+    quiet : bool, default False
+        Do not warn of an early end: for callers who end early on purpose.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.inference.exact import ExactEngine
+    >>> from edgegraft.objective.likelihood import Likelihood
+    >>> from edgegraft.stats import LocalCounts
+    >>> table = PackedTable.from_codes([[0, 0], [0, 0], [1, 1], [0, 1]])
+    >>> loss = Likelihood(LocalCounts(table), ExactEngine())
+    >>> found = minimize(loss, Penalty(0.05), Layout([2, 2], [(0, 1)]))
+    >>> found.info.converged, found.info.residual < 1e-5
+    (True, True)
+    >>> found.layout.edge(found.theta, 0).round(2)
+    array([[ 0.45, -0.45],
+           [-0.45,  0.45]])
+    """
+    stopping = stopping or Stopping()
+    descent = Descent(objective, penalty, layout)
+    theta, state, metric = _begin(descent, start)
+    point = descent.at(descent.coordinates.inward(theta), state)
+    path = [point.total]
+    message = ""
+    n_iter = 0
+    while not (point.trusted and point.residual <= stopping.tol):
+        if n_iter >= stopping.max_iter:
+            message = f"max_iter={stopping.max_iter} iterations were not enough"
+            break
+        if np.abs(point.theta).max(initial=0.0) > stopping.largest:
+            message = f"a log-potential passed {stopping.largest:g}: the optimum is at infinity"
+            break
+        after = _iterate(descent, point, metric)
+        if isinstance(after, Refusal):
+            message = after.message
+            safer = _take_over(descent, penalty, after)
+            if safer is None:
+                break
+            descent, metric = safer, Metric(safer.diagonal(), MEMORY)
+            after = descent.at(point.inner, descent.objective.init(layout))
+            path.clear()  # of another function
+        point = after
+        path.append(point.total)
+        n_iter += 1
+    return _solution(descent, point, metric, path, n_iter, stopping, message, quiet)
+
+
+def _begin(descent: Descent, start: Solution | Floats | None) -> tuple[Floats, State, Metric]:
+    objective, layout = descent.objective, descent.layout
+    metric = Metric(descent.diagonal(), MEMORY)
+    if isinstance(start, Solution):
+        theta = layout.carry(start.theta, start.layout)
+        metric = start.metric.carried(metric.diagonal, partial(layout.carry, old=start.layout))
+        known = start.objective is objective  # another loss's state means nothing here
+        state = objective.grow(start.state, layout) if known else objective.init(layout)
+        return theta, state, metric
+    theta = objective.start(layout) if start is None else np.array(start, np.float64)
+    return theta, objective.init(layout), metric
+
+
+def _iterate(descent: Descent, point: Point, metric: Metric) -> Point | Refusal:
+    """Return the next point; where the learned curvature misleads, try without it."""
+    if not point.trusted:
+        return Refusal(point.message or "inference did not converge", untrusted=True)
+    if descent.n_untrusted > PATIENCE and _fallback(descent) is not None:
+        return Refusal("inference did not converge again and again", untrusted=True)
+    while True:
+        target = solve_step(point.inner, point.slope, metric, descent.norms).target
+        after = descent.step(point, target)
+        if isinstance(after, Point):
+            metric.update(after.inner - point.inner, after.slope - point.slope)
+            return after
+        if not metric.n_pairs:
+            return after
+        metric.forget()
+
+
+def _take_over(descent: Descent, penalty: Penalty, refusal: Refusal) -> Descent | None:
+    """Return the descent of the objective's fallback, where inference is what failed."""
+    fallback = _fallback(descent)
+    if fallback is None or not refusal.untrusted:
+        return None
+    warnings.warn(
+        f"{refusal.message}; going on with the engine '{fallback.engine.capabilities.name}', "
+        "whose objective is another approximation of the likelihood",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+    other = Descent(fallback, penalty, descent.layout)
+    other.n_evaluations = descent.n_evaluations
+    return other
+
+
+def _fallback(descent: Descent) -> Any:
+    """Return the loss with a surer engine, where the objective has one to offer."""
+    offered = getattr(descent.objective, "fallback", None)
+    return None if offered is None else offered()
+
+
+def _solution(
+    descent: Descent,
+    point: Point,
+    metric: Metric,
+    path: list[float],
+    n_iter: int,
+    stopping: Stopping,
+    message: str,
+    quiet: bool,
+) -> Solution:
+    converged = point.trusted and point.residual <= stopping.tol
+    if not converged:
+        message = (
+            f"the fit did not converge: {message} (residual {point.residual:.2g} after {n_iter} "
+            f"iterations, tol is {stopping.tol:g})"
+        )
+        if not quiet:
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+    name = getattr(descent.objective, "engine_name", lambda state: "")
+    info = FitInfo(
+        converged=converged,
+        residual=point.residual,
+        objective=point.total,
+        path=np.array(path),
+        n_iter=n_iter,
+        n_evaluations=descent.n_evaluations,
+        message=message,
+        engine=name(point.state),
+    )
+    return Solution(
+        descent.layout, point.theta, point.gradient, point.state, descent.objective, metric, info
+    )

@@ -1,0 +1,92 @@
+"""Independent re-derivations for the tests of fits: plain NumPy, one group at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def residual(theta, gradient, layout, penalty):
+    """The largest violation of an optimality condition, straight from the equations."""
+    worst = 0.0
+    for i in range(layout.n_variables):
+        strength = weight(penalty, layout.states[i]) if penalty.penalize_nodes else 0.0
+        ridge = penalty.ridge if penalty.penalize_nodes else 0.0
+        worst = max(
+            worst,
+            *_each(penalty, layout.node(theta, i), layout.node(gradient, i), strength, ridge),
+        )
+    for k, (i, j) in enumerate(layout.edges):
+        strength = weight(penalty, layout.states[i] * layout.states[j])
+        w, g = layout.edge(theta, k).ravel(), layout.edge(gradient, k).ravel()
+        worst = max(worst, *_each(penalty, w, g, strength, penalty.ridge))
+    return worst
+
+
+def weight(penalty, cells):
+    """penalty * d of a group of so many cells."""
+    if penalty.kind == "l1":
+        return penalty.penalty
+    return penalty.penalty * (np.sqrt(cells) if penalty.group_weight == "sqrt" else cells)
+
+
+def _each(penalty, w, g, strength, ridge):
+    if penalty.kind == "l1" and strength > 0:
+        return [_one(w[k : k + 1], g[k : k + 1], strength, ridge) for k in range(len(w))]
+    return [_one(w, g, strength, ridge)]
+
+
+def _one(w, g, strength, ridge):
+    norm = np.linalg.norm(w)
+    if norm == 0.0:
+        return max(0.0, np.linalg.norm(g) - strength)
+    return np.linalg.norm(g + strength * w / norm + 2 * ridge * w)
+
+
+def penalty_value(theta, layout, penalty):
+    """The penalty, one group at a time."""
+    groups = [layout.edge(theta, k).ravel() for k in range(layout.n_edges)]
+    if penalty.penalize_nodes:
+        groups += [layout.node(theta, i) for i in range(layout.n_variables)]
+    total = sum(penalty.ridge * (w @ w) for w in groups)
+    if penalty.kind == "l1":
+        return total + penalty.penalty * sum(np.abs(w).sum() for w in groups)
+    return total + sum(weight(penalty, len(w)) * np.linalg.norm(w) for w in groups)
+
+
+def pseudolikelihood(theta, layout, codes, weights=None):
+    """Composite negative log-pseudolikelihood of a row and its gradient, one variable at a time.
+
+    A missing target has no term, a missing neighbour leaves its table out.
+    """
+    weights = np.ones(len(codes)) if weights is None else weights
+    total = weights.sum()
+    value, gradient = 0.0, np.zeros(layout.n_parameters)
+    for i in range(layout.n_variables):
+        logits = np.tile(layout.node(theta, i), (len(codes), 1))
+        touching = [k for k in range(layout.n_edges) if i in layout.edges[k]]
+        for k in touching:
+            j, table = _seen_from(layout, theta, k, i)
+            known = codes[:, j] >= 0
+            logits[known] += table[:, codes[known, j]].T
+        logits -= logits.max(axis=1, keepdims=True)
+        p = np.exp(logits)
+        p /= p.sum(axis=1, keepdims=True)
+        here = np.flatnonzero(codes[:, i] >= 0)
+        value -= (weights[here] * np.log(p[here, codes[here, i]])).sum() / total
+        error = p.copy()
+        error[here, codes[here, i]] -= 1.0
+        error[codes[:, i] < 0] = 0.0
+        error *= weights[:, None] / total
+        layout.node(gradient, i)[:] += error.sum(axis=0)
+        for k in touching:
+            j, table = _seen_from(layout, gradient, k, i)
+            for b in range(layout.states[j]):
+                table[:, b] += error[codes[:, j] == b].sum(axis=0)
+    return value, gradient
+
+
+def _seen_from(layout, values, k, i):
+    """The other end of edge `k` and its table with a row for each state of `i` (a view)."""
+    first, second = layout.edges[k]
+    table = layout.edge(values, k)
+    return (second, table) if first == i else (first, table.T)

@@ -1,0 +1,143 @@
+"""The likelihood is a function and its gradient, whatever engine stands behind it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgegraft.data import PackedTable
+from edgegraft.errors import ModelError
+from edgegraft.graph import Layout
+from edgegraft.inference import (
+    AutoEngine,
+    BeliefPropagation,
+    ExactEngine,
+    GibbsEngine,
+    TreeReweighted,
+)
+from edgegraft.objective.likelihood import Likelihood
+from edgegraft.stats import LocalCounts
+from tests.conftest import count_pair, random_codes
+from tests.message_models import enumerate_all
+
+STATES = [2, 3, 4, 2, 3]
+LOOP = Layout(STATES, [(0, 1), (1, 2), (2, 3), (0, 3), (3, 4)])
+ENGINES = {
+    "exact": ExactEngine(),
+    "auto": AutoEngine(),
+    "bp": BeliefPropagation(tol=1e-12, max_iter=5000),
+    "trw": TreeReweighted(tol=1e-11, max_iter=20000),
+}
+KINDS = {"complete": (0.0, False), "missing": (0.15, False), "weighted": (0.1, True)}
+
+
+def make_counts(kind, n_rows=300):
+    missing, weighted = KINDS[kind]
+    codes = random_codes(STATES, n_rows, missing, seed=3)
+    codes[:20, 1] = codes[:20, 0]  # some dependence
+    weights = np.random.default_rng(5).uniform(0, 2, n_rows) if weighted else None
+    return LocalCounts(PackedTable.from_codes(codes), weights=weights), codes, weights
+
+
+def draw(scale=0.6, seed=1):
+    return scale * np.random.default_rng(seed).normal(size=LOOP.n_parameters)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_gradient_is_that_of_the_value(engine, kind):
+    counts, *_ = make_counts(kind)
+    loss = Likelihood(counts, ENGINES[engine])
+    theta, state = draw(), loss.init(LOOP)
+    found = loss.evaluate(theta, state)
+    assert found.trusted
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        way = rng.normal(size=len(theta))
+        h = 1e-4
+        ahead = loss.evaluate(theta + h * way, found.state).value
+        behind = loss.evaluate(theta - h * way, found.state).value
+        assert (ahead - behind) / (2 * h) == pytest.approx(found.gradient @ way, abs=2e-6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_gradients_of_any_pair_continue_those_of_the_edges(engine):
+    counts, *_ = make_counts("missing")
+    loss = Likelihood(counts, ENGINES[engine])
+    theta = draw()
+    found = loss.evaluate(theta, loss.init(LOOP))
+    tables = loss.edge_gradients(theta, found.state, np.array([(1, 2), (0, 3)]))
+    np.testing.assert_allclose(tables[0], LOOP.edge(found.gradient, 1), atol=1e-9)
+    np.testing.assert_allclose(tables[1], LOOP.edge(found.gradient, 3), atol=1e-9)
+
+
+def test_the_gradient_of_an_absent_pair_is_that_of_a_table_of_zeros():
+    counts, *_ = make_counts("complete")
+    loss = Likelihood(counts, ExactEngine())
+    theta = draw()
+    found = loss.evaluate(theta, loss.init(LOOP))
+    grown = LOOP.grow([(1, 4)])
+    wider = loss.evaluate(grown.carry(theta, LOOP), loss.grow(found.state, grown))
+    tables = loss.edge_gradients(theta, found.state, np.array([(1, 4), (4, 1)]))
+    np.testing.assert_allclose(tables[0], grown.edge(wider.gradient, 5), atol=1e-12)
+    np.testing.assert_allclose(tables[1], tables[0].T, atol=1e-12)
+    assert wider.value == pytest.approx(found.value, abs=1e-12)
+
+
+def test_value_is_the_mean_of_the_rows():
+    counts, codes, _ = make_counts("complete")
+    loss = Likelihood(counts, ExactEngine())
+    theta = draw()
+    truth = enumerate_all(theta, LOOP)
+    at = {tuple(row): p for row, p in zip(truth.rows.tolist(), truth.probabilities, strict=True)}
+    expected = -np.mean([np.log(at[tuple(row)]) for row in codes.tolist()])
+    assert loss.evaluate(theta, loss.init(LOOP)).value == pytest.approx(expected, abs=1e-12)
+
+
+def test_frequencies_with_missing_cells_agree_on_margins_and_keep_odds():
+    counts, codes, _ = make_counts("missing", 4000)
+    loss = Likelihood(counts, ExactEngine())
+    frequencies = loss.init(LOOP).frequencies
+    for k, (i, j) in enumerate(LOOP.edges):
+        table = LOOP.edge(frequencies, k)
+        np.testing.assert_allclose(table.sum(axis=1), LOOP.node(frequencies, i), atol=1e-12)
+        np.testing.assert_allclose(table.sum(axis=0), LOOP.node(frequencies, j), atol=1e-12)
+        plain = count_pair(codes, STATES, i, j)
+        odds = [np.log(t[0, 0] * t[1, 1] / (t[0, 1] * t[1, 0])) for t in (table, plain)]
+        assert odds[0] == pytest.approx(odds[1], abs=0.02)
+
+
+def test_growing_counts_only_what_is_new():
+    counts, *_ = make_counts("complete")
+
+    asked = []
+
+    class Spy:
+        schema, n_rows, margins = counts.schema, counts.n_rows, counts.margins
+
+        def pairs(self, edges):
+            asked.append(len(edges))
+            return counts.pairs(edges)
+
+    loss = Likelihood(Spy(), ExactEngine())
+    state = loss.init(LOOP)
+    grown = LOOP.grow([(0, 2), (1, 4)])
+    after = loss.grow(state, grown)
+    loss.evaluate(np.zeros(grown.n_parameters), after)
+    assert asked == [5, 2]
+    np.testing.assert_array_equal(after.frequencies, loss.init(grown).frequencies)
+
+
+def test_an_engine_without_log_z_is_refused():
+    counts, *_ = make_counts("complete")
+    with pytest.raises(ModelError, match="no log-partition"):
+        Likelihood(counts, GibbsEngine())
+
+
+def test_a_run_that_does_not_converge_is_not_trusted():
+    counts, *_ = make_counts("complete")
+    loss = Likelihood(counts, BeliefPropagation(max_iter=1, tol=1e-14))
+    found = loss.evaluate(draw(3.0), loss.init(LOOP))
+    assert not found.trusted
+    assert "did not converge" in found.message
+    assert loss.fallback().engine.capabilities.name == "trw"

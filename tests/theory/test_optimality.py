@@ -1,0 +1,127 @@
+"""What theory says of optima: conditions, forests, the largest penalty."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgegraft.data import PackedTable
+from edgegraft.datasets import make_chain, make_scale_free
+from edgegraft.graph import Layout
+from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
+from edgegraft.objective.likelihood import Likelihood
+from edgegraft.objective.penalty import Penalty
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.optimize import Stopping, fit_parameters, minimize
+from edgegraft.stats import LocalCounts
+from tests import fit_checks
+
+PENALTIES = {
+    "none": Penalty(),
+    "ridge": Penalty(0.0, 0.01),
+    "group": Penalty(0.01),
+    "group and ridge": Penalty(0.01, 0.01),
+    "states": Penalty(0.002, 0.001, group_weight="states"),
+    "l1": Penalty(0.01, 0.001, kind="l1"),
+    "nodes too": Penalty(0.01, 0.01, penalize_nodes=True),
+    "l1, nodes too": Penalty(0.01, 0.0, kind="l1", penalize_nodes=True),
+}
+ENGINES = {
+    "exact": ExactEngine(),
+    "bp": BeliefPropagation(tol=1e-9),
+    "trw": TreeReweighted(tol=1e-8, max_iter=5000),
+}
+
+
+@pytest.fixture(scope="module")
+def table():
+    data = make_scale_free(8, n_states=3, n_rows=2000, random_state=1, burn_in=200)
+    return PackedTable.from_codes(data.X.astype(np.int64)), data.edges
+
+
+def graph(table, edges):
+    extra = [(0, 7), (3, 6)]
+    both = {tuple(e) for e in edges.tolist()} | set(extra)
+    return Layout(table.schema.n_states, sorted(both))
+
+
+def assert_optimal(found, penalty, gradient, layout, tol):
+    assert found.info.converged
+    assert fit_checks.residual(found.theta, gradient, layout, penalty) <= tol
+    assert (np.diff(found.info.path) <= 1e-8 * np.abs(found.info.path[1:])).all()
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_likelihood_fits_meet_the_conditions(table, engine, name):
+    packed, edges = table
+    layout = graph(packed, edges)
+    loss = Likelihood(LocalCounts(packed), ENGINES[engine])
+    found = minimize(loss, PENALTIES[name], layout, stopping=Stopping(tol=1e-5))
+    cold = loss.evaluate(found.theta, loss.init(layout))
+    assert_optimal(found, PENALTIES[name], cold.gradient, layout, 1.5e-5)
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_pseudolikelihood_fits_meet_the_conditions(table, name):
+    packed, edges = table
+    layout = graph(packed, edges)
+    loss = Pseudolikelihood(packed, precision="double")
+    found = minimize(loss, PENALTIES[name], layout, stopping=Stopping(tol=1e-5))
+    _, gradient = fit_checks.pseudolikelihood(found.theta, layout, packed.codes())
+    assert_optimal(found, PENALTIES[name], gradient, layout, 1.01e-5)
+
+
+@pytest.mark.parametrize("engine", ["exact", "bp", "trw"])
+def test_a_forest_reproduces_the_pairs_exactly(engine):
+    data = make_chain(9, n_states=3, n_rows=3000, random_state=2, burn_in=200)
+    edges = [(0, 1), (1, 2), (1, 3), (3, 4), (5, 6), (6, 7)]
+    counts = LocalCounts(PackedTable.from_codes(data.X.astype(np.int64)))
+    model, info = fit_parameters(counts, edges, "likelihood", engine=engine)
+    assert info.converged
+    for i, j in edges:
+        expected = counts.pairs([(i, j)])[0] / 3000
+        found = model.pair_marginal(model.names[i], model.names[j], engine="exact")
+        np.testing.assert_allclose(np.asarray(found.table), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("objective", ["likelihood", "pseudolikelihood"])
+@pytest.mark.parametrize("kind", ["group", "l1"])
+def test_the_largest_useful_penalty_leaves_no_edge(table, objective, kind):
+    packed, _ = table
+    counts = LocalCounts(packed)
+    layout = Layout(packed.schema.n_states)
+    loss = (
+        Likelihood(counts, ExactEngine())
+        if objective == "likelihood"
+        else Pseudolikelihood(packed, precision="double")
+    )
+    alone = loss.evaluate(loss.start(layout), loss.init(layout))
+    pairs = np.stack(np.triu_indices(8, 1), axis=1)
+    tables = loss.edge_gradients(loss.start(layout), alone.state, pairs)
+    largest = Penalty(kind=kind).largest_useful(tables)
+    empty, info = fit_parameters(packed, None, objective, largest * (1 + 1e-9), kind=kind)
+    assert info.converged
+    assert empty.n_edges == 0
+    margins = counts.margins()
+    for i, name in enumerate(empty.names):
+        p = np.exp(empty.node_potential(name))
+        np.testing.assert_allclose(p / p.sum(), margins[i] / 2000, atol=1e-6)
+    some, _ = fit_parameters(packed, None, objective, largest * 0.98, kind=kind)
+    assert some.n_edges >= 1
+
+
+def test_a_warm_start_keeps_what_was_found(table):
+    packed, edges = table
+    layout = graph(packed, edges)
+    loss = Likelihood(LocalCounts(packed), ExactEngine())
+    penalty = Penalty(0.005, 0.001)
+    cold = minimize(loss, penalty, layout)
+    again = minimize(loss, penalty, layout, cold)
+    assert again.info.n_evaluations == 1
+    np.testing.assert_allclose(again.theta, cold.theta, rtol=0, atol=1e-12)
+    fewer = Layout(layout.states, layout.edges[:-2])
+    grown = fewer.grow(layout.edges[-2:])
+    warm = minimize(loss, penalty, grown, minimize(loss, penalty, fewer))
+    assert warm.info.objective == pytest.approx(cold.info.objective, abs=1e-7)
+    assert warm.info.n_evaluations < cold.info.n_evaluations
