@@ -84,7 +84,11 @@ def work_bundles(columns, bundles, chosen, forward, tables, nodes, scatter, shar
         _work_bundle(columns, bundles, t, forward, tables, nodes, scatter, shared, kept, out)
 
 
-@njit(cache=True, nogil=True)
+# Inlined as source: compiled as functions of their own, each level of calls would be optimised
+# again within the one above, which doubles the time of a first call.
+
+
+@njit(inline="always")
 def _work_bundle(columns, bundles, t, forward, tables, nodes, scatter, shared, kept, out):
     sums, node_sums, losses = out
     n_rows = columns.codes.shape[1]
@@ -120,7 +124,7 @@ def _work_bundle(columns, bundles, t, forward, tables, nodes, scatter, shared, k
     sum_out(scatter, t, columns.radix, width, joint, sums, node_sums[t])
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _take_notes(columns, bundles, block, n_groups):
     """Allocate what is noted about a block; a column is a target in a row."""
     n_columns = block * bundles.member.shape[1]
@@ -135,7 +139,7 @@ def _take_notes(columns, bundles, block, n_groups):
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _find_residuals(columns, bundles, t, forward, lookup, first, n, notes, values):
     """Write the residuals of a block of rows to `values`, and note their losses."""
     lanes = bundles.member.shape[1]
@@ -155,7 +159,7 @@ def _find_residuals(columns, bundles, t, forward, lookup, first, n, notes, value
     _add_observed(seen[SHOWN], notes.places, n_columns, values)
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _share_losses(member, notes, losses):
     """Add what the columns noted to the losses of their variables."""
     _fold(notes.losses, notes.products)
