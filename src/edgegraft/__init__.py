@@ -17,9 +17,23 @@ _HOME = {
     "PairwiseMRF": "edgegraft.model",
     "Schema": "edgegraft.data",
     "Variable": "edgegraft.data",
+    "fit_parameters": "edgegraft.optimize",
     "pack": "edgegraft.data",
 }
-_ROOMS = ("data", "datasets", "errors", "graph", "inference", "io", "model", "stats")
+_ROOMS = (
+    "data",
+    "datasets",
+    "errors",
+    "graph",
+    "inference",
+    "io",
+    "learn",
+    "model",
+    "objective",
+    "optimize",
+    "search",
+    "stats",
+)
 
 __all__ = ["__version__", *_HOME, *_ROOMS]
 
