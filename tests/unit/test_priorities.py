@@ -201,11 +201,15 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("max_columns", [0, 1000])
-def test_hostile_columns_have_finite_strengths(name, max_columns):
+@pytest.mark.parametrize("form", ["mean field", "local", "auto"])
+def test_hostile_columns_have_finite_strengths(name, form):
     source = source_of(HOSTILE[name])
-    rng = np.random.default_rng(0)
-    ranking = rank_pairs(source, rng, max_columns=max_columns)
+    if form == "mean field":
+        ranking = mean_field(source)
+    elif form == "local":
+        ranking = local_field(source, screen(source, 20))
+    else:
+        ranking = rank_pairs(source, np.random.default_rng(0), n_top=1000)
     assert np.isfinite(ranking.strengths).all()
     n = HOSTILE[name].shape[1]
     stream = CandidateStream(n)
@@ -233,6 +237,14 @@ def test_missing_cells_that_contradict_each_other():
     ):
         assert np.isfinite(ranking.strengths).all()
         assert (ranking.strengths > 0.1).all()
+
+
+def test_the_form_follows_rows_and_columns():
+    rng = np.random.default_rng(0)
+    source = source_of(random_codes([3] * 10, 100))
+    assert rank_pairs(source, rng).method.startswith("mean field")
+    assert rank_pairs(source, rng, max_columns=19).method.startswith("local")
+    assert rank_pairs(source_of(random_codes([3] * 10, 99)), rng).method.startswith("local")
 
 
 def test_mean_field_refuses_what_is_too_large():

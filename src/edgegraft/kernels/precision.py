@@ -1,8 +1,6 @@
 """Blocks of inverse correlation matrices: dependence of two variables given the others.
 
 ``K = ((1 - r) R + r I)^-1``; the strength of a pair is the Frobenius norm of its block of ``K``.
-The shrinkage ``r`` is the share of the squared off-diagonal correlations that chance explains,
-``(number of them) / N`` over their sum.
 """
 
 import numpy as np
@@ -39,9 +37,7 @@ def lower_block_norms(matrix, column_start, out):
 
 
 @njit(cache=True, nogil=True)
-def local_strengths(
-    nodes, partners, between, blocks, block_start, column_start, n_rows, shrinkage, out
-):
+def local_strengths(nodes, partners, between, blocks, block_start, column_start, shrinkage, out):
     """Write, for each of `nodes`, the strength of its pairs with its partners, given all of them.
 
     ``between[v, x, y]`` is the index of the block of members ``x < y`` of the neighbourhood
@@ -57,11 +53,8 @@ def local_strengths(
         size = first[k + 1]
         own = first[1]
         matrix = np.eye(size)
-        squares, cells = _gather(matrix, first, between[v], blocks, block_start)
-        mix = shrinkage
-        if mix < 0.0:
-            mix = min(1.0, cells / n_rows / squares) if squares > 0.0 else 1.0
-        inverse = _own_rows(matrix, own, mix)
+        _gather(matrix, first, between[v], blocks, block_start)
+        inverse = _own_rows(matrix, own, shrinkage)
         for x in range(1, k + 1):
             total = 0.0
             for a in range(own):
@@ -72,9 +65,7 @@ def local_strengths(
 
 @njit(cache=True, nogil=True)
 def _gather(matrix, first, between, blocks, block_start):
-    """Fill a neighbourhood's correlations; return the sum of their squares and their number."""
-    squares = 0.0
-    cells = 0
+    """Fill in the correlations of a neighbourhood."""
     for x in range(first.shape[0] - 1):
         high = first[x + 1] - first[x]
         for y in range(x + 1, first.shape[0] - 1):
@@ -89,9 +80,6 @@ def _gather(matrix, first, between, blocks, block_start):
                     value = blocks[start + (b * high + a if flipped else a * wide + b)]
                     matrix[first[x] + a, first[y] + b] = value
                     matrix[first[y] + b, first[x] + a] = value
-                    squares += value * value
-                    cells += 1
-    return squares, cells
 
 
 @njit(cache=True, nogil=True)

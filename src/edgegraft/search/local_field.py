@@ -22,6 +22,7 @@ from edgegraft.search.ranking import Ranking, strongest
 from edgegraft.search.screening import Partners
 from edgegraft.stats import PairCounts
 
+SHRINKAGE = 0.05
 _CHUNK_CELLS = 1 << 23  # of tables and blocks held at a time
 
 
@@ -31,7 +32,7 @@ def local_field(
     n_top: int | None = None,
     *,
     pseudocount: float = PSEUDOCOUNT,
-    shrinkage: float | None = None,
+    shrinkage: float = SHRINKAGE,
 ) -> Ranking:
     """Rank the pairs of variables and their partners by dependence given the other partners.
 
@@ -42,9 +43,12 @@ def local_field(
         Of :func:`edgegraft.search.screening.screen`, for instance.
     n_top : int, optional
         Number of pairs to return; all that have a strength by default.
-    pseudocount, shrinkage
-        As in :func:`edgegraft.search.mean_field.mean_field`; the default shrinkage is found for
-        each neighbourhood.
+    pseudocount : float, default 5.0
+        Rows added to each table, spread over its cells.
+    shrinkage : float, default 0.05
+        Weight ``r`` of the identity, in 0 to 1; grows where a neighbourhood is not positive
+        definite. One for all: strengths of neighbourhoods that are shrunk differently do not
+        compare.
 
     Returns
     -------
@@ -65,7 +69,7 @@ def local_field(
     >>> sorted(local_field(source, screen(source, 2), n_top=2).edges.tolist())
     [[0, 1], [1, 2]]
     """
-    if shrinkage is not None and not 0.0 <= shrinkage <= 1.0:
+    if not 0.0 <= shrinkage <= 1.0:
         raise ValueError(f"shrinkage must lie between 0 and 1, found {shrinkage}")
     correlations = Correlations(source, pseudocount)
     n, k = partners.partner.shape
@@ -81,7 +85,7 @@ def _neighbourhoods(
     correlations: Correlations,
     nodes: NDArray[np.int64],
     partner: NDArray[np.int64],
-    shrinkage: float | None,
+    shrinkage: float,
 ) -> Floats:
     """Return the strength of each node's pairs with its partners."""
     n = len(correlations.column_start) - 1
@@ -104,8 +108,7 @@ def _neighbourhoods(
         blocks.values,
         blocks.start,
         correlations.column_start,
-        correlations.n_rows,
-        -1.0 if shrinkage is None else shrinkage,
+        shrinkage,
         out,
     )
     return out

@@ -1,8 +1,16 @@
 """Which pairs the data say to test first: ``priority="auto"``.
 
 Whatever feeds the queue, the activation test stays the same; a good order only means that few
-tests are wasted. The ranking is that of one mean-field inverse where it is affordable, and else of
-local ones over the strongest partners of each variable.
+tests are wasted. Two rankings, each the better one in its place (measured, average precision):
+
+    rows a column  data                                one inverse  local, 20 partners
+    24             scale-free, 200 variables, 5 states  .997         .992
+    8              scale-free, 600 variables, 5 states  .990         .970
+    2.5            Ising, 2,000 variables               .995         .9995
+    .6             scale-free, 200 variables, 5 states  .80          .89
+
+One inverse sees all of a hub's neighbours at once, but its noise grows with its columns; local ones
+have few columns each, and cost a fraction.
 """
 
 from __future__ import annotations
@@ -10,11 +18,13 @@ from __future__ import annotations
 import numpy as np
 
 from edgegraft.search.local_field import local_field
-from edgegraft.search.mean_field import MAX_COLUMNS, mean_field
+from edgegraft.search.mean_field import mean_field
 from edgegraft.search.ranking import Ranking
 from edgegraft.search.screening import screen
 from edgegraft.stats import PairCounts
 
+MAX_COLUMNS = 3000  # of one inverse: about two seconds
+ROWS_A_COLUMN = 5
 N_PARTNERS = 20
 PAIRS_A_VARIABLE = 5
 SAMPLE_ROWS = 4096
@@ -39,9 +49,9 @@ def rank_pairs(
         Number of pairs, 5 a variable by default.
     n_partners : int, default 20
         Partners a variable of the local form.
-    max_columns : int, default 6000
-        Columns of the largest mean-field inverse; beyond, the local form is used. A variable of
-        ``s`` states has ``s - 1`` columns.
+    max_columns : int, default 3000
+        Columns of the largest mean-field inverse; a variable of ``s`` states has ``s - 1``. Beyond,
+        or with fewer than 5 rows a column, the local form is used.
 
     Returns
     -------
@@ -64,7 +74,8 @@ def rank_pairs(
     array([[2, 4]])
     """
     n_top = PAIRS_A_VARIABLE * len(source.schema) if n_top is None else n_top
-    if int((source.schema.n_states - 1).sum()) <= max_columns:
+    n_columns = int((source.schema.n_states - 1).sum())
+    if n_columns <= min(max_columns, source.n_rows / ROWS_A_COLUMN):
         return mean_field(source, n_top, max_columns=max_columns)
     partners = screen(source, n_partners, sample_rows=SAMPLE_ROWS, rng=rng)
     return local_field(source, partners, n_top)

@@ -25,6 +25,7 @@ from edgegraft.stats.threads import run
 _BLOCK_BYTES = 1 << 25
 _BATCH = 1 << 18  # pairs whose tables are held at a time
 _DECODED_CELLS = 1 << 24
+_WORTH_IT = 4  # rows over sampled rows; below, decoding the sample costs more than it saves
 
 Heaps = tuple[NDArray[np.int64], Floats]
 
@@ -67,7 +68,7 @@ def screen(
         Make the first cut, to ``2 k`` partners, on so many random rows; those pairs alone are then
         counted on all rows. An approximation: a pair that is not among the ``2 k`` strongest of
         either end on the sample is missed. Only a :class:`LocalCounts` has rows to sample; other
-        sources, and tables of fewer than twice the rows, are counted in full.
+        sources, and tables of fewer than four times the rows, are counted in full.
     rng : numpy.random.Generator, optional
         Chooses the rows; needed with `sample_rows`.
 
@@ -93,7 +94,7 @@ def screen(
         sample_rows is None
         or rng is None
         or not isinstance(source, LocalCounts)
-        or source.n_rows < 2 * sample_rows
+        or source.n_rows < _WORTH_IT * sample_rows
     ):
         return _sorted(_all_pairs(source, k), "all pairs", n_pairs)
     first_cut, _ = _all_pairs(_sampled(source, sample_rows, rng), 2 * k)
