@@ -16,6 +16,7 @@ import numpy as np
 import edgegraft.kernels
 from edgegraft.data import PackedTable, pack
 from edgegraft.datasets import make_scale_free
+from edgegraft.optimize import fit_parameters
 from edgegraft.stats import CachedCounts, LocalCounts, mutual_information
 
 data = make_scale_free(8, n_states=3, n_rows=50, random_state=0)
@@ -27,6 +28,7 @@ edges = [(0, 1), (1, 2), (2, 3), (0, 3)]
 mutual_information(counts.pairs(edges))
 LocalCounts(table, weights=np.ones(200)).pairs(edges)
 pack(codes.astype(np.int16), bins=4, drop=["x3"]).codes()
+model, info = fit_parameters(table, edges[:2], penalty=0.01, ridge=0.01)
 
 compiled, loaded = [], 0
 for module in pkgutil.iter_modules(edgegraft.kernels.__path__):
@@ -40,10 +42,21 @@ print(json.dumps({"compiled": sorted(set(compiled)), "loaded": loaded}))
 """
 
 
-def run_once(cache_dir):
+# Uses one small kernel.
+SMALL = """
+import json
+import numpy as np
+from edgegraft.data import PackedTable
+from edgegraft.kernels.bitplanes import largest_code
+PackedTable.from_codes(np.eye(2, dtype=int))
+print(json.dumps({"compiled": len(largest_code.stats.cache_misses)}))
+"""
+
+
+def run_once(script, cache_dir):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache_dir)}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SCRIPT],
+        [sys.executable, "-W", "ignore", "-c", script],
         env=environment,
         capture_output=True,
         text=True,
@@ -54,8 +67,18 @@ def run_once(cache_dir):
 
 @pytest.mark.slow
 def test_a_second_process_compiles_nothing(tmp_path):
-    first = run_once(tmp_path)
+    first = run_once(SCRIPT, tmp_path)
     assert first["compiled"], "the first process found kernels in an empty cache"
-    second = run_once(tmp_path)
+    second = run_once(SCRIPT, tmp_path)
     assert second["compiled"] == []
     assert second["loaded"] > 10
+
+
+def test_kernels_of_other_sources_are_dropped(tmp_path):
+    assert run_once(SMALL, tmp_path)["compiled"] > 0
+    assert run_once(SMALL, tmp_path)["compiled"] == 0
+    (stamp,) = tmp_path.rglob("edgegraft-kernels.sha256")
+    kept = stamp.read_text()
+    stamp.write_text("of another version")
+    assert run_once(SMALL, tmp_path)["compiled"] > 0
+    assert stamp.read_text() == kept
