@@ -8,7 +8,7 @@ depend on the order in which pairs come.
 import numpy as np
 from numba import njit
 
-from edgegraft.kernels.popcount import TILE, _add_tile
+from edgegraft.kernels.popcount import TILE, add_tile
 
 BLOCK = 128  # variables a side whose planes stay in cache together
 
@@ -85,7 +85,7 @@ def offer_binary(words, ones, n_rows, partner, score, first, step):
                 for j in range(max(right, i), min(right + BLOCK, n), TILE):
                     high, wide = min(TILE, n - i), min(TILE, n - j)
                     counts[:] = 0
-                    _add_tile(words, i, j, 0, words.shape[1], high, wide, counts, 0, TILE)
+                    add_tile(words, i, j, 0, words.shape[1], high, wide, counts, 0, TILE)
                     _offer_tile(counts, ones, scale, n_rows, i, j, high, wide, partner, score)
 
 

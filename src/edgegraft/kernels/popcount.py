@@ -71,7 +71,7 @@ def _tile_body(builder, vec, pointers_a, pointers_b, n_vectors, store):
 
 
 @intrinsic
-def _add_tile(typingctx, words, a, b, first, length, n_a, n_b, out, at, stride):
+def add_tile(typingctx, words, a, b, first, length, n_a, n_b, out, at, stride):
     """Add the counts of planes ``a..a+n_a`` against ``b..b+n_b`` to ``out[at + x * stride + y]``.
 
     Only words ``first`` to ``first + length`` are counted; both are multiples of LANES and
@@ -124,7 +124,7 @@ def count_margins(planes, n_rows, start, out):
         for k in range(planes.start[i + 1] - planes.start[i]):
             row = planes.start[i] + k
             out[start[i] + k] = 0
-            _add_tile(planes.words, row, row, 0, planes.words.shape[1], 1, 1, out, start[i] + k, 0)
+            add_tile(planes.words, row, row, 0, planes.words.shape[1], 1, 1, out, start[i] + k, 0)
             known += out[start[i] + k]
         if planes.complete[i]:
             out[start[i] + planes.states[i] - 1] = n_rows - known
@@ -151,7 +151,7 @@ def count_planes(planes, margins, margin_start, edges, chosen, offsets, out):
                     at = offsets[e] + (a - planes.start[i]) * stride + b - planes.start[j]
                     n_a = min(TILE, a_end - a)
                     n_b = min(TILE, b_end - b)
-                    _add_tile(planes.words, a, b, first, block, n_a, n_b, out, at, stride)
+                    add_tile(planes.words, a, b, first, block, n_a, n_b, out, at, stride)
     for e in chosen:
         i = edges[e, 0]
         j = edges[e, 1]
