@@ -197,3 +197,12 @@ def test_log_partition_where_exact_inference_is_too_dear(monkeypatch):
     assert 0 < found.standard_error < 0.1
     assert abs(found.value - truth) < 4 * found.standard_error
     assert found.upper_bound >= truth
+
+
+def test_samples_of_chains_that_do_not_agree_warn():
+    strong = PairwiseMRF.from_potentials(
+        {"a": [0, 1], "b": [0, 1]}, edges={("a", "b"): [[9.0, -9.0], [-9.0, 9.0]]}
+    )
+    with pytest.warns(ConvergenceWarning, match="R-hat of '[ab]' is"):
+        assert strong.sample_codes(10, engine="gibbs", random_state=0).shape == (10, 2)
+    assert strong.sample_codes(10, engine="exact", random_state=0).shape == (10, 2)
