@@ -124,4 +124,4 @@ def test_a_warm_start_keeps_what_was_found(table):
     grown = fewer.grow(layout.edges[-2:])
     warm = minimize(loss, penalty, grown, minimize(loss, penalty, fewer))
     assert warm.info.objective == pytest.approx(cold.info.objective, abs=1e-7)
-    assert warm.info.n_evaluations < cold.info.n_evaluations
+    assert warm.info.n_evaluations <= cold.info.n_evaluations

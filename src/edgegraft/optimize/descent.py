@@ -31,6 +31,10 @@ FARTHEST = 8.0
 ROUNDING = 1e-12
 #: The same where the residual falls, which rounding does not do.
 NOISE = 1e-8
+CONTRADICTION = (
+    "values and gradients of the objective contradict each other, as where belief propagation "
+    "has several fixed points"
+)
 
 
 class Point(NamedTuple):
@@ -41,7 +45,8 @@ class Point(NamedTuple):
     total: float  # loss plus penalty
     gradient: Floats  # of the loss alone, with respect to theta
     slope: Floats  # of the smooth part, in the solver's coordinates
-    residual: float
+    violation: Floats  # of each group
+    residual: float  # the largest of them
     state: State
     trusted: bool
     message: str
@@ -80,13 +85,15 @@ class Descent:
         found = self.objective.evaluate(theta, state)
         loss = found.value + float(self.ridge @ (theta * theta))
         smooth = found.gradient + 2.0 * self.ridge * theta
-        residual = float(violation_of(theta, smooth, self.norms).max(initial=0.0))
+        violation = violation_of(theta, smooth, self.norms)
+        residual = float(violation.max(initial=0.0))
         return Point(
             theta=theta,
             inner=inner,
             total=loss + value_of(theta, self.norms),
             gradient=found.gradient,
             slope=self.coordinates.gradient(smooth),
+            violation=violation,
             residual=residual,
             state=found.state,
             trusted=found.trusted and bool(np.isfinite(loss) and np.isfinite(residual)),
@@ -117,6 +124,9 @@ class Descent:
                 # The minimum of the parabola through both values and the promised slope.
                 excess = found.total - point.total - share * promised
                 share *= float(np.clip(-0.5 * share * promised / excess, 0.1, 0.5))
+        if not refusal.untrusted and -share * promised > NOISE * max(1.0, abs(point.total)):
+            # A slope that no step confirms: the values come from different fixed points.
+            return Refusal(CONTRADICTION, untrusted=True)
         return refusal
 
 

@@ -3,13 +3,12 @@
     B = sigma D - W' M^-1 W,   W = [sigma S D; Y],   M = [[sigma S D S', L], [L', -diag(s'y)]]
 
 ``D`` is the objective's own diagonal curvature, ``S`` and ``Y`` the last steps and changes of the
-gradient, one a row, and ``L`` the strictly lower triangle of ``S Y'`` (Byrd, Nocedal & Schnabel
-1994). A diagonal that knows rare states from common ones is worth more than more memory.
+gradient, one a row, and ``L`` the part of ``S Y'`` in which the step is younger than the change
+(Byrd, Nocedal & Schnabel 1994). A diagonal that knows rare states from common ones is worth more
+than more memory.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,29 @@ Floats = NDArray[np.float64]
 
 #: A pair is kept only if its curvature is at least this share of the diagonal's.
 FLATTEST = 1e-8
+
+
+class Model:
+    """The matrix ``B`` in compact form, on all parameters or on some."""
+
+    def __init__(
+        self,
+        sigma: float,
+        diagonal: Floats,
+        rows: Floats,
+        middle: Floats,
+        spectrum: tuple[float, float],
+    ) -> None:
+        self.sigma, self.diagonal = sigma, diagonal
+        self.spectrum = spectrum  # bounds of the eigenvalues of B relative to the diagonal
+        self._rows, self._middle = rows, middle
+
+    def times(self, vector: Floats) -> Floats:
+        """Return ``B vector``."""
+        out = self.sigma * self.diagonal * vector
+        if len(self._rows):
+            out -= (self._middle @ (self._rows @ vector)) @ self._rows
+        return np.asarray(out)
 
 
 class Metric:
@@ -35,112 +57,104 @@ class Metric:
     >>> metric = Metric(np.ones(2), memory=5)
     >>> metric.update(np.array([1.0, 0.0]), np.array([3.0, 1.0]))
     True
-    >>> metric.times(np.array([1.0, 0.0]))  # the secant equation
+    >>> metric.model().times(np.array([1.0, 0.0]))  # the secant equation
     array([3., 1.])
+    >>> metric.solve(np.array([3.0, 1.0]))
+    array([1., 0.])
     """
 
     def __init__(self, diagonal: Floats, memory: int = 10) -> None:
         self.diagonal = diagonal
         self.memory = memory
+        # Steps, then changes: together they are the rows W of the compact form.
+        self._pairs = np.empty((2, memory, len(diagonal)))
+        self._curvature = np.empty(memory)
         self.forget()
 
     def forget(self) -> None:
         """Go back to the diagonal alone."""
-        size = len(self.diagonal)
         self.sigma = 1.0
-        self._s = np.empty((0, size))
-        self._y = np.empty((0, size))
-        self._dots = np.empty((3, 0, 0))
-        self._refresh()
+        self._order: list[int] = []  # slots from the oldest to the youngest pair
+        self._stale: set[int] = set()  # slots whose products are not up to date
+        self._products = np.empty((3, self.memory, self.memory))  # S D S', S Y', Y D^-1 Y'
 
     @property
     def n_pairs(self) -> int:
         """Number of pairs in memory."""
-        return len(self._s)
+        return len(self._order)
 
     def update(self, step: Floats, change: Floats) -> bool:
         """Learn from a step and the change of the gradient; return whether it was of use."""
         curvature = float(step @ change)
         if curvature <= FLATTEST * float(step @ (self.diagonal * step)):
             return False
-        first = max(0, self.n_pairs + 1 - self.memory)
-        self._s = np.concatenate((self._s[first:], step[None]))
-        self._y = np.concatenate((self._y[first:], change[None]))
-        self._dots = self._bordered(first)
-        self.sigma = float(self._dots[2, -1, -1]) / curvature
-        self._refresh()
+        slot = self._order.pop(0) if self.n_pairs == self.memory else self.n_pairs
+        self._order.append(slot)
+        self._pairs[0, slot], self._pairs[1, slot] = step, change
+        self._curvature[slot] = curvature
+        self._stale.add(slot)
+        self.sigma = float(change @ (change / self.diagonal)) / curvature
         return True
-
-    def times(self, vector: Floats) -> Floats:
-        """Return ``B vector``."""
-        out = self.sigma * self.diagonal * vector
-        if self.n_pairs:
-            scaled = self.diagonal * vector
-            inner = np.concatenate((self.sigma * (self._s @ scaled), self._y @ vector))
-            left = self._inverse @ inner
-            k = self.n_pairs
-            out -= self.sigma * self.diagonal * (left[:k] @ self._s) + left[k:] @ self._y
-        return np.asarray(out)
 
     def solve(self, vector: Floats) -> Floats:
         """Return ``B^-1 vector`` (the two-loop recursion)."""
+        steps, changes = self._pairs
         out = vector.copy()
-        k = self.n_pairs
-        rho = 1.0 / np.diag(self._dots[1]) if k else np.empty(0)
-        alpha = np.empty(k)
-        for i in range(k - 1, -1, -1):
-            alpha[i] = rho[i] * (self._s[i] @ out)
-            out -= alpha[i] * self._y[i]
+        alpha = np.empty(self.memory)
+        for k in reversed(self._order):
+            alpha[k] = (steps[k] @ out) / self._curvature[k]
+            out -= alpha[k] * changes[k]
         out /= self.sigma * self.diagonal
-        for i in range(k):
-            out += (alpha[i] - rho[i] * (self._y[i] @ out)) * self._s[i]
+        for k in self._order:
+            out += (alpha[k] - (changes[k] @ out) / self._curvature[k]) * steps[k]
         return out
 
-    def carried(self, diagonal: Floats, carry: Callable[[Floats], Floats]) -> Metric:
-        """Return the same knowledge in another graph's coordinates.
-
-        What steps of the old parameters did to the gradient of new ones was not seen and is taken
-        as nothing, which is what the solver's coordinates make of it near a forest.
-
-        Parameters
-        ----------
-        diagonal : array
-            Of the new graph.
-        carry : callable
-            Takes a vector from the old layout to the new one.
-        """
-        other = Metric(diagonal, self.memory)
-        for step, change in zip(self._s, self._y, strict=True):
-            other.update(carry(step), carry(change))
+    def copy(self) -> Metric:
+        """Return a metric that knows the same and learns on its own."""
+        other = Metric(self.diagonal, self.memory)
+        other.sigma = self.sigma
+        other._pairs, other._curvature = self._pairs.copy(), self._curvature.copy()
+        other._order, other._stale = self._order.copy(), self._stale.copy()
+        other._products = self._products.copy()
         return other
 
-    @property
-    def spectrum(self) -> tuple[float, float]:
-        """The least and the largest eigenvalue of ``B`` relative to the diagonal."""
-        return self._spectrum
-
-    def _bordered(self, first: int) -> Floats:
-        """Return ``S D S'``, ``S Y'`` and ``Y D^-1 Y'`` with the newest pair's row and column."""
+    def model(self, chosen: NDArray[np.int64] | None = None) -> Model:
+        """Return ``B``, or its block of the parameters `chosen`."""
+        diagonal = self.diagonal if chosen is None else self.diagonal[chosen]
         k = self.n_pairs
-        dots = np.empty((3, k, k))
-        dots[:, :-1, :-1] = self._dots[:, first:, first:]
-        s, y = self._s[-1], self._y[-1]
-        dots[0, -1] = dots[0, :, -1] = self._s @ (self.diagonal * s)
-        dots[1, -1], dots[1, :, -1] = self._y @ s, self._s @ y
-        dots[2, -1] = dots[2, :, -1] = self._y @ (y / self.diagonal)
-        return dots
+        if k == 0:
+            none = np.empty((0, len(diagonal))), np.empty((0, 0))
+            return Model(self.sigma, diagonal, *none, (self.sigma, self.sigma))
+        middle, spectrum = self._middle()
+        steps, changes = self._pairs[:, :k]
+        if chosen is not None:
+            steps, changes = steps[:, chosen], changes[:, chosen]
+        rows = np.concatenate((self.sigma * diagonal * steps, changes))
+        return Model(self.sigma, diagonal, rows, middle, spectrum)
 
-    def _refresh(self) -> None:
-        if not self.n_pairs:
-            self._inverse, self._spectrum = np.empty((0, 0)), (self.sigma, self.sigma)
-            return
-        sds, sy, ydy = self._dots
-        middle = np.block(
-            [[self.sigma * sds, np.tril(sy, -1)], [np.tril(sy, -1).T, -np.diag(np.diag(sy))]]
-        )
+    def _middle(self) -> tuple[Floats, tuple[float, float]]:
+        """Return the inverse of ``M`` and bounds of the eigenvalues of ``B`` in the diagonal."""
+        k = self.n_pairs
+        self._refresh()
+        sds, sy, ydy = self._products[:, :k, :k]
+        age = np.argsort(self._order)  # rank of each slot, oldest first
+        cross = np.where(age[:, None] > age[None, :], sy, 0.0)
+        middle = np.block([[self.sigma * sds, cross], [cross.T, -np.diag(self._curvature[:k])]])
         gram = np.block([[self.sigma**2 * sds, self.sigma * sy], [self.sigma * sy.T, ydy]])
-        self._inverse = np.linalg.inv(middle)
-        found = self.sigma - np.linalg.eigvals(self._inverse @ gram).real
+        inverse = np.linalg.inv(middle)
+        found = self.sigma - np.linalg.eigvals(inverse @ gram).real
         # The diagonal itself acts on everything that the pairs do not span.
         low = max(float(found.min()), FLATTEST * self.sigma)
-        self._spectrum = (min(low, self.sigma), max(float(found.max()), self.sigma))
+        return inverse, (min(low, self.sigma), max(float(found.max()), self.sigma))
+
+    def _refresh(self) -> None:
+        """Bring the products of pairs up to date; plain L-BFGS never needs them."""
+        k = self.n_pairs
+        steps, changes = self._pairs[:, :k]
+        sds, sy, ydy = self._products
+        for slot in self._stale:
+            s, y = steps[slot], changes[slot]
+            sds[slot, :k] = sds[:k, slot] = steps @ (self.diagonal * s)
+            sy[slot, :k], sy[:k, slot] = changes @ s, steps @ y
+            ydy[slot, :k] = ydy[:k, slot] = changes @ (y / self.diagonal)
+        self._stale.clear()

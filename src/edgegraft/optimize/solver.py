@@ -11,7 +11,6 @@ norm. Without a penalty this is L-BFGS in the metric of the objective's curvatur
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,7 +126,8 @@ def _begin(descent: Descent, start: Solution | Floats | None) -> tuple[Floats, S
     metric = Metric(descent.diagonal(), MEMORY)
     if isinstance(start, Solution):
         theta = layout.carry(start.theta, start.layout)
-        metric = start.metric.carried(metric.diagonal, partial(layout.carry, old=start.layout))
+        # Carried to a grown graph, what was learned saved fewer evaluations than it cost time.
+        metric = start.metric.copy() if start.layout is layout else metric
         known = start.objective is objective  # another loss's state means nothing here
         state = objective.grow(start.state, layout) if known else objective.init(layout)
         return theta, state, metric
@@ -142,7 +142,7 @@ def _iterate(descent: Descent, point: Point, metric: Metric) -> Point | Refusal:
     if descent.n_untrusted > PATIENCE and _fallback(descent) is not None:
         return Refusal("inference did not converge again and again", untrusted=True)
     while True:
-        target = solve_step(point.inner, point.slope, metric, descent.norms).target
+        target = solve_step(point.inner, point.slope, point.violation, metric, descent.norms)
         after = descent.step(point, target)
         if isinstance(after, Point):
             metric.update(after.inner - point.inner, after.slope - point.slope)

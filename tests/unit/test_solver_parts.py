@@ -1,0 +1,151 @@
+"""The solver's parts against dense linear algebra."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgegraft.data import PackedTable
+from edgegraft.graph import Layout
+from edgegraft.inference import ExactEngine
+from edgegraft.objective.likelihood import Likelihood
+from edgegraft.objective.penalty import Groups, Penalty, prox_of, violation_of
+from edgegraft.optimize.coordinates import Coordinates
+from edgegraft.optimize.metric import Metric
+from edgegraft.optimize.subproblem import solve_step
+from edgegraft.stats import LocalCounts
+from tests.conftest import random_codes
+
+
+def learned(size=12, n_pairs=7, memory=4, seed=0):
+    """A metric that has seen a quadratic, and the same matrix by dense BFGS updates."""
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(size, size))
+    hessian = root @ root.T + np.eye(size)
+    diagonal = np.diag(hessian).copy()
+    metric = Metric(diagonal, memory)
+    steps = rng.normal(size=(n_pairs, size))
+    for s in steps:
+        assert metric.update(s, hessian @ s)
+    s = steps[-1]
+    y = hessian @ s
+    dense = np.diag(diagonal) * (y @ (y / diagonal)) / (s @ y)
+    for s in steps[-memory:]:
+        y = hessian @ s
+        dense += np.outer(y, y) / (y @ s)
+        dense -= np.outer(dense_times(dense, y, s), dense_times(dense, y, s)) / _bend(dense, y, s)
+    return metric, dense
+
+
+def dense_times(dense, y, s):
+    # `dense` already holds y y' / y's: take it out again.
+    return (dense - np.outer(y, y) / (y @ s)) @ s
+
+
+def _bend(dense, y, s):
+    return s @ dense_times(dense, y, s)
+
+
+def test_the_compact_form_is_bfgs():
+    metric, dense = learned()
+    model = metric.model()
+    found = np.stack([model.times(unit) for unit in np.eye(12)], axis=1)
+    np.testing.assert_allclose(found, dense, rtol=1e-9, atol=1e-9)
+    values = np.linalg.eigvals(dense / metric.diagonal[:, None]).real
+    assert model.spectrum == pytest.approx((values.min(), values.max()), rel=1e-6)
+
+
+def test_solving_inverts_the_model():
+    metric, dense = learned(seed=1)
+    vector = np.random.default_rng(2).normal(size=12)
+    np.testing.assert_allclose(metric.solve(vector), np.linalg.solve(dense, vector), rtol=1e-8)
+
+
+def test_a_part_of_the_model_is_its_block():
+    metric, dense = learned(seed=3)
+    chosen = np.array([1, 4, 5, 9])
+    model = metric.model(chosen)
+    found = np.stack([model.times(unit) for unit in np.eye(4)], axis=1)
+    np.testing.assert_allclose(found, dense[np.ix_(chosen, chosen)], rtol=1e-8, atol=1e-9)
+
+
+def test_flat_pairs_are_not_learned_and_copies_are_apart():
+    metric, _ = learned()
+    other = metric.copy()
+    assert not metric.update(np.ones(12), -np.ones(12))
+    assert other.update(np.ones(12), 5 * np.ones(12))
+    vector = np.arange(12.0)
+    assert not np.allclose(metric.solve(vector), other.solve(vector))
+
+
+def test_a_step_minimises_its_model(monkeypatch):
+    monkeypatch.setattr("edgegraft.optimize.subproblem.ACCURACY", 1e-10)
+    monkeypatch.setattr("edgegraft.optimize.subproblem.MOST", 5000)
+    metric, dense = learned()
+    groups = Groups(np.array([0, 3, 6, 12]), np.array([0.0, 2.0, 500.0]), np.zeros(3))
+    rng = np.random.default_rng(5)
+    x, slope = rng.normal(size=12), rng.normal(size=12)
+    z = solve_step(x, slope, np.ones(3), metric, groups)
+    gradient = slope + dense @ (z - x)
+    assert violation_of(z, gradient, groups).max() < 1e-6
+    assert not z[6:].any()
+    steps = np.full(12, 0.01)
+    np.testing.assert_allclose(prox_of(z - steps * gradient, steps, groups), z, atol=1e-7)
+
+
+@pytest.mark.parametrize("pairs", ["known", "unknown", "wide"])
+def test_coordinates_keep_the_model_and_its_slope(pairs, monkeypatch):
+    if pairs == "wide":
+        monkeypatch.setattr("edgegraft.optimize.coordinates.WIDEST", 5)
+    states = [2, 3, 4]
+    layout = Layout(states, [(0, 1), (1, 2), (0, 2)])
+    counts = LocalCounts(PackedTable.from_codes(random_codes(states, 200, seed=1)))
+    loss = Likelihood(counts, ExactEngine())
+    known = None if pairs == "unknown" else loss.pair_frequencies(layout)[0]
+    margins = loss.init(layout).frequencies[:9]
+    coordinates = Coordinates(layout, margins, known)
+    rng = np.random.default_rng(0)
+    theta, gradient, inner = rng.normal(size=(3, layout.n_parameters))
+    np.testing.assert_allclose(coordinates.outward(coordinates.inward(theta)), theta, atol=1e-12)
+    np.testing.assert_array_equal(coordinates.inward(theta)[9:], theta[9:])
+    # The gradient is carried by the transpose of the outward map.
+    assert coordinates.gradient(gradient) @ inner == pytest.approx(
+        gradient @ coordinates.outward(inner)
+    )
+
+
+def test_plain_coordinates_change_nothing():
+    layout = Layout([2, 2], [(0, 1)])
+    coordinates = Coordinates(layout, np.full(4, 0.5), centred=False)
+    theta = np.arange(8.0)
+    for map_ in (coordinates.inward, coordinates.outward, coordinates.gradient):
+        np.testing.assert_array_equal(map_(theta), theta)
+
+
+def test_centred_edges_are_uncorrelated_with_nodes_at_the_optimum():
+    """On a forest that fits the data the Hessian has no entries between nodes and edges."""
+    states = [2, 3, 2]
+    codes = random_codes(states, 400, seed=2)
+    codes[:100, 1] = codes[:100, 0]
+    counts = LocalCounts(PackedTable.from_codes(codes))
+    loss = Likelihood(counts, ExactEngine())
+    layout = Layout(states, [(0, 1), (1, 2)])
+    frequencies = loss.init(layout).frequencies
+    pairs = loss.pair_frequencies(layout)[0]
+    coordinates = Coordinates(layout, frequencies[:7], pairs)
+    from edgegraft.optimize.starts import bethe_start
+
+    inner = coordinates.inward(bethe_start(loss, layout))
+    state, h = loss.init(layout), 1e-5
+
+    def slope(at):
+        return coordinates.gradient(loss.evaluate(coordinates.outward(at), state).gradient)
+
+    for k in range(7):
+        unit = np.eye(layout.n_parameters)[k]
+        column = (slope(inner + h * unit) - slope(inner - h * unit)) / (2 * h)
+        assert np.abs(column[7:]).max() < 1e-5
+
+
+def test_the_penalty_may_reach_the_nodes():
+    assert Penalty(1.0, penalize_nodes=True).groups(Layout([2, 2])).strength.all()
