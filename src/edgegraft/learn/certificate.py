@@ -1,0 +1,119 @@
+"""What was checked at the end of a run, and what was found.
+
+The learned graph is optimal when no inactive pair has ``s_e > penalty`` and every active group is
+stationary. All pairs are scored in blocks where that is affordable; otherwise a random sample is,
+and the share of violating pairs is bounded with 95 % confidence (Clopper and Pearson).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import beta
+
+from edgegraft.learn.state import Growth
+from edgegraft.stats.tables import Edges
+
+_BLOCK = 8192  # pairs scored together
+_CONFIDENCE = 0.95
+
+
+class Certificate(NamedTuple):
+    """How optimal a learned model is.
+
+    Attributes
+    ----------
+    n_pairs : int
+        Inactive pairs there are.
+    n_checked : int
+        Inactive pairs that were scored.
+    n_violating : int
+        Those among them that should be active: ``(s_e - penalty) d_e > slack``.
+    largest : float
+        Largest ``s_e - penalty`` found, in units of the penalty; negative where nothing violates.
+    share_bound : float
+        Upper bound of the share of violating pairs: what was found if all pairs were checked,
+        else with 95 % confidence.
+    residual : float
+        Largest violation of an active group's stationarity.
+    exhaustive : bool
+        Whether every pair was checked.
+    slack : float
+        Allowance for parameters that are fitted to a tolerance only.
+    """
+
+    n_pairs: int
+    n_checked: int
+    n_violating: int
+    largest: float
+    share_bound: float
+    residual: float
+    exhaustive: bool
+    slack: float
+
+    def __str__(self) -> str:
+        checked = "all" if self.exhaustive else f"{self.n_checked:,} random ones of"
+        return (
+            f"{self.n_violating:,} of {checked} {self.n_pairs:,} inactive pairs violate optimality "
+            f"(largest excess {self.largest:.2g} of the penalty; share at most "
+            f"{self.share_bound:.2g}); residual of the active groups {self.residual:.2g}"
+        )
+
+
+def certify(growth: Growth, *, max_pairs: int = 200_000) -> Certificate:
+    """Score the inactive pairs of a finished run, all of them or `max_pairs` random ones."""
+    n = len(growth.objective.schema)
+    n_inactive = n * (n - 1) // 2 - len(growth.graph)
+    exhaustive = n_inactive <= max_pairs
+    threshold = growth.penalty.penalty
+    rng = np.random.default_rng(growth.settings.random_state)
+    edges = _inactive(growth, n) if exhaustive else _sample(growth, n, max_pairs, rng)
+    states, n_violating, largest = growth.graph.layout.states, 0, -np.inf
+    for first in range(0, len(edges), _BLOCK):
+        block = edges[first : first + _BLOCK]
+        scores = _scores(growth, block)
+        n_violating += int(growth.exceeds(scores, states[block].prod(axis=1)).sum())
+        largest = max(largest, float(scores.max()) - threshold)
+    return Certificate(
+        n_inactive,
+        len(edges),
+        n_violating,
+        largest / threshold if threshold else largest,
+        _bound(n_violating, len(edges), exhaustive),
+        growth.solution.info.residual,
+        exhaustive,
+        growth.slack,
+    )
+
+
+def _scores(growth: Growth, edges: Edges) -> np.ndarray:
+    solution = growth.solution
+    tables = solution.objective.edge_gradients(solution.theta, solution.state, edges)
+    return growth.penalty.score(tables)
+
+
+def _inactive(growth: Growth, n: int) -> Edges:
+    edges = np.stack(np.triu_indices(n, 1), axis=1).astype(np.int64)
+    return edges[~growth.graph.contains(edges)]
+
+
+def _sample(growth: Growth, n: int, size: int, rng: np.random.Generator) -> Edges:
+    """Draw different inactive pairs uniformly; few of many, so repeats are simply drawn again."""
+    found = np.empty((0, 2), np.int64)
+    while len(found) < size:
+        pairs = rng.integers(0, n, (2 * size, 2))
+        pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
+        pairs = pairs[~growth.graph.contains(pairs)]
+        joined = np.concatenate((found, pairs))
+        _, first = np.unique(joined[:, 0] * n + joined[:, 1], return_index=True)
+        found = joined[np.sort(first)]
+    return found[:size]
+
+
+def _bound(n_violating: int, n_checked: int, exhaustive: bool) -> float:
+    if not n_checked:
+        return 0.0
+    if exhaustive or n_violating == n_checked:
+        return n_violating / n_checked
+    return float(beta.ppf(_CONFIDENCE, n_violating + 1, n_checked - n_violating))

@@ -1,0 +1,158 @@
+"""A run in a file, from which it goes on as if it had never stopped.
+
+Checkpoints are taken every ``checkpoint_every`` activations, at which the loop itself forgets all
+but its parameters (messages, curvature), whether a file is written or not. A resumed run therefore
+has exactly what the uninterrupted one has, and gives the same bits. Files are plain arrays (no
+pickles) behind a checksum, written beside their destination and renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.data.atomic import replacing
+from edgegraft.errors import FileFormatError
+from edgegraft.graph import ActiveGraph
+from edgegraft.learn import steps
+from edgegraft.learn.events import Event
+from edgegraft.learn.pair_set import PairSet
+from edgegraft.learn.parts import allowing
+from edgegraft.learn.settings import Settings
+from edgegraft.learn.state import Growth
+from edgegraft.objective.objective import Objective
+from edgegraft.objective.penalty import Penalty
+from edgegraft.search import CandidateStream, Reservoir
+
+VERSION = 1
+_MAGIC = b"edgegraft checkpoint\n"
+_DIGEST = hashlib.sha256().digest_size
+Arrays = dict[str, NDArray[Any]]
+
+
+class Checkpoints:
+    """An observer that writes a checkpoint file.
+
+    Parameters
+    ----------
+    path : path
+        The file, replaced at every checkpoint.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def on_event(self, event: Event, growth: Growth) -> None:
+        """Write the run as it is at a checkpoint."""
+        if event.kind == "checkpoint":
+            save(self.path, growth)
+
+
+def save(path: str | os.PathLike[str], growth: Growth) -> None:
+    """Write a run that has just passed a checkpoint."""
+    meta = {
+        "version": VERSION,
+        "schema": growth.objective.schema.to_json(),
+        "first_objective": _first_objective(growth),
+        "settings": growth.settings.as_dict(),
+        "penalty": _penalty_dict(growth.penalty),
+        "rng": growth.rng.bit_generator.state,
+        "n_tests": growth.n_tests,
+        "n_activations": growth.n_activations,
+        "filled": growth.filled,
+        "ranked": growth.ranked,
+        "seconds": growth.seconds,
+        "events": [list(vars(event).values()) for event in growth.events],
+    }
+    theta = growth.theta() if growth.restarted_from is None else growth.restarted_from
+    arrays: Arrays = {
+        "meta": np.frombuffer(json.dumps(meta).encode(), np.uint8),
+        "edges": growth.graph.layout.edges,
+        # As `restart` was given them, so that it can be given them again.
+        "theta": theta,
+        "allowed": growth.allowed,
+        "tested": growth.tested.ids(),
+    }
+    arrays |= {f"stream.{name}": value for name, value in growth.stream.state().items()}
+    arrays |= {f"reservoir.{name}": value for name, value in growth.reservoir.state().items()}
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **arrays)
+    with replacing(path) as file:
+        file.write(_MAGIC + hashlib.sha256(content.getbuffer()).digest())
+        file.write(content.getbuffer())
+
+
+def load(path: str | os.PathLike[str], objective: Objective) -> Growth:
+    """Return the run of a checkpoint file, over the same data, ready for `go_on`.
+
+    Raises
+    ------
+    FileFormatError
+        Where the file is no checkpoint, is damaged, or is of other data.
+    """
+    arrays = _read(path)
+    meta = json.loads(arrays["meta"].tobytes())
+    if meta["version"] != VERSION:
+        raise FileFormatError(f"'{path}' has checkpoint version {meta['version']}, not {VERSION}")
+    if meta["schema"] != objective.schema.to_json():
+        raise FileFormatError(f"'{path}' is a checkpoint of other data: names or categories differ")
+    settings, penalty = Settings(**meta["settings"]), Penalty(**meta["penalty"])
+    growth = Growth.begin(objective, penalty, settings)
+    if growth.solution.info.objective != meta["first_objective"]:
+        raise FileFormatError(
+            f"'{path}' is a checkpoint of other rows or another objective: the model without "
+            f"edges has {growth.solution.info.objective!r} here and {meta['first_objective']!r} "
+            "there"
+        )
+    return _restore(growth, arrays, meta)
+
+
+def _read(path: str | os.PathLike[str]) -> Arrays:
+    """Return the arrays of a file, once its checksum has been found right."""
+    content = Path(path).read_bytes()
+    start = len(_MAGIC) + _DIGEST
+    if not content.startswith(_MAGIC):
+        raise FileFormatError(f"'{path}' is no checkpoint of edgegraft")
+    if hashlib.sha256(content[start:]).digest() != content[len(_MAGIC) : start]:
+        raise FileFormatError(f"'{path}' is a damaged checkpoint: its checksum does not match")
+    with np.load(io.BytesIO(content[start:]), allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def _restore(growth: Growth, arrays: Arrays, meta: dict[str, Any]) -> Growth:
+    growth.graph = ActiveGraph(growth.objective.schema.n_states, arrays["edges"])
+    growth.allowed = arrays["allowed"]
+    if growth.parts.single_features:
+        growth.penalty = allowing(growth.penalty, growth.allowed)
+    growth.solution = growth.solution._replace(layout=growth.graph.layout, theta=arrays["theta"])
+    growth.stream = CandidateStream.from_state(_part(arrays, "stream."))
+    growth.reservoir = Reservoir.from_state(_part(arrays, "reservoir."))
+    growth.rng.bit_generator.state = meta["rng"]
+    growth.tested = PairSet.from_ids(arrays["tested"], len(growth.objective.schema))
+    growth.n_tests, growth.n_activations = meta["n_tests"], meta["n_activations"]
+    growth.filled, growth.ranked = meta["filled"], meta["ranked"]
+    growth.seconds_before = meta["seconds"]
+    growth.events = [Event(*values) for values in meta["events"]]
+    steps.restart(growth)
+    return growth
+
+
+def _first_objective(growth: Growth) -> float:
+    """Return the objective of the model without edges: other data have another."""
+    return growth.events[0].objective
+
+
+def _part(arrays: Arrays, prefix: str) -> Arrays:
+    return {name[len(prefix) :]: v for name, v in arrays.items() if name.startswith(prefix)}
+
+
+def _penalty_dict(penalty: Penalty) -> dict[str, Any]:
+    names = ("penalty", "ridge", "kind", "group_weight", "penalize_nodes")
+    return {name: getattr(penalty, name) for name in names}

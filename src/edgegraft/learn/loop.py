@@ -1,0 +1,152 @@
+"""Grow a graph until nothing violates optimality, or a budget is spent.
+
+    boost hubs -> fill the reservoir -> activate -> fit -> drop zeros -> rescore -> again
+
+The same loop runs every strategy; :mod:`edgegraft.learn.parts` has what differs. Budgets and
+observers are asked once a step; Ctrl-C ends the run after the current step with what was learned
+so far.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+from edgegraft.learn import steps
+from edgegraft.learn.events import Observer
+from edgegraft.learn.settings import Settings
+from edgegraft.learn.state import Growth
+from edgegraft.objective.objective import Objective
+from edgegraft.objective.penalty import Penalty
+from edgegraft.search.priorities import rank_pairs
+from edgegraft.stats import PairCounts
+
+
+def grow(
+    objective: Objective,
+    penalty: Penalty,
+    settings: Settings | None = None,
+    *,
+    counts: PairCounts | None = None,
+    observers: Sequence[Observer] = (),
+) -> Growth:
+    """Learn the edges and parameters of a model.
+
+    Parameters
+    ----------
+    objective : Objective
+        The loss, over the rows or counts to learn from.
+    penalty : Penalty
+        Its `penalty` is also the threshold of the activation test.
+    settings : Settings, optional
+    counts : PairCounts, optional
+        Source of data-driven priorities (``priority="auto"``); without it the order is uniform.
+    observers : sequence of Observer
+        Told of every step; each may end the run.
+
+    Returns
+    -------
+    Growth
+        `model()` is the learned model, `reason` why the run ended, `events` its course.
+
+    Examples
+    --------
+    >>> from edgegraft.datasets import make_chain
+    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+    >>> data = make_chain(6, n_states=2, n_rows=3000, couplings="ising", random_state=0)
+    >>> loss = Pseudolikelihood(PackedTable.from_codes(data.X.astype(int)))
+    >>> found = grow(loss, Penalty(0.05))
+    >>> sorted(map(tuple, found.model().edges.tolist()))
+    [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
+    >>> found.reason
+    'no pair violates optimality'
+    """
+    settings = settings or Settings()
+    growth = Growth.begin(objective, penalty, settings)
+    if settings.priority == "auto" and counts is not None and len(counts.schema) > 1:
+        ranking = rank_pairs(counts, growth.rng)
+        growth.stream.prioritise(ranking.edges, ranking.priorities())
+        growth.ranked = True
+    return go_on(growth, observers)
+
+
+def go_on(growth: Growth, observers: Sequence[Observer] = ()) -> Growth:
+    """Run the loop from wherever `growth` is to its end."""
+    _tell(growth, observers, "start")
+    with _interruptible() as interrupted:
+        while not growth.reason:
+            growth.reason = _step(growth)
+            if growth.reason:
+                break
+            stopped = _tell(growth, observers, "activation")
+            if growth.n_activations % growth.settings.checkpoint_every == 0:
+                steps.restart(growth)
+                stopped |= _tell(growth, observers, "checkpoint")
+            growth.reason = _budget(growth) or ("stopped by an observer" if stopped else "")
+            if interrupted.is_set():
+                growth.reason = "interrupted"
+        steps.fit(growth, final=True)
+        steps.drop_zeros(growth)
+    _tell(growth, observers, "end")
+    return growth
+
+
+def _step(growth: Growth) -> str:
+    """Take one step; return why there is none to take, or nothing."""
+    if growth.room == 0 and not growth.parts.single_features:
+        return "the edge budget is spent"
+    steps.boost_hubs(growth)
+    steps.fill(growth)
+    if not steps.activate(growth):
+        # Scores were those of parameters fitted in a hurry: look again at fitted ones.
+        steps.fit(growth, final=True)
+        steps.drop_zeros(growth)
+        steps.fill(growth)
+        if not steps.activate(growth):
+            spent = growth.room == 0
+            return "the edge budget is spent" if spent else "no pair violates optimality"
+    steps.fit(growth)
+    steps.drop_zeros(growth)
+    steps.rescore(growth)
+    return ""
+
+
+def _budget(growth: Growth) -> str:
+    settings = growth.settings
+    if settings.max_time is not None and growth.seconds >= settings.max_time:
+        return "the time budget is spent"
+    if settings.max_tables is not None and growth.n_tables >= settings.max_tables:
+        return "the table budget is spent"
+    return ""
+
+
+def _tell(growth: Growth, observers: Sequence[Observer], kind: str) -> bool:
+    """Show a snapshot to every observer; tell whether one of them asks to stop."""
+    event = growth.event(kind)
+    growth.events.append(event)
+    asked = [bool(observer.on_event(event, growth)) for observer in observers]
+    return any(asked)
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C into a flag; a second one interrupts at once."""
+    flag = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield flag
+        return
+    previous = signal.getsignal(signal.SIGINT) or signal.SIG_DFL
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        flag.set()
+        signal.signal(signal.SIGINT, previous)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield flag
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -1,0 +1,135 @@
+"""The parts of each strategy: one loop, different reservoirs, rules and penalties.
+
+Best choice keeps a reservoir of as many candidates as there are variables and activates those of
+high merit that do not touch; first hit is its special case of a reservoir of one and one test,
+and so activates the first edge that violates; exhaustive grafting scores all pairs at every step
+and activates the best edge; feature grafting does the same with single parameters under plain l1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.graph import Layout
+from edgegraft.kernels.adjacency import greedy_matching
+from edgegraft.learn.settings import Settings
+from edgegraft.objective.penalty import Groups, Penalty
+from edgegraft.search import ActivationRule, BestChoice, Single
+
+_LEAST_TESTS = 32
+_HIT_BATCH = 16  # pairs scored together while the first hit is looked for
+_HOLD = 1e12  # a penalty that no gradient of a mean loss overcomes
+
+
+class Parts(NamedTuple):
+    """What the loop is made of."""
+
+    rule: ActivationRule
+    capacity: int | None  # of the reservoir
+    max_tests: int  # between two activations
+    batch: int  # pairs scored together
+    exhaustive: bool  # every pair is scored at every step
+    first_hit: bool
+    single_features: bool
+
+
+def choose_parts(settings: Settings, n_variables: int) -> Parts:
+    """Return the parts of a strategy for so many variables.
+
+    Examples
+    --------
+    >>> first = choose_parts(Settings(strategy="first-hit"), 10)
+    >>> first == choose_parts(Settings(reservoir_size=1, max_tests=1, selectivity=1.0), 10)
+    True
+    """
+    n_pairs = max(1, n_variables * (n_variables - 1) // 2)
+    strategy, size = settings.strategy, settings.reservoir_size
+    if strategy != "best-choice" and strategy != "first-hit":
+        features = strategy in ("feature", "feature-light")
+        return Parts(Single(), None, n_pairs, n_pairs, True, False, features)
+    capacity = None if size == "unlimited" else size or n_variables
+    max_tests = settings.max_tests or max(_LEAST_TESTS, n_variables // 4)
+    if strategy == "first-hit" or (capacity == 1 and max_tests == 1):
+        return Parts(Single(), 1, 1, _HIT_BATCH, False, True, False)
+    rule: ActivationRule = BestChoice(settings.selectivity)
+    if settings.max_touching > 1 and settings.selectivity < 1:
+        rule = Rounds(BestChoice(settings.selectivity), settings.max_touching)
+    return Parts(rule, capacity, max_tests, max_tests, False, False, False)
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Best choice, several times over what is left: a variable gets up to one edge a round.
+
+    Non-touching edges alone give a hub one edge an activation, and a graph as many activations as
+    its largest hub has edges.
+
+    Parameters
+    ----------
+    rule : BestChoice
+    n_rounds : int
+
+    Examples
+    --------
+    >>> rule = Rounds(BestChoice(0.0), 2)
+    >>> rule.select([(0, 1), (1, 2), (2, 3), (4, 5)], [3.0, 2.9, 2.8, 1.0])
+    array([0, 2, 1])
+    """
+
+    rule: BestChoice
+    n_rounds: int
+
+    def select(self, edges: ArrayLike, scores: ArrayLike) -> NDArray[np.int64]:
+        """Return the indices to activate, round by round, best first."""
+        pairs, values = np.asarray(edges, np.int64).reshape(-1, 2), np.asarray(scores, np.float64)
+        if not len(pairs):
+            return np.empty(0, np.int64)
+        considered = np.flatnonzero(values >= self.rule.threshold(values))
+        # Ties go to the smaller pair, as in a single round.
+        left = considered[
+            np.lexsort((pairs[considered, 1], pairs[considered, 0], -values[considered]))
+        ]
+        found = []
+        for _ in range(self.n_rounds):
+            out, used = np.empty(len(left), np.int64), np.zeros(int(pairs.max()) + 1, bool)
+            found.append(out[: greedy_matching(pairs, left, used, out)])
+            left = left[~np.isin(left, found[-1])]
+        return np.concatenate(found)
+
+
+@dataclass(frozen=True)
+class FeaturePenalty(Penalty):
+    """Plain l1 over single parameters, of which only some may leave zero.
+
+    Parameters
+    ----------
+    allowed : array of bool
+        One for each parameter of the graph that is fitted.
+    """
+
+    allowed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+
+    def groups(self, layout: Layout) -> Groups:
+        """Return the groups; parameters that are not allowed are held at zero."""
+        whole = super().groups(layout)
+        n_edge_groups = int(layout.edge_offset[-1] - layout.edge_offset[0])
+        held = ~self.allowed[layout.edge_offset[0] :]
+        strength = whole.strength.copy()
+        strength[len(strength) - n_edge_groups :][held] = _HOLD
+        return whole._replace(strength=strength)
+
+
+def allowing(penalty: Penalty, allowed: NDArray[np.bool_]) -> FeaturePenalty:
+    """Return `penalty` over single parameters, restricted to those `allowed`."""
+    return FeaturePenalty(
+        penalty=penalty.penalty,
+        ridge=penalty.ridge,
+        kind="l1",
+        group_weight=penalty.group_weight,
+        penalize_nodes=penalty.penalize_nodes,
+        allowed=allowed,
+    )

@@ -1,0 +1,203 @@
+"""All that a run is at one moment, and how it judges pairs.
+
+A pair violates optimality when ``s_e > penalty``. The parameters are fitted to a tolerance only,
+and the solver leaves a group alone that violates its condition by at most ``tol``; so the test is
+
+    (s_e - penalty) d_e > 1.1 tol
+
+with the solver's own measure on the left: an edge that passes is one that the solver will move.
+What passes is compared by its merit: the score itself, as in the paper, or the gain
+
+    m_e = sqrt( N sum_ab g_ab^2 / h_ab / (s_i s_j) )
+
+with ``g`` the gradient of the table and ``h`` the diagonal of the Hessian, which is the decrease
+that a Newton step promises, in units of noise. A pair of rare states has a small gradient, whether
+it depends or not; its gain says which.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.graph import ActiveGraph, Layout
+from edgegraft.learn.events import Event
+from edgegraft.learn.pair_set import PairSet
+from edgegraft.learn.parts import Parts, allowing, choose_parts
+from edgegraft.learn.settings import Settings
+from edgegraft.model import PairwiseMRF
+from edgegraft.objective.objective import Objective
+from edgegraft.objective.penalty import Penalty
+from edgegraft.optimize.solver import Solution, Stopping, minimize
+from edgegraft.search import CandidateStream, Reservoir
+from edgegraft.stats.tables import Edges, PairTables
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+_SLACK = 1.1  # of the solver's tolerance: rounding must not let it leave a chosen edge at zero
+_RARE = 5.0  # expected rows below which a cell's variance is not trusted
+
+
+class Judged(NamedTuple):
+    """Pairs at the current parameters."""
+
+    scores: Floats  # s_e
+    merits: Floats  # by which those that violate are compared
+    violates: Mask
+
+
+@dataclass
+class Growth:
+    """A graph on its way, with its fitted parameters and the search's memory.
+
+    Attributes
+    ----------
+    objective, penalty, settings, parts
+        What is minimised and how.
+    graph : ActiveGraph
+        The active edges.
+    solution : Solution
+        Parameters of the last fit; its layout may still have edges that left the graph, at zero.
+    stream, reservoir, rng
+        The search.
+    allowed : array of bool
+        Parameters of `solution` that may leave zero, in feature grafting.
+    tested : PairSet
+        Pairs scored so far.
+    ranked : bool
+        Whether the data ranked the pairs.
+    n_fresh : int
+        Frozen pairs whose offsets are of the current parameters.
+    restarted_from : array or None
+        Parameters that the last restart was given.
+    """
+
+    objective: Objective
+    penalty: Penalty
+    settings: Settings
+    parts: Parts
+    graph: ActiveGraph
+    solution: Solution
+    stream: CandidateStream
+    reservoir: Reservoir
+    rng: np.random.Generator
+    allowed: NDArray[np.bool_]
+    tested: PairSet
+    n_tests: int = 0
+    n_activations: int = 0
+    filled: bool = False  # whether the reservoir has been full once
+    ranked: bool = False
+    n_fresh: int = 0
+    restarted_from: Floats | None = None
+    seconds_before: float = 0.0
+    events: list[Event] = field(default_factory=list)
+    reason: str = ""
+    started: float = field(default_factory=perf_counter)
+
+    @classmethod
+    def begin(cls, objective: Objective, penalty: Penalty, settings: Settings) -> Growth:
+        """Return a run that has fitted the node vectors and tested nothing."""
+        schema = objective.schema
+        parts = choose_parts(settings, len(schema))
+        layout = Layout(schema.n_states)
+        allowed = np.ones(layout.n_parameters, bool)
+        used = allowing(penalty, allowed) if parts.single_features else penalty
+        solution = minimize(objective, used, layout, stopping=Stopping(tol=settings.tol))
+        return cls(
+            objective,
+            used,
+            settings,
+            parts,
+            ActiveGraph(schema.n_states),
+            solution,
+            CandidateStream(len(schema), full=settings.full_queue),
+            Reservoir(parts.capacity),
+            np.random.default_rng(settings.random_state),
+            allowed,
+            PairSet(len(schema)),
+        )
+
+    @property
+    def seconds(self) -> float:
+        """Time spent, earlier parts of a resumed run included."""
+        return self.seconds_before + perf_counter() - self.started
+
+    @property
+    def n_tables(self) -> int:
+        """Number of different pairs scored."""
+        return len(self.tested)
+
+    @property
+    def room(self) -> int | None:
+        """How many more edges the budget allows; None without a budget."""
+        if self.settings.max_edges is None:
+            return None
+        return max(0, self.settings.max_edges - len(self.graph))
+
+    def judge(self, edges: Edges) -> Judged:
+        """Score pairs at the current parameters and count them as tested."""
+        solution = self.solution
+        tables = solution.objective.edge_gradients(solution.theta, solution.state, edges)
+        self.n_tests += len(edges)
+        self.tested.add(edges)
+        scores = self.penalty.score(tables)
+        violates = self.exceeds(scores, tables.shapes.prod(axis=1))
+        if self.settings.order == "score" or self.parts.single_features:
+            return Judged(scores, scores, violates)
+        return Judged(scores, self._gains(tables), violates)
+
+    def exceeds(self, scores: Floats, cells: NDArray[np.int64]) -> Mask:
+        """Tell which scores of tables of so many cells violate optimality."""
+        excess = (scores - self.penalty.penalty) * self.penalty.weights(cells)
+        return np.asarray(excess > self.slack)
+
+    @property
+    def slack(self) -> float:
+        """Largest violation that counts as none."""
+        return _SLACK * self.settings.tol
+
+    def _gains(self, tables: PairTables) -> Floats:
+        layout = Layout(self.graph.layout.states, np.sort(tables.edges, axis=1))
+        curvature = self.objective.curvature(layout)[int(layout.edge_offset[0]) :]
+        n_rows = self.objective.n_rows
+        squares = tables.values**2 / (curvature + _RARE / n_rows)
+        sums = np.add.reduceat(squares, tables.offsets[:-1]) if len(squares) else squares
+        return np.asarray(np.sqrt(n_rows * sums / np.diff(tables.offsets)))
+
+    def offsets(self, scores: Floats) -> Floats:
+        """Return the violation offsets ``1 - s / penalty`` of scores."""
+        if self.penalty.penalty == 0:
+            return -scores
+        return np.asarray(1.0 - scores / self.penalty.penalty)
+
+    def priorities(self, merits: Floats) -> Floats:
+        """Return the priorities of violating pairs for which the reservoir has no room."""
+        if self.settings.order == "score" or self.parts.single_features:
+            return self.offsets(merits)
+        return 1.0 - merits
+
+    def theta(self) -> Floats:
+        """Return the parameters in the layout of the graph."""
+        return self.graph.layout.carry(self.solution.theta, self.solution.layout)
+
+    def model(self) -> PairwiseMRF:
+        """Return the model of the active edges."""
+        return PairwiseMRF(self.objective.schema, self.graph.layout.edges, self.theta())
+
+    def event(self, kind: str) -> Event:
+        """Return a snapshot."""
+        return Event(
+            kind,
+            self.seconds,
+            self.solution.info.objective,
+            len(self.graph),
+            self.n_activations,
+            self.n_tests,
+            self.n_tables,
+            self.reason if kind == "end" else "",
+        )

@@ -1,0 +1,196 @@
+"""The steps of the loop: fill the reservoir, activate, fit, clear up.
+
+Algorithms 3 and 4 of Chaabene and Huang (2018), with candidates scored in batches. A refill
+happens when queue and unseen pairs are both dry and some frozen pair was last scored at older
+parameters; a step that ends with an empty reservoir has therefore tested every inactive pair.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from edgegraft.kernels.penalty import group_norms
+from edgegraft.learn.parts import FeaturePenalty, allowing
+from edgegraft.learn.state import Floats, Growth
+from edgegraft.optimize.solver import Stopping, minimize
+from edgegraft.search import Scored, find_hubs
+from edgegraft.stats.tables import Edges
+
+_LARGEST_BATCH = 4096  # pairs scored together: bounds the memory of a step
+_FINAL_ITERATIONS = 500
+_NEXT = -(2.0**40)  # a priority below any other
+
+
+def fill(growth: Growth) -> None:
+    """Test candidates until enough were, and keep the violating ones in the reservoir.
+
+    Before the first activation the reservoir is filled to its capacity.
+    """
+    parts, stream = growth.parts, growth.stream
+    if parts.exhaustive:
+        _refill(growth)
+    tests = 0
+    while not _enough(growth, tests):
+        edges = stream.draw(min(parts.batch, _LARGEST_BATCH), growth.rng)
+        if len(edges):
+            tests += len(edges)
+            _test(growth, edges)
+        elif growth.n_fresh < stream.n_frozen:
+            _refill(growth)
+        else:
+            break
+    growth.filled = True
+
+
+def _enough(growth: Growth, tests: int) -> bool:
+    if growth.parts.exhaustive:
+        return False
+    if not growth.filled:
+        return growth.reservoir.full
+    return tests >= growth.parts.max_tests and len(growth.reservoir) > 0
+
+
+def _refill(growth: Growth) -> None:
+    growth.stream.refill()
+    growth.n_fresh = 0
+
+
+def _freeze(growth: Growth, edges: Edges, offsets: Floats) -> None:
+    growth.stream.freeze(edges, offsets)
+    growth.n_fresh += len(edges)
+
+
+def _test(growth: Growth, edges: Edges) -> None:
+    """Score a batch: what violates goes to the reservoir, the rest freezes."""
+    scores, merits, violates = growth.judge(edges)
+    if growth.parts.first_hit and violates.any():
+        # What follows the first hit counts as not yet drawn: it comes next, in the same order.
+        hit = int(np.argmax(violates)) + 1
+        growth.stream.restore(edges[hit:], _NEXT + np.arange(len(edges) - hit))
+        edges, scores, merits, violates = edges[:hit], scores[:hit], merits[:hit], violates[:hit]
+    _freeze(growth, edges[~violates], growth.offsets(scores[~violates]))
+    out = growth.reservoir.offer(edges[violates], merits[violates])
+    _set_aside(growth, out)
+
+
+def _set_aside(growth: Growth, out: Scored) -> None:
+    """Put back what violates but found no room in the reservoir.
+
+    Frozen, as in the paper, it is seen again when all other pairs have been tested, which for
+    many variables is never; queued by its merit, it is among the next to be drawn.
+    """
+    if growth.settings.requeue:
+        growth.stream.restore(out.edges, growth.priorities(out.scores))
+    else:
+        _freeze(growth, out.edges, growth.priorities(out.scores))
+
+
+def activate(growth: Growth) -> bool:
+    """Move the edges that the rule selects into the graph; tell whether there were any."""
+    if growth.parts.single_features:
+        return _activate_feature(growth)
+    chosen = growth.parts.rule.select(growth.reservoir.edges, growth.reservoir.scores)
+    chosen = chosen[: growth.room]
+    if not len(chosen):
+        return False
+    growth.graph.add(growth.reservoir.take(chosen).edges)
+    growth.n_activations += 1
+    return True
+
+
+def _activate_feature(growth: Growth) -> bool:
+    """Allow the single parameter of the largest gradient, of an active pair or a new one."""
+    solution = growth.solution
+    first = int(solution.layout.edge_offset[0])
+    held = np.where(growth.allowed[first:], 0.0, np.abs(solution.gradient[first:]))
+    inside = float(held.max(initial=0.0))
+    chosen = growth.parts.rule.select(growth.reservoir.edges, growth.reservoir.scores)
+    outside = float(growth.reservoir.scores[chosen[0]]) if len(chosen) else 0.0
+    if growth.room == 0:
+        outside = 0.0
+    if not growth.exceeds(np.array([max(inside, outside)]), np.ones(1, np.int64))[0]:
+        return False
+    if inside >= outside:
+        growth.allowed[first + int(np.argmax(held))] = True
+    else:
+        _admit(growth, growth.reservoir.take(chosen).edges)
+    growth.n_activations += 1
+    return True
+
+
+def _admit(growth: Growth, edges: Edges) -> None:
+    """Add a pair to the graph and allow its cell of the largest gradient."""
+    solution, graph = growth.solution, growth.graph
+    tables = solution.objective.edge_gradients(solution.theta, solution.state, edges)
+    cell = int(np.argmax(np.abs(tables.values)))
+    graph.add(edges)
+    growth.allowed = graph.layout.carry(growth.allowed.astype(float), solution.layout) > 0
+    growth.allowed[int(graph.layout.edge_offset[-2]) + cell] = True
+
+
+def fit(growth: Growth, *, final: bool = False) -> None:
+    """Fit the parameters of the graph: a few warm iterations, or to the tolerance at the end."""
+    settings = growth.settings
+    n_iter = settings.growth_iterations
+    if final or settings.strategy == "feature":
+        n_iter = _FINAL_ITERATIONS
+    elif settings.strategy == "feature-light":
+        n_iter = 1
+    if isinstance(growth.penalty, FeaturePenalty):
+        growth.penalty = allowing(growth.penalty, growth.allowed)
+    growth.solution = minimize(
+        growth.objective,
+        growth.penalty,
+        growth.graph.layout,
+        growth.solution,
+        Stopping(tol=settings.tol, max_iter=n_iter),
+        quiet=not final,
+    )
+    growth.n_fresh = 0
+
+
+def drop_zeros(growth: Growth) -> None:
+    """Take edges that the penalty set to zero out of the graph; they may come back."""
+    if growth.settings.keep_zeros or growth.parts.single_features:
+        return
+    layout = growth.solution.layout
+    norms = np.empty(layout.n_edges)
+    group_norms(growth.solution.theta, layout.edge_offset, norms)
+    gone = layout.edges[norms == 0]
+    if len(gone):
+        growth.graph.remove(gone)
+        scores = growth.penalty.score(growth.solution.gradient, layout)[norms == 0]
+        _freeze(growth, gone, growth.offsets(scores))
+
+
+def rescore(growth: Growth) -> None:
+    """Score the reservoir at the new parameters; what no longer violates freezes."""
+    if not len(growth.reservoir):
+        return
+    scores, merits, violates = growth.judge(growth.reservoir.edges)
+    growth.reservoir.rescore(merits)
+    out = growth.reservoir.drop(~violates)
+    _freeze(growth, out.edges, growth.offsets(scores[~violates]))
+
+
+def boost_hubs(growth: Growth) -> None:
+    """Bring the untested edges of hubs forward."""
+    threshold = growth.settings.hub_threshold
+    if threshold == "auto":
+        threshold = None if growth.ranked else "mean"
+    if threshold is not None and len(growth.graph):
+        growth.stream.boost(find_hubs(growth.graph.degree, threshold))
+
+
+def restart(growth: Growth) -> None:
+    """Forget messages and curvature, keep the parameters: what a resumed run has too."""
+    growth.restarted_from = growth.theta()
+    growth.solution = minimize(
+        growth.objective,
+        growth.penalty,
+        growth.graph.layout,
+        growth.restarted_from,
+        Stopping(tol=growth.settings.tol, max_iter=0),
+        quiet=True,
+    )
+    growth.n_fresh = 0
