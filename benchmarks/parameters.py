@@ -130,10 +130,13 @@ def _all_pairs(table: PackedTable) -> Layout:
 
 
 def _fit_all_pairs(table: PackedTable, ridge: float, tol: float) -> Callable[[], Solution]:
-    layout = _all_pairs(table)
-    return lambda: minimize(
-        Pseudolikelihood(table, n_jobs=1), Penalty(0.0, ridge), layout, None, Stopping(tol=tol)
-    )
+    layout, penalty, stopping = _all_pairs(table), Penalty(0.0, ridge), Stopping(tol=tol)
+
+    def fit() -> Solution:
+        loss, counts = Pseudolikelihood(table, n_jobs=1), LocalCounts(table, 1)
+        return minimize(loss, penalty, layout, None, stopping, counts=counts)
+
+    return fit
 
 
 def time_nodewise(codes: np.ndarray, ridge: float, solver: str, timed: int) -> float:

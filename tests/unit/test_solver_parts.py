@@ -10,7 +10,10 @@ from edgegraft.graph import Layout
 from edgegraft.inference import ExactEngine
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Groups, Penalty, prox_of, violation_of
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.optimize import Stopping, minimize
 from edgegraft.optimize.coordinates import Coordinates
+from edgegraft.optimize.dense import DenseMetric
 from edgegraft.optimize.metric import Metric
 from edgegraft.optimize.subproblem import solve_step
 from edgegraft.stats import LocalCounts
@@ -149,3 +152,24 @@ def test_centred_edges_are_uncorrelated_with_nodes_at_the_optimum():
 
 def test_the_penalty_may_reach_the_nodes():
     assert Penalty(1.0, penalize_nodes=True).groups(Layout([2, 2])).strength.all()
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_the_dense_metric_solves_its_equation_and_saves_evaluations(missing):
+    states = [2, 3, 2, 4]
+    codes = random_codes(states, 500, missing, seed=6)
+    codes[:200, 2] = codes[:200, 0]
+    table = PackedTable.from_codes(codes)
+    layout = Layout(states, np.stack(np.triu_indices(4, 1), axis=1))
+    counts, loss = LocalCounts(table), Pseudolikelihood(table, precision="double")
+    metric = DenseMetric(layout, counts, 0.01, np.ones(layout.n_parameters))
+    unit = np.eye(layout.n_parameters)
+    matrix = np.stack([metric.solve(row) for row in unit])
+    np.testing.assert_allclose(matrix, matrix.T, atol=1e-10)
+    assert np.linalg.eigvalsh(matrix).min() > 0
+    penalty, stopping = Penalty(0.0, 0.01), Stopping(tol=1e-7)
+    plain = minimize(loss, penalty, layout, None, stopping)
+    dense = minimize(loss, penalty, layout, None, stopping, counts=counts)
+    assert dense.info.objective == pytest.approx(plain.info.objective, abs=1e-11)
+    np.testing.assert_allclose(dense.theta, plain.theta, atol=1e-4)
+    assert dense.info.n_evaluations <= plain.info.n_evaluations

@@ -127,7 +127,8 @@ def fit_parameters(
     layout = _graph(counts.schema if counts is not None else data.schema, edges)
     loss = _make_objective(data, counts, objective, engine, layout, weights, n_jobs, tol)
     first = _first_parameters(loss, rule, layout, start)
-    found = minimize(loss, rule, layout, first, stopping)
+    dense = counts if isinstance(loss, Pseudolikelihood) else None
+    found = minimize(loss, rule, layout, first, stopping, counts=dense)
     diverging = name_divergence(counts, found.theta, layout, loss.schema, rule)
     if diverging and penalty == 0.0 and ridge == 0.0:
         warnings.warn(

@@ -10,6 +10,8 @@ than more memory.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,14 @@ Floats = NDArray[np.float64]
 
 #: A pair is kept only if its curvature is at least this share of the diagonal's.
 FLATTEST = 1e-8
+
+
+class Solvable(Protocol):
+    """A positive definite matrix, known by its inverse."""
+
+    def solve(self, vector: Floats) -> Floats:
+        """Return the inverse times `vector`."""
+        ...
 
 
 class Model:
@@ -51,6 +61,8 @@ class Metric:
         Positive first estimate of the Hessian's diagonal.
     memory : int
         Pairs kept.
+    base : object with ``solve``, optional
+        A better first matrix than the diagonal, for :meth:`solve` alone.
 
     Examples
     --------
@@ -63,9 +75,10 @@ class Metric:
     array([1., 0.])
     """
 
-    def __init__(self, diagonal: Floats, memory: int = 10) -> None:
+    def __init__(self, diagonal: Floats, memory: int = 10, base: Solvable | None = None) -> None:
         self.diagonal = diagonal
         self.memory = memory
+        self.base = base
         # Steps, then changes: together they are the rows W of the compact form.
         self._pairs = np.empty((2, memory, len(diagonal)))
         self._curvature = np.empty(memory)
@@ -93,7 +106,7 @@ class Metric:
         self._pairs[0, slot], self._pairs[1, slot] = step, change
         self._curvature[slot] = curvature
         self._stale.add(slot)
-        self.sigma = float(change @ (change / self.diagonal)) / curvature
+        self.sigma = float(change @ self._first(change)) / curvature
         return True
 
     def solve(self, vector: Floats) -> Floats:
@@ -104,14 +117,17 @@ class Metric:
         for k in reversed(self._order):
             alpha[k] = (steps[k] @ out) / self._curvature[k]
             out -= alpha[k] * changes[k]
-        out /= self.sigma * self.diagonal
+        out = self._first(out) / self.sigma
         for k in self._order:
             out += (alpha[k] - (changes[k] @ out) / self._curvature[k]) * steps[k]
         return out
 
+    def _first(self, vector: Floats) -> Floats:
+        return vector / self.diagonal if self.base is None else self.base.solve(vector)
+
     def copy(self) -> Metric:
         """Return a metric that knows the same and learns on its own."""
-        other = Metric(self.diagonal, self.memory)
+        other = Metric(self.diagonal, self.memory, self.base)
         other.sigma = self.sigma
         other._pairs, other._curvature = self._pairs.copy(), self._curvature.copy()
         other._order, other._stale = self._order.copy(), self._stale.copy()
