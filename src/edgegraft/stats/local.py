@@ -26,7 +26,8 @@ from edgegraft.stats.threads import resolve_jobs, run
 _TILE = (
     24  # variables a side of a tile: 24 five-state variables of 19,000 rows fill a quarter of L2
 )
-_PIECE = 1024  # edges a task of the popcount kernel
+_PIECE = 256  # edges a task of the popcount kernel, at least
+_PIECES = 16  # tasks a thread, at most: enough to share out evenly, few enough to cost nothing
 _CODED_PIECE = (
     256  # edges a task of the histogram kernel, which unpacks up to twice as many columns
 )
@@ -90,16 +91,16 @@ class LocalCounts:
             Integer counts, or sums of weights.
         """
         edges = check_edges(edges, self.schema)
-        shapes = self.schema.n_states[edges]
+        shapes = np.take(self.schema.n_states, edges)
         offsets = table_offsets(shapes)
         check_size(int(offsets[-1]))
         out = np.zeros(int(offsets[-1]), np.int64 if self.weights is None else np.float64)
         order = _tile_order(edges, len(self.schema))
         by_codes = self._by_codes(edges)[order]
         count = partial(self._count_planes, edges, offsets, out)
-        run(count, _pieces(order[~by_codes], _PIECE), self.n_jobs)
+        run(count, _pieces(order[~by_codes], _PIECES * self.n_jobs, _PIECE), self.n_jobs)
         count = partial(self._count_codes, edges, offsets, out)
-        run(count, _pieces(order[by_codes], _CODED_PIECE), self.n_jobs)
+        run(count, _pieces(order[by_codes], len(order), _CODED_PIECE), self.n_jobs)
         return PairTables(edges, shapes, out, offsets)
 
     def blocks(self, max_bytes: int = 1 << 26) -> Iterator[PairTables]:
@@ -190,5 +191,7 @@ def _tile_order(edges: Edges, n: int) -> NDArray[np.int64]:
     return np.argsort(keys, kind="stable").astype(np.int64, copy=False)
 
 
-def _pieces(order: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
+def _pieces(order: NDArray[np.int64], n_pieces: int, least: int) -> list[NDArray[np.int64]]:
+    """Cut the edges into at most `n_pieces` runs of at least `least` edges."""
+    size = max(least, -(-len(order) // max(n_pieces, 1)))
     return [order[first : first + size] for first in range(0, len(order), size)]
