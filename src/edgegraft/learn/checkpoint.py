@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from edgegraft.data.atomic import replacing
 from edgegraft.errors import FileFormatError
 from edgegraft.graph import ActiveGraph
 from edgegraft.learn import steps
-from edgegraft.learn.events import Event
+from edgegraft.learn.events import Event, Observer
+from edgegraft.learn.loop import go_on
+from edgegraft.learn.noise_weight import NoisePenalty, weigh_by_noise
 from edgegraft.learn.pair_set import PairSet
 from edgegraft.learn.parts import allowing
 from edgegraft.learn.settings import Settings
@@ -63,6 +66,7 @@ def save(path: str | os.PathLike[str], growth: Growth) -> None:
         "first_objective": _first_objective(growth),
         "settings": growth.settings.as_dict(),
         "penalty": _penalty_dict(growth.penalty),
+        "noise_weights": isinstance(growth.penalty, NoisePenalty),
         "rng": growth.rng.bit_generator.state,
         "n_tests": growth.n_tests,
         "n_activations": growth.n_activations,
@@ -104,6 +108,8 @@ def load(path: str | os.PathLike[str], objective: Objective) -> Growth:
     if meta["schema"] != objective.schema.to_json():
         raise FileFormatError(f"'{path}' is a checkpoint of other data: names or categories differ")
     settings, penalty = Settings(**meta["settings"]), Penalty(**meta["penalty"])
+    if meta["noise_weights"]:
+        penalty = weigh_by_noise(penalty, objective)
     growth = Growth.begin(objective, penalty, settings)
     if growth.solution.info.objective != meta["first_objective"]:
         raise FileFormatError(
@@ -112,6 +118,22 @@ def load(path: str | os.PathLike[str], objective: Objective) -> Growth:
             "there"
         )
     return _restore(growth, arrays, meta)
+
+
+def resume(
+    path: str | os.PathLike[str], objective: Objective, observers: Sequence[Observer] = ()
+) -> Growth:
+    """Go on from a checkpoint file over the same data, to the end.
+
+    Parameters
+    ----------
+    path : path
+    objective : Objective
+        The one that the run was started with, made again from the same rows.
+    observers : sequence of Observer
+        Give :class:`Checkpoints` again to go on writing them.
+    """
+    return go_on(load(path, objective), observers)
 
 
 def _read(path: str | os.PathLike[str]) -> Arrays:

@@ -1,7 +1,7 @@
 """The parts of each strategy: one loop, different reservoirs, rules and penalties.
 
 Best choice keeps a reservoir of as many candidates as there are variables and activates those of
-high merit that do not touch; first hit is its special case of a reservoir of one and one test,
+high score that hardly touch; first hit is its special case of a reservoir of one and one test,
 and so activates the first edge that violates; exhaustive grafting scores all pairs at every step
 and activates the best edge; feature grafting does the same with single parameters under plain l1.
 """

@@ -14,12 +14,7 @@ from edgegraft.search.hubs import find_hubs
 Strategy = Literal["best-choice", "first-hit", "exhaustive", "feature", "feature-light"]
 STRATEGIES: tuple[str, ...] = ("best-choice", "first-hit", "exhaustive", "feature", "feature-light")
 Priority = Literal["auto", "uniform"]
-Order = Literal["gain", "score"]
-_CHOICES = {
-    "strategy": STRATEGIES,
-    "priority": ("auto", "uniform"),
-    "order": ("gain", "score"),
-}
+_CHOICES = {"strategy": STRATEGIES, "priority": ("auto", "uniform")}
 _LEAST = {
     "max_tests": 1,
     "max_touching": 1,
@@ -42,18 +37,14 @@ class Settings:
         Whole edges from a bounded reservoir; the first edge that passes the test; the best of all
         pairs; the best single parameter of all pairs under plain l1, fitted to the end, or with
         one step an activation (grafting-light).
-    selectivity : float, default 0.5
-        1 activates the best edge alone, 0 all of at least the mean merit.
+    selectivity : float, default 0.0
+        1 activates the best edge alone, 0 all of at least the mean score; the paper's is 0.5.
     reservoir_size : int or "unlimited", optional
         Room for candidates; as many as there are variables by default.
     max_tests : int, optional
         Pairs tested between two activations; a quarter of the variables, at least 32, by default.
-    max_touching : int, default 1
+    max_touching : int, default 4
         Edges of one variable activated together; 1 is the paper's.
-    order : {"gain", "score"}
-        What the reservoir keeps and activates first. The score ``s_e`` of the activation test is
-        the paper's; the gain is what a Newton step on the edge's table promises, which does not
-        favour variables whose states are equally common.
     hub_threshold : "auto", "mean", float or None
         Centrality above which a variable's edges are tested earlier: the mean of the variables
         that have an edge, a number, or None to leave the order alone. "auto" is the mean where
@@ -73,7 +64,7 @@ class Settings:
         of freezing them as the paper does.
     keep_zeros : bool, default False
         Keep edges that the penalty sets back to zero active, as the paper does.
-    growth_iterations : int, default 6
+    growth_iterations : int, default 2
         Solver iterations after an activation; the last fit goes on to `tol`.
     tol : float, default 1e-4
         Largest violation of a group's optimality condition at the end.
@@ -83,11 +74,10 @@ class Settings:
     """
 
     strategy: Strategy = "best-choice"
-    selectivity: float = 0.5
+    selectivity: float = 0.0
     reservoir_size: int | Literal["unlimited"] | None = None
     max_tests: int | None = None
-    max_touching: int = 1
-    order: Order = "gain"
+    max_touching: int = 4
     hub_threshold: float | Literal["auto", "mean"] | None = "auto"
     max_edges: int | None = None
     max_time: float | None = None
@@ -96,7 +86,7 @@ class Settings:
     full_queue: bool = False
     requeue: bool = True
     keep_zeros: bool = False
-    growth_iterations: int = 6
+    growth_iterations: int = 2
     tol: float = 1e-4
     checkpoint_every: int = 25
     random_state: int = 0

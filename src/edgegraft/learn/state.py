@@ -6,13 +6,6 @@ and the solver leaves a group alone that violates its condition by at most ``tol
     (s_e - penalty) d_e > 1.1 tol
 
 with the solver's own measure on the left: an edge that passes is one that the solver will move.
-What passes is compared by its merit: the score itself, as in the paper, or the gain
-
-    m_e = sqrt( N sum_ab g_ab^2 / h_ab / (s_i s_j) )
-
-with ``g`` the gradient of the table and ``h`` the diagonal of the Hessian, which is the decrease
-that a Newton step promises, in units of noise. A pair of rare states has a small gradient, whether
-it depends or not; its gain says which.
 """
 
 from __future__ import annotations
@@ -26,28 +19,28 @@ from numpy.typing import NDArray
 
 from edgegraft.graph import ActiveGraph, Layout
 from edgegraft.learn.events import Event
+from edgegraft.learn.noise_weight import edge_weights
 from edgegraft.learn.pair_set import PairSet
 from edgegraft.learn.parts import Parts, allowing, choose_parts
 from edgegraft.learn.settings import Settings
+from edgegraft.learn.trace import Columns, as_columns
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.search import CandidateStream, Reservoir
-from edgegraft.stats.tables import Edges, PairTables
+from edgegraft.stats.tables import Edges
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _SLACK = 1.1  # of the solver's tolerance: rounding must not let it leave a chosen edge at zero
-_RARE = 5.0  # expected rows below which a cell's variance is not trusted
 
 
 class Judged(NamedTuple):
     """Pairs at the current parameters."""
 
     scores: Floats  # s_e
-    merits: Floats  # by which those that violate are compared
     violates: Mask
 
 
@@ -146,40 +139,23 @@ class Growth:
         self.n_tests += len(edges)
         self.tested.add(edges)
         scores = self.penalty.score(tables)
-        violates = self.exceeds(scores, tables.shapes.prod(axis=1))
-        if self.settings.order == "score" or self.parts.single_features:
-            return Judged(scores, scores, violates)
-        return Judged(scores, self._gains(tables), violates)
+        return Judged(scores, self.exceeds(scores, edges))
 
-    def exceeds(self, scores: Floats, cells: NDArray[np.int64]) -> Mask:
-        """Tell which scores of tables of so many cells violate optimality."""
-        excess = (scores - self.penalty.penalty) * self.penalty.weights(cells)
-        return np.asarray(excess > self.slack)
+    def exceeds(self, scores: Floats, edges: Edges) -> Mask:
+        """Tell which scores of pairs violate optimality."""
+        weights = edge_weights(self.penalty, edges, self.graph.layout.states)
+        return np.asarray((scores - self.penalty.penalty) * weights > self.slack)
 
     @property
     def slack(self) -> float:
         """Largest violation that counts as none."""
         return _SLACK * self.settings.tol
 
-    def _gains(self, tables: PairTables) -> Floats:
-        layout = Layout(self.graph.layout.states, np.sort(tables.edges, axis=1))
-        curvature = self.objective.curvature(layout)[int(layout.edge_offset[0]) :]
-        n_rows = self.objective.n_rows
-        squares = tables.values**2 / (curvature + _RARE / n_rows)
-        sums = np.add.reduceat(squares, tables.offsets[:-1]) if len(squares) else squares
-        return np.asarray(np.sqrt(n_rows * sums / np.diff(tables.offsets)))
-
     def offsets(self, scores: Floats) -> Floats:
         """Return the violation offsets ``1 - s / penalty`` of scores."""
         if self.penalty.penalty == 0:
             return -scores
         return np.asarray(1.0 - scores / self.penalty.penalty)
-
-    def priorities(self, merits: Floats) -> Floats:
-        """Return the priorities of violating pairs for which the reservoir has no room."""
-        if self.settings.order == "score" or self.parts.single_features:
-            return self.offsets(merits)
-        return 1.0 - merits
 
     def theta(self) -> Floats:
         """Return the parameters in the layout of the graph."""
@@ -188,6 +164,10 @@ class Growth:
     def model(self) -> PairwiseMRF:
         """Return the model of the active edges."""
         return PairwiseMRF(self.objective.schema, self.graph.layout.edges, self.theta())
+
+    def trace(self) -> Columns:
+        """Return the course of the run as columns: one entry an event, by the names of `Event`."""
+        return as_columns(self.events)
 
     def event(self, kind: str) -> Event:
         """Return a snapshot."""

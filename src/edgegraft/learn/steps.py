@@ -62,14 +62,14 @@ def _freeze(growth: Growth, edges: Edges, offsets: Floats) -> None:
 
 def _test(growth: Growth, edges: Edges) -> None:
     """Score a batch: what violates goes to the reservoir, the rest freezes."""
-    scores, merits, violates = growth.judge(edges)
+    scores, violates = growth.judge(edges)
     if growth.parts.first_hit and violates.any():
         # What follows the first hit counts as not yet drawn: it comes next, in the same order.
         hit = int(np.argmax(violates)) + 1
         growth.stream.restore(edges[hit:], _NEXT + np.arange(len(edges) - hit))
-        edges, scores, merits, violates = edges[:hit], scores[:hit], merits[:hit], violates[:hit]
+        edges, scores, violates = edges[:hit], scores[:hit], violates[:hit]
     _freeze(growth, edges[~violates], growth.offsets(scores[~violates]))
-    out = growth.reservoir.offer(edges[violates], merits[violates])
+    out = growth.reservoir.offer(edges[violates], scores[violates])
     _set_aside(growth, out)
 
 
@@ -77,12 +77,12 @@ def _set_aside(growth: Growth, out: Scored) -> None:
     """Put back what violates but found no room in the reservoir.
 
     Frozen, as in the paper, it is seen again when all other pairs have been tested, which for
-    many variables is never; queued by its merit, it is among the next to be drawn.
+    many variables is never; queued by its offset, it is among the next to be drawn.
     """
     if growth.settings.requeue:
-        growth.stream.restore(out.edges, growth.priorities(out.scores))
+        growth.stream.restore(out.edges, growth.offsets(out.scores))
     else:
-        _freeze(growth, out.edges, growth.priorities(out.scores))
+        _freeze(growth, out.edges, growth.offsets(out.scores))
 
 
 def activate(growth: Growth) -> bool:
@@ -108,7 +108,7 @@ def _activate_feature(growth: Growth) -> bool:
     outside = float(growth.reservoir.scores[chosen[0]]) if len(chosen) else 0.0
     if growth.room == 0:
         outside = 0.0
-    if not growth.exceeds(np.array([max(inside, outside)]), np.ones(1, np.int64))[0]:
+    if max(inside, outside) <= growth.penalty.penalty + growth.slack:
         return False
     if inside >= outside:
         growth.allowed[first + int(np.argmax(held))] = True
@@ -167,8 +167,8 @@ def rescore(growth: Growth) -> None:
     """Score the reservoir at the new parameters; what no longer violates freezes."""
     if not len(growth.reservoir):
         return
-    scores, merits, violates = growth.judge(growth.reservoir.edges)
-    growth.reservoir.rescore(merits)
+    scores, violates = growth.judge(growth.reservoir.edges)
+    growth.reservoir.rescore(scores)
     out = growth.reservoir.drop(~violates)
     _freeze(growth, out.edges, growth.offsets(scores[~violates]))
 
