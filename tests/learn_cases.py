@@ -1,0 +1,58 @@
+"""Small learning problems that the tests of growing share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from edgegraft.data import PackedTable
+from edgegraft.datasets import make_scale_free
+from edgegraft.inference import ExactEngine
+from edgegraft.learn import Settings, grow
+from edgegraft.objective.likelihood import Likelihood
+from edgegraft.objective.penalty import Penalty
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.stats import LocalCounts
+
+PENALTY = Penalty(0.004, 1e-4)
+
+
+def make_table(n=12, n_rows=2000, n_states=3, seed=1):
+    """A small scale-free network's rows."""
+    data = make_scale_free(n, n_states, n_rows, random_state=seed, burn_in=200)
+    return PackedTable.from_codes(data.X.astype(np.int64)), data.edges
+
+
+def make_loss(table, name="pseudolikelihood", n_jobs=1):
+    """A convex objective by name."""
+    if name == "pseudolikelihood":
+        return Pseudolikelihood(table, n_jobs=n_jobs)
+    return Likelihood(LocalCounts(table), ExactEngine())
+
+
+class Log:
+    """An observer that keeps the edges after each activation, and may ask to stop."""
+
+    def __init__(self, stop_after=None):
+        self.stop_after = stop_after
+        self.kinds, self.edges, self.removed = [], [], set()
+
+    def on_event(self, event, growth):
+        now = [tuple(e) for e in growth.graph.layout.edges.tolist()]
+        if self.edges:
+            self.removed |= set(self.edges[-1]) - set(now)
+        self.kinds.append(event.kind)
+        self.edges.append(now)
+        return event.n_activations == self.stop_after
+
+    def order(self):
+        """Edges in the order in which they first came."""
+        seen = {}
+        for edges in self.edges:
+            seen |= dict.fromkeys(edges)
+        return list(seen)
+
+
+def grow_logged(loss, penalty=PENALTY, counts=None, **settings):
+    """Grow, and return the run and its log."""
+    log = Log()
+    return grow(loss, penalty, Settings(**settings), counts=counts, observers=[log]), log

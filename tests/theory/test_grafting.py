@@ -1,0 +1,160 @@
+"""What theory says of grafting: one optimum, whatever the order in which edges come."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgegraft.data import PackedTable
+from edgegraft.learn import certify, weigh_by_noise
+from edgegraft.learn.noise_weight import edge_weights
+from edgegraft.objective.penalty import Penalty
+from edgegraft.search import CandidateStream
+from tests import fit_checks
+from tests.learn_cases import PENALTY, grow_logged, make_loss, make_table
+
+TOL = 1e-6
+LOSSES = ("pseudolikelihood", "likelihood")
+
+
+@pytest.fixture(scope="module")
+def table():
+    return make_table()[0]
+
+
+def independent_check(table, growth):
+    """Worst violations of inactive pairs and of active groups, from the rows in plain NumPy."""
+    n = len(table.schema)
+    layout = growth.graph.layout
+    pairs = np.stack(np.triu_indices(n, 1), axis=1)
+    absent = pairs[~growth.graph.contains(pairs)]
+    whole = layout.grow(absent)
+    codes = table.codes().astype(np.int64)
+    theta = whole.carry(growth.theta(), layout)
+    _, gradient = fit_checks.pseudolikelihood(theta, whole, codes)
+    weights = edge_weights(growth.penalty, absent, whole.states)
+    first = layout.n_edges
+    norms = [np.linalg.norm(whole.edge(gradient, first + k)) for k in range(len(absent))]
+    excess = (np.array(norms) / weights - growth.penalty.penalty) * weights
+    active = gradient[: layout.n_parameters]
+    groups = growth.penalty.groups(layout)
+    worst = 0.0
+    for k, strength in enumerate(groups.strength):
+        part = slice(groups.offsets[k], groups.offsets[k + 1])
+        w = growth.theta()[part]
+        g = active[part] + 2 * groups.ridge[k] * w
+        worst = max(
+            worst, np.linalg.norm(g + (strength * w / np.linalg.norm(w) if strength else 0))
+        )
+    return excess.max(initial=-1.0), worst
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_unlimited_reservoir_and_full_selectivity_is_exhaustive_grafting(table, loss):
+    objective = make_loss(table, loss)
+    options = {"tol": 1e-5, "growth_iterations": 50, "max_edges": 14}
+    _, best = grow_logged(
+        objective, selectivity=1.0, reservoir_size="unlimited", max_tests=10**6, **options
+    )
+    _, exhaustive = grow_logged(objective, strategy="exhaustive", **options)
+    assert best.order() == exhaustive.order()
+    assert len(best.order()) == 14
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_all_strategies_over_edges_end_at_one_optimum(table, loss):
+    objective = make_loss(table, loss)
+    runs = [
+        grow_logged(objective, tol=TOL, **settings)[0]
+        for settings in (
+            {},
+            {"selectivity": 0.5, "max_touching": 1, "reservoir_size": 4, "max_tests": 3},
+            {"requeue": False, "reservoir_size": 3, "full_queue": True},
+            {"strategy": "first-hit"},
+            {"strategy": "exhaustive"},
+        )
+    ]
+    values = np.array([run.solution.info.objective for run in runs])
+    np.testing.assert_allclose(values, values[0], rtol=1e-5)
+    edges = [{tuple(e) for e in run.graph.layout.edges.tolist()} for run in runs]
+    assert all(each == edges[0] for each in edges)
+    for run in runs:
+        found = certify(run)
+        assert run.reason == "no pair violates optimality"
+        assert found.exhaustive
+        assert found.n_violating == 0
+        assert found.n_checked == 66 - len(run.graph)
+        assert found.residual <= TOL
+
+
+@pytest.mark.parametrize("noise", [False, True])
+def test_conditions_hold_when_derived_from_the_rows(table, noise):
+    objective = make_loss(table)
+    penalty = weigh_by_noise(PENALTY, objective) if noise else PENALTY
+    growth, _ = grow_logged(objective, penalty, tol=TOL)
+    outside, inside = independent_check(table, growth)
+    assert outside <= growth.slack + 1e-9
+    assert inside <= TOL + 1e-9
+
+
+def test_feature_grafting_ends_at_the_optimum_of_plain_l1(table):
+    objective = make_loss(table)
+    growth, _ = grow_logged(objective, Penalty(0.02), strategy="feature", tol=1e-5)
+    assert growth.reason == "no pair violates optimality"
+    layout = growth.graph.layout
+    first = int(layout.edge_offset[0])
+    assert (growth.theta()[first:][~growth.allowed[first:]] == 0).all()
+    assert (growth.theta()[first:] != 0).any()
+    assert certify(growth).n_violating == 0
+    plain = Penalty(0.02, kind="l1")
+    worst = fit_checks.residual(growth.theta(), growth.solution.gradient, layout, plain)
+    assert worst <= growth.slack
+
+
+def test_grafting_light_allows_only_what_it_activated(table):
+    growth, _ = grow_logged(
+        make_loss(table), Penalty(0.02), strategy="feature-light", tol=1e-5, max_edges=8
+    )
+    layout = growth.graph.layout
+    first = int(layout.edge_offset[0])
+    assert len(growth.graph) <= 8
+    assert (growth.theta()[first:][~growth.allowed[first:]] == 0).all()
+    assert growth.allowed[first:].sum() <= growth.n_activations
+
+
+def test_first_hit_activates_what_a_plain_loop_meets_first(table):
+    objective = make_loss(table)
+    options = {"priority": "uniform", "hub_threshold": None}
+    _, log = grow_logged(objective, strategy="first-hit", max_edges=1, **options)
+    nothing, _ = grow_logged(objective, max_edges=0)
+    drawn = CandidateStream(len(table.schema)).draw(16, np.random.default_rng(0))
+    hits = [tuple(edge) for edge in drawn if nothing.judge(edge[None]).violates[0]]
+    assert log.order() == hits[:1]
+
+
+def test_first_hit_is_a_reservoir_of_one_with_one_test(table):
+    objective = make_loss(table)
+    hit, first = grow_logged(objective, strategy="first-hit")
+    one, second = grow_logged(objective, selectivity=1.0, reservoir_size=1, max_tests=1)
+    assert first.edges == second.edges
+    assert hit.theta().tobytes() == one.theta().tobytes()
+
+
+def test_noise_weights_are_the_plain_ones_for_even_margins():
+    rng = np.random.default_rng(0)
+    codes = rng.permuted(np.tile(np.arange(4), (400, 1)).reshape(-1, 1).repeat(3, 1), axis=0)
+    loss = make_loss(PackedTable.from_codes(codes))
+    weights = weigh_by_noise(Penalty(1.0), loss).edge_weights(np.array([(0, 1), (1, 2)]))
+    np.testing.assert_allclose(weights, 4.0)
+
+
+def test_noise_weights_make_the_noise_of_rare_and_common_states_alike():
+    rng = np.random.default_rng(0)
+    codes = (rng.random((4000, 40)) < np.where(np.arange(40) % 2, 0.5, 0.03)).astype(int)
+    loss = make_loss(PackedTable.from_codes(codes))
+    growth, _ = grow_logged(loss, weigh_by_noise(Penalty(1.0), loss), max_edges=0)
+    pairs = np.stack(np.triu_indices(40, 1), axis=1)
+    scores = growth.judge(pairs).scores
+    kinds = (pairs % 2).sum(axis=1)
+    rms = [np.sqrt((scores[kinds == k] ** 2).mean()) for k in range(3)]
+    assert max(rms) / min(rms) < 1.2

@@ -1,0 +1,168 @@
+"""A resumed run is the uninterrupted one, bit for bit."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from edgegraft.errors import FileFormatError
+from edgegraft.inference import BeliefPropagation
+from edgegraft.learn import Checkpoints, Settings, grow, resume, weigh_by_noise
+from edgegraft.objective.likelihood import Likelihood
+from edgegraft.objective.penalty import Penalty
+from edgegraft.stats import LocalCounts
+from tests.learn_cases import PENALTY, Log, make_loss, make_table
+
+
+@pytest.fixture(scope="module")
+def table():
+    return make_table()[0]
+
+
+def small_steps(**more):
+    return Settings(
+        **{"max_touching": 1, "selectivity": 0.5, "max_tests": 4, "reservoir_size": 6,
+           "checkpoint_every": 3} | more
+    )  # fmt: skip
+
+
+def assert_same(one, other):
+    assert one.graph.layout.edges.tolist() == other.graph.layout.edges.tolist()
+    assert one.theta().tobytes() == other.theta().tobytes()
+    assert one.reason == other.reason
+    assert (one.n_tests, one.n_tables) == (other.n_tests, other.n_tables)
+    assert one.n_activations == other.n_activations
+
+
+CASES = {
+    "uniform": {"priority": "uniform"},
+    "auto": {},
+    "frozen": {"requeue": False, "full_queue": True, "hub_threshold": 0.1},
+    "first-hit": {"strategy": "first-hit"},
+    "exhaustive": {"strategy": "exhaustive", "max_edges": 9},
+    "feature": {"strategy": "feature-light", "max_edges": 6},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("loss", ["pseudolikelihood", "bp", "noise"])
+def test_resuming_gives_the_same_bits(table, tmp_path, case, loss):
+    if loss == "bp":
+        objective = Likelihood(LocalCounts(table), BeliefPropagation(tol=1e-8))
+    else:
+        objective = make_loss(table)
+    penalty = Penalty(0.01, 1e-4)
+    if loss == "noise":
+        if case == "feature":
+            pytest.skip("noise weights are for whole tables")
+        penalty = weigh_by_noise(penalty, objective)
+    settings, counts = small_steps(**CASES[case]), LocalCounts(table)
+    path = tmp_path / "run.checkpoint"
+    whole = grow(objective, penalty, settings, counts=counts)
+    assert whole.n_activations > 3
+    stop = Log(stop_after=5)
+    grow(objective, penalty, settings, counts=counts, observers=[Checkpoints(path), stop])
+    resumed = resume(path, objective)
+    assert_same(whole, resumed)
+    assert resumed.events[0].kind == "start"
+    assert resumed.seconds > 0
+
+
+def test_resuming_twice_gives_the_same_bits(table, tmp_path):
+    objective, path = make_loss(table), tmp_path / "run"
+    settings = small_steps()
+    whole = grow(objective, PENALTY, settings)
+    grow(objective, PENALTY, settings, observers=[Checkpoints(path), Log(stop_after=3)])
+    resume(path, objective, [Checkpoints(path), Log(stop_after=7)])
+    assert_same(whole, resume(path, objective))
+
+
+SCRIPT = """
+    import sys
+    from pathlib import Path
+    from edgegraft.learn import Checkpoints, grow, resume
+    from tests.learn_cases import PENALTY, make_loss, make_table
+    from tests.unit.test_learn_checkpoint import small_steps
+
+    path, done = sys.argv[1:]
+    loss, keep = make_loss(make_table()[0]), [Checkpoints(path)]
+    sys.stdout.write("ready\\n")
+    sys.stdout.flush()
+    if Path(path).exists():
+        growth = resume(path, loss, keep)
+    else:
+        growth = grow(loss, PENALTY, small_steps(checkpoint_every=1), observers=keep)
+    Path(done).write_bytes(growth.graph.layout.edges.tobytes() + growth.theta().tobytes())
+"""
+
+
+def test_killed_at_random_moments_a_run_ends_as_if_it_had_not_been(table, tmp_path):
+    whole = grow(make_loss(table), PENALTY, small_steps(checkpoint_every=1))
+    path, done = tmp_path / "run", tmp_path / "done"
+    moments = random.Random(0)
+    kills = 0
+    while not done.exists():
+        command = [sys.executable, "-c", textwrap.dedent(SCRIPT), str(path), str(done)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout.readline() == b"ready\n"
+            if kills < 3:
+                time.sleep(moments.uniform(0.02, 0.3))
+                process.kill()
+                kills += 1
+            assert process.wait(timeout=60) in (0, -9)
+    expected = whole.graph.layout.edges.tobytes() + whole.theta().tobytes()
+    assert done.read_bytes() == expected
+
+
+@pytest.fixture(scope="module")
+def written(table, tmp_path_factory):
+    path = tmp_path_factory.mktemp("written") / "run"
+    grow(make_loss(table), PENALTY, small_steps(), observers=[Checkpoints(path)])
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("place", [0, 25, 60, 500, -400, -1])
+def test_one_changed_byte_is_noticed(table, written, tmp_path, place):
+    damaged = bytearray(written)
+    damaged[place] ^= 1
+    path = tmp_path / "damaged"
+    path.write_bytes(damaged)
+    with pytest.raises(FileFormatError, match=r"no checkpoint|damaged"):
+        resume(path, make_loss(table))
+
+
+@pytest.mark.parametrize("length", [0, 10, 40, 1000])
+def test_truncated_files_are_refused(table, written, tmp_path, length):
+    path = tmp_path / "short"
+    path.write_bytes(written[:length])
+    with pytest.raises(FileFormatError, match=r"no checkpoint|damaged"):
+        resume(path, make_loss(table))
+
+
+def test_foreign_files_are_refused(table, tmp_path):
+    path = tmp_path / "foreign"
+    path.write_bytes(b"PK\x03\x04" + bytes(500))
+    with pytest.raises(FileFormatError, match="no checkpoint"):
+        resume(path, make_loss(table))
+    with pytest.raises(FileNotFoundError):
+        resume(tmp_path / "absent", make_loss(table))
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"n": 11}, "other data"),
+        ({"seed": 5}, "other rows or another objective"),
+        ({"n_rows": 1999}, "other rows or another objective"),
+    ],
+)
+def test_checkpoints_of_other_data_are_refused(written, tmp_path, other, message):
+    path = tmp_path / "run"
+    path.write_bytes(written)
+    with pytest.raises(FileFormatError, match=message):
+        resume(path, make_loss(make_table(**other)[0]))

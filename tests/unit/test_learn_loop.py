@@ -1,0 +1,200 @@
+"""The loop: budgets, observers, removal, repeatability."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from edgegraft.learn import Settings, go_on, grow, steps, weigh_by_noise
+from edgegraft.learn.parts import Rounds, choose_parts
+from edgegraft.objective.penalty import Penalty
+from edgegraft.search import BestChoice
+from edgegraft.stats import LocalCounts
+from tests.learn_cases import PENALTY, Log, grow_logged, make_loss, make_table
+
+
+@pytest.fixture(scope="module")
+def table():
+    return make_table()[0]
+
+
+@pytest.fixture(scope="module")
+def larger():
+    return make_table(30, 3000)
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        ({"max_edges": 5}, "the edge budget is spent"),
+        ({"max_edges": 0}, "the edge budget is spent"),
+        ({"max_time": 0}, "the time budget is spent"),
+        ({"max_tables": 1}, "the table budget is spent"),
+        ({"max_edges": 3, "strategy": "feature"}, "the edge budget is spent"),
+    ],
+)
+def test_budgets_end_a_run_with_a_fitted_model(table, budget, reason):
+    growth, log = grow_logged(make_loss(table), **budget)
+    assert growth.reason == reason
+    assert growth.solution.info.converged
+    assert len(growth.graph) <= budget.get("max_edges", 66)
+    assert growth.model().n_edges == len(growth.graph)
+    assert log.kinds[0] == "start"
+    assert log.kinds[-1] == "end"
+
+
+def test_observers_can_stop(table):
+    log = Log(stop_after=2)
+    growth = grow(make_loss(table), PENALTY, Settings(max_touching=1), observers=[log])
+    assert growth.reason == "stopped by an observer"
+    assert growth.n_activations == 2
+
+
+@pytest.mark.parametrize("strategy", ["best-choice", "first-hit", "exhaustive"])
+def test_threads_do_not_change_a_bit(larger, strategy):
+    table, _ = larger
+    runs = [
+        grow_logged(
+            make_loss(table, n_jobs=n_jobs),
+            counts=LocalCounts(table, n_jobs),
+            strategy=strategy,
+            max_edges=15,
+        )
+        for n_jobs in (1, 2)
+    ]
+    assert runs[0][1].edges == runs[1][1].edges
+    assert runs[0][0].theta().tobytes() == runs[1][0].theta().tobytes()
+
+
+def test_seeds_change_the_order_of_a_uniform_search(larger):
+    loss = make_loss(larger[0])
+    orders = [
+        grow_logged(loss, priority="uniform", reservoir_size=3, max_tests=2, max_edges=8,
+                    random_state=seed)[1].order()
+        for seed in (0, 0, 1)
+    ]  # fmt: skip
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_zeros_leave_and_can_return(table):
+    # First hits in random order activate indirect pairs, which direct ones then make needless.
+    loss, options = make_loss(table), {"strategy": "first-hit", "priority": "uniform", "tol": 1e-6}
+    growth, log = grow_logged(loss, growth_iterations=100, **options)
+    assert log.removed
+    final = set(log.edges[-1])
+    assert log.removed - final
+    kept, all_kept = grow_logged(loss, keep_zeros=True, growth_iterations=100, **options)
+    assert not all_kept.removed
+    assert len(kept.graph) > len(growth.graph)
+    np.testing.assert_allclose(
+        kept.solution.info.objective, growth.solution.info.objective, rtol=1e-5
+    )
+
+
+def test_an_edge_that_was_removed_returns_when_it_is_needed(table):
+    growth, _ = grow_logged(make_loss(table), tol=1e-6)
+    strongest = growth.graph.layout.edges[:1].copy()
+    growth.graph.remove(strongest)
+    growth.stream.freeze(strongest, 0.0)
+    growth.reason = ""
+    go_on(growth)
+    assert growth.graph.contains(strongest).all()
+
+
+def test_data_driven_order_needs_fewer_tables(larger):
+    table, truth = larger
+    loss = make_loss(table)
+    budget = {"max_edges": len(truth), "max_tests": 8, "reservoir_size": 10, "selectivity": 0.5}
+    ranked, _ = grow_logged(loss, counts=LocalCounts(table), **budget)
+    uniform, _ = grow_logged(loss, counts=LocalCounts(table), priority="uniform", **budget)
+    assert ranked.ranked
+    assert not uniform.ranked
+    assert ranked.graph.contains(truth).sum() >= uniform.graph.contains(truth).sum()
+
+
+def test_rounds_of_one_are_best_choice():
+    rng = np.random.default_rng(0)
+    pairs = np.stack(np.triu_indices(12, 1), axis=1)
+    scores = rng.random(len(pairs)).round(1)
+    one = Rounds(BestChoice(0.3), 1).select(pairs, scores)
+    assert one.tolist() == BestChoice(0.3).select(pairs, scores).tolist()
+    three = Rounds(BestChoice(0.3), 3).select(pairs, scores)
+    assert three[: len(one)].tolist() == one.tolist()
+    assert np.bincount(pairs[three].ravel()).max() <= 3
+    assert len(set(three.tolist())) == len(three)
+
+
+def test_hubs_are_boosted_only_where_the_data_do_not_rank():
+    table, _ = make_table(10, 500)
+    growth, _ = grow_logged(make_loss(table), max_edges=6)
+    boosts = []
+    growth.stream.boost = boosts.append
+    steps.boost_hubs(growth)
+    growth.ranked = True
+    steps.boost_hubs(growth)
+    assert len(boosts) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"strategy": "greedy"}, "strategy must be one of"),
+        ({"priority": "random"}, "priority must be one of auto, uniform"),
+        ({"selectivity": 1.5}, "selectivity must lie between"),
+        ({"reservoir_size": 0}, "reservoir_size must be"),
+        ({"reservoir_size": "big"}, "reservoir_size must be"),
+        ({"max_tests": 0}, "max_tests must be at least 1"),
+        ({"max_edges": -1}, "max_edges must be at least 0"),
+        ({"max_time": float("nan")}, "max_time must be at least 0"),
+        ({"hub_threshold": "median"}, "hub threshold"),
+        ({"tol": 0.0}, "tol must be positive"),
+    ],
+)
+def test_settings_refuse_what_they_cannot_mean(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        Settings(**wrong)
+
+
+def test_features_have_no_noise_weights(table):
+    with pytest.raises(ValueError, match="whole tables"):
+        weigh_by_noise(Penalty(0.1, kind="l1"), make_loss(table))
+
+
+def test_parts_follow_the_number_of_variables():
+    parts = choose_parts(Settings(), 1000)
+    assert (parts.capacity, parts.max_tests) == (1000, 250)
+    assert choose_parts(Settings(reservoir_size="unlimited"), 10).capacity is None
+
+
+def test_ctrl_c_ends_a_run_with_a_model():
+    script = """
+        import sys
+        from edgegraft.learn import Settings, grow
+        from tests.learn_cases import PENALTY, make_loss, make_table
+
+        class Ready:
+            def on_event(self, event, growth):
+                if event.kind == "activation" and event.n_activations == 1:
+                    sys.stdout.write("ready\\n")
+                    sys.stdout.flush()
+                    sys.stdin.readline()
+
+        loss = make_loss(make_table()[0])
+        growth = grow(loss, PENALTY, Settings(max_touching=1), observers=[Ready()])
+        sys.stdout.write(f"{growth.reason}; {growth.model().n_edges > 0}")
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout.readline() == "ready\n"
+    os.kill(process.pid, signal.SIGINT)
+    out, error = process.communicate("\n", timeout=60)
+    assert out == "interrupted; True", error
+    assert process.returncode == 0
