@@ -31,6 +31,7 @@ class Parts(NamedTuple):
     rule: ActivationRule
     capacity: int | None  # of the reservoir
     max_tests: int  # between two activations
+    patient: bool  # whether few candidates of many edges are a reason to test more
     batch: int  # pairs scored together
     exhaustive: bool  # every pair is scored at every step
     first_hit: bool
@@ -50,15 +51,16 @@ def choose_parts(settings: Settings, n_variables: int) -> Parts:
     strategy, size = settings.strategy, settings.reservoir_size
     if strategy != "best-choice" and strategy != "first-hit":
         features = strategy in ("feature", "feature-light")
-        return Parts(Single(), None, n_pairs, n_pairs, True, False, features)
+        return Parts(Single(), None, n_pairs, False, n_pairs, True, False, features)
     capacity = None if size == "unlimited" else size or n_variables
     max_tests = settings.max_tests or max(_LEAST_TESTS, n_variables // 4)
     if strategy == "first-hit" or (capacity == 1 and max_tests == 1):
-        return Parts(Single(), 1, 1, _HIT_BATCH, False, True, False)
+        return Parts(Single(), 1, 1, False, _HIT_BATCH, False, True, False)
     rule: ActivationRule = BestChoice(settings.selectivity)
     if settings.max_touching > 1 and settings.selectivity < 1:
         rule = Rounds(BestChoice(settings.selectivity), settings.max_touching)
-    return Parts(rule, capacity, max_tests, max_tests, False, False, False)
+    patient = settings.max_tests is None
+    return Parts(rule, capacity, max_tests, patient, max_tests, False, False, False)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,8 @@ class Settings:
     reservoir_size : int or "unlimited", optional
         Room for candidates; as many as there are variables by default.
     max_tests : int, optional
-        Pairs tested between two activations; a quarter of the variables, at least 32, by default.
+        Pairs tested between two activations. By default a quarter of the variables, at least 32,
+        and up to as many as there are active edges while the reservoir is nearly empty.
     max_touching : int, default 4
         Edges of one variable activated together; 1 is the paper's.
     hub_threshold : "auto", "mean", float or None

@@ -18,6 +18,7 @@ from edgegraft.stats.tables import Edges
 
 _LARGEST_BATCH = 4096  # pairs scored together: bounds the memory of a step
 _FINAL_ITERATIONS = 500
+_WORTH_A_FIT = 0.02  # candidates an active edge
 _NEXT = -(2.0**40)  # a priority below any other
 
 
@@ -47,7 +48,14 @@ def _enough(growth: Growth, tests: int) -> bool:
         return False
     if not growth.filled:
         return growth.reservoir.full
-    return tests >= growth.parts.max_tests and len(growth.reservoir) > 0
+    if tests < growth.parts.max_tests or not len(growth.reservoir):
+        return False
+    if not growth.parts.patient:
+        return True
+    # A fit passes over all edges several times: not for a handful of new ones, as long as
+    # looking for more is cheaper.
+    n_edges = len(growth.graph)
+    return len(growth.reservoir) >= _WORTH_A_FIT * n_edges or tests >= n_edges
 
 
 def _refill(growth: Growth) -> None:
