@@ -18,7 +18,7 @@ from edgegraft.stats.tables import Edges
 
 _LARGEST_BATCH = 4096  # pairs scored together: bounds the memory of a step
 _FINAL_ITERATIONS = 500
-_WORTH_A_FIT = 0.02  # candidates an active edge
+_WORTH_A_FIT = 0.05  # candidates an active edge
 _NEXT = -(2.0**40)  # a priority below any other
 
 
