@@ -54,6 +54,9 @@ def test_observers_can_stop(table):
     growth = grow(make_loss(table), PENALTY, Settings(max_touching=1), observers=[log])
     assert growth.reason == "stopped by an observer"
     assert growth.n_activations == 2
+    at_once = grow(make_loss(table), PENALTY, observers=[Log(stop_after=0)])
+    assert at_once.reason == "stopped by an observer"
+    assert len(at_once.graph) == 0
 
 
 @pytest.mark.parametrize("strategy", ["best-choice", "first-hit", "exhaustive"])

@@ -24,6 +24,8 @@ from edgegraft.objective.penalty import Penalty
 from edgegraft.search.priorities import rank_pairs
 from edgegraft.stats import PairCounts
 
+_STOPPED = "stopped by an observer"
+
 
 def grow(
     objective: Objective,
@@ -76,7 +78,8 @@ def grow(
 
 def go_on(growth: Growth, observers: Sequence[Observer] = ()) -> Growth:
     """Run the loop from wherever `growth` is to its end."""
-    _tell(growth, observers, "start")
+    if _tell(growth, observers, "start"):
+        growth.reason = _STOPPED
     with _interruptible() as interrupted:
         while not growth.reason:
             growth.reason = _step(growth)
@@ -86,7 +89,7 @@ def go_on(growth: Growth, observers: Sequence[Observer] = ()) -> Growth:
             if growth.n_activations % growth.settings.checkpoint_every == 0:
                 steps.restart(growth)
                 stopped |= _tell(growth, observers, "checkpoint")
-            growth.reason = _budget(growth) or ("stopped by an observer" if stopped else "")
+            growth.reason = _budget(growth) or (_STOPPED if stopped else "")
             if interrupted.is_set():
                 growth.reason = "interrupted"
         steps.fit(growth, final=True)

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 _LEAST_ROWS = 20.0  # off the most common state: with fewer, chance is no longer Gaussian
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NoisePenalty(Penalty):
     """Group norms weighted by the noise of each pair's gradient.
 

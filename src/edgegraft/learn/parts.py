@@ -103,7 +103,7 @@ class Rounds:
         return np.concatenate(found)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FeaturePenalty(Penalty):
     """Plain l1 over single parameters, of which only some may leave zero.
 

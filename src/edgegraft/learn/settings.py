@@ -51,7 +51,7 @@ class Settings:
         that have an edge, a number, or None to leave the order alone. "auto" is the mean where
         pairs come in random order, and None where the data rank them.
     max_edges : int, optional
-        Stop when so many edges are active.
+        Stop when so many edges are active; the last fit may set some of them to zero.
     max_time : float, optional
         Stop after so many seconds.
     max_tables : int, optional
