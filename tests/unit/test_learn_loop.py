@@ -110,7 +110,7 @@ def test_an_edge_that_was_removed_returns_when_it_is_needed(table):
     assert growth.graph.contains(strongest).all()
 
 
-def test_data_driven_order_needs_fewer_tables(larger):
+def test_data_driven_order_finds_no_fewer_true_edges(larger):
     table, truth = larger
     loss = make_loss(table)
     budget = {"max_edges": len(truth), "max_tests": 8, "reservoir_size": 10, "selectivity": 0.5}
