@@ -27,7 +27,7 @@ _TILE = (
     24  # variables a side of a tile: 24 five-state variables of 19,000 rows fill a quarter of L2
 )
 _PIECE = 256  # edges a task of the popcount kernel, at least
-_PIECES = 16  # tasks a thread, at most: enough to share out evenly, few enough to cost nothing
+_PIECES = 8  # tasks a thread, at most: enough to share out evenly, few enough to cost nothing
 _CODED_PIECE = (
     256  # edges a task of the histogram kernel, which unpacks up to twice as many columns
 )
