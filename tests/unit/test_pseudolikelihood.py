@@ -191,8 +191,10 @@ def test_refusals_name_what_is_wrong():
         Pseudolikelihood(table, weights=np.where(np.arange(10) == 3, -1.0, 1.0))
     with pytest.raises(DataError, match="shape"):
         Pseudolikelihood(table, weights=np.ones(3))
-    with pytest.raises(DataError, match="no weight"):
+    with pytest.raises(DataError, match="all weights are zero"):
         Pseudolikelihood(table, weights=np.zeros(10))
+    with pytest.raises(DataError, match="rows chosen have no weight"):
+        Pseudolikelihood(table, weights=np.eye(10)[0], rows=[1, 2])
     with pytest.raises(DataError, match="row 10 is outside"):
         Pseudolikelihood(table, rows=[0, 10])
     with pytest.raises(DataError, match="non-empty"):

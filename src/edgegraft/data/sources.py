@@ -7,6 +7,7 @@ the whole of it before its first cell can be encoded.
 from __future__ import annotations
 
 import tempfile
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from edgegraft.errors import DataError
 __all__ = ["Source", "StreamSource", "TableSource", "check_names"]
 
 
-class Source:
+class Source(ABC):
     """A table that is read in batches, as often as needed.
 
     Attributes
@@ -44,14 +45,14 @@ class Source:
     from_text: bool = False
     named: bool = True
 
-    def select(self, columns: Sequence[str]) -> None:
+    def select(self, columns: Sequence[str]) -> None:  # noqa: B027 - most need not know
         """Learn which columns will be read; the others need not be encodable."""
 
+    @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the given columns from the first row on, in that order of columns."""
-        raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - a table in memory has nothing to let go of
         """Let go of files; nothing can be read afterwards."""
 
     def __enter__(self) -> Self:

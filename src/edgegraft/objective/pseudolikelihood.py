@@ -36,10 +36,10 @@ from edgegraft.objective.residuals import (
     lay_out,
     nothing_kept,
 )
-from edgegraft.objective.row_choice import check_rows, check_weights, draw_rows
+from edgegraft.objective.row_choice import check_rows, draw_rows
 from edgegraft.objective.scoring import Residuals, sum_pairs, take_tables
 from edgegraft.objective.wiring import Wiring, route
-from edgegraft.stats.source import check_edges, check_size
+from edgegraft.stats.source import check_edges, check_size, check_weights
 from edgegraft.stats.tables import Edges, PairTables, table_offsets
 from edgegraft.stats.threads import resolve_jobs
 
@@ -111,7 +111,8 @@ class Pseudolikelihood:
         if precision not in ("single", "double"):
             raise ValueError(f"precision must be 'single' or 'double', found {precision!r}")
         chosen = check_rows(rows, table.n_rows)
-        kept = check_weights(weights, table.n_rows)[chosen]
+        whole = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
+        kept = whole[chosen]
         dtype = np.float32 if precision == "single" else np.float64
         self._set(
             table.schema, lay_out(table, chosen, kept, dtype), kept, resolve_jobs(n_jobs), max_bytes

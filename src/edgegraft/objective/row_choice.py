@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.errors import DataError
-from edgegraft.objective.objective import Floats
 from edgegraft.objective.wiring import Integers
 
 _BLOCK = 256  # rows drawn together, if that leaves enough draws
@@ -37,19 +36,3 @@ def check_rows(rows: ArrayLike | None, n_rows: int) -> Integers:
     if bad.any():
         raise DataError(f"row {chosen[np.argmax(bad)]} is outside 0..{n_rows - 1}")
     return chosen.astype(np.int64)
-
-
-def check_weights(weights: ArrayLike | None, n_rows: int) -> Floats:
-    """Return a copy of the weights, ones by default, refusing what cannot be a weight."""
-    if weights is None:
-        return np.ones(n_rows)
-    array = np.array(weights, np.float64)
-    if array.shape != (n_rows,):
-        raise DataError(f"weights have shape {array.shape} where the table has {n_rows} rows")
-    bad = ~(np.isfinite(array) & (array >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(
-            f"the weight of row {row} is {array[row]}: weights must be finite and not negative"
-        )
-    return array

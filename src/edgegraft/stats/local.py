@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.data import PackedTable, Schema
-from edgegraft.errors import DataError
 from edgegraft.kernels.histogram import count_codes, count_margin_codes
 from edgegraft.kernels.popcount import count_margins, count_planes
 from edgegraft.stats import cost
-from edgegraft.stats.source import all_pair_blocks, check_edges, check_size
+from edgegraft.stats.source import all_pair_blocks, check_edges, check_size, check_weights
 from edgegraft.stats.tables import Edges, FlatTables, PairTables, table_offsets
 from edgegraft.stats.threads import resolve_jobs, run
 
@@ -59,7 +58,9 @@ class LocalCounts:
     ) -> None:
         self.table = table
         self.n_jobs = resolve_jobs(n_jobs)
-        self.weights = None if weights is None else _check_weights(weights, table.n_rows)
+        self.weights = None if weights is None else check_weights(weights, table.n_rows)
+        if self.weights is not None:
+            self.weights.flags.writeable = False
         self._margins: FlatTables | None = None
 
     @property
@@ -165,23 +166,6 @@ class LocalCounts:
             )
         values.flags.writeable = False
         return FlatTables(values, offsets)
-
-
-def _check_weights(weights: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    array = np.ascontiguousarray(weights, np.float64)
-    if array.shape != (n_rows,):
-        raise DataError(f"weights have shape {array.shape} where the table has {n_rows} rows")
-    bad = ~(np.isfinite(array) & (array >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(
-            f"the weight of row {row} is {array[row]}: weights must be finite and not negative"
-        )
-    if not array.any():
-        raise DataError("all weights are zero: no row counts")
-    array = array.copy()
-    array.flags.writeable = False
-    return array
 
 
 def _tile_order(edges: Edges, n: int) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.data import Schema
-from edgegraft.errors import EdgeError, MemoryBudgetError
+from edgegraft.errors import DataError, EdgeError, MemoryBudgetError
 from edgegraft.stats.tables import Edges, FlatTables, PairTables
 
 MAX_RESULT_BYTES = 1 << 32  # one call's tables; larger requests go through `blocks`
@@ -72,6 +72,22 @@ def check_size(n_cells: int, max_bytes: int = MAX_RESULT_BYTES) -> None:
             f"the tables asked for take {8 * n_cells:,} bytes, more than the {max_bytes:,} "
             "allowed for one request: ask for fewer pairs at a time, or merge rare states"
         )
+
+
+def check_weights(weights: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    """Return a copy of row weights, refusing what cannot be a weight."""
+    array = np.array(weights, np.float64)
+    if array.shape != (n_rows,):
+        raise DataError(f"weights have shape {array.shape} where the table has {n_rows} rows")
+    bad = ~(np.isfinite(array) & (array >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"the weight of row {row} is {array[row]}: weights must be finite and not negative"
+        )
+    if not array.any():
+        raise DataError("all weights are zero: no row counts")
+    return array
 
 
 def all_pair_blocks(n_states: NDArray[np.int64], max_bytes: int) -> Iterator[Edges]:
