@@ -424,3 +424,12 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="row 9"):
         pack(reader)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_with_another_delimiter_is_not_taken_for_one_column(tmp_path):
+    path = tmp_path / "spreadsheet.csv"
+    path.write_text("name;b\nx;1\ny;2\nx;1\n", encoding="utf-8-sig")
+    with pytest.raises(FileFormatError, match=r"one column, called 'name;b'.*delimiter=';'"):
+        pack(path)
+    assert pack(path, delimiter=";").schema.names == ("name", "b")
+    assert pack(path, delimiter=",").schema.names == ("name;b",)

@@ -36,7 +36,10 @@ def open_path(path: Path, options: PackOptions) -> Source:
             raise DataError(
                 f"'{path}': say what separates the columns of a {suffix} with delimiter="
             )
-        return CsvSource(path, delimiter, gzipped, options)
+        source = CsvSource(path, delimiter, gzipped, options)
+        if options.delimiter is None:
+            _doubt_delimiter(path, source.names, delimiter)
+        return source
     if suffix in _PARQUET and not gzipped:
         return ParquetSource(path, options)
     if suffix in _IPC and not gzipped:
@@ -128,3 +131,15 @@ class IpcSource(Source):
                 chosen = batch.select(list(columns))
                 for first in range(0, chosen.num_rows, self._batch_rows):
                     yield _validated(chosen.slice(first, self._batch_rows))
+
+
+def _doubt_delimiter(path: Path, names: list[str], delimiter: str) -> None:
+    """Refuse one column whose name looks like several: spreadsheets often write semicolons."""
+    if len(names) != 1:
+        return
+    for other in (";", "\t", "|", ","):
+        if other != delimiter and other in names[0]:
+            raise FileFormatError(
+                f"'{path}' seems to have one column, called {names[0]!r}: if its columns are "
+                f"separated by {other!r}, say delimiter={other!r}; if not, delimiter={delimiter!r}"
+            )
