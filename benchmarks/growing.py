@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import resource
 import warnings
+from dataclasses import replace
 from statistics import median
 from time import perf_counter
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from edgegraft.data import PackedTable
 from edgegraft.datasets import make_regular, make_scale_free
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import BeliefPropagation
-from edgegraft.learn import Growth, Settings, grow, refit, weigh_by_noise
+from edgegraft.learn import Growth, Settings, grow, refit
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
@@ -91,7 +92,7 @@ def learn(
     counts = LocalCounts(case.train, THREADS)
     started = perf_counter()
     chosen = Settings(**{"max_edges": 3 * case.n} | settings)
-    found = grow(loss, weigh_by_noise(penalty, loss), chosen, counts=counts)
+    found = grow(loss, replace(penalty, group_weight="noise"), chosen, counts=counts)
     return found, perf_counter() - started
 
 

@@ -16,7 +16,7 @@ def residual(theta, gradient, layout, penalty):
             *_each(penalty, layout.node(theta, i), layout.node(gradient, i), strength, ridge),
         )
     for k, (i, j) in enumerate(layout.edges):
-        strength = weight(penalty, layout.states[i] * layout.states[j])
+        strength = edge_weight(penalty, layout, i, j)
         w, g = layout.edge(theta, k).ravel(), layout.edge(gradient, k).ravel()
         worst = max(worst, *_each(penalty, w, g, strength, penalty.ridge))
     return worst
@@ -26,7 +26,14 @@ def weight(penalty, cells):
     """penalty * d of a group of so many cells."""
     if penalty.kind == "l1":
         return penalty.penalty
-    return penalty.penalty * (np.sqrt(cells) if penalty.group_weight == "sqrt" else cells)
+    return penalty.penalty * (cells if penalty.group_weight == "states" else np.sqrt(cells))
+
+
+def edge_weight(penalty, layout, i, j):
+    """penalty * d of an edge's table."""
+    if penalty.kind == "group" and penalty.group_weight == "noise":
+        return penalty.penalty * penalty.spread[i] * penalty.spread[j]
+    return weight(penalty, layout.states[i] * layout.states[j])
 
 
 def _each(penalty, w, g, strength, ridge):
@@ -45,12 +52,15 @@ def _one(w, g, strength, ridge):
 def penalty_value(theta, layout, penalty):
     """The penalty, one group at a time."""
     groups = [layout.edge(theta, k).ravel() for k in range(layout.n_edges)]
+    weights = [edge_weight(penalty, layout, i, j) for i, j in layout.edges]
     if penalty.penalize_nodes:
         groups += [layout.node(theta, i) for i in range(layout.n_variables)]
+        weights += [weight(penalty, states) for states in layout.states]
     total = sum(penalty.ridge * (w @ w) for w in groups)
     if penalty.kind == "l1":
         return total + penalty.penalty * sum(np.abs(w).sum() for w in groups)
-    return total + sum(weight(penalty, len(w)) * np.linalg.norm(w) for w in groups)
+    norms = [np.linalg.norm(w) for w in groups]
+    return total + np.dot(weights, norms)
 
 
 def pseudolikelihood(theta, layout, codes, weights=None):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from edgegraft.data import PackedTable
 from edgegraft.errors import ConvergenceWarning
-from edgegraft.learn import Settings, certify, grow, weigh_by_noise
+from edgegraft.learn import Settings, certify, grow
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.stats import LocalCounts
@@ -21,7 +22,7 @@ STRATEGIES = ("best-choice", "first-hit", "exhaustive", "feature", "feature-ligh
 def learn(codes, penalty, *, noise=False, **settings):
     table = PackedTable.from_codes(np.asarray(codes))
     loss = Pseudolikelihood(table)
-    rule = weigh_by_noise(penalty, loss) if noise else penalty
+    rule = replace(penalty, group_weight="noise" if noise else "sqrt")
     return grow(loss, rule, Settings(**settings), counts=LocalCounts(table))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from edgegraft.data import PackedTable
-from edgegraft.learn import certify, weigh_by_noise
-from edgegraft.learn.noise_weight import edge_weights
+from edgegraft.learn import certify
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search import CandidateStream
 from tests import fit_checks
@@ -32,7 +33,7 @@ def independent_check(table, growth):
     codes = table.codes().astype(np.int64)
     theta = whole.carry(growth.theta(), layout)
     _, gradient = fit_checks.pseudolikelihood(theta, whole, codes)
-    weights = edge_weights(growth.penalty, absent, whole.states)
+    weights = growth.penalty.edge_weights(absent, whole.states[absent].prod(axis=1))
     first = layout.n_edges
     norms = [np.linalg.norm(whole.edge(gradient, first + k)) for k in range(len(absent))]
     excess = (np.array(norms) / weights - growth.penalty.penalty) * weights
@@ -90,7 +91,7 @@ def test_all_strategies_over_edges_end_at_one_optimum(table, loss):
 @pytest.mark.parametrize("noise", [False, True])
 def test_conditions_hold_when_derived_from_the_rows(table, noise):
     objective = make_loss(table)
-    penalty = weigh_by_noise(PENALTY, objective) if noise else PENALTY
+    penalty = replace(PENALTY, group_weight="noise" if noise else "sqrt")
     growth, _ = grow_logged(objective, penalty, tol=TOL)
     outside, inside = independent_check(table, growth)
     assert outside <= growth.slack + 1e-9
@@ -144,7 +145,8 @@ def test_noise_weights_are_the_plain_ones_for_even_margins():
     rng = np.random.default_rng(0)
     codes = rng.permuted(np.tile(np.arange(4), (400, 1)).reshape(-1, 1).repeat(3, 1), axis=0)
     loss = make_loss(PackedTable.from_codes(codes))
-    weights = weigh_by_noise(Penalty(1.0), loss).edge_weights(np.array([(0, 1), (1, 2)]))
+    penalty = Penalty(1.0, group_weight="noise").bound(loss)
+    weights = penalty.edge_weights(np.array([(0, 1), (1, 2)]), np.array([16, 16]))
     np.testing.assert_allclose(weights, 4.0)
 
 
@@ -152,7 +154,7 @@ def test_noise_weights_make_the_noise_of_rare_and_common_states_alike():
     rng = np.random.default_rng(0)
     codes = (rng.random((4000, 40)) < np.where(np.arange(40) % 2, 0.5, 0.03)).astype(int)
     loss = make_loss(PackedTable.from_codes(codes))
-    growth, _ = grow_logged(loss, weigh_by_noise(Penalty(1.0), loss), max_edges=0)
+    growth, _ = grow_logged(loss, Penalty(1.0, group_weight="noise"), max_edges=0)
     pairs = np.stack(np.triu_indices(40, 1), axis=1)
     scores = growth.judge(pairs).scores
     kinds = (pairs % 2).sum(axis=1)

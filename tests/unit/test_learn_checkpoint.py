@@ -12,7 +12,7 @@ import pytest
 
 from edgegraft.errors import FileFormatError
 from edgegraft.inference import BeliefPropagation
-from edgegraft.learn import Checkpoints, Settings, grow, resume, weigh_by_noise
+from edgegraft.learn import Checkpoints, Settings, grow, resume
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.stats import LocalCounts
@@ -56,11 +56,7 @@ def test_resuming_gives_the_same_bits(table, tmp_path, case, loss):
         objective = Likelihood(LocalCounts(table), BeliefPropagation(tol=1e-8))
     else:
         objective = make_loss(table)
-    penalty = Penalty(0.01, 1e-4)
-    if loss == "noise":
-        if case == "feature":
-            pytest.skip("noise weights are for whole tables")
-        penalty = weigh_by_noise(penalty, objective)
+    penalty = Penalty(0.01, 1e-4, group_weight="noise" if loss == "noise" else "sqrt")
     settings, counts = small_steps(**CASES[case]), LocalCounts(table)
     path = tmp_path / "run.checkpoint"
     whole = grow(objective, penalty, settings, counts=counts)

@@ -11,7 +11,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from edgegraft.learn import Settings, go_on, grow, steps, weigh_by_noise
+from edgegraft.learn import Settings, go_on, grow, steps
 from edgegraft.learn.parts import Rounds, choose_parts
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search import BestChoice
@@ -164,9 +164,16 @@ def test_settings_refuse_what_they_cannot_mean(wrong, message):
         Settings(**wrong)
 
 
-def test_features_have_no_noise_weights(table):
-    with pytest.raises(ValueError, match="whole tables"):
-        weigh_by_noise(Penalty(0.1, kind="l1"), make_loss(table))
+def test_noise_weights_mean_nothing_to_single_features(table):
+    runs = [
+        grow(
+            make_loss(table),
+            Penalty(0.05, group_weight=weight),
+            Settings(strategy="feature", max_edges=3),
+        )
+        for weight in ("sqrt", "noise")
+    ]
+    assert runs[0].theta().tobytes() == runs[1].theta().tobytes()
 
 
 def test_parts_follow_the_number_of_variables():

@@ -20,6 +20,7 @@ SETTINGS = [
     Penalty(0.3, 0.1, kind="l1"),
     Penalty(0.3, 0.1, penalize_nodes=True),
     Penalty(0.3, 0.1, kind="l1", penalize_nodes=True),
+    Penalty(0.3, 0.1, group_weight="noise", spread=np.array([1.2, 0.7, 2.0, 0.3])),
 ]
 
 
@@ -77,7 +78,7 @@ def test_violation_is_the_definition(penalty):
     assert worst == pytest.approx(fit_checks.residual(theta, gradient, LAYOUT, penalty), rel=1e-12)
 
 
-@pytest.mark.parametrize("penalty", SETTINGS[:5], ids=repr)
+@pytest.mark.parametrize("penalty", SETTINGS[:5] + SETTINGS[-1:], ids=repr)
 def test_scores_of_a_gradient_and_of_tables_agree(penalty):
     gradient = draw(7)
     shapes = LAYOUT.states[LAYOUT.edges]
@@ -89,10 +90,18 @@ def test_scores_of_a_gradient_and_of_tables_agree(penalty):
         expected = [np.abs(t).max() for t in tables]
     elif penalty.group_weight == "sqrt":
         expected = [np.linalg.norm(t) / np.sqrt(t.size) for t in tables]
-    else:
+    elif penalty.group_weight == "states":
         expected = [np.linalg.norm(t) / t.size for t in tables]
+    else:
+        weights = penalty.spread[LAYOUT.edges].prod(axis=1)
+        expected = [np.linalg.norm(t) / d for t, d in zip(tables, weights, strict=True)]
     np.testing.assert_allclose(scores, expected, rtol=1e-13)
     assert penalty.largest_useful(tables) == scores.max()
+
+
+def test_noise_weights_ask_for_data():
+    with pytest.raises(ValueError, match="need data"):
+        Penalty(0.1, group_weight="noise").groups(LAYOUT)
 
 
 def test_no_edges_have_no_score():
@@ -105,7 +114,7 @@ def test_no_edges_have_no_score():
         ({"penalty": -1.0}, "penalty must be finite"),
         ({"ridge": np.nan}, "ridge must be finite"),
         ({"kind": "lasso"}, "kind must be"),
-        ({"group_weight": "cells"}, "group_weight must be"),
+        ({"group_weight": "cells"}, "group_weight must be one of"),
     ],
 )
 def test_senseless_settings_are_refused(settings, words):

@@ -4,7 +4,6 @@ from edgegraft.learn.certificate import Certificate, certify
 from edgegraft.learn.checkpoint import Checkpoints, resume
 from edgegraft.learn.events import Event, Observer
 from edgegraft.learn.loop import go_on, grow
-from edgegraft.learn.noise_weight import NoisePenalty, weigh_by_noise
 from edgegraft.learn.refit import refit
 from edgegraft.learn.settings import Settings
 from edgegraft.learn.state import Growth
@@ -16,7 +15,6 @@ __all__ = [
     "Event",
     "Growth",
     "Monitor",
-    "NoisePenalty",
     "Observer",
     "Settings",
     "certify",
@@ -24,5 +22,4 @@ __all__ = [
     "grow",
     "refit",
     "resume",
-    "weigh_by_noise",
 ]

@@ -25,7 +25,6 @@ from edgegraft.graph import ActiveGraph
 from edgegraft.learn import steps
 from edgegraft.learn.events import Event, Observer
 from edgegraft.learn.loop import go_on
-from edgegraft.learn.noise_weight import NoisePenalty, weigh_by_noise
 from edgegraft.learn.pair_set import PairSet
 from edgegraft.learn.parts import allowing
 from edgegraft.learn.settings import Settings
@@ -34,7 +33,7 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search import CandidateStream, Reservoir
 
-VERSION = 1
+VERSION = 2
 _MAGIC = b"edgegraft checkpoint\n"
 _DIGEST = hashlib.sha256().digest_size
 Arrays = dict[str, NDArray[Any]]
@@ -66,7 +65,6 @@ def save(path: str | os.PathLike[str], growth: Growth) -> None:
         "first_objective": _first_objective(growth),
         "settings": growth.settings.as_dict(),
         "penalty": _penalty_dict(growth.penalty),
-        "noise_weights": isinstance(growth.penalty, NoisePenalty),
         "rng": growth.rng.bit_generator.state,
         "n_tests": growth.n_tests,
         "n_activations": growth.n_activations,
@@ -108,8 +106,6 @@ def load(path: str | os.PathLike[str], objective: Objective) -> Growth:
     if meta["schema"] != objective.schema.to_json():
         raise FileFormatError(f"'{path}' is a checkpoint of other data: names or categories differ")
     settings, penalty = Settings(**meta["settings"]), Penalty(**meta["penalty"])
-    if meta["noise_weights"]:
-        penalty = weigh_by_noise(penalty, objective)
     growth = Growth.begin(objective, penalty, settings)
     if growth.solution.info.objective != meta["first_objective"]:
         raise FileFormatError(

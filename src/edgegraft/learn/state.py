@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from edgegraft.graph import ActiveGraph, Layout
 from edgegraft.learn.events import Event
-from edgegraft.learn.noise_weight import edge_weights
 from edgegraft.learn.pair_set import PairSet
 from edgegraft.learn.parts import Parts, allowing, choose_parts
 from edgegraft.learn.settings import Settings
@@ -99,7 +98,7 @@ class Growth:
         parts = choose_parts(settings, len(schema))
         layout = Layout(schema.n_states)
         allowed = np.ones(layout.n_parameters, bool)
-        used = allowing(penalty, allowed) if parts.single_features else penalty
+        used = allowing(penalty, allowed) if parts.single_features else penalty.bound(objective)
         solution = minimize(objective, used, layout, stopping=Stopping(tol=settings.tol))
         return cls(
             objective,
@@ -143,7 +142,8 @@ class Growth:
 
     def exceeds(self, scores: Floats, edges: Edges) -> Mask:
         """Tell which scores of pairs violate optimality."""
-        weights = edge_weights(self.penalty, edges, self.graph.layout.states)
+        cells = self.graph.layout.states[edges].prod(axis=1)
+        weights = self.penalty.edge_weights(edges, cells)
         return np.asarray((scores - self.penalty.penalty) * weights > self.slack)
 
     @property

@@ -3,9 +3,9 @@
     R(theta) = penalty * sum_g d_g ||w_g||_2 + ridge * sum_g ||w_g||_2^2
 
 A group ``g`` is the whole table of an edge (``kind="group"``) or a single parameter
-(``kind="l1"``, ``d = 1``). The weight of a table is ``d_e = sqrt(s_i s_j)``, or ``s_i s_j`` with
-``group_weight="states"``, and the same weight is used in the penalty and in the test of whether an
-edge may enter,
+(``kind="l1"``, ``d = 1``). The weight of a table is ``d_e = sqrt(s_i s_j)``, ``s_i s_j`` with
+``group_weight="states"``, or what :mod:`~edgegraft.objective.noise_weight` says with ``"noise"``,
+and the same weight is used in the penalty and in the test of whether an edge may enter,
 
     active edge:    grad_e L + penalty * d_e * w_e / ||w_e|| + 2 * ridge * w_e = 0
     inactive edge:  s_e = ||grad_e L||_2 / d_e <= penalty.
@@ -16,7 +16,7 @@ vectors make every belief wrong, and the score of an edge would then measure tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -30,10 +30,15 @@ from edgegraft.kernels.penalty import (
     group_violation,
     penalty_value,
 )
-from edgegraft.stats.tables import PairTables
+from edgegraft.objective.noise_weight import noise_spread
+from edgegraft.objective.objective import Objective
+from edgegraft.stats.tables import Edges, PairTables
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+GroupWeight = Literal["sqrt", "states", "noise"]
+GROUP_WEIGHTS: tuple[str, ...] = ("sqrt", "states", "noise")
 
 
 class Groups(NamedTuple):
@@ -56,11 +61,14 @@ class Penalty:
         Weight of the squared norms.
     kind : {"group", "l1"}
         Whole edge tables vanish together, or single parameters.
-    group_weight : {"sqrt", "states"}
-        ``d_e`` is the square root of the number of cells of a table, or that number. Of no
-        meaning with ``kind="l1"``.
+    group_weight : {"sqrt", "states", "noise"}
+        ``d_e`` is the square root of the number of cells of a table, or that number, or the
+        former scaled so that chance gives every pair of the data the same score. Of no meaning
+        with ``kind="l1"``.
     penalize_nodes : bool, default False
         Whether both terms reach the node vectors too.
+    spread : array of float, shape (n,), optional
+        Factors of the noise weights, one a variable: :meth:`bound` finds them.
 
     Examples
     --------
@@ -77,8 +85,9 @@ class Penalty:
     penalty: float = 0.0
     ridge: float = 0.0
     kind: Literal["group", "l1"] = "group"
-    group_weight: Literal["sqrt", "states"] = "sqrt"
+    group_weight: GroupWeight = "sqrt"
     penalize_nodes: bool = False
+    spread: Floats | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("penalty", "ridge"):
@@ -87,16 +96,42 @@ class Penalty:
                 raise ValueError(f"{name} must be finite and not negative, found {value}")
         if self.kind not in ("group", "l1"):
             raise ValueError(f"kind must be 'group' or 'l1', found {self.kind!r}")
-        if self.group_weight not in ("sqrt", "states"):
+        if self.group_weight not in GROUP_WEIGHTS:
             raise ValueError(
-                f"group_weight must be 'sqrt' or 'states', found {self.group_weight!r}"
+                f"group_weight must be one of {', '.join(GROUP_WEIGHTS)}, found "
+                f"{self.group_weight!r}"
             )
 
-    def weights(self, cells: Integers) -> Floats:
-        """Return ``d_g`` of groups with so many cells."""
+    def bound(self, objective: Objective) -> Penalty:
+        """Return the penalty with the weights that the margins of the data ask for.
+
+        Only ``group_weight="noise"`` looks at data; any other penalty is returned as it is.
+
+        Examples
+        --------
+        >>> from edgegraft.data import PackedTable
+        >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+        >>> table = PackedTable.from_codes([[0, 0], [1, 0], [0, 0], [1, 1]] * 50)
+        >>> penalty = Penalty(0.1, group_weight="noise").bound(Pseudolikelihood(table))
+        >>> penalty.edge_weights(np.array([(0, 1)]), np.array([4])).round(3)
+        array([1.732])
+        """
+        if self.kind == "l1" or self.group_weight != "noise" or self.spread is not None:
+            return self
+        return replace(self, spread=noise_spread(objective))
+
+    def edge_weights(self, edges: Edges, cells: Integers) -> Floats:
+        """Return ``d_e`` of pairs whose tables have so many cells."""
         if self.kind == "l1":
-            return np.ones(len(cells))
-        return np.sqrt(cells) if self.group_weight == "sqrt" else cells.astype(np.float64)
+            return np.ones(len(edges))
+        if self.group_weight == "noise":
+            if self.spread is None:
+                raise ValueError("noise weights need data: call bound(objective) first")
+            return np.asarray(self.spread[edges[:, 0]] * self.spread[edges[:, 1]])
+        return self._size_weights(cells)
+
+    def _size_weights(self, cells: Integers) -> Floats:
+        return cells.astype(np.float64) if self.group_weight == "states" else np.sqrt(cells)
 
     def groups(self, layout: Layout) -> Groups:
         """Return the groups of a graph's parameters: nodes, then edges or their entries.
@@ -111,8 +146,13 @@ class Penalty:
             edges = np.arange(edges[0], edges[-1] + 1)
             nodes = np.arange(edges[0] + 1) if self.penalize_nodes else nodes
         offsets = np.concatenate((nodes, edges[1:]))
-        weights = self.weights(np.diff(offsets))
+        weights = np.ones(len(offsets) - 1)
         ridge = np.full(len(weights), self.ridge)
+        if self.kind == "group":
+            cells = np.diff(offsets)
+            weights = self._size_weights(cells)
+            n_nodes = layout.n_variables
+            weights[n_nodes:] = self.edge_weights(layout.edges, cells[n_nodes:])
         if not self.penalize_nodes:
             weights[: layout.n_variables] = 0.0
             ridge[: layout.n_variables] = 0.0
@@ -160,17 +200,17 @@ class Penalty:
         array([0.2])
         """
         if isinstance(gradient, PairTables):
-            values, offsets = gradient.values, gradient.offsets
+            values, offsets, edges = gradient.values, gradient.offsets, gradient.edges
         else:
             if layout is None:
                 raise TypeError("the score of a flat gradient needs the layout of the parameters")
-            values, offsets = gradient, layout.edge_offset
+            values, offsets, edges = gradient, layout.edge_offset, layout.edges
         out = np.empty(len(offsets) - 1)
         if self.kind == "l1":
             group_peaks(values, offsets, out)
             return out
         group_norms(values, offsets, out)
-        return np.asarray(out / self.weights(np.diff(offsets)))
+        return np.asarray(out / self.edge_weights(edges, np.diff(offsets)))
 
     def largest_useful(self, gradient: Floats | PairTables, layout: Layout | None = None) -> float:
         """Return the least penalty at which every edge of `gradient` stays at zero.

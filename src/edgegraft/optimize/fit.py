@@ -28,7 +28,7 @@ from edgegraft.kernels.penalty import group_norms
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import SAFE_SWEEPS, Likelihood
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective.penalty import GroupWeight, Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.divergence import name_divergence, shorten
 from edgegraft.optimize.info import FitInfo
@@ -61,7 +61,7 @@ def fit_parameters(
     max_iter: int = 1000,
     start: PairwiseMRF | ArrayLike | None = None,
     kind: Literal["group", "l1"] = "group",
-    group_weight: Literal["sqrt", "states"] = "sqrt",
+    group_weight: GroupWeight = "sqrt",
     penalize_nodes: bool = False,
     n_jobs: int | None = 1,
     weights: ArrayLike | None = None,
@@ -126,6 +126,7 @@ def fit_parameters(
     data, counts = _read(source, objective, weights, n_jobs)
     layout = _graph(counts.schema if counts is not None else data.schema, edges)
     loss = _make_objective(data, counts, objective, engine, layout, weights, n_jobs, tol)
+    rule = rule.bound(loss)
     first = _first_parameters(loss, rule, layout, start)
     dense = counts if isinstance(loss, Pseudolikelihood) else None
     found = minimize(loss, rule, layout, first, stopping, counts=dense)
