@@ -62,30 +62,6 @@ def test_tables_with_forbidden_pairs_keep_their_gauge_and_are_infinitely_strong(
     np.testing.assert_array_equal(model.zero_sum().theta[4:], model.theta[4:])
 
 
-def test_strengths_without_the_first_state():
-    table = np.random.default_rng(1).normal(size=(4, 3))
-    model = PairwiseMRF.from_potentials(
-        {"a": [0, 1, 2, 3], "b": [0, 1, 2]}, edges={("a", "b"): table}
-    )
-    centred = table - table.mean(0) - table.mean(1)[:, None] + table.mean()
-    found = model.edge_strengths(without_first_state=True)
-    np.testing.assert_allclose(found, [np.linalg.norm(centred[1:, 1:])])
-
-
-def test_average_product_correction():
-    rng = np.random.default_rng(2)
-    n, pairs = 5, [(i, j) for i in range(5) for j in range(i + 1, 5)]
-    model = PairwiseMRF(Schema.from_states([2] * n), pairs, rng.normal(size=2 * n + 4 * len(pairs)))
-    raw = np.zeros((n, n))
-    for (i, j), value in zip(pairs, model.edge_strengths(), strict=True):
-        raw[i, j] = raw[j, i] = value
-    mean = raw.sum(axis=0) / (n - 1)
-    truth = [raw[i, j] - mean[i] * mean[j] / mean.mean() for i, j in pairs]
-    np.testing.assert_allclose(model.edge_strengths(correction="average-product"), truth)
-    with pytest.raises(ValueError, match="correction must be"):
-        model.edge_strengths(correction="apc")
-
-
 def test_models_compare_by_value_and_cannot_be_changed():
     assert example() == example()
     assert hash(example()) == hash(example())

@@ -47,16 +47,18 @@ def to_zero_sum(theta, states, edges, node_offset, edge_offset):
 
 
 @njit(cache=True, nogil=True)
-def strengths(theta, states, edges, edge_offset, leave_out, out):
+def strengths(theta, states, edges, node_offset, edge_offset, counted, out):
     """Write the Frobenius norm of each edge table in the zero-sum gauge to `out`.
 
-    States up to `leave_out` (-1 for none) do not count towards the norm, a gap in the first
-    state of an alignment for instance; the gauge is that of the whole table. A table with an
-    entry of minus infinity has infinite strength.
+    `counted` says of every state of every variable, laid out by `node_offset`, whether its rows
+    and columns are part of the norm; the gauge is that of the whole table. A table with an entry
+    of minus infinity has infinite strength.
     """
     for k in range(edges.shape[0]):
-        rows = states[edges[k, 0]]
-        columns = states[edges[k, 1]]
+        i = edges[k, 0]
+        j = edges[k, 1]
+        rows = states[i]
+        columns = states[j]
         table = theta[edge_offset[k] : edge_offset[k + 1]].reshape(rows, columns)
         if not np.isfinite(table).all():
             out[k] = np.inf
@@ -66,8 +68,11 @@ def strengths(theta, states, edges, edge_offset, leave_out, out):
         for a in range(rows):
             by_row[a] = table[a].mean() - grand
         total = 0.0
-        for b in range(leave_out + 1, columns):
+        for b in range(columns):
+            if not counted[node_offset[j] + b]:
+                continue
             mean = table[:, b].mean()
-            for a in range(leave_out + 1, rows):
-                total += (table[a, b] - by_row[a] - mean) ** 2
+            for a in range(rows):
+                if counted[node_offset[i] + a]:
+                    total += (table[a, b] - by_row[a] - mean) ** 2
         out[k] = np.sqrt(total)

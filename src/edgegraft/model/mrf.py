@@ -8,18 +8,20 @@ Names live here; everything below works on flat vectors and integer codes.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.data import Schema
+from edgegraft.data.schema import Label
 from edgegraft.errors import ModelError
 from edgegraft.graph import Layout
-from edgegraft.kernels.gauge import strengths, to_zero_sum
+from edgegraft.kernels.gauge import to_zero_sum
 from edgegraft.model.potentials import variable_index
 from edgegraft.model.row_questions import RowQuestions
+from edgegraft.model.strengths import Correction, edge_strengths
 
 
 class PairwiseMRF(RowQuestions):
@@ -87,32 +89,39 @@ class PairwiseMRF(RowQuestions):
         return cls(schema, layout.edges, theta)
 
     def edge_strengths(
-        self, *, without_first_state: bool = False, correction: str | None = None
+        self,
+        *,
+        without: Label | Iterable[Label] | None = None,
+        correction: Correction | None = None,
     ) -> NDArray[np.float64]:
         """Return how strong each edge is: the Frobenius norm of its table in zero-sum gauge.
 
         Parameters
         ----------
-        without_first_state : bool, default False
-            Leave the first state of both variables out of the norm (the gap of an alignment).
-        correction : {None, "average-product"}
-            Subtract what the two variables' mean strengths explain,
-            ``s_i. * s_.j / s_..``, pairs without an edge counting as zero.
+        without : category, or several, optional
+            States that do not count towards the norm, such as the gap of an alignment. The gauge
+            is that of the whole table; variables without such a category count in full.
+        correction : {None, "apc"}
+            The average-product correction ``s_ij - s_i. * s_.j / s_..``: the part that the two
+            variables' mean strengths explain is subtracted. Means are over all pairs, those
+            without an edge counting as zero. Corrected strengths may be negative.
+
+        Returns
+        -------
+        array of float, shape (n_edges,)
+            In the order of :attr:`edges`. Infinite where the table forbids a pair of states.
+
+        Examples
+        --------
+        >>> table = [[0.0, 0.0, 0.0], [0.0, 1.0, -1.0], [0.0, -1.0, 1.0]]
+        >>> model = PairwiseMRF.from_potentials(
+        ...     {"site 1": ["-", "A", "C"], "site 2": ["-", "A", "C"]},
+        ...     edges={("site 1", "site 2"): table},
+        ... )
+        >>> model.edge_strengths(without="-").round(3).tolist()
+        [2.0]
         """
-        layout = self._layout
-        out = np.empty(layout.n_edges)
-        leave_out = 0 if without_first_state else -1
-        strengths(self._theta, layout.states, layout.edges, layout.edge_offset, leave_out, out)
-        if correction is None or not len(out):
-            return out
-        if correction != "average-product":
-            raise ValueError(f"correction must be None or 'average-product', found {correction!r}")
-        ends = layout.edges
-        n = layout.n_variables
-        by_node = np.bincount(ends.ravel(), np.repeat(out, 2), n) / max(n - 1, 1)
-        mean = by_node.mean()
-        expected = by_node[ends[:, 0]] * by_node[ends[:, 1]] / mean if mean > 0 else 0.0
-        return np.asarray(out - expected)
+        return edge_strengths(self._schema, self._layout, self._theta, without, correction)
 
     def zero_sum(self) -> PairwiseMRF:
         """Return the same distribution with rows and columns of all edge tables summing to zero.
