@@ -11,7 +11,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from edgegraft.learn import Settings, go_on, grow, steps
+from edgegraft.learn import Growth, Settings, go_on, grow, steps
 from edgegraft.learn.parts import Rounds, choose_parts
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search import BestChoice
@@ -208,3 +208,15 @@ def test_ctrl_c_ends_a_run_with_a_model():
     out, error = process.communicate("\n", timeout=60)
     assert out == "interrupted; True", error
     assert process.returncode == 0
+
+
+def test_neighbours_of_neighbours_follow_the_ranked_pairs(table):
+    growth = Growth.begin(make_loss(table), PENALTY, Settings(max_tests=4))
+    growth.graph.add(np.array([(0, 1), (1, 2), (2, 3)]))
+    growth.stream.remove(growth.graph.layout.edges)
+    growth.ranked = True
+    tested = []
+    judge = growth.judge
+    growth.judge = lambda edges: tested.append(edges) or judge(edges)
+    steps.fill(growth)
+    assert sorted(map(tuple, tested[0][:2].tolist())) == [(0, 2), (1, 3)]

@@ -13,7 +13,7 @@ from edgegraft.kernels.penalty import group_norms
 from edgegraft.learn.parts import FeaturePenalty, allowing
 from edgegraft.learn.state import Floats, Growth
 from edgegraft.optimize.solver import Stopping, minimize
-from edgegraft.search import Scored, find_hubs
+from edgegraft.search import Scored, closing_pairs, find_hubs
 from edgegraft.stats.tables import Edges
 
 _LARGEST_BATCH = 4096  # pairs scored together: bounds the memory of a step
@@ -30,6 +30,7 @@ def fill(growth: Growth) -> None:
     parts, stream = growth.parts, growth.stream
     if parts.exhaustive:
         _refill(growth)
+    _close_triangles(growth)
     tests = 0
     while not _enough(growth, tests):
         edges = stream.draw(min(parts.batch, _LARGEST_BATCH), growth.rng)
@@ -56,6 +57,14 @@ def _enough(growth: Growth, tests: int) -> bool:
     # looking for more is cheaper.
     n_edges = len(growth.graph)
     return len(growth.reservoir) >= _WORTH_A_FIT * n_edges or tests >= n_edges
+
+
+def _close_triangles(growth: Growth) -> None:
+    """Once the ranked pairs are tested, put neighbours of neighbours before strangers."""
+    stream, layout = growth.stream, growth.graph.layout
+    if growth.ranked and stream.n_unseen and not stream.n_prioritised:
+        pairs = closing_pairs(layout.edges, layout.n_variables)
+        stream.prioritise(pairs, np.linspace(-1.0, 0.0, len(pairs), endpoint=False))
 
 
 def _refill(growth: Growth) -> None:
