@@ -18,7 +18,9 @@ _HOME = {
     "Schema": "edgegraft.data",
     "Variable": "edgegraft.data",
     "fit_parameters": "edgegraft.optimize",
+    "load": "edgegraft.model",
     "pack": "edgegraft.data",
+    "read_details": "edgegraft.model",
 }
 _ROOMS = (
     "data",

@@ -17,6 +17,7 @@ __all__ = [
     "MemoryBudgetError",
     "MissingExtraError",
     "ModelError",
+    "ModelFileError",
     "TreewidthError",
     "UnseenCategoryError",
 ]
@@ -36,6 +37,10 @@ class UnseenCategoryError(DataError):
 
 class FileFormatError(DataError):
     """A file is malformed, truncated, of a foreign format or of a newer version."""
+
+
+class ModelFileError(FileFormatError):
+    """A file is no model of edgegraft, is damaged, or was written by a newer release."""
 
 
 class EdgeError(ValueError):

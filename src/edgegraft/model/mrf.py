@@ -8,6 +8,7 @@ Names live here; everything below works on flat vectors and integer codes.
 from __future__ import annotations
 
 import html
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,9 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.data import Schema
 from edgegraft.data.schema import Label
-from edgegraft.errors import ModelError
+from edgegraft.errors import DataError, EdgeError, ModelError, ModelFileError
 from edgegraft.graph import Layout
 from edgegraft.kernels.gauge import to_zero_sum
+from edgegraft.model.edge_columns import check_edge_columns
+from edgegraft.model.file import read_details, write_model_file
+from edgegraft.model.file_header import plain
 from edgegraft.model.potentials import variable_index
 from edgegraft.model.row_questions import RowQuestions
 from edgegraft.model.strengths import Correction, edge_strengths
@@ -123,6 +127,48 @@ class PairwiseMRF(RowQuestions):
         """
         return edge_strengths(self._schema, self._layout, self._theta, without, correction)
 
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        details: Mapping[str, Any] | None = None,
+        edge_columns: Mapping[str, ArrayLike] | None = None,
+    ) -> None:
+        """Write the model to a file for :func:`edgegraft.load`; complete or not at all.
+
+        The file is safetensors with a JSON header, and has no code in it. An existing file is
+        replaced.
+
+        Parameters
+        ----------
+        path : path
+            By custom with the suffix ``.edgegraft``.
+        details : dict, optional
+            Settings, provenance, certificate: strings, finite numbers, None, and lists and dicts
+            of them. :func:`edgegraft.read_details` gives them back.
+        edge_columns : dict of name to array, optional
+            One number for each of the model's edges, in their order: q-values, frequencies.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import edgegraft
+        >>> model = PairwiseMRF.from_potentials({"smoker": ["no", "yes"]}, {"smoker": [0.5, 0.0]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "survey.edgegraft"
+        ...     model.save(path)
+        ...     edgegraft.load(path) == model
+        True
+        """
+        write_model_file(
+            path,
+            self._schema,
+            self.edges,
+            self._theta,
+            plain(details or {}, "details"),
+            check_edge_columns(edge_columns, self.n_edges),
+        )
+
     def zero_sum(self) -> PairwiseMRF:
         """Return the same distribution with rows and columns of all edge tables summing to zero.
 
@@ -169,6 +215,23 @@ class PairwiseMRF(RowQuestions):
         values = self.edge_strengths()
         best = np.argsort(-values, kind="stable")[:k]
         return [(*(self.names[v] for v in self.edges[e]), float(values[e])) for e in best]
+
+
+def load(path: str | os.PathLike[str]) -> PairwiseMRF:
+    """Return the model of a file that :meth:`PairwiseMRF.save` wrote.
+
+    Raises
+    ------
+    ModelFileError
+        The file is no model, is truncated or damaged, or a newer release wrote it.
+    """
+    stored = read_details(path)
+    try:
+        return PairwiseMRF(Schema.from_json(stored.schema_json), stored.edges, stored.theta)
+    except (DataError, EdgeError, ModelError) as error:
+        raise ModelFileError(
+            f"'{path}' is a damaged model file: {error}; fetch it again or save the model again"
+        ) from error
 
 
 def _plural(count: int, noun: str) -> str:
