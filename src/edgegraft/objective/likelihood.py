@@ -18,6 +18,7 @@ variables, which keeps their odds ratios (after adding one row of independence, 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -173,11 +174,20 @@ class Likelihood:
         return answering(self.engine, state.engine).name
 
     def fallback(self) -> Likelihood | None:
-        """Return the same loss with an engine that is surer to converge, if there is one."""
+        """Return the same loss with an engine that is surer to converge, if there is one.
+
+        It is the same object at every call: a fit that goes on from it can tell.
+        """
+        return self._fallback
+
+    @cached_property
+    def _fallback(self) -> Likelihood | None:
         if isinstance(self.engine, AutoEngine):
             return Likelihood(self.source, self.engine.trw)
         if isinstance(self.engine, BeliefPropagation):
-            safe = TreeReweighted(tol=self.engine.tol, max_iter=SAFE_SWEEPS)
+            safe = TreeReweighted(
+                tol=self.engine.tol, max_iter=SAFE_SWEEPS, pair_method=self.engine.pair_method
+            )
             return Likelihood(self.source, safe)
         return None
 

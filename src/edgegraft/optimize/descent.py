@@ -7,11 +7,17 @@ The ridge is smooth and joins the loss; only norms are left to the proximal step
 A step towards ``z`` is taken if ``F(x + t (z - x)) <= F(x) + c t (g'(z - x) + h(z) - h(x))``
 (Tseng & Yun 2009), tried at the whole step first, which keeps the exact zeros of ``z``. A value
 that the objective does not trust is never accepted.
+
+Every loss here is convex, so the values at two points lie on or above each other's tangents. Those
+of belief propagation do as long as its messages settle in the lowest of its fixed points, where
+the Bethe free energy is least; a value below a tangent proves that one of them did not. Such a
+loss has no minimum to be found: it falls on from one false fixed point to the next. At a kink,
+where two fixed points are equally low, the slope changes however short the step is.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +37,10 @@ FARTHEST = 8.0
 ROUNDING = 1e-12
 #: The same where the residual falls, which rounding does not do.
 NOISE = 1e-8
+#: Share of the distance between values and tangents that an engine's last digits may turn round.
+DOUBT = 0.03
+#: Change of the slope, as a share of it, that a step too short to matter cannot explain.
+KINK = 0.5
 CONTRADICTION = (
     "values and gradients of the objective contradict each other, as where belief propagation "
     "has several fixed points"
@@ -42,6 +52,7 @@ class Point(NamedTuple):
 
     theta: Floats
     inner: Floats  # the same in the solver's coordinates
+    smooth: float  # loss plus ridge
     total: float  # loss plus penalty
     gradient: Floats  # of the loss alone, with respect to theta
     slope: Floats  # of the smooth part, in the solver's coordinates
@@ -69,6 +80,7 @@ class Descent:
         self.norms = Groups(whole.offsets, whole.strength, np.zeros_like(whole.ridge))
         self.ridge = np.repeat(whole.ridge, np.diff(whole.offsets))
         self.coordinates = _coordinates(objective, layout, centred=not penalty.penalize_nodes)
+        self.fallback = fallback_of(objective)
         self.n_evaluations = 0
         self.n_untrusted = 0
 
@@ -90,6 +102,7 @@ class Descent:
         return Point(
             theta=theta,
             inner=inner,
+            smooth=loss,
             total=loss + value_of(theta, self.norms),
             gradient=found.gradient,
             slope=self.coordinates.gradient(smooth),
@@ -114,6 +127,12 @@ class Descent:
         for _ in range(TRIALS):
             inner = target if share == 1.0 else point.inner + share * move
             found = self.at(inner, point.state)
+            if self.fallback is not None and found.trusted:
+                there_wrong, here_wrong = _contradiction(point, found)
+                if here_wrong:
+                    return Refusal(CONTRADICTION, untrusted=True)
+                if there_wrong:
+                    found = found._replace(trusted=False, message=CONTRADICTION)
             if not found.trusted:
                 self.n_untrusted += 1
                 refusal = Refusal(found.message or "inference did not converge", untrusted=True)
@@ -124,10 +143,15 @@ class Descent:
                 # The minimum of the parabola through both values and the promised slope.
                 excess = found.total - point.total - share * promised
                 share *= float(np.clip(-0.5 * share * promised / excess, 0.1, 0.5))
-        if not refusal.untrusted and -share * promised > NOISE * max(1.0, abs(point.total)):
-            # A slope that no step confirms: the values come from different fixed points.
+        if not refusal.untrusted and self.fallback is not None and _has_kink(point, found):
             return Refusal(CONTRADICTION, untrusted=True)
         return refusal
+
+
+def fallback_of(objective: Objective) -> Any:
+    """Return the loss with a surer engine, where the objective has one to offer."""
+    offered = getattr(objective, "fallback", None)
+    return None if offered is None else offered()
 
 
 def _is_lower(found: Point, before: Point, promised: float) -> bool:
@@ -136,6 +160,22 @@ def _is_lower(found: Point, before: Point, promised: float) -> bool:
     if rise <= SUFFICIENT * promised + ROUNDING * scale and rise <= 0.0:
         return True
     return rise <= NOISE * scale and found.residual < 0.9 * before.residual
+
+
+def _contradiction(here: Point, there: Point) -> tuple[bool, bool]:
+    """Return whether the value there, and the one here, is below the tangent at the other."""
+    move = there.inner - here.inner
+    rise = there.smooth - here.smooth
+    above = rise - float(here.slope @ move), float(there.slope @ move) - rise
+    least = -DOUBT * max(map(abs, above)) - NOISE * max(1.0, abs(here.total))
+    return above[0] < least, above[1] < least
+
+
+def _has_kink(here: Point, there: Point) -> bool:
+    """Whether the slope changes at once, seen over the shortest of many steps."""
+    move = there.inner - here.inner
+    slope = float(here.slope @ move)
+    return float(there.slope @ move) - slope > KINK * abs(slope)
 
 
 def _coordinates(objective: Objective, layout: Layout, centred: bool) -> Coordinates:

@@ -11,7 +11,7 @@ norm. Without a penalty this is L-BFGS in the metric of the objective's curvatur
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from edgegraft.graph import Layout
 from edgegraft.objective.objective import Objective, State
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.dense import DenseMetric, suits
-from edgegraft.optimize.descent import Descent, Point, Refusal
+from edgegraft.optimize.descent import Descent, Point, Refusal, fallback_of
 from edgegraft.optimize.info import FitInfo
 from edgegraft.optimize.metric import Floats, Metric
 from edgegraft.optimize.subproblem import solve_step
@@ -71,7 +71,8 @@ def minimize(
         The graph. It may have edges that `start` lacks, or lack some that it has.
     start : Solution or array, optional
         A solution of this or another graph, whose parameters, messages and (for the same graph)
-        curvature are kept; or parameters. By default the objective's own start.
+        curvature are kept; or parameters. By default the objective's own start. Where inference
+        failed on the way to a solution and a surer engine took over, it stays in charge.
     stopping : Stopping, optional
     counts : PairCounts, optional
         Of the rows of a pseudolikelihood: on dense graphs with a ridge and no penalty they give
@@ -99,7 +100,7 @@ def minimize(
            [-0.45,  0.45]])
     """
     stopping = stopping or Stopping()
-    descent = Descent(objective, penalty, layout)
+    descent = Descent(_lasting(objective, start), penalty, layout)
     theta, state, metric = _begin(descent, start)
     if counts is not None and suits(layout, penalty.penalty, penalty.ridge):
         base = DenseMetric(layout, counts, penalty.ridge, metric.diagonal)
@@ -130,6 +131,14 @@ def minimize(
     return _solution(descent, point, metric, path, n_iter, stopping, message, quiet)
 
 
+def _lasting(objective: Objective, start: Solution | Floats | None) -> Objective:
+    """Return the fallback that `start` ended with, if it is this objective's, or the objective."""
+    safer: Objective | None = fallback_of(objective)
+    if safer is not None and isinstance(start, Solution) and start.objective is safer:
+        return safer
+    return objective
+
+
 def _begin(descent: Descent, start: Solution | Floats | None) -> tuple[Floats, State, Metric]:
     objective, layout = descent.objective, descent.layout
     metric = Metric(descent.diagonal(), MEMORY)
@@ -148,7 +157,7 @@ def _iterate(descent: Descent, point: Point, metric: Metric) -> Point | Refusal:
     """Return the next point; where the learned curvature misleads, try without it."""
     if not point.trusted:
         return Refusal(point.message or "inference did not converge", untrusted=True)
-    if descent.n_untrusted > PATIENCE and _fallback(descent) is not None:
+    if descent.n_untrusted > PATIENCE and descent.fallback is not None:
         return Refusal("inference did not converge again and again", untrusted=True)
     while True:
         target = solve_step(point.inner, point.slope, point.violation, metric, descent.norms)
@@ -163,7 +172,7 @@ def _iterate(descent: Descent, point: Point, metric: Metric) -> Point | Refusal:
 
 def _take_over(descent: Descent, penalty: Penalty, refusal: Refusal) -> Descent | None:
     """Return the descent of the objective's fallback, where inference is what failed."""
-    fallback = _fallback(descent)
+    fallback = descent.fallback
     if fallback is None or not refusal.untrusted:
         return None
     warnings.warn(
@@ -175,12 +184,6 @@ def _take_over(descent: Descent, penalty: Penalty, refusal: Refusal) -> Descent 
     other = Descent(fallback, penalty, descent.layout)
     other.n_evaluations = descent.n_evaluations
     return other
-
-
-def _fallback(descent: Descent) -> Any:
-    """Return the loss with a surer engine, where the objective has one to offer."""
-    offered = getattr(descent.objective, "fallback", None)
-    return None if offered is None else offered()
 
 
 def _solution(
