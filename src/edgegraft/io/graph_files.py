@@ -1,0 +1,161 @@
+"""GraphML and GEXF files: the network for Gephi, Cytoscape, igraph, networkx.
+
+Nodes have the name of the variable, its number of states and its categories (as JSON text, for
+neither format has lists that all programs read); edges have their strength and whatever columns
+come with them. Text is escaped so that any name comes back; the few characters that XML has no
+way to write are refused. The same model gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from edgegraft.errors import ModelError
+from edgegraft.io.atomic import replace_file
+from edgegraft.io.edge_table import edge_attributes
+from edgegraft.model import PairwiseMRF
+
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_TYPES = {"b": "boolean", "i": "long", "f": "double"}
+
+
+def write_graphml(
+    path: str | os.PathLike[str],
+    model: PairwiseMRF,
+    edge_columns: Mapping[str, ArrayLike] | None = None,
+) -> None:
+    """Write the network of a model as GraphML.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; compressed if its name ends in ``.gz``.
+    model : PairwiseMRF
+    edge_columns : dict of name to array, optional
+        One number for each of the model's edges, in their order.
+    """
+    attributes = edge_attributes(model, edge_columns)
+    node_types = {"name": "string", "n_states": "long", "categories": "string"}
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">',
+    ]
+    for k, (name, kind) in enumerate(node_types.items()):
+        lines.append(f'<key id="v{k}" for="node" attr.name="{name}" attr.type="{kind}"/>')
+    for k, (name, values) in enumerate(attributes.items()):
+        kind = _TYPES[values.dtype.kind]
+        title = _quoted(name, f"edge column {name!r}")
+        lines.append(f'<key id="e{k}" for="edge" attr.name={title} attr.type="{kind}"/>')
+    lines.append('<graph edgedefault="undirected">')
+    for i, described in enumerate(_nodes(model)):
+        data = "".join(
+            f'<data key="v{k}">{escape(text, {chr(13): "&#13;"})}</data>'
+            for k, text in enumerate(described)
+        )
+        lines.append(f'<node id="n{i}">{data}</node>')
+    for (i, j), cells in _edges(model, attributes):
+        data = "".join(f'<data key="e{k}">{cell}</data>' for k, cell in enumerate(cells))
+        lines.append(f'<edge source="n{i}" target="n{j}">{data}</edge>')
+    replace_file(path, "\n".join([*lines, "</graph>", "</graphml>", ""]))
+
+
+def write_gexf(
+    path: str | os.PathLike[str],
+    model: PairwiseMRF,
+    edge_columns: Mapping[str, ArrayLike] | None = None,
+) -> None:
+    """Write the network of a model as GEXF 1.2, for Gephi.
+
+    The name of a variable is the label of its node, and the strength of an edge, where finite,
+    is its weight as well.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; compressed if its name ends in ``.gz``.
+    model : PairwiseMRF
+    edge_columns : dict of name to array, optional
+        One number for each of the model's edges, in their order.
+    """
+    attributes = edge_attributes(model, edge_columns)
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        '<gexf xmlns="http://www.gexf.net/1.2draft" version="1.2">',
+        '<graph defaultedgetype="undirected" mode="static">',
+        '<attributes class="node" mode="static">',
+        '<attribute id="0" title="n_states" type="long"/>',
+        '<attribute id="1" title="categories" type="string"/>',
+        "</attributes>",
+        '<attributes class="edge" mode="static">',
+    ]
+    for k, (name, values) in enumerate(attributes.items()):
+        kind = _TYPES[values.dtype.kind]
+        title = _quoted(name, f"edge column {name!r}")
+        lines.append(f'<attribute id="{k}" title={title} type="{kind}"/>')
+    lines += ["</attributes>", "<nodes>"]
+    for i, (name, *described) in enumerate(_nodes(model)):
+        lines.append(f'<node id="{i}" label={quoteattr(name)}>{_values(described)}</node>')
+    lines += ["</nodes>", "<edges>"]
+    strength = attributes["strength"]
+    for k, ((i, j), cells) in enumerate(_edges(model, attributes)):
+        weight = f' weight="{cells[0]}"' if np.isfinite(strength[k]) else ""
+        lines.append(f'<edge id="{k}" source="{i}" target="{j}"{weight}>{_values(cells)}</edge>')
+    replace_file(path, "\n".join([*lines, "</edges>", "</graph>", "</gexf>", ""]))
+
+
+def _nodes(model: PairwiseMRF) -> Iterator[tuple[str, str, str]]:
+    """Yield name, number of states and categories of each variable, as text that XML can hold."""
+    for variable in model.schema:
+        categories = json.dumps(variable.categories, ensure_ascii=False)
+        if _NO_XML.search(categories):
+            categories = json.dumps(variable.categories)
+        name = _writable(variable.name, f"variable {variable.name!r}")
+        yield name, str(variable.n_states), categories
+
+
+def _edges(
+    model: PairwiseMRF, attributes: Mapping[str, Any]
+) -> Iterator[tuple[list[int], list[str]]]:
+    """Yield the two ends of each edge and its values as text."""
+    rows = zip(*(values.tolist() for values in attributes.values()), strict=True)
+    for ends, row in zip(model.edges.tolist(), rows, strict=True):
+        yield ends, [_number(value) for value in row]
+
+
+def _values(cells: list[str]) -> str:
+    inner = "".join(
+        f'<attvalue for="{k}" value={quoteattr(cell)}/>' for k, cell in enumerate(cells)
+    )
+    return f"<attvalues>{inner}</attvalues>"
+
+
+def _number(value: bool | int | float) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and not math.isfinite(value):
+        # As XML Schema spells them.
+        return "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"
+    return repr(value)
+
+
+def _quoted(text: str, what: str) -> str:
+    return quoteattr(_writable(text, what))
+
+
+def _writable(text: str, what: str) -> str:
+    found = _NO_XML.search(text)
+    if found:
+        raise ModelError(
+            f"{what} has the character U+{ord(found[0]):04X} in its name, which XML cannot hold: "
+            "rename it, or export a CSV or Parquet file"
+        )
+    return text
