@@ -8,6 +8,7 @@ import pytest
 from edgegraft.data import PackedTable
 from edgegraft.graph import Layout
 from edgegraft.inference import ExactEngine
+from edgegraft.kernels.products import dot, rows_times, subtract_rows
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Groups, Penalty, prox_of, violation_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
@@ -18,6 +19,17 @@ from edgegraft.optimize.metric import Metric
 from edgegraft.optimize.subproblem import solve_step
 from edgegraft.stats import LocalCounts
 from tests.conftest import random_codes
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 1024, 2500])
+def test_products_are_those_of_numpy(size):
+    rng = np.random.default_rng(size)
+    rows, vector, share = rng.normal(size=(5, size)), rng.normal(size=size), rng.normal(size=5)
+    np.testing.assert_allclose(rows_times(rows, vector), rows @ vector, atol=1e-11)
+    assert dot(rows[0], vector) == pytest.approx(rows[0] @ vector, abs=1e-11)
+    out = vector.copy()
+    subtract_rows(out, share, rows)
+    np.testing.assert_allclose(out, vector - share @ rows, atol=1e-12)
 
 
 def learned(size=12, n_pairs=7, memory=4, seed=0):

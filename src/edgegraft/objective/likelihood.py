@@ -35,6 +35,7 @@ from edgegraft.inference import (
     TreeReweighted,
     answering,
 )
+from edgegraft.kernels.products import dot
 from edgegraft.kernels.raking import pair_frequencies
 from edgegraft.objective.objective import Evaluation, Floats
 from edgegraft.stats.source import PairCounts
@@ -136,7 +137,7 @@ class Likelihood:
         if that fails too, the evaluation is not trusted.
         """
         marginals, after, info = self._run(theta, state.engine)
-        value = marginals.log_partition - float(theta @ state.frequencies)
+        value = marginals.log_partition - float(dot(theta, state.frequencies))
         trusted = bool(info.converged and np.isfinite(value))
         gradient = marginals.values - state.frequencies
         return Evaluation(value, gradient, state._replace(engine=after), trusted, info.message)

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgegraft.graph import Layout
+from edgegraft.kernels.products import dot
 from edgegraft.objective.objective import Objective, State
 from edgegraft.objective.penalty import Groups, Penalty, value_of, violation_of
 from edgegraft.optimize.coordinates import Coordinates
@@ -95,7 +96,7 @@ class Descent:
         self.n_evaluations += 1
         theta = self.coordinates.outward(inner)
         found = self.objective.evaluate(theta, state)
-        loss = found.value + float(self.ridge @ (theta * theta))
+        loss = found.value + float(dot(self.ridge, theta * theta))
         smooth = found.gradient + 2.0 * self.ridge * theta
         violation = violation_of(theta, smooth, self.norms)
         residual = float(violation.max(initial=0.0))
@@ -117,7 +118,7 @@ class Descent:
         """Return a lower point on the way to `target`, or why there is none."""
         move = target - point.inner
         largest = float(np.abs(move).max(initial=0.0))
-        promised = float(point.slope @ move) + (
+        promised = float(dot(point.slope, move)) + (
             value_of(target, self.norms) - value_of(point.inner, self.norms)
         )
         if not np.isfinite(largest) or promised >= 0.0:
@@ -166,7 +167,7 @@ def _contradiction(here: Point, there: Point) -> tuple[bool, bool]:
     """Return whether the value there, and the one here, is below the tangent at the other."""
     move = there.inner - here.inner
     rise = there.smooth - here.smooth
-    above = rise - float(here.slope @ move), float(there.slope @ move) - rise
+    above = rise - float(dot(here.slope, move)), float(dot(there.slope, move)) - rise
     least = -DOUBT * max(map(abs, above)) - NOISE * max(1.0, abs(here.total))
     return above[0] < least, above[1] < least
 
@@ -174,8 +175,8 @@ def _contradiction(here: Point, there: Point) -> tuple[bool, bool]:
 def _has_kink(here: Point, there: Point) -> bool:
     """Whether the slope changes at once, seen over the shortest of many steps."""
     move = there.inner - here.inner
-    slope = float(here.slope @ move)
-    return float(there.slope @ move) - slope > KINK * abs(slope)
+    slope = float(dot(here.slope, move))
+    return float(dot(there.slope, move)) - slope > KINK * abs(slope)
 
 
 def _coordinates(objective: Objective, layout: Layout, centred: bool) -> Coordinates:

@@ -15,6 +15,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.kernels.products import dot, rows_times, subtract_rows
+
 Floats = NDArray[np.float64]
 
 #: A pair is kept only if its curvature is at least this share of the diagonal's.
@@ -48,7 +50,7 @@ class Model:
         """Return ``B vector``."""
         out = self.sigma * self.diagonal * vector
         if len(self._rows):
-            out -= (self._middle @ (self._rows @ vector)) @ self._rows
+            subtract_rows(out, self._middle @ rows_times(self._rows, vector), self._rows)
         return np.asarray(out)
 
 
@@ -98,15 +100,15 @@ class Metric:
 
     def update(self, step: Floats, change: Floats) -> bool:
         """Learn from a step and the change of the gradient; return whether it was of use."""
-        curvature = float(step @ change)
-        if curvature <= FLATTEST * float(step @ (self.diagonal * step)):
+        curvature = float(dot(step, change))
+        if curvature <= FLATTEST * float(dot(step, self.diagonal * step)):
             return False
         slot = self._order.pop(0) if self.n_pairs == self.memory else self.n_pairs
         self._order.append(slot)
         self._pairs[0, slot], self._pairs[1, slot] = step, change
         self._curvature[slot] = curvature
         self._stale.add(slot)
-        self.sigma = float(change @ self._first(change)) / curvature
+        self.sigma = float(dot(change, self._first(change))) / curvature
         return True
 
     def solve(self, vector: Floats) -> Floats:
@@ -115,11 +117,11 @@ class Metric:
         out = vector.copy()
         alpha = np.empty(self.memory)
         for k in reversed(self._order):
-            alpha[k] = (steps[k] @ out) / self._curvature[k]
+            alpha[k] = dot(steps[k], out) / self._curvature[k]
             out -= alpha[k] * changes[k]
         out = self._first(out) / self.sigma
         for k in self._order:
-            out += (alpha[k] - (changes[k] @ out) / self._curvature[k]) * steps[k]
+            out += (alpha[k] - dot(changes[k], out) / self._curvature[k]) * steps[k]
         return out
 
     def _first(self, vector: Floats) -> Floats:
@@ -144,7 +146,7 @@ class Metric:
         middle, spectrum = self._middle()
         steps, changes = self._pairs[:, :k]
         if chosen is not None:
-            steps, changes = steps[:, chosen], changes[:, chosen]
+            steps, changes = steps.take(chosen, axis=1), changes.take(chosen, axis=1)
         rows = np.concatenate((self.sigma * diagonal * steps, changes))
         return Model(self.sigma, diagonal, rows, middle, spectrum)
 
@@ -170,7 +172,7 @@ class Metric:
         sds, sy, ydy = self._products
         for slot in self._stale:
             s, y = steps[slot], changes[slot]
-            sds[slot, :k] = sds[:k, slot] = steps @ (self.diagonal * s)
-            sy[slot, :k], sy[:k, slot] = changes @ s, steps @ y
-            ydy[slot, :k] = ydy[:k, slot] = changes @ (y / self.diagonal)
+            sds[slot, :k] = sds[:k, slot] = rows_times(steps, self.diagonal * s)
+            sy[slot, :k], sy[:k, slot] = rows_times(changes, s), rows_times(steps, y)
+            ydy[slot, :k] = ydy[:k, slot] = rows_times(changes, y / self.diagonal)
         self._stale.clear()

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.kernels.products import dot
 from edgegraft.objective.penalty import Groups, prox_of
 from edgegraft.optimize.metric import Floats, Metric, Model
 
@@ -67,7 +68,7 @@ def _accelerate(x: Floats, slope: Floats, model: Model, groups: Groups) -> NDArr
         change = float(np.max(np.abs(moved - ahead) * model.diagonal))
         first = max(first, change)
         # Momentum that points uphill is dropped (O'Donoghue & Candes 2015).
-        uphill = float(((ahead - moved) * model.diagonal) @ (moved - z)) > 0.0
+        uphill = float(dot((ahead - moved) * model.diagonal, moved - z)) > 0.0
         ahead = moved if uphill else moved + momentum * (moved - z)
         z = moved
         # A diagonal model has low == high: its first proximal step is its minimum.
