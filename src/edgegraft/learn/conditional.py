@@ -1,0 +1,188 @@
+"""One variable's conditional as a softmax regression: its design, information and its inverse.
+
+Logits and design columns are contrasts to the commonest states, so that nothing is redundant.
+Only rows in which the variable and all its neighbours are known are used: with a neighbour left
+out, the others would seem to depend on each other. States that no row shows have no parameters.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from edgegraft.data import PackedTable
+from edgegraft.errors import ModelError
+from edgegraft.graph import Layout
+from edgegraft.kernels.effective_scores import (
+    Design,
+    add_information,
+    find_residuals,
+    invert_positive,
+    unpack_information,
+)
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_ROWS_A_COLUMN = 5  # with fewer, a regression fits noise and the normal approximation fails
+_SMALL = 400  # parameters up to which our own inverse is the faster one
+_LEAST = 1e-9  # of the largest information: keeps the inverse finite, far below one row
+
+
+class Rows(NamedTuple):
+    """The rows of a table, with the contrasts that its margins ask for."""
+
+    codes: NDArray[Any]  # (n, N); the number of states where the cell is missing
+    weights: Floats  # (N,)
+    known: NDArray[np.bool_]  # (n, N), or (n, 0) where no cell is missing
+    kept: list[Integers]  # states that rows show, of each variable, but for its reference
+    reference: Integers  # (n,) commonest state
+
+
+class Conditional(NamedTuple):
+    """The conditional of one variable at given parameters.
+
+    Attributes
+    ----------
+    design : Design
+    weights : array of float, shape (N,)
+        Of the rows, zero for those not used.
+    coefficients : array of float, shape (columns, q)
+    start : array of int, shape (degree,)
+        First design column of each neighbour, in the order of the design's sources.
+    inverse : array of float, shape (columns * q, columns * q), or None
+        Inverse of the information; None where the rows do not suffice, or the memory.
+    """
+
+    design: Design
+    weights: Floats
+    coefficients: Floats
+    start: Integers
+    inverse: Floats | None
+
+    def columns_of(self, other: int) -> slice:
+        """Return the design columns of a neighbour."""
+        k = int(np.flatnonzero(self.design.sources == other)[0])
+        last = np.append(self.start, len(self.coefficients))[k + 1]
+        return slice(int(self.start[k]), int(last))
+
+    def residuals(self, rows: Rows) -> Floats:
+        """Return shown minus expected, a row for each row of the table."""
+        out = np.zeros((rows.codes.shape[1], self.coefficients.shape[1]))
+        find_residuals(
+            rows.codes, self.weights, self.design, self.coefficients, out, np.empty_like(out)
+        )
+        return out
+
+
+def read_rows(table: PackedTable, weights: Floats) -> Rows:
+    """Return a table's rows with the reference and the observed states of each variable."""
+    states = table.schema.n_states
+    dtype = np.uint8 if states.max() <= np.iinfo(np.uint8).max else np.uint16
+    codes = np.empty((table.n_variables, table.n_rows), dtype)
+    kept, reference = [], np.zeros(table.n_variables, np.int64)
+    for i, s in enumerate(states.tolist()):
+        column = table.codes([i])[:, 0]
+        codes[i] = np.where(column < 0, s, column)
+        shown = np.bincount(codes[i], weights, minlength=s + 1)[:s]
+        reference[i] = shown.argmax()
+        kept.append(np.setdiff1d(np.flatnonzero(shown > 0), reference[i]))
+    known = codes < states[:, None] if table.n_missing.any() else np.empty((len(codes), 0), bool)
+    return Rows(codes, weights, known, kept, reference)
+
+
+def describe(
+    i: int, rows: Rows, layout: Layout, theta: Floats, edges: Integers, max_bytes: int
+) -> Conditional:
+    """Return the conditional of variable `i`, whose edges are the `edges`-th of the layout."""
+    sources = layout.edges[edges].sum(axis=1) - i
+    sizes = np.array([len(rows.kept[j]) for j in sources], np.int64)
+    start = 1 + np.cumsum(sizes) - sizes
+    coefficients = _coefficients(i, rows, layout, theta, edges, sources)
+    design = _design(i, rows, layout, sources, start)
+    weights = rows.weights
+    if rows.known.size:
+        weights = weights * rows.known[np.append(sources, i)].all(axis=0)
+    n_columns, q = coefficients.shape
+    enough = np.count_nonzero(weights) >= _ROWS_A_COLUMN * n_columns
+    found = Conditional(design, weights, coefficients, start, None)
+    if q == 0 or not enough or 8 * (n_columns * q) ** 2 > max_bytes:
+        return found
+    return found._replace(inverse=_inverse_information(rows, found))
+
+
+def without(node: Conditional, rows: Rows, other: int) -> Conditional:
+    """Return the conditional with the table of one neighbour at zero, the rest as it was.
+
+    What the table said on average over the rows goes to the intercept.
+    """
+    states = rows.kept[other]
+    at = node.columns_of(other)
+    shown = np.bincount(rows.codes[other], node.weights, minlength=states.max(initial=0) + 1)
+    coefficients = node.coefficients.copy()
+    coefficients[0] += shown[states] @ coefficients[at] / node.weights.sum()
+    coefficients[at] = 0.0
+    found = node._replace(coefficients=coefficients)
+    return found._replace(inverse=_inverse_information(rows, found))
+
+
+def _design(i: int, rows: Rows, layout: Layout, sources: Integers, start: Integers) -> Design:
+    own = np.full(layout.states[i] + 1, -1, np.int64)
+    own[rows.kept[i]] = np.arange(len(rows.kept[i]))
+    column = np.full((len(sources), int(layout.states[sources].max(initial=1)) + 1), -1, np.int64)
+    for k, j in enumerate(sources):
+        column[k, rows.kept[j]] = start[k] + np.arange(len(rows.kept[j]))
+    return Design(i, own, sources, column)
+
+
+def _coefficients(
+    i: int, rows: Rows, layout: Layout, theta: Floats, edges: Integers, sources: Integers
+) -> Floats:
+    """Return the parameters as contrasts: an intercept, then each neighbour's states."""
+    own, first = rows.kept[i], rows.reference[i]
+    node = layout.node(theta, i)
+    intercept = node[own] - node[first]
+    parts = []
+    for k, j in zip(edges, sources, strict=True):
+        table = layout.edge(theta, int(k))
+        logits = (table if i < j else table.T)[own] - (table if i < j else table.T)[first]
+        at_reference = logits[:, rows.reference[j]]
+        intercept = intercept + at_reference
+        parts.append((logits[:, rows.kept[j]] - at_reference[:, None]).T)
+    return np.ascontiguousarray(np.concatenate((intercept[None], *parts)))
+
+
+def _inverse_information(rows: Rows, of: Conditional) -> Floats:
+    n_columns, q = of.coefficients.shape
+    shown, p = np.empty((2, rows.codes.shape[1], q))
+    find_residuals(rows.codes, of.weights, of.design, of.coefficients, shown, p)
+    packed = np.zeros((n_columns, n_columns, q * (q + 1) // 2))
+    add_information(rows.codes, of.weights, of.design, p, packed)
+    whole = np.empty((n_columns * q, n_columns * q))
+    unpack_information(packed, whole)
+    whole[np.diag_indices_from(whole)] += _LEAST * max(1.0, whole.diagonal().max())
+    if not _invert(whole):
+        raise ModelError(
+            f"the conditional of variable {of.design.target} has no finite information: "
+            "its parameters are too large"
+        )
+    return whole
+
+
+def _invert(matrix: Floats) -> bool:
+    """Replace a symmetric matrix by its inverse, if it is positive definite."""
+    if len(matrix) <= _SMALL:
+        out = np.empty_like(matrix)
+        positive = bool(invert_positive(matrix, out))
+        matrix[:] = out
+        return positive
+    # Symmetric: a matrix in Fortran's order is its own transpose, and nothing is copied.
+    factor, failed = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)
+    if not failed:
+        inverse, failed = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        lower = np.tril(inverse)
+        matrix[:] = lower + np.tril(lower, -1).T
+    return not failed

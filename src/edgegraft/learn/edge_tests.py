@@ -1,0 +1,323 @@
+"""Whether an edge is more than chance: a test of ``w_ij = 0`` for every edge of a fitted model.
+
+In the conditional of ``i`` given its neighbours, the score of the table ``w_ij`` is freed of what
+the other parameters could explain (Neyman's effective score), by the information of that
+conditional; likewise in the conditional of ``j``. Both are taken to ``w_ij = 0`` by one Newton
+step from the fit, where ``H`` is one for all edges of a variable, and added:
+
+    U = sum over sides of sum_r u_r + J w,      u_r = J [H^-1 psi_r]_w,     J = ([H^-1]_ww)^-1
+
+``psi_r`` is the score of row ``r`` for all parameters of the conditional and ``H`` their
+information. To first order ``U`` does not depend on errors in the other parameters, so a ridge
+refit will do. A table too strong for one step (where states hardly ever meet, conditionals at
+the fit are nearly certain and hold no information) is tested at ``w_ij = 0`` itself, with an
+``H`` of its own, unless the step leaves no doubt anyway. The variance is estimated twice:
+
+- from the model, ``J_i + J_j`` plus the covariance of the two sides over the rows;
+- from the rows alone, the covariance of ``u_r`` (the sandwich), which also holds where the
+  conditionals are wrong.
+
+The p-value is the larger of the two. The second alone would be far too small where states are
+rare: a cell that happens to stay empty shows no variance. Directions of the table for which the
+data have little information (`LEAST_ROWS`) are left out, which is what rare states,
+states that never meet and columns that say the same come to; the degrees of freedom fall with
+them, and without any left the p-value is 1.
+
+A side whose conditional has too many parameters for its rows is not used, and an edge without a
+side cannot be told from chance: p-value 1, no degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import chi2
+
+from edgegraft.data import PackedTable
+from edgegraft.errors import ModelError
+from edgegraft.graph import Layout
+from edgegraft.kernels.effective_scores import add_products, add_rows, project_rows
+from edgegraft.learn.conditional import Conditional, Rows, describe, read_rows, without
+from edgegraft.model import PairwiseMRF
+from edgegraft.stats.source import check_weights
+from edgegraft.stats.tables import Edges
+from edgegraft.stats.threads import resolve_jobs, run
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LEAST_ROWS = 10.0
+"""Least variance of a direction of a table, in rows; below it chance is not Gaussian.
+
+Both sides add up, and where they tell the same the variance is four times the expected count of
+a cell: 10 stands for 2.5 to 5 expected rows.
+"""
+
+_LINEAR = 1.0  # log-odds up to which one step from the fit to zero is near enough
+_SURE = 1e-6  # p-value at the fit below which nothing more is asked
+
+_BLOCK = 1 << 14  # numbers of projected scores held at a time
+
+
+class EdgeTests(NamedTuple):
+    """One test an edge.
+
+    Attributes
+    ----------
+    edges : array of int, shape (m, 2)
+        In the order of the model.
+    statistic : array of float, shape (m,)
+        Chi-squared with `dof` degrees of freedom where ``w_ij = 0``.
+    dof : array of int, shape (m,)
+        At most ``(s_i - 1) (s_j - 1)``.
+    p_value : array of float, shape (m,)
+        Never zero: at least the smallest normal number.
+    q_value : array of float, shape (m,)
+        Least false discovery rate at which the edge is kept.
+    """
+
+    edges: Edges
+    statistic: Floats
+    dof: Integers
+    p_value: Floats
+    q_value: Floats
+
+
+class _Side(NamedTuple):
+    """What one end's conditional says of an edge."""
+
+    conditional: Conditional
+    residuals: Floats
+    projection: Floats  # (columns, q, size)
+    information: Floats  # (size, size)
+    shift: Floats  # (size,) information times parameters
+
+
+def edge_tests(
+    table: PackedTable,
+    model: PairwiseMRF,
+    *,
+    weights: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    max_bytes: int = 1 << 28,
+) -> EdgeTests:
+    """Test every edge of a model that was fitted to `table`.
+
+    The q-values are those of Benjamini and Hochberg over all ``n (n - 1) / 2`` pairs. A pair
+    that is no edge counts as tested with a p-value of 1. That keeps the rate honest although the
+    same rows chose the edges: the choice can only have raised p-values to 1, against testing
+    every pair. The p-values of the edges by themselves, or q-values over the edges alone, would
+    take the best of many for the only ones. What this does not cover: a true edge that the model
+    lacks lets others stand in for it, so the model should rather have too many edges.
+
+    Parameters
+    ----------
+    table : PackedTable
+        Rows with missing cells are used by a conditional if they know its variable and all of
+        its neighbours.
+    model : PairwiseMRF
+        With parameters fitted by pseudolikelihood and a small ridge, as `refit` gives.
+    weights : array of float, shape (table.n_rows,), optional
+        Row weights; a row of weight 2 is two rows. Weights that do not count rows should add up
+        to the number of rows that the data are worth.
+    n_jobs : int, optional
+        Threads; -1 for all cores. The results do not depend on it.
+    max_bytes : int, default 256 MiB
+        Memory for the information of one conditional, and for residuals. A conditional that
+        needs more is not used.
+
+    Examples
+    --------
+    >>> from edgegraft.datasets import make_chain
+    >>> from edgegraft.learn import grow, refit
+    >>> from edgegraft.objective.penalty import Penalty
+    >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+    >>> data = make_chain(5, n_rows=2000, couplings="ising", random_state=0)
+    >>> table = PackedTable.from_codes(data.X.astype(int))
+    >>> found = edge_tests(table, refit(grow(Pseudolikelihood(table), Penalty(0.001))))
+    >>> found.edges[found.q_value <= 0.05].tolist()
+    [[0, 1], [1, 2], [2, 3], [3, 4]]
+    """
+    _check_fit(table, model)
+    whole = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
+    layout, n_jobs = model.layout, resolve_jobs(n_jobs)
+    rows = read_rows(table, whole)
+    nodes = _describe_all(rows, layout, model.theta, n_jobs, max_bytes)
+    kept = _keep_residuals(nodes, rows, n_jobs, max_bytes)
+    statistic, p_value = np.zeros(layout.n_edges), np.ones(layout.n_edges)
+    dof = np.zeros(layout.n_edges, np.int64)
+
+    def test(k: int) -> None:
+        i, j = layout.edges[k].tolist()
+        ends = [(a, b) for a, b in ((i, j), (j, i)) if nodes[a].inverse is not None]
+        if not ends or not len(rows.kept[i]) or not len(rows.kept[j]):
+            return
+        found = _judge(*_moments([_side(nodes[a], rows, b, kept.get(a)) for a, b in ends], rows))
+        if found[2] > _SURE and _strength(nodes[ends[0][0]], ends[0][1]) > _LINEAR:
+            sides = [_side(without(nodes[a], rows, b), rows, b, None) for a, b in ends]
+            found = _judge(*_moments(sides, rows))
+        statistic[k], dof[k], p_value[k] = found
+
+    run(test, range(layout.n_edges), n_jobs)
+    n = layout.n_variables
+    return EdgeTests(layout.edges, statistic, dof, p_value, q_values(p_value, n * (n - 1) // 2))
+
+
+def q_values(p_values: ArrayLike, n_tests: int) -> Floats:
+    """Return the q-values of Benjamini and Hochberg among `n_tests`, the others having p = 1.
+
+    Examples
+    --------
+    >>> q_values([0.001, 0.5, 0.02], 10)
+    array([0.01, 1.  , 0.1 ])
+    """
+    p = np.asarray(p_values, np.float64)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
+        raise ValueError("p-values must be a vector of numbers from 0 to 1")
+    if n_tests < len(p):
+        raise ValueError(f"there are {len(p)} p-values, more than the {n_tests} tests stated")
+    order = np.argsort(p, kind="stable")
+    raised = p[order] * n_tests / np.arange(1, len(p) + 1)
+    out = np.empty(len(p))
+    out[order] = np.minimum.accumulate(np.minimum(raised, 1.0)[::-1])[::-1]
+    return out
+
+
+def _check_fit(table: PackedTable, model: PairwiseMRF) -> None:
+    if table.schema.names != model.names:
+        raise ModelError("the table's columns are not those of the model, in the same order")
+    differ = np.flatnonzero(table.schema.n_states != model.layout.states)
+    if differ.size:
+        i = int(differ[0])
+        raise ModelError(
+            f"column '{model.names[i]}' has {table.schema.n_states[i]} states in the table and "
+            f"{model.layout.states[i]} in the model"
+        )
+
+
+def _describe_all(
+    rows: Rows, layout: Layout, theta: Floats, n_jobs: int, max_bytes: int
+) -> dict[int, Conditional]:
+    ends = layout.edges.ravel()
+    order = np.argsort(ends, kind="stable")
+    own, first = np.unique(ends[order], return_index=True)
+    groups = np.split(order // 2, first[1:]) if len(own) else []
+    nodes: dict[int, Conditional] = {}
+
+    def work(item: tuple[int, Integers]) -> None:
+        nodes[item[0]] = describe(item[0], rows, layout, theta, item[1], max_bytes)
+
+    run(work, zip(own.tolist(), groups, strict=True), n_jobs)
+    return nodes
+
+
+def _keep_residuals(
+    nodes: dict[int, Conditional], rows: Rows, n_jobs: int, max_bytes: int
+) -> dict[int, Floats]:
+    """Return the residuals of as many variables as fit, those of most edges first."""
+    room, chosen = max_bytes // (8 * rows.codes.shape[1]), []
+    for i in sorted(nodes, key=lambda i: -len(nodes[i].start)):
+        room -= nodes[i].coefficients.shape[1]
+        if room < 0:
+            break
+        chosen.append(i)
+    kept: dict[int, Floats] = {}
+
+    def work(i: int) -> None:
+        kept[i] = nodes[i].residuals(rows)
+
+    run(work, [i for i in chosen if nodes[i].inverse is not None], n_jobs)
+    return kept
+
+
+def _side(node: Conditional, rows: Rows, other: int, residuals: Floats | None) -> _Side:
+    """Return the effective score of an edge in the conditional of one of its ends.
+
+    Tables are laid out with the end of the smaller index first, in contrasts that are
+    orthonormal over the cells, so that no state is special.
+    """
+    i, q = node.design.target, node.coefficients.shape[1]
+    m = len(rows.kept[other])
+    cells = np.arange(node.coefficients.size).reshape(-1, q)[node.columns_of(other)]
+    basis = np.kron(_basis(m), _basis(q)) if other < i else np.kron(_basis(q), _basis(m))
+    chosen = (cells if other < i else cells.T).ravel()
+    assert node.inverse is not None
+    across = node.inverse[:, chosen]
+    information = np.linalg.inv(across[chosen])
+    information = (information + information.T) / 2
+    projection = (across @ information) @ basis.T
+    table = node.coefficients.reshape(-1)[chosen]
+    return _Side(
+        node,
+        node.residuals(rows) if residuals is None else residuals,
+        np.ascontiguousarray(projection.reshape(-1, q, len(chosen))),
+        basis @ information @ basis.T,
+        basis @ (information @ table),
+    )
+
+
+def _strength(node: Conditional, other: int) -> float:
+    """Return the largest entry of an edge's table over the states that rows show, zero-sum."""
+    table = np.pad(node.coefficients[node.columns_of(other)], ((0, 1), (0, 1)))
+    table -= table.mean(axis=0)
+    table -= table.mean(axis=1, keepdims=True)
+    return float(np.abs(table).max())
+
+
+def _basis(q: int) -> Floats:
+    """Return what takes scores of `q` contrasts to orthonormal coordinates of all the states.
+
+    The reference's score is minus the sum of the others: the Gram matrix is ``I + 1 1'``.
+    """
+    return np.asarray(np.linalg.cholesky(np.eye(q) + 1.0).T)
+
+
+def _moments(sides: list[_Side], rows: Rows) -> tuple[Floats, Floats, Floats]:
+    """Return the effective score of an edge and its variance by the model and by the rows."""
+    size, n = len(sides[0].shift), len(rows.weights)
+    sums, (whole, across) = np.zeros((2, size)), np.zeros((2, size, size))
+    block = max(4, _BLOCK // size)
+    for first in range(0, n, block):
+        u = [_project(side, rows, first, min(block, n - first)) for side in sides]
+        for k, part in enumerate(u):
+            add_rows(part, rows.weights, first, sums[k])
+        if len(u) == 2:
+            add_products(u[0], u[1], rows.weights, first, across)
+            u[0] += u[1]
+        add_products(u[0], u[0], rows.weights, first, whole)
+    total = rows.weights.sum()
+    across -= np.outer(sums[0], sums[1]) / total
+    score = sums.sum(axis=0)
+    by_rows = whole - np.outer(score, score) / total
+    by_model = across + across.T
+    for side in sides:
+        score += side.shift
+        by_model += side.information
+    return score, by_model, by_rows
+
+
+def _project(side: _Side, rows: Rows, first: int, n: int) -> Floats:
+    """Return the effective scores of `n` rows."""
+    out = np.empty((n, len(side.shift)))
+    node = side.conditional
+    project_rows(rows.codes, node.weights, node.design, side.residuals, side.projection, first, out)
+    return out
+
+
+def _judge(score: Floats, by_model: Floats, by_rows: Floats) -> tuple[float, int, float]:
+    """Return statistic, degrees of freedom and p-value, the larger of the two variances'."""
+    spread, axes = np.linalg.eigh((by_model + by_model.T) / 2)
+    told = spread >= LEAST_ROWS
+    dof = int(told.sum())
+    if dof == 0:
+        return 0.0, 0, 1.0
+    along = axes[:, told].T @ score
+    from_rows = axes[:, told].T @ by_rows @ axes[:, told]
+    # A direction without variance over the rows tells nothing: the pseudo-inverse leaves it out.
+    statistic = min(
+        float((along**2 / spread[told]).sum()),
+        float(along @ np.linalg.pinv(from_rows, hermitian=True) @ along),
+    )
+    return statistic, dof, max(float(chi2.sf(statistic, dof)), float(np.finfo(float).tiny))

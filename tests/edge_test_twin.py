@@ -1,0 +1,107 @@
+"""The tests of edges in plain NumPy: whole information matrices over all states, pseudo-inverses.
+
+Nothing is shared with the library: no reference states, no contrasts, no inverse that all edges
+of a variable use. Every state must occur.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import chi2
+
+from edgegraft.data import PackedTable
+from edgegraft.graph import Layout
+from edgegraft.learn.edge_tests import LEAST_ROWS
+from edgegraft.model import PairwiseMRF
+from edgegraft.objective.penalty import Penalty
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.optimize.solver import Stopping, minimize
+
+
+def fit(table, edges, ridge=1e-3, weights=None, tol=1e-5):
+    """Return the model of given edges with a ridge."""
+    layout = Layout(table.schema.n_states, edges)
+    loss = Pseudolikelihood(table, weights=weights)
+    found = minimize(loss, Penalty(0.0, ridge), layout, stopping=Stopping(tol, 500))
+    return PairwiseMRF(table.schema, layout.edges, found.theta)
+
+
+def blocks(draw, n_blocks, size, edges, ridge=1e-3):
+    """Return many small tables side by side as one, and the model of `edges` within each."""
+    codes = np.concatenate([draw() for _ in range(n_blocks)], axis=1)
+    table = PackedTable.from_codes(codes)
+    every = (size * np.arange(n_blocks)[:, None, None] + np.asarray(edges)).reshape(-1, 2)
+    return table, fit(table, every, ridge, tol=1e-4)
+
+
+def statistics_of(codes, model, weights=None):
+    """Return the statistic, the degrees of freedom and the p-value of every edge."""
+    layout, theta = model.layout, model.theta
+    weights = np.ones(len(codes)) if weights is None else np.asarray(weights, float)
+    found = []
+    for k in range(layout.n_edges):
+        result = _edge(codes, layout, theta, weights, k, at_zero=False)
+        table = layout.edge(theta, k)
+        table = table - table.mean(axis=0)
+        table = table - table.mean(axis=1, keepdims=True)
+        if result[2] > 1e-6 and np.abs(table).max() > 1:
+            result = _edge(codes, layout, theta, weights, k, at_zero=True)
+        found.append(result)
+    return [np.array(column) for column in zip(*found, strict=True)]
+
+
+def _edge(codes, layout, theta, weights, k, at_zero):
+    i, j = layout.edges[k].tolist()
+    sides = [
+        _side(codes, layout, theta, weights, own, other, k, at_zero)
+        for own, other in ((i, j), (j, i))
+    ]
+    u, informations, totals = zip(*sides, strict=True)
+    return _judge(u, informations, sum(totals), weights)
+
+
+def _side(codes, layout, theta, weights, own, other, edge, at_zero):
+    """Return effective scores over the cells (smaller index first), information and total."""
+    one_hot = [(codes[:, [v]] == np.arange(s)).astype(float) for v, s in enumerate(layout.states)]
+    around = [k for k, ends in enumerate(layout.edges.tolist()) if own in ends]
+    neighbours = [int(layout.edges[k].sum() - own) for k in around]
+    used = weights * (codes[:, [own, *neighbours]] >= 0).all(axis=1)
+    logits = np.tile(layout.node(theta, own), (len(codes), 1))
+    for k, v in zip(around, neighbours, strict=True):
+        table = layout.edge(theta, k)
+        part = one_hot[v] @ (table.T if own < v else table)
+        logits += used @ part / used.sum() if at_zero and k == edge else part
+    p = np.exp(logits - np.logaddexp.reduce(logits, axis=1)[:, None])
+    design = np.concatenate([np.ones((len(codes), 1))] + [one_hot[v] for v in neighbours], axis=1)
+    s = layout.states[own]
+    psi = (design[:, :, None] * (one_hot[own] - p)[:, None]).reshape(len(codes), -1)
+    psi *= (used > 0)[:, None]
+    curvature = p[:, :, None] * (np.eye(s) - p[:, None])
+    whole = np.einsum("r,rc,re,rab->caeb", used, design, design, curvature)
+    whole = whole.reshape(psi.shape[1], -1)
+    first = 1 + sum(layout.states[v] for v in neighbours[: neighbours.index(other)])
+    tested = np.arange(first * s, (first + layout.states[other]) * s)
+    rest = np.setdiff1d(np.arange(len(whole)), tested)
+    inverse = np.linalg.pinv(whole[np.ix_(rest, rest)], rcond=1e-11, hermitian=True)
+    slope = whole[np.ix_(tested, rest)] @ inverse
+    u = psi[:, tested] - psi[:, rest] @ slope.T
+    information = whole[np.ix_(tested, tested)] - slope @ whole[np.ix_(rest, tested)]
+    table = layout.edge(theta, edge)
+    table = table.T if own < other else table  # rows: states of the other end
+    total = used @ u + (0 if at_zero else information @ table.ravel())
+    cells = np.arange(len(tested)).reshape(table.shape)
+    order = (cells.T if own < other else cells).ravel()
+    return u[:, order], information[np.ix_(order, order)], total[order]
+
+
+def _judge(u, informations, score, weights):
+    def covariance(a, b):
+        return (a * weights[:, None]).T @ b - np.outer(weights @ a, weights @ b) / weights.sum()
+
+    across = covariance(u[0], u[1])
+    spread, axes = np.linalg.eigh(sum(informations) + across + across.T)
+    axes, spread = axes[:, spread >= LEAST_ROWS], spread[spread >= LEAST_ROWS]
+    along = axes.T @ score
+    whole = axes.T @ covariance(u[0] + u[1], u[0] + u[1]) @ axes
+    statistic = min((along**2 / spread).sum(), along @ np.linalg.solve(whole, along))
+    return statistic, len(spread), chi2.sf(statistic, len(spread))
