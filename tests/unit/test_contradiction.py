@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from edgegraft.data import PackedTable
+from edgegraft.datasets import make_regular
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.graph import Layout
 from edgegraft.inference import AutoEngine, BeliefPropagation, ExactEngine, TreeReweighted
@@ -85,6 +86,20 @@ def test_loops_of_weak_couplings_are_trusted():
         found = minimize(
             Likelihood(counts, BeliefPropagation(tol=1e-8)), PENALTY, clique(), stopping=STOPPING
         )
+    assert found.info.converged
+    assert found.info.engine == "bp"
+
+
+def test_errors_within_the_engines_tolerance_prove_nothing():
+    data = make_regular(60, 4, 2, 4000, couplings="ising", random_state=0, burn_in=300)
+    counts = LocalCounts(PackedTable.from_codes(data.X.astype(np.int32)))
+    layout = Layout([2] * 60, data.edges)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = minimize(
+            Likelihood(counts, BeliefPropagation(tol=1e-3)), PENALTY, layout,
+            stopping=Stopping(tol=1e-3),
+        )  # fmt: skip
     assert found.info.converged
     assert found.info.engine == "bp"
 

@@ -174,6 +174,12 @@ class Likelihood:
         """Return the name of the engine that answered."""
         return answering(self.engine, state.engine).name
 
+    @property
+    def accuracy(self) -> float:
+        """Relative error that the engine allows its marginals; zero for exact ones."""
+        engine = self.engine.bp if isinstance(self.engine, AutoEngine) else self.engine
+        return float(getattr(engine, "tol", 0.0))
+
     def fallback(self) -> Likelihood | None:
         """Return the same loss with an engine that is surer to converge, if there is one.
 

@@ -82,6 +82,7 @@ class Descent:
         self.ridge = np.repeat(whole.ridge, np.diff(whole.offsets))
         self.coordinates = _coordinates(objective, layout, centred=not penalty.penalize_nodes)
         self.fallback = fallback_of(objective)
+        self.accuracy = float(getattr(objective, "accuracy", 0.0))
         self.n_evaluations = 0
         self.n_untrusted = 0
 
@@ -129,7 +130,7 @@ class Descent:
             inner = target if share == 1.0 else point.inner + share * move
             found = self.at(inner, point.state)
             if self.fallback is not None and found.trusted:
-                there_wrong, here_wrong = _contradiction(point, found)
+                there_wrong, here_wrong = self._contradiction(point, found)
                 if here_wrong:
                     return Refusal(CONTRADICTION, untrusted=True)
                 if there_wrong:
@@ -148,6 +149,20 @@ class Descent:
             return Refusal(CONTRADICTION, untrusted=True)
         return refusal
 
+    def _contradiction(self, here: Point, there: Point) -> tuple[bool, bool]:
+        """Return whether the value there, and the one here, is below the tangent at the other.
+
+        Marginals that are wrong by `accuracy` tilt a tangent: that much proves nothing.
+        """
+        move = there.inner - here.inner
+        rise = there.smooth - here.smooth
+        above = rise - float(dot(here.slope, move)), float(dot(there.slope, move)) - rise
+        starts = np.concatenate((self.layout.node_offset[:-1], self.layout.edge_offset[:-1]))
+        tilt = float(np.maximum.reduceat(np.abs(there.theta - here.theta), starts).sum())
+        doubt = DOUBT * max(map(abs, above)) + NOISE * max(1.0, abs(here.total))
+        least = -doubt - self.accuracy * tilt
+        return above[0] < least, above[1] < least
+
 
 def fallback_of(objective: Objective) -> Any:
     """Return the loss with a surer engine, where the objective has one to offer."""
@@ -161,15 +176,6 @@ def _is_lower(found: Point, before: Point, promised: float) -> bool:
     if rise <= SUFFICIENT * promised + ROUNDING * scale and rise <= 0.0:
         return True
     return rise <= NOISE * scale and found.residual < 0.9 * before.residual
-
-
-def _contradiction(here: Point, there: Point) -> tuple[bool, bool]:
-    """Return whether the value there, and the one here, is below the tangent at the other."""
-    move = there.inner - here.inner
-    rise = there.smooth - here.smooth
-    above = rise - float(dot(here.slope, move)), float(dot(there.slope, move)) - rise
-    least = -DOUBT * max(map(abs, above)) - NOISE * max(1.0, abs(here.total))
-    return above[0] < least, above[1] < least
 
 
 def _has_kink(here: Point, there: Point) -> bool:
