@@ -97,7 +97,7 @@ def test_errors_within_the_engines_tolerance_prove_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = minimize(
-            Likelihood(counts, BeliefPropagation(tol=1e-3)), PENALTY, layout,
+            Likelihood(counts, BeliefPropagation(tol=1e-3)), Penalty(0.003, 1e-3), layout,
             stopping=Stopping(tol=1e-3),
         )  # fmt: skip
     assert found.info.converged
