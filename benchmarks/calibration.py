@@ -1,8 +1,13 @@
-"""The cut: false discoveries among the edges kept at a q-value of .05, and what is found.
+"""The cut: false discoveries among the edges kept at q-values of .05 and .01, and what is found.
 
 Graphs are grown with penalties low enough to let chance in, refitted with a ridge alone, tested,
 and cut. The false discovery rate is the mean over the seeds of the share of kept edges that are
 not in the truth. One thread.
+
+How the figures were come by: the variance of the statistic and the least information of a
+direction were chosen by simulation on seeds below 100; the seeds here start at 100. F1 is asked
+for at level .05. The rows at level .01 were added after a look: tests that keep what they promise
+leave up to 5 % of false edges at .05, and F1 cannot then reach .99.
 """
 
 from __future__ import annotations
@@ -26,8 +31,10 @@ from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.stats import LocalCounts
 
 LEVEL = 0.05
+STRICT = 0.01
 ASKED_RATE = 0.07
 SEEDS = 20
+FIRST_SEED = 100
 LEAST_RATE = 1e-4  # shown where nothing false was kept: a ratio needs a divisor
 
 
@@ -53,6 +60,8 @@ class Figures(NamedTuple):
     false_share: float
     recall: float
     f1: float
+    strict_false_share: float
+    strict_f1: float
     grow_seconds: float
     test_seconds: float
 
@@ -68,13 +77,13 @@ CASES = (
 
 
 def run(scale: float = 1.0, seeds: int | None = None) -> list[Row]:
-    """Return two rows a case; `scale` shrinks the number of seeds."""
+    """Return three rows a case; `scale` shrinks the number of seeds."""
     rows = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for case in CASES:
             count = seeds or max(1, round(case.seeds * scale))
-            rows += summary(case, [cut(case, seed) for seed in range(count)])
+            rows += summary(case, [cut(case, FIRST_SEED + k) for k in range(count)])
     return rows
 
 
@@ -88,13 +97,19 @@ def summary(case: Case, runs: list[Figures]) -> list[Row]:
         f"{median(r.grow_seconds for r in runs):.1f} to grow and refit, "
         f"{median(r.test_seconds for r in runs):.2f} for the tests."
     )
-    f1 = fmean(r.f1 for r in runs)
-    recall = f"Recall {fmean(r.recall for r in runs):.3f}; least F1 {min(r.f1 for r in runs):.3f}."
+    least = f"Recall {fmean(r.recall for r in runs):.3f}, least F1 {min(r.f1 for r in runs):.3f}."
+    strict = (
+        f"False discovery rate {fmean(r.strict_false_share for r in runs):.3f}, least F1 "
+        f"{min(r.strict_f1 for r in runs):.3f}."
+    )
+    target = None if case.asked_f1 is None else 1.0
     return [
         Row(f"{case.name}: false discovery rate", max(rate, LEAST_RATE), "asked for", ASKED_RATE,
             "", 1.0, note),
-        Row(f"{case.name}: F1 of the edges kept", f1, "asked for", case.asked_f1, "",
-            None if case.asked_f1 is None else 1.0, recall, True),
+        Row(f"{case.name}: F1 at level {LEVEL}", fmean(r.f1 for r in runs), "asked for",
+            case.asked_f1, "", target, least, True),
+        Row(f"{case.name}: F1 at level {STRICT}", fmean(r.strict_f1 for r in runs),
+            "asked for at .05", case.asked_f1, "", target, strict, True),
     ]  # fmt: skip
 
 
@@ -112,22 +127,26 @@ def cut(case: Case, seed: int) -> Figures:
     tested = perf_counter()
     known = {tuple(edge) for edge in data.edges.tolist()}
     true = np.array([tuple(edge) in known for edge in tests.edges.tolist()], bool)
-    kept = tests.q_value <= LEVEL
-    hits, n_kept = int((kept & true).sum()), int(kept.sum())
+    at, strict = (judge(tests.q_value <= level, true, len(known)) for level in (LEVEL, STRICT))
     return Figures(
-        len(true), true.sum() / len(known), n_kept, 1 - hits / max(1, n_kept) if n_kept else 0.0,
-        hits / len(known), 2 * hits / (n_kept + len(known)), grown - started, tested - grown,
+        len(true), true.sum() / len(known), *at, strict[1], strict[3], grown - started,
+        tested - grown,
     )  # fmt: skip
 
 
+def judge(kept: np.ndarray, true: np.ndarray, n_true: int) -> tuple[int, float, float, float]:
+    """Return how many are kept, the share of false ones, the recall and F1."""
+    hits, n_kept = int((kept & true).sum()), int(kept.sum())
+    return n_kept, 1 - hits / n_kept if n_kept else 0.0, hits / n_true, 2 * hits / (n_kept + n_true)
+
+
 def by_penalty(case: Case, penalties: list[float], seeds: int) -> None:
-    """Print what each penalty lets in, and what is left after the cut."""
-    print(f"{case.name}\npenalty active reachable kept   FDR recall    F1  grow tests", flush=True)
+    """Print what each penalty lets in, and what is left after the cut: means over the seeds."""
+    print(case.name, *Figures._fields, sep="\n", flush=True)
     for penalty in penalties:
-        runs = [cut(case._replace(penalty=penalty), seed) for seed in range(seeds)]
+        runs = [cut(case._replace(penalty=penalty), FIRST_SEED + k) for k in range(seeds)]
         means = [fmean(column) for column in zip(*runs, strict=True)]
-        shown = "{:6.0f} {:9.3f} {:4.0f} {:5.3f}  {:5.3f} {:5.3f} {:5.1f} {:5.2f}".format(*means)
-        print(f"{penalty:7.4f} {shown}", flush=True)
+        print(penalty, *(f"{mean:.3f}" for mean in means), flush=True)
 
 
 if __name__ == "__main__":  # python -m benchmarks.calibration CASE SEEDS PENALTY ...

@@ -57,7 +57,12 @@ def _edge(codes, layout, theta, weights, k, at_zero):
         for own, other in ((i, j), (j, i))
     ]
     u, informations, totals = zip(*sides, strict=True)
-    return _judge(u, informations, sum(totals), weights)
+    raised = []
+    for own in (i, j):
+        around = [own, *(int(ends.sum() - own) for ends in layout.edges if own in ends)]
+        n_rows = weights @ (codes[:, around] >= 0).all(axis=1)
+        raised.append(n_rows / (n_rows - 1 - sum(layout.states[v] - 1 for v in around[1:])))
+    return _judge(u, informations, sum(totals), weights, np.mean(raised))
 
 
 def _side(codes, layout, theta, weights, own, other, edge, at_zero):
@@ -94,14 +99,14 @@ def _side(codes, layout, theta, weights, own, other, edge, at_zero):
     return u[:, order], information[np.ix_(order, order)], total[order]
 
 
-def _judge(u, informations, score, weights):
+def _judge(u, informations, score, weights, raised):
     def covariance(a, b):
         return (a * weights[:, None]).T @ b - np.outer(weights @ a, weights @ b) / weights.sum()
 
     across = covariance(u[0], u[1])
-    spread, axes = np.linalg.eigh(sum(informations) + across + across.T)
+    spread, axes = np.linalg.eigh(raised * (sum(informations) + across + across.T))
     axes, spread = axes[:, spread >= LEAST_ROWS], spread[spread >= LEAST_ROWS]
     along = axes.T @ score
-    whole = axes.T @ covariance(u[0] + u[1], u[0] + u[1]) @ axes
+    whole = raised * axes.T @ covariance(u[0] + u[1], u[0] + u[1]) @ axes
     statistic = min((along**2 / spread).sum(), along @ np.linalg.solve(whole, along))
     return statistic, len(spread), chi2.sf(statistic, len(spread))

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import false_discovery_control
 
 from edgegraft.data import PackedTable, Schema
+from edgegraft.kernels.effective_scores import add_scores
 from edgegraft.learn import conditional
 from edgegraft.learn.edge_tests import edge_tests, q_values
 from edgegraft.model import PairwiseMRF
@@ -26,9 +27,10 @@ def agree(found, expected, rtol=1e-6):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_twin_finds_the_same(seed, missing, weighted):
+def test_the_twin_finds_the_same(seed, missing, weighted, monkeypatch):
+    monkeypatch.setattr(conditional, "_STEPS", 0)  # the twin takes the parameters as they are
     codes, table, layout, _ = make_case(STATES, 600, missing, density=0.6, seed=seed)
-    weights = np.random.default_rng(seed).integers(0, 3, 600) if weighted else None
+    weights = np.random.default_rng(100 + seed).integers(0, 3, 600) if weighted else None
     model = fit(table, layout.edges, weights=weights)
     found = edge_tests(table, model, weights=weights)
     agree(found, statistics_of(codes, model, weights))
@@ -47,6 +49,22 @@ def test_large_conditionals_are_inverted_by_a_library(monkeypatch):
     small = edge_tests(table, model)
     monkeypatch.setattr(conditional, "_SMALL", 0)
     np.testing.assert_allclose(edge_tests(table, model).statistic, small.statistic, rtol=1e-8)
+
+
+def test_where_cells_are_missing_parameters_are_brought_to_fit_complete_rows(monkeypatch):
+    _, table, layout, theta = make_case([3, 2, 3], 4000, missing=0.1, density=1.0, seed=9)
+    rows = conditional.read_rows(table, np.ones(4000))
+    edges = np.flatnonzero((layout.edges == 0).any(axis=1))
+
+    def largest_score():
+        node = conditional.describe(0, rows, layout, 0.1 * theta, edges, 1 << 28)
+        scores = np.zeros_like(node.coefficients)
+        add_scores(rows.codes, node.weights, node.design, node.residuals(rows), scores)
+        return np.abs(scores).max()
+
+    assert largest_score() < 3  # rows, of about 2,900
+    monkeypatch.setattr(conditional, "_STEPS", 0)
+    assert largest_score() > 100
 
 
 def test_threads_and_memory_for_residuals_change_nothing():

@@ -55,6 +55,21 @@ def find_residuals(codes, weights, design, coefficients, out, p):
 
 
 @njit(cache=True, nogil=True)
+def add_scores(codes, weights, design, residuals, out):
+    """Add the scores of the rows to `out`, one row a design column."""
+    for r in range(codes.shape[1]):
+        if weights[r] == 0:
+            continue
+        for a in range(out.shape[1]):
+            out[0, a] += weights[r] * residuals[r, a]
+        for k in range(design.sources.shape[0]):
+            c = design.column[k, codes[design.sources[k], r]]
+            if c >= 0:
+                for a in range(out.shape[1]):
+                    out[c, a] += weights[r] * residuals[r, a]
+
+
+@njit(cache=True, nogil=True)
 def add_information(codes, weights, design, p, out):
     """Add the expected information of the rows to the upper triangle of `out`.
 

@@ -2,7 +2,9 @@
 
 Logits and design columns are contrasts to the commonest states, so that nothing is redundant.
 Only rows in which the variable and all its neighbours are known are used: with a neighbour left
-out, the others would seem to depend on each other. States that no row shows have no parameters.
+out, the others would seem to depend on each other. The pseudolikelihood does leave it out, so
+where cells are missing the given parameters are first brought to fit the rows used. States that
+no row shows have no parameters.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from edgegraft.graph import Layout
 from edgegraft.kernels.effective_scores import (
     Design,
     add_information,
+    add_scores,
     find_residuals,
     invert_positive,
     unpack_information,
@@ -28,6 +31,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _ROWS_A_COLUMN = 5  # with fewer, a regression fits noise and the normal approximation fails
+_STEPS = 3  # of Newton
+_PULL = 1.0  # information of the given parameters while they are brought to fit, in rows
+_FARTHEST = 2.0  # that a parameter may go in a step
 _SMALL = 400  # parameters up to which our own inverse is the faster one
 _LEAST = 1e-9  # of the largest information: keeps the inverse finite, far below one row
 
@@ -62,6 +68,12 @@ class Conditional(NamedTuple):
     coefficients: Floats
     start: Integers
     inverse: Floats | None
+
+    @property
+    def correction(self) -> float:
+        """Return what variances are to be multiplied by for the parameters that were fitted."""
+        total = float(self.weights.sum())
+        return total / max(total - len(self.coefficients), total / _ROWS_A_COLUMN)
 
     def columns_of(self, other: int) -> slice:
         """Return the design columns of a neighbour."""
@@ -107,10 +119,12 @@ def describe(
     if rows.known.size:
         weights = weights * rows.known[np.append(sources, i)].all(axis=0)
     n_columns, q = coefficients.shape
-    enough = np.count_nonzero(weights) >= _ROWS_A_COLUMN * n_columns
+    enough = weights.sum() >= _ROWS_A_COLUMN * n_columns
     found = Conditional(design, weights, coefficients, start, None)
     if q == 0 or not enough or 8 * (n_columns * q) ** 2 > max_bytes:
         return found
+    if rows.known.size:
+        found = _settle(rows, found)
     return found._replace(inverse=_inverse_information(rows, found))
 
 
@@ -155,7 +169,23 @@ def _coefficients(
     return np.ascontiguousarray(np.concatenate((intercept[None], *parts)))
 
 
-def _inverse_information(rows: Rows, of: Conditional) -> Floats:
+def _settle(rows: Rows, given: Conditional) -> Conditional:
+    """Return the conditional after Newton steps on its rows, held near the given one by a ridge.
+
+    Without the ridge, states that never meet would send parameters away without end.
+    """
+    node = given
+    for _ in range(_STEPS):
+        moved = node.coefficients - given.coefficients
+        score = -_PULL * moved
+        add_scores(rows.codes, node.weights, node.design, node.residuals(rows), score)
+        step = _inverse_information(rows, node, _PULL) @ score.ravel()
+        step = np.clip(step, -_FARTHEST, _FARTHEST).reshape(score.shape)
+        node = node._replace(coefficients=node.coefficients + step)
+    return node
+
+
+def _inverse_information(rows: Rows, of: Conditional, ridge: float = 0.0) -> Floats:
     n_columns, q = of.coefficients.shape
     shown, p = np.empty((2, rows.codes.shape[1], q))
     find_residuals(rows.codes, of.weights, of.design, of.coefficients, shown, p)
@@ -163,7 +193,7 @@ def _inverse_information(rows: Rows, of: Conditional) -> Floats:
     add_information(rows.codes, of.weights, of.design, p, packed)
     whole = np.empty((n_columns * q, n_columns * q))
     unpack_information(packed, whole)
-    whole[np.diag_indices_from(whole)] += _LEAST * max(1.0, whole.diagonal().max())
+    whole[np.diag_indices_from(whole)] += max(ridge, _LEAST * max(1.0, whole.diagonal().max()))
     if not _invert(whole):
         raise ModelError(
             f"the conditional of variable {of.design.target} has no finite information: "

@@ -1,0 +1,125 @@
+"""Under the null p-values are uniform, or larger: many small tables side by side, fitted as one."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import kstest
+
+from edgegraft.data import PackedTable
+from edgegraft.learn import edge_tests as module
+from edgegraft.learn.edge_tests import edge_tests
+from tests.edge_test_twin import blocks, fit
+
+TRIANGLE = [(0, 1), (0, 2), (1, 2)]
+
+
+def chain(rng, n_rows, states, stay=0.5):
+    """Return x0 -> x1 -> x2 with uneven margins: given x1, the ends are independent."""
+    p = 0.6 ** np.arange(states)
+    codes = rng.choice(states, (n_rows, 3), p=p / p.sum())
+    for j in (1, 2):
+        codes[:, j] = np.where(rng.random(n_rows) < stay, codes[:, j - 1], codes[:, j])
+    return codes
+
+
+def judge_chains(states, n_rows, n_blocks, missing=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+
+    def draw():
+        codes = chain(rng, n_rows, states)
+        codes[rng.random(codes.shape) < missing] = -1
+        return codes
+
+    table, model = blocks(draw, n_blocks, 3, TRIANGLE)
+    found = edge_tests(table, model)
+    null = np.tile([False, True, False], n_blocks)
+    return found, null
+
+
+def assert_uniform(p):
+    assert kstest(p, "uniform").pvalue > 0.01
+    assert (p < 0.01).mean() < 0.03  # three times too many would be much too sure
+
+
+def test_binary_chains():
+    found, null = judge_chains(2, 400, 200)
+    assert_uniform(found.p_value[null])
+    assert found.dof[null].tolist() == [1] * 200
+
+
+def test_chains_of_more_states():
+    found, null = judge_chains(4, 700, 200)
+    assert found.dof[null].mean() > 8
+    assert_uniform(found.p_value[null])
+
+
+def test_missing_cells_do_not_join_the_ends_of_a_chain():
+    # Where the middle is unknown the ends do depend on each other: such rows must not count.
+    found, null = judge_chains(3, 900, 200, missing=0.15)
+    assert_uniform(found.p_value[null])
+    assert (found.p_value[~null] < 0.001).all()
+
+
+def test_false_discoveries_are_as_few_as_asked_for():
+    found, null = judge_chains(3, 500, 200)
+    n_pairs = 600 * 599 // 2
+    kept = found.q_value <= 0.05
+    assert kept[~null].mean() > 0.99
+    assert (kept & null).sum() / kept.sum() < 0.05
+    np.testing.assert_array_equal(found.q_value, module.q_values(found.p_value, n_pairs))
+
+
+def test_rare_states():
+    rng = np.random.default_rng(1)
+    p = np.array([0.9, 0.06, 0.025, 0.01, 0.005])
+
+    def draw():
+        middle = rng.choice(5, 1000, p=p)
+        ends = [np.where(rng.random(1000) < 0.3, middle, rng.choice(5, 1000, p=p)) for _ in "ab"]
+        return np.column_stack((ends[0], middle, ends[1]))
+
+    table, model = blocks(draw, 200, 3, TRIANGLE)
+    found = edge_tests(table, model)
+    p_values = found.p_value[1::3]
+    assert found.dof[1::3].mean() < 8  # of 16
+    assert (p_values < 0.05).mean() < 0.08
+    assert (p_values < 0.01).mean() < 0.025
+
+
+def draw_wrong(rng, n_rows):
+    """Return y, a, b: a and b act on y only together, and a not at all on average.
+
+    No table joins a to y in the best pairwise model, yet the conditional of y is wrong, and the
+    variance that it states for the score of that table is too small.
+    """
+    a, b = (rng.random((2, n_rows)) < [[0.1], [0.2]]).astype(int)
+    share = np.array([[0.5, 0.02], [0.26, 0.98]])[a, b]
+    return np.column_stack((rng.random(n_rows) < share, a, b)).astype(int)
+
+
+def test_a_wrong_model_does_not_make_it_too_sure(monkeypatch):
+    rng = np.random.default_rng(2)
+    table, model = blocks(lambda: draw_wrong(rng, 1500), 250, 3, TRIANGLE)
+    robust = edge_tests(table, model).p_value[0::3]
+    assert (robust < 0.05).mean() < 0.08
+    assert (robust < 0.01).mean() < 0.025
+    # The model's variance alone would be too sure, so the test above can fail.
+    judge = module._judge
+    monkeypatch.setattr(module, "_judge", lambda score, model, _: judge(score, model, model))
+    assert (edge_tests(table, model).p_value[0::3] < 0.05).mean() > 0.08
+
+
+def test_a_heavier_ridge_does_not_bias_the_test():
+    rng = np.random.default_rng(3)
+    table, model = blocks(lambda: chain(rng, 500, 3), 200, 3, TRIANGLE, ridge=1e-2)
+    assert_uniform(edge_tests(table, model).p_value[1::3])
+
+
+def test_more_rows_make_a_true_edge_surer():
+    rng = np.random.default_rng(4)
+    codes = chain(rng, 4000, 3, stay=0.1)
+    q = []
+    for n_rows in (250, 1000, 4000):
+        table = PackedTable.from_codes(codes[:n_rows])
+        q.append(edge_tests(table, fit(table, TRIANGLE)).q_value[0])
+    assert q[0] > q[1] > q[2]
