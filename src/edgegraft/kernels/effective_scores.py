@@ -145,6 +145,9 @@ def project_rows(codes, weights, design, residuals, projection, first, out):
     """
     q = residuals.shape[1]
     d = design.sources.shape[0]
+    if q == 1 and out.shape[1] == 1:
+        _project_binary(codes, weights, design, residuals, projection, first, out)
+        return
     at = np.zeros(d + 1, np.int64)
     for r in range(out.shape[0]):
         row = first + r
@@ -169,6 +172,23 @@ def project_rows(codes, weights, design, residuals, projection, first, out):
                 for t in range(out.shape[1]):
                     out[r, t] += x * projection[c, a, t]
             a += 1
+
+
+@njit(cache=True, nogil=True)
+def _project_binary(codes, weights, design, residuals, projection, first, out):
+    """Do the same for two binary ends: column by column, since a row's work is a few additions."""
+    n = out.shape[0]
+    out[:, 0] = projection[0, 0, 0]
+    slope = np.zeros(design.column.shape[1])
+    for k in range(design.sources.shape[0]):
+        for state in range(design.column.shape[1]):
+            c = design.column[k, state]
+            slope[state] = projection[c, 0, 0] if c >= 0 else 0.0
+        column = codes[design.sources[k]]
+        for r in range(n):
+            out[r, 0] += slope[column[first + r]]
+    for r in range(n):
+        out[r, 0] = out[r, 0] * residuals[first + r, 0] if weights[first + r] > 0 else 0.0
 
 
 @njit(cache=True, nogil=True)
