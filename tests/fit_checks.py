@@ -32,7 +32,7 @@ def weight(penalty, cells):
 def edge_weight(penalty, layout, i, j):
     """penalty * d of an edge's table."""
     if penalty.kind == "group" and penalty.group_weight == "noise":
-        return penalty.penalty * penalty.spread[i] * penalty.spread[j]
+        return penalty.penalty * penalty.edge_weights(np.array([(i, j)]), None)[0]
     return weight(penalty, layout.states[i] * layout.states[j])
 
 

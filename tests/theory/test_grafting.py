@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from edgegraft.data import PackedTable
 from edgegraft.learn import certify
@@ -141,22 +142,29 @@ def test_first_hit_is_a_reservoir_of_one_with_one_test(table):
     assert hit.theta().tobytes() == one.theta().tobytes()
 
 
-def test_noise_weights_are_the_plain_ones_for_even_margins():
-    rng = np.random.default_rng(0)
-    codes = rng.permuted(np.tile(np.arange(4), (400, 1)).reshape(-1, 1).repeat(3, 1), axis=0)
+@pytest.mark.parametrize("n_states", [2, 5, 20])
+def test_noise_weights_follow_the_chi_squared_quantile(n_states):
+    codes = np.tile(np.arange(n_states), 60)[:, None].repeat(30, axis=1)
     loss = make_loss(PackedTable.from_codes(codes))
-    penalty = Penalty(1.0, group_weight="noise").bound(loss)
-    weights = penalty.edge_weights(np.array([(0, 1), (1, 2)]), np.array([16, 16]))
-    np.testing.assert_allclose(weights, 4.0)
+    noise = Penalty(1.0, group_weight="noise").bound(loss).noise
+    dof = (n_states - 1) ** 2
+    exact = (1 - 1 / n_states) ** 2 * chi2.isf(1 / 29, dof) / dof
+    np.testing.assert_allclose(noise.of(np.array([(0, 1)])) ** 2, exact, rtol=0.03)
 
 
-def test_noise_weights_make_the_noise_of_rare_and_common_states_alike():
+def test_chance_passes_the_test_equally_often_whatever_the_states():
     rng = np.random.default_rng(0)
-    codes = (rng.random((4000, 40)) < np.where(np.arange(40) % 2, 0.5, 0.03)).astype(int)
+    n = 60
+    shares = {2: [0.5, 0.5], 3: [0.96, 0.03, 0.01], 8: np.full(8, 1 / 8)}
+    kinds = [(2, 3, 8)[i % 3] for i in range(n)]
+    codes = np.stack([rng.choice(s, 5000, p=shares[s]) for s in kinds], axis=1)
     loss = make_loss(PackedTable.from_codes(codes))
-    growth, _ = grow_logged(loss, Penalty(1.0, group_weight="noise"), max_edges=0)
-    pairs = np.stack(np.triu_indices(40, 1), axis=1)
+    growth, _ = grow_logged(loss, Penalty(2 / np.sqrt(5000), group_weight="noise"), max_edges=0)
+    pairs = np.stack(np.triu_indices(n, 1), axis=1)
     scores = growth.judge(pairs).scores
-    kinds = (pairs % 2).sum(axis=1)
-    rms = [np.sqrt((scores[kinds == k] ** 2).mean()) for k in range(3)]
-    assert max(rms) / min(rms) < 1.2
+    kind = np.sort(np.array(kinds)[pairs], axis=1) @ [10, 1]
+    for each in np.unique(kind):
+        rms = np.sqrt((scores[kind == each] ** 2).mean()) * np.sqrt(5000) / 2
+        assert 0.3 < rms < 1.0
+    share = (scores > growth.penalty.penalty).mean()
+    assert 0.25 / (n - 1) < share < 4 / (n - 1)

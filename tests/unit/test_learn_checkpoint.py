@@ -7,10 +7,13 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 
+import numpy as np
 import pytest
 
-from edgegraft.errors import FileFormatError
+from edgegraft.data import PackedTable
+from edgegraft.errors import ConvergenceWarning, FileFormatError
 from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Checkpoints, Settings, grow, resume
 from edgegraft.objective.likelihood import Likelihood
@@ -162,3 +165,35 @@ def test_checkpoints_of_other_data_are_refused(written, tmp_path, other, message
     path.write_bytes(written)
     with pytest.raises(FileFormatError, match=message):
         resume(path, make_loss(make_table(**other)[0]))
+
+
+def test_a_fallback_lasts_and_is_resumed(tmp_path):
+    """Once belief propagation has been left, no later step and no resumed run goes back to it."""
+    rng = np.random.default_rng(0)
+    hidden = rng.random((3000, 1)) < 0.5
+    codes = (hidden ^ (rng.random((3000, 8)) < 0.12)).astype(np.int32)
+    counts = LocalCounts(PackedTable.from_codes(codes))
+    objective = Likelihood(counts, BeliefPropagation(tol=1e-8))
+    settings, path = small_steps(checkpoint_every=1, max_edges=24), tmp_path / "run"
+    with pytest.warns(ConvergenceWarning, match="going on with the engine 'trw'") as said:
+        whole = grow(objective, Penalty(0.002, 1e-3), settings)
+    assert len(said) == 1
+    assert whole.solution.info.engine == "trw"
+    engines = []
+
+    class Stop:
+        def on_event(self, event, growth):
+            engines.append(growth.solution.info.engine)
+            return engines[-1] == "trw" and event.kind == "checkpoint"
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        stopped = grow(
+            objective, Penalty(0.002, 1e-3), settings, observers=[Checkpoints(path), Stop()]
+        )
+    assert "bp" in engines
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        resumed = resume(path, Likelihood(counts, BeliefPropagation(tol=1e-8)))
+    assert resumed.n_activations > stopped.n_activations
+    assert_same(whole, resumed)

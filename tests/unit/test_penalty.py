@@ -7,11 +7,13 @@ import pytest
 from scipy.optimize import minimize
 
 from edgegraft.graph import Layout
+from edgegraft.objective.noise_weight import NoiseWeights
 from edgegraft.objective.penalty import Penalty
 from edgegraft.stats.tables import PairTables, table_offsets
 from tests import fit_checks
 
 LAYOUT = Layout([2, 3, 4, 2], [(0, 1), (1, 2), (0, 3)])
+NOISE = NoiseWeights(np.array([1.2, 0.7, 2.0, 0.3]), np.array([1.0, 1.5, 2.0, 1.0]), 2.0)
 SETTINGS = [
     Penalty(0.3),
     Penalty(0.3, 0.2),
@@ -20,8 +22,13 @@ SETTINGS = [
     Penalty(0.3, 0.1, kind="l1"),
     Penalty(0.3, 0.1, penalize_nodes=True),
     Penalty(0.3, 0.1, kind="l1", penalize_nodes=True),
-    Penalty(0.3, 0.1, group_weight="noise", spread=np.array([1.2, 0.7, 2.0, 0.3])),
+    Penalty(0.3, 0.1, group_weight="noise", noise=NOISE),
 ]
+
+
+def chi2_share(k):
+    """Wilson and Hilferty's quantile over its degrees of freedom."""
+    return (1 - 2 / (9 * k) + NOISE.z * np.sqrt(2 / (9 * k))) ** 3
 
 
 def draw(seed=0):
@@ -93,8 +100,11 @@ def test_scores_of_a_gradient_and_of_tables_agree(penalty):
     elif penalty.group_weight == "states":
         expected = [np.linalg.norm(t) / t.size for t in tables]
     else:
-        weights = penalty.spread[LAYOUT.edges].prod(axis=1)
-        expected = [np.linalg.norm(t) / d for t, d in zip(tables, weights, strict=True)]
+        expected = [
+            np.linalg.norm(t)
+            / (np.sqrt(chi2_share(NOISE.dof[[i, j]].prod())) * NOISE.spread[[i, j]].prod())
+            for t, (i, j) in zip(tables, LAYOUT.edges, strict=True)
+        ]
     np.testing.assert_allclose(scores, expected, rtol=1e-13)
     assert penalty.largest_useful(tables) == scores.max()
 

@@ -29,8 +29,10 @@ from edgegraft.learn.pair_set import PairSet
 from edgegraft.learn.parts import allowing
 from edgegraft.learn.settings import Settings
 from edgegraft.learn.state import Growth
+from edgegraft.objective.noise_weight import NoiseWeights
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
+from edgegraft.optimize.descent import fallback_of
 from edgegraft.search import CandidateStream, Reservoir
 
 VERSION = 2
@@ -70,6 +72,7 @@ def save(path: str | os.PathLike[str], growth: Growth) -> None:
         "n_activations": growth.n_activations,
         "filled": growth.filled,
         "ranked": growth.ranked,
+        "fell_back": growth.solution.objective is not growth.objective,
         "seconds": growth.seconds,
         "events": [list(vars(event).values()) for event in growth.events],
     }
@@ -82,6 +85,8 @@ def save(path: str | os.PathLike[str], growth: Growth) -> None:
         "allowed": growth.allowed,
         "tested": growth.tested.ids(),
     }
+    if growth.penalty.noise is not None:
+        arrays |= {f"noise.{name}": np.array(v) for name, v in vars(growth.penalty.noise).items()}
     arrays |= {f"stream.{name}": value for name, value in growth.stream.state().items()}
     arrays |= {f"reservoir.{name}": value for name, value in growth.reservoir.state().items()}
     content = io.BytesIO()
@@ -105,7 +110,8 @@ def load(path: str | os.PathLike[str], objective: Objective) -> Growth:
         raise FileFormatError(f"'{path}' has checkpoint version {meta['version']}, not {VERSION}")
     if meta["schema"] != objective.schema.to_json():
         raise FileFormatError(f"'{path}' is a checkpoint of other data: names or categories differ")
-    settings, penalty = Settings(**meta["settings"]), Penalty(**meta["penalty"])
+    settings, noise = Settings(**meta["settings"]), _part(arrays, "noise.")
+    penalty = Penalty(**meta["penalty"], noise=_noise(noise) if noise else None)
     growth = Growth.begin(objective, penalty, settings)
     if growth.solution.info.objective != meta["first_objective"]:
         raise FileFormatError(
@@ -149,7 +155,11 @@ def _restore(growth: Growth, arrays: Arrays, meta: dict[str, Any]) -> Growth:
     growth.allowed = arrays["allowed"]
     if growth.parts.single_features:
         growth.penalty = allowing(growth.penalty, growth.allowed)
-    growth.solution = growth.solution._replace(layout=growth.graph.layout, theta=arrays["theta"])
+    growth.solution = growth.solution._replace(
+        layout=growth.graph.layout,
+        theta=arrays["theta"],
+        objective=fallback_of(growth.objective) if meta["fell_back"] else growth.objective,
+    )
     growth.stream = CandidateStream.from_state(_part(arrays, "stream."))
     growth.reservoir = Reservoir.from_state(_part(arrays, "reservoir."))
     growth.rng.bit_generator.state = meta["rng"]
@@ -160,6 +170,10 @@ def _restore(growth: Growth, arrays: Arrays, meta: dict[str, Any]) -> Growth:
     growth.events = [Event(*values) for values in meta["events"]]
     steps.restart(growth)
     return growth
+
+
+def _noise(arrays: Arrays) -> NoiseWeights:
+    return NoiseWeights(arrays["spread"], arrays["dof"], float(arrays["z"]))
 
 
 def _first_objective(growth: Growth) -> float:

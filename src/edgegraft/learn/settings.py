@@ -63,6 +63,11 @@ class Settings:
     requeue : bool, default True
         Queue violating edges that the reservoir has no room for again, strongest first, instead
         of freezing them as the paper does.
+    relaxed : bool, default False
+        Use the penalty as the threshold of the activation test alone, and fit the active edges
+        with the ridge. Nothing is shrunk, so what the active edges explain is explained whole and
+        fewer indirect pairs pass the test; what should not have entered is for the tests of
+        :func:`~edgegraft.learn.edge_tests` to find. Not for single features.
     keep_zeros : bool, default False
         Keep edges that the penalty sets back to zero active, as the paper does.
     growth_iterations : int, default 2
@@ -86,6 +91,7 @@ class Settings:
     priority: Priority = "auto"
     full_queue: bool = False
     requeue: bool = True
+    relaxed: bool = False
     keep_zeros: bool = False
     growth_iterations: int = 2
     tol: float = 1e-4
@@ -102,6 +108,8 @@ class Settings:
             value = getattr(self, name)
             if value is not None and not value >= least:
                 raise ValueError(f"{name} must be at least {least}, found {value}")
+        if self.relaxed and self.strategy in ("feature", "feature-light"):
+            raise ValueError("relaxed is for whole edges: single features need their penalty")
         if not 0 <= self.selectivity <= 1:
             raise ValueError(f"selectivity must lie between 0 and 1, found {self.selectivity}")
         size = self.reservoir_size

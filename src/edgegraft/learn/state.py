@@ -10,7 +10,7 @@ with the solver's own measure on the left: an edge that passes is one that the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import NamedTuple
 
@@ -34,6 +34,11 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _SLACK = 1.1  # of the solver's tolerance: rounding must not let it leave a chosen edge at zero
+
+
+def fit_penalty(penalty: Penalty, settings: Settings) -> Penalty:
+    """Return what the active edges are fitted with: the ridge alone where the run is relaxed."""
+    return replace(penalty, penalty=0.0) if settings.relaxed else penalty
 
 
 class Judged(NamedTuple):
@@ -99,7 +104,8 @@ class Growth:
         layout = Layout(schema.n_states)
         allowed = np.ones(layout.n_parameters, bool)
         used = allowing(penalty, allowed) if parts.single_features else penalty.bound(objective)
-        solution = minimize(objective, used, layout, stopping=Stopping(tol=settings.tol))
+        fitted = fit_penalty(used, settings)
+        solution = minimize(objective, fitted, layout, stopping=Stopping(tol=settings.tol))
         return cls(
             objective,
             used,
@@ -148,8 +154,11 @@ class Growth:
 
     @property
     def slack(self) -> float:
-        """Largest violation that counts as none."""
-        return _SLACK * self.settings.tol
+        """Largest violation that counts as none.
+
+        None where the run is relaxed: there no penalty holds an activated edge at zero.
+        """
+        return 0.0 if self.settings.relaxed else _SLACK * self.settings.tol
 
     def offsets(self, scores: Floats) -> Floats:
         """Return the violation offsets ``1 - s / penalty`` of scores."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from edgegraft.kernels.penalty import group_norms
 from edgegraft.learn.parts import FeaturePenalty, allowing
-from edgegraft.learn.state import Floats, Growth
+from edgegraft.learn.state import Floats, Growth, fit_penalty
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.search import Scored, closing_pairs, find_hubs
 from edgegraft.stats.tables import Edges
@@ -31,12 +31,14 @@ def fill(growth: Growth) -> None:
     if parts.exhaustive:
         _refill(growth)
     _close_triangles(growth)
-    tests = 0
+    tests, batch = 0, parts.batch
     while not _enough(growth, tests):
-        edges = stream.draw(min(parts.batch, _LARGEST_BATCH), growth.rng)
+        edges = stream.draw(min(batch, _LARGEST_BATCH), growth.rng)
         if len(edges):
             tests += len(edges)
             _test(growth, edges)
+            if not len(growth.reservoir) and not parts.first_hit:
+                batch *= 2  # where nothing violates, large batches cost a fraction a pair
         elif growth.n_fresh < stream.n_frozen:
             _refill(growth)
         else:
@@ -157,7 +159,7 @@ def fit(growth: Growth, *, final: bool = False) -> None:
         growth.penalty = allowing(growth.penalty, growth.allowed)
     growth.solution = minimize(
         growth.objective,
-        growth.penalty,
+        fit_penalty(growth.penalty, growth.settings),
         growth.graph.layout,
         growth.solution,
         Stopping(tol=settings.tol, max_iter=n_iter),
@@ -200,11 +202,14 @@ def boost_hubs(growth: Growth) -> None:
 
 
 def restart(growth: Growth) -> None:
-    """Forget messages and curvature, keep the parameters: what a resumed run has too."""
+    """Forget messages and curvature, keep the parameters: what a resumed run has too.
+
+    An objective whose inference failed has been left for its fallback, and stays left.
+    """
     growth.restarted_from = growth.theta()
     growth.solution = minimize(
-        growth.objective,
-        growth.penalty,
+        growth.solution.objective,
+        fit_penalty(growth.penalty, growth.settings),
         growth.graph.layout,
         growth.restarted_from,
         Stopping(tol=growth.settings.tol, max_iter=0),

@@ -1,40 +1,80 @@
-"""Weights that ask of every pair the same evidence, however common its states are.
+"""Weights that ask of every pair the same evidence, whatever its states and their shares.
 
-    d_e = sqrt(s_i s_j) sqrt(G_i G_j),     G_i = (1 - sum_a p_i(a)^2) / (1 - 1/s_i)
+    d_ij^2 = v_i v_j q(k_i k_j),   v_i = 1 - sum_a p_i(a)^2,   k_i = v_i^2 / tr(C_i^2)
 
-Under independence the gradient of a pair's table has the squared norm ``c G_i G_j / N`` with the
-same ``c`` for all pairs of as many states: with ``d_e = sqrt(s_i s_j)`` alone a variable that is
-nearly constant can never pass the activation test, whatever depends on it. With these weights the
-noise of every score is the same, and for equally common states nothing changes (``G = 1``).
+Under independence the gradient of a pair's table has covariance ``C_i x C_j / N`` (four times that
+in the pseudolikelihood, where a pair counts twice), ``C_i = diag(p_i) - p_i p_i'``: its squared
+norm has the mean ``v_i v_j / N`` and is roughly chi-squared with ``k_i k_j`` degrees of freedom
+(Satterthwaite). ``q(k)`` is the quantile of a chi-squared over ``k`` that chance passes once a
+variable, by the formula of Wilson and Hilferty. So with ``penalty = 1 / sqrt(N)`` (twice that in
+the pseudolikelihood) about ``n / 2`` of the ``n (n - 1) / 2`` pairs of independent columns pass the
+activation test, be they even or nearly constant, of two states or of twenty. With
+``d_e = sqrt(s_i s_j)`` a nearly constant column could never pass it, whatever depends on it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from edgegraft.graph import Layout
 from edgegraft.objective.objective import Objective
+from edgegraft.stats.tables import Edges
+
+Floats = NDArray[np.float64]
 
 _LEAST_ROWS = 20.0  # off the most common state: with fewer, chance is no longer Gaussian
+_LARGEST_RATE = 0.05
 
 
-def noise_spread(objective: Objective) -> NDArray[np.float64]:
-    """Return ``sqrt(s_i G_i)`` of each variable; ``d_e`` is the product over a pair.
+@dataclass(frozen=True, eq=False)
+class NoiseWeights:
+    """What chance does to the score of a pair, variable by variable.
+
+    Attributes
+    ----------
+    spread : array of float, shape (n,)
+        ``sqrt(v_i)``.
+    dof : array of float, shape (n,)
+        ``k_i``: the number of states less one where they are equally common, less where not.
+    z : float
+        Standard normal quantile of the rate at which chance may pass.
+    """
+
+    spread: Floats
+    dof: Floats
+    z: float
+
+    def of(self, edges: Edges) -> Floats:
+        """Return ``d_e`` of pairs."""
+        i, j = edges[:, 0], edges[:, 1]
+        small = 2.0 / (9.0 * self.dof[i] * self.dof[j])
+        quantile = (1.0 - small + self.z * np.sqrt(small)) ** 3
+        return np.asarray(self.spread[i] * self.spread[j] * np.sqrt(quantile))
+
+
+def noise_weights(objective: Objective) -> NoiseWeights:
+    """Return the weights that the margins of an objective's data ask for.
 
     Examples
     --------
     >>> from edgegraft.data import PackedTable
     >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-    >>> table = PackedTable.from_codes([[0, 0], [1, 0], [0, 0], [1, 1]] * 50)
-    >>> noise_spread(Pseudolikelihood(table)).round(3)
-    array([1.414, 1.225])
+    >>> table = PackedTable.from_codes([[0, 0], [1, 0], [2, 0], [3, 1]] * 50)
+    >>> noise = noise_weights(Pseudolikelihood(table))
+    >>> noise.spread.round(3), noise.dof.round(3)
+    (array([0.866, 0.612]), array([3., 1.]))
     """
     layout = Layout(objective.schema.n_states)
     p = np.exp(objective.start(layout))  # node vectors of the margins
-    first, states = layout.node_offset[:-1], layout.states
-    p /= np.repeat(np.add.reduceat(p, first), states)
-    least = min(1.0, _LEAST_ROWS / objective.n_rows)
-    spread = np.maximum(1.0 - np.add.reduceat(p * p, first), least)
-    evenness = np.minimum(1.0, spread / np.maximum(1.0 - 1.0 / states, least))
-    return np.asarray(np.sqrt(states * evenness))
+    first = layout.node_offset[:-1]
+    p /= np.repeat(np.add.reduceat(p, first), layout.states)
+    squares, cubes = np.add.reduceat(p * p, first), np.add.reduceat(p**3, first)
+    least = min(0.5, _LEAST_ROWS / objective.n_rows)
+    spread = np.maximum(1.0 - squares, least)
+    dof = spread**2 / np.maximum(squares - 2.0 * cubes + squares**2, least**2)
+    rate = min(_LARGEST_RATE, 1.0 / max(1, len(layout.states) - 1))
+    return NoiseWeights(np.sqrt(spread), np.maximum(dof, 1.0), float(-ndtri(rate)))

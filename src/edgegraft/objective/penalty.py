@@ -30,7 +30,7 @@ from edgegraft.kernels.penalty import (
     group_violation,
     penalty_value,
 )
-from edgegraft.objective.noise_weight import noise_spread
+from edgegraft.objective.noise_weight import NoiseWeights, noise_weights
 from edgegraft.objective.objective import Objective
 from edgegraft.stats.tables import Edges, PairTables
 
@@ -62,13 +62,12 @@ class Penalty:
     kind : {"group", "l1"}
         Whole edge tables vanish together, or single parameters.
     group_weight : {"sqrt", "states", "noise"}
-        ``d_e`` is the square root of the number of cells of a table, or that number, or the
-        former scaled so that chance gives every pair of the data the same score. Of no meaning
-        with ``kind="l1"``.
+        ``d_e`` is the square root of the number of cells of a table, or that number, or such
+        that chance gives every pair of the data the same score. Of no meaning with ``kind="l1"``.
     penalize_nodes : bool, default False
         Whether both terms reach the node vectors too.
-    spread : array of float, shape (n,), optional
-        Factors of the noise weights, one a variable: :meth:`bound` finds them.
+    noise : NoiseWeights, optional
+        What the noise weights of some data are: :meth:`bound` finds them.
 
     Examples
     --------
@@ -87,7 +86,7 @@ class Penalty:
     kind: Literal["group", "l1"] = "group"
     group_weight: GroupWeight = "sqrt"
     penalize_nodes: bool = False
-    spread: Floats | None = field(default=None, repr=False, compare=False)
+    noise: NoiseWeights | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("penalty", "ridge"):
@@ -114,20 +113,20 @@ class Penalty:
         >>> table = PackedTable.from_codes([[0, 0], [1, 0], [0, 0], [1, 1]] * 50)
         >>> penalty = Penalty(0.1, group_weight="noise").bound(Pseudolikelihood(table))
         >>> penalty.edge_weights(np.array([(0, 1)]), np.array([4])).round(3)
-        array([1.732])
+        array([0.838])
         """
-        if self.kind == "l1" or self.group_weight != "noise" or self.spread is not None:
+        if self.kind == "l1" or self.group_weight != "noise" or self.noise is not None:
             return self
-        return replace(self, spread=noise_spread(objective))
+        return replace(self, noise=noise_weights(objective))
 
     def edge_weights(self, edges: Edges, cells: Integers) -> Floats:
         """Return ``d_e`` of pairs whose tables have so many cells."""
         if self.kind == "l1":
             return np.ones(len(edges))
         if self.group_weight == "noise":
-            if self.spread is None:
+            if self.noise is None:
                 raise ValueError("noise weights need data: call bound(objective) first")
-            return np.asarray(self.spread[edges[:, 0]] * self.spread[edges[:, 1]])
+            return self.noise.of(edges)
         return self._size_weights(cells)
 
     def _size_weights(self, cells: Integers) -> Floats:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
+from threadpoolctl import threadpool_limits
 
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.precision import lower_block_norms, place_blocks
@@ -80,7 +81,10 @@ def mean_field(
     matrix = _correlation_matrix(correlations)
     if shrinkage is None:
         shrinkage = _chance_share(matrix, correlations) ** 2
-    inverse, used = _inverse(matrix, shrinkage)
+    # One thread: the last bits would depend on their number, and on a busy machine threads that
+    # wait for each other took a hundred times as long.
+    with threadpool_limits(1, "blas"):
+        inverse, used = _inverse(matrix, shrinkage)
     n = len(correlations.column_start) - 1
     strengths = np.empty(n * (n - 1) // 2)
     lower_block_norms(inverse, correlations.column_start, strengths)
