@@ -2,24 +2,34 @@
 
 from edgegraft.learn.certificate import Certificate, certify
 from edgegraft.learn.checkpoint import Checkpoints, resume
+from edgegraft.learn.discovery import Discovery, Plan, discover, resume_discovery
+from edgegraft.learn.edge_tests import EdgeTests, edge_tests
 from edgegraft.learn.events import Event, Observer
 from edgegraft.learn.loop import go_on, grow
 from edgegraft.learn.refit import refit
 from edgegraft.learn.settings import Settings
 from edgegraft.learn.state import Growth
 from edgegraft.learn.trace import Monitor
+from edgegraft.learn.warm import warm_start
 
 __all__ = [
     "Certificate",
     "Checkpoints",
+    "Discovery",
+    "EdgeTests",
     "Event",
     "Growth",
     "Monitor",
     "Observer",
+    "Plan",
     "Settings",
     "certify",
+    "discover",
+    "edge_tests",
     "go_on",
     "grow",
     "refit",
     "resume",
+    "resume_discovery",
+    "warm_start",
 ]

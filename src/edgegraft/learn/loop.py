@@ -89,7 +89,7 @@ def go_on(growth: Growth, observers: Sequence[Observer] = ()) -> Growth:
             if growth.n_activations % growth.settings.checkpoint_every == 0:
                 steps.restart(growth)
                 stopped |= _tell(growth, observers, "checkpoint")
-            growth.reason = _budget(growth) or (_STOPPED if stopped else "")
+            growth.reason = growth.spent or (_STOPPED if stopped else "")
             if interrupted.is_set():
                 growth.reason = "interrupted"
         steps.fit(growth, final=True)
@@ -110,20 +110,12 @@ def _step(growth: Growth) -> str:
         steps.drop_zeros(growth)
         steps.fill(growth)
         if not steps.activate(growth):
-            spent = growth.room == 0
-            return "the edge budget is spent" if spent else "no pair violates optimality"
+            if growth.room == 0:
+                return "the edge budget is spent"
+            return growth.spent or "no pair violates optimality"
     steps.fit(growth)
     steps.drop_zeros(growth)
     steps.rescore(growth)
-    return ""
-
-
-def _budget(growth: Growth) -> str:
-    settings = growth.settings
-    if settings.max_time is not None and growth.seconds >= settings.max_time:
-        return "the time budget is spent"
-    if settings.max_tables is not None and growth.n_tables >= settings.max_tables:
-        return "the table budget is spent"
     return ""
 
 

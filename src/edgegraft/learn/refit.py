@@ -6,14 +6,24 @@ compared, and predictions better made, without them.
 
 from __future__ import annotations
 
-from edgegraft.learn.state import Growth
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.graph import Layout
+from edgegraft.learn.state import Growth, fit_penalty
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Stopping, minimize
 
 
 def refit(
-    growth: Growth, ridge: float = 1e-3, *, tol: float = 1e-3, max_iter: int = 200
+    growth: Growth,
+    ridge: float = 1e-3,
+    *,
+    keep: NDArray[np.bool_] | None = None,
+    shrunk: bool = False,
+    tol: float = 1e-3,
+    max_iter: int = 200,
 ) -> PairwiseMRF:
     """Return the model of a run's edges, fitted with a ridge only.
 
@@ -23,6 +33,10 @@ def refit(
         A finished run; it is not changed.
     ridge : float, default 1e-3
         Weight of the squared norms. Zero lets tables of states that never meet grow without end.
+    keep : array of bool, shape (n_edges,), optional
+        Which edges of the run to fit; all by default.
+    shrunk : bool, default False
+        Fit them as the run did, with its penalty.
     tol : float, default 1e-3
         Largest norm of a group's gradient at the end.
     max_iter : int, default 200
@@ -38,7 +52,11 @@ def refit(
     >>> bool((refit(found).edge_strengths() > found.model().edge_strengths()).all())
     True
     """
-    objective, layout = growth.solution.objective, growth.graph.layout
+    objective, whole = growth.solution.objective, growth.graph.layout
+    layout = whole if keep is None else Layout(whole.states, whole.edges[keep])
     rule = Penalty(0.0, ridge, penalize_nodes=growth.penalty.penalize_nodes)
-    found = minimize(objective, rule, layout, growth.theta(), Stopping(tol, max_iter))
+    if shrunk:
+        rule = fit_penalty(growth.penalty, growth.settings)
+    start = layout.carry(growth.theta(), whole)
+    found = minimize(objective, rule, layout, start, Stopping(tol, max_iter))
     return PairwiseMRF(objective.schema, layout.edges, found.theta)

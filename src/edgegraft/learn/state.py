@@ -72,6 +72,8 @@ class Growth:
         Frozen pairs whose offsets are of the current parameters.
     restarted_from : array or None
         Parameters that the last restart was given.
+    sharpened : bool
+        Whether the weights are those of :func:`~edgegraft.learn.sharpen.sharpen`.
     """
 
     objective: Objective
@@ -91,6 +93,7 @@ class Growth:
     ranked: bool = False
     n_fresh: int = 0
     restarted_from: Floats | None = None
+    sharpened: bool = False
     seconds_before: float = 0.0
     events: list[Event] = field(default_factory=list)
     reason: str = ""
@@ -136,6 +139,16 @@ class Growth:
         if self.settings.max_edges is None:
             return None
         return max(0, self.settings.max_edges - len(self.graph))
+
+    @property
+    def spent(self) -> str:
+        """Which budget of time or tables is spent, in words; empty where none is."""
+        settings = self.settings
+        if settings.max_time is not None and self.seconds >= settings.max_time:
+            return "the time budget is spent"
+        if settings.max_tables is not None and self.n_tables >= settings.max_tables:
+            return "the table budget is spent"
+        return ""
 
     def judge(self, edges: Edges) -> Judged:
         """Score pairs at the current parameters and count them as tested."""

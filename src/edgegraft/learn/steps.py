@@ -47,6 +47,8 @@ def fill(growth: Growth) -> None:
 
 
 def _enough(growth: Growth, tests: int) -> bool:
+    if growth.spent:
+        return True
     if growth.parts.exhaustive:
         return False
     if not growth.filled:

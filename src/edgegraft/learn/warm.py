@@ -1,8 +1,8 @@
 """Begin a run where another one ended: other rows, another penalty, the same variables.
 
 The graph and its parameters are kept, and pairs that were tested before are queued by how near
-they came to violating optimality; nothing else is assumed to hold. This is how a path of
-penalties, a bootstrap replicate and the last fit on all rows start.
+they came to violating optimality; nothing else is assumed to hold. Counters and events go on. This
+is how a path of penalties, a bootstrap replicate and a second look with sharper weights start.
 """
 
 from __future__ import annotations
@@ -82,8 +82,12 @@ def warm_start(
         rng,
         np.ones(graph.layout.n_parameters, bool),
         PairSet.from_ids(growth.tested.ids(), len(loss.schema)),
+        n_tests=growth.n_tests,
+        n_activations=growth.n_activations,
         filled=True,
         ranked=growth.ranked,
+        seconds_before=growth.seconds,
+        events=[event for event in growth.events if event.kind != "end"],
     )
 
 

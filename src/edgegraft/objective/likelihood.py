@@ -111,6 +111,11 @@ class Likelihood:
         weighted = self.source.margins().values.dtype.kind == "f"
         return float(self._totals.max()) if weighted else float(self.source.n_rows)
 
+    @property
+    def terms(self) -> int:
+        """A pair counts once."""
+        return 1
+
     def init(self, layout: Layout) -> LikelihoodState:
         """Count the pairs of a graph and return a cold state."""
         frequencies = np.concatenate((self._margins, self._pairs(layout.edges)))

@@ -26,7 +26,7 @@ from edgegraft.stats.tables import Edges
 
 Floats = NDArray[np.float64]
 
-_LEAST_ROWS = 20.0  # off the most common state: with fewer, chance is no longer Gaussian
+LEAST_ROWS = 20.0  # off the most common state: with fewer, chance is no longer Gaussian
 _LARGEST_RATE = 0.05
 
 
@@ -56,6 +56,19 @@ class NoiseWeights:
         return np.asarray(self.spread[i] * self.spread[j] * np.sqrt(quantile))
 
 
+def chance_level(objective: Objective) -> float:
+    """Return the penalty that chance passes about once a variable, with noise weights.
+
+    Examples
+    --------
+    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+    >>> chance_level(Pseudolikelihood(PackedTable.from_codes([[0, 0], [1, 1]] * 50)))
+    0.2
+    """
+    return float(objective.terms / np.sqrt(objective.n_rows))
+
+
 def noise_weights(objective: Objective) -> NoiseWeights:
     """Return the weights that the margins of an objective's data ask for.
 
@@ -73,7 +86,7 @@ def noise_weights(objective: Objective) -> NoiseWeights:
     first = layout.node_offset[:-1]
     p /= np.repeat(np.add.reduceat(p, first), layout.states)
     squares, cubes = np.add.reduceat(p * p, first), np.add.reduceat(p**3, first)
-    least = min(0.5, _LEAST_ROWS / objective.n_rows)
+    least = min(0.5, LEAST_ROWS / objective.n_rows)
     spread = np.maximum(1.0 - squares, least)
     dof = spread**2 / np.maximum(squares - 2.0 * cubes + squares**2, least**2)
     rate = min(_LARGEST_RATE, 1.0 / max(1, len(layout.states) - 1))

@@ -46,6 +46,11 @@ class Objective(Protocol):
         """Number of rows, or the sum of their weights."""
         ...
 
+    @property
+    def terms(self) -> int:
+        """How often the loss counts a pair: once in a likelihood, twice where both ends do."""
+        ...
+
     def init(self, layout: Layout) -> State:
         """Return a cold state for a graph."""
         ...

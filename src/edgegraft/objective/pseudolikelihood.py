@@ -142,6 +142,11 @@ class Pseudolikelihood:
         """Number of rows, or the sum of their weights: ``W``."""
         return self._total
 
+    @property
+    def terms(self) -> int:
+        """A pair counts in the conditionals of both its ends."""
+        return 2
+
     def init(self, layout: Layout, *, lanes: int | None = None) -> PseudoState:
         """Return a state for a graph: how its rows are best read.
 

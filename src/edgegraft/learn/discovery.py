@@ -1,0 +1,262 @@
+"""From a table to a network and a model, with nothing tuned.
+
+    grow -> sharpen -> test every edge -> keep those below the false discovery rate -> refit
+
+The search is relaxed by default (see :class:`~edgegraft.learn.settings.Settings`) and its
+threshold is what chance passes about once a variable, so it ends with nearly all true edges and
+some that are none; the tests of :mod:`~edgegraft.learn.edge_tests` tell them apart.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
+
+from edgegraft.data import PackedTable
+from edgegraft.inference import make_engine
+from edgegraft.learn.certificate import Certificate, certify
+from edgegraft.learn.checkpoint import Checkpoints, resume
+from edgegraft.learn.edge_tests import EdgeTests, edge_tests
+from edgegraft.learn.events import Observer
+from edgegraft.learn.loop import go_on, grow
+from edgegraft.learn.refit import refit
+from edgegraft.learn.settings import Settings
+from edgegraft.learn.sharpen import sharpen
+from edgegraft.learn.state import Growth
+from edgegraft.model import PairwiseMRF
+from edgegraft.objective.likelihood import Likelihood
+from edgegraft.objective.noise_weight import chance_level
+from edgegraft.objective.objective import Objective
+from edgegraft.objective.penalty import GroupWeight, Penalty
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.stats import LocalCounts
+
+ALL_PAIRS = 2_000_000  # up to so many pairs every one is tested, and tested again by `sharpen`
+PAIRS_A_VARIABLE = 300  # tested at most where there are more
+_RIDGE_ROWS = 10.0
+_LARGEST_RIDGE = 0.1
+_DONE = "no pair violates optimality"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every choice of learning a network.
+
+    Parameters
+    ----------
+    objective : {"pseudolikelihood", "likelihood"}
+    inference : {"auto", "exact", "bp", "trw"}
+        Engine of the likelihood.
+    penalty : float or "auto"
+        Threshold of the activation test, and weight of the norms where the search is not relaxed.
+        "auto" is what chance passes about once a variable; it needs noise weights.
+    ridge : float or "auto"
+        "auto" weighs as ten rows do, at most 0.1.
+    group_weight : {"noise", "sqrt", "states"}
+        See :class:`~edgegraft.objective.penalty.Penalty`.
+    penalize_nodes : bool, default False
+    fdr : float or None, default 0.01
+        Expected share of false edges among those kept; None keeps all that the search ended with.
+    refit : bool, default True
+        Fit the kept edges once more with the ridge alone; otherwise they keep the parameters of
+        the search.
+    settings : Settings
+        Of the search.
+    n_jobs : int, default 1
+        Threads; -1 for all cores. The result does not depend on it.
+    """
+
+    objective: Literal["pseudolikelihood", "likelihood"] = "pseudolikelihood"
+    inference: Literal["auto", "exact", "bp", "trw"] = "auto"
+    penalty: float | Literal["auto"] = "auto"
+    ridge: float | Literal["auto"] = "auto"
+    group_weight: GroupWeight = "noise"
+    penalize_nodes: bool = False
+    fdr: float | None = 0.01
+    refit: bool = True
+    settings: Settings = field(default_factory=lambda: Settings(relaxed=True, tol=1e-3))
+    n_jobs: int = 1
+
+    def __post_init__(self) -> None:
+        if self.objective not in ("pseudolikelihood", "likelihood"):
+            raise ValueError(
+                f"objective must be 'pseudolikelihood' or 'likelihood', found {self.objective!r}"
+            )
+        if self.penalty == "auto" and self.group_weight != "noise":
+            raise ValueError(
+                "penalty='auto' needs group_weight='noise': with other weights no one penalty "
+                "means the same for every pair"
+            )
+        if self.fdr is not None and not 0 < self.fdr <= 1:
+            raise ValueError(f"fdr must be above 0 and at most 1, or None, found {self.fdr}")
+        Penalty(  # refuses what is none
+            0.0 if self.penalty == "auto" else self.penalty,
+            0.0 if self.ridge == "auto" else self.ridge,
+            group_weight=self.group_weight,
+        )
+
+    def rule(self, objective: Objective) -> Penalty:
+        """Return the penalty for some data."""
+        level = chance_level(objective) if self.penalty == "auto" else self.penalty
+        small = min(_LARGEST_RIDGE, _RIDGE_ROWS / objective.n_rows)
+        ridge = small if self.ridge == "auto" else self.ridge
+        return Penalty(
+            level, ridge, group_weight=self.group_weight, penalize_nodes=self.penalize_nodes
+        )
+
+    def search(self, n_variables: int) -> Settings:
+        """Return the settings of the search, with a budget where pairs are too many to test all."""
+        if self.settings.max_tables is None and n_variables * (n_variables - 1) // 2 > ALL_PAIRS:
+            return replace(self.settings, max_tables=max(ALL_PAIRS, PAIRS_A_VARIABLE * n_variables))
+        return self.settings
+
+
+class Discovery(NamedTuple):
+    """A network, its model, and how both were come by.
+
+    Attributes
+    ----------
+    model : PairwiseMRF
+        Of the edges kept.
+    kept : array of bool
+        Which of the edges that the search ended with are kept.
+    tests : EdgeTests
+        Of all edges that the search ended with, in its order.
+    strengths : array of float
+        Of those edges, in the search's own model.
+    growth : Growth
+        The search: trace, reason, counters.
+    certificate : Certificate
+    converged : bool
+        Whether the last fit of the search reached its tolerance.
+    """
+
+    model: PairwiseMRF
+    kept: NDArray[np.bool_]
+    tests: EdgeTests
+    strengths: NDArray[np.float64]
+    growth: Growth
+    certificate: Certificate
+    converged: bool
+
+    @property
+    def penalty(self) -> float:
+        """Threshold of the last activation tests."""
+        return self.growth.penalty.penalty
+
+    @property
+    def ridge(self) -> float:
+        """Weight of the squared norms."""
+        return self.growth.penalty.ridge
+
+
+def discover(
+    table: PackedTable,
+    plan: Plan | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    observers: Sequence[Observer] = (),
+) -> Discovery:
+    """Learn the network of a table's columns, and a model of its rows.
+
+    Parameters
+    ----------
+    table : PackedTable
+    plan : Plan, optional
+    weights : array of float, shape (n_rows,), optional
+        A row of weight 2 counts as two rows.
+    checkpoint : path, optional
+        File for :func:`resume_discovery`, written as the search goes.
+    observers : sequence of Observer
+        Told of every step of the search; each may end it.
+
+    Examples
+    --------
+    >>> from edgegraft.datasets import make_chain
+    >>> data = make_chain(6, n_states=3, n_rows=3000, random_state=0)
+    >>> found = discover(PackedTable.from_codes(data.X.astype(int)))
+    >>> sorted(map(tuple, found.model.edges.tolist()))
+    [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
+    """
+    plan = plan or Plan()
+    loss, counts = _losses(table, plan, weights)
+    settings = plan.search(len(table.schema))
+    watching = _watching(checkpoint, observers)
+    growth = grow(loss, plan.rule(loss), settings, counts=counts, observers=watching)
+    return _conclude(growth, table, plan, weights, watching)
+
+
+def resume_discovery(
+    path: str | os.PathLike[str],
+    table: PackedTable,
+    plan: Plan | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    observers: Sequence[Observer] = (),
+) -> Discovery:
+    """Go on from a checkpoint of :func:`discover`, over the same rows and with the same plan.
+
+    The search's settings and penalty are those of the checkpoint.
+    """
+    plan = plan or Plan()
+    loss, _ = _losses(table, plan, weights)
+    watching = _watching(path, observers)
+    return _conclude(resume(path, loss, watching), table, plan, weights, watching)
+
+
+def _watching(
+    checkpoint: str | os.PathLike[str] | None, observers: Sequence[Observer]
+) -> list[Observer]:
+    return [*observers, *([] if checkpoint is None else [Checkpoints(checkpoint)])]
+
+
+def _losses(
+    table: PackedTable, plan: Plan, weights: ArrayLike | None
+) -> tuple[Objective, LocalCounts]:
+    counts = LocalCounts(table, plan.n_jobs, weights)
+    if plan.objective == "likelihood":
+        return Likelihood(counts, make_engine(plan.inference)), counts
+    precision: Literal["single", "double"] = "single" if plan.settings.tol >= 1e-4 else "double"
+    loss = Pseudolikelihood(table, weights=weights, n_jobs=plan.n_jobs, precision=precision)
+    return loss, counts
+
+
+def _conclude(
+    growth: Growth,
+    table: PackedTable,
+    plan: Plan,
+    weights: ArrayLike | None,
+    observers: Sequence[Observer],
+) -> Discovery:
+    """Sharpen, test, cut and refit what the search found."""
+    n_pairs = len(table.schema) * (len(table.schema) - 1) // 2
+    whole = None if weights is None else np.asarray(weights, np.float64)
+    again = growth.settings.relaxed and growth.penalty.group_weight == "noise"
+    if again and not growth.sharpened and growth.reason == _DONE and n_pairs <= ALL_PAIRS:
+        growth = go_on(sharpen(growth, table, whole), observers)
+    model = growth.model() if growth.settings.relaxed else refit(growth, growth.penalty.ridge)
+    with threadpool_limits(1, "blas"):  # the threads are ours
+        tests = edge_tests(table, model, weights=weights, n_jobs=plan.n_jobs)
+    kept = np.ones(len(tests.edges), bool) if plan.fdr is None else tests.q_value <= plan.fdr
+    return Discovery(
+        _last_model(growth, kept, plan),
+        kept,
+        tests,
+        model.edge_strengths(),
+        growth,
+        certify(growth),
+        growth.solution.info.converged,
+    )
+
+
+def _last_model(growth: Growth, kept: NDArray[np.bool_], plan: Plan) -> PairwiseMRF:
+    if kept.all() and (growth.settings.relaxed or not plan.refit):
+        return growth.model()
+    return refit(growth, growth.penalty.ridge, keep=kept, shrunk=not plan.refit)
