@@ -11,6 +11,7 @@ from typing import Any
 __version__ = "0.1.0.dev0"
 
 _HOME = {
+    "GraftedMRF": "edgegraft.estimators",
     "LocalCounts": "edgegraft.stats",
     "CachedCounts": "edgegraft.stats",
     "PackedTable": "edgegraft.data",
@@ -26,6 +27,7 @@ _ROOMS = (
     "data",
     "datasets",
     "errors",
+    "estimators",
     "graph",
     "inference",
     "io",

@@ -1,0 +1,5 @@
+"""Estimators in the manner of scikit-learn, thin over :mod:`edgegraft.learn`."""
+
+from edgegraft.estimators.grafted import GraftedMRF
+
+__all__ = ["GraftedMRF"]

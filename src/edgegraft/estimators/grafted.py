@@ -1,0 +1,196 @@
+"""`GraftedMRF`: the network and the model of a table's columns, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from numpy.typing import ArrayLike
+
+from edgegraft.data import Schema
+from edgegraft.estimators.network import NetworkEstimator
+from edgegraft.estimators.parameters import CONSTRAINTS, make_plan
+from edgegraft.learn import Plan, discover
+from edgegraft.learn.settings import Priority, Strategy
+from edgegraft.objective.penalty import GroupWeight
+from edgegraft.stats.source import check_weights
+
+
+class GraftedMRF(NetworkEstimator):
+    """A pairwise Markov random field over categorical columns, grown edge by edge.
+
+    A search adds edges until no pair of columns shows dependence that the model does not
+    explain; every edge is then tested, those below the false discovery rate are kept, and the
+    model of the kept edges is fitted once more. With nothing set it is meant to be right.
+
+    Parameters
+    ----------
+    strategy : {"best-choice", "first-hit", "exhaustive", "feature", "feature-light"}
+        How edges are chosen; see :class:`~edgegraft.learn.Settings`. The strategies of single
+        features need ``relaxed=False``.
+    objective : {"pseudolikelihood", "likelihood"}
+        What is fitted. The likelihood needs inference and is for small or sparse networks.
+    inference : {"auto", "exact", "bp", "trw", "gibbs"}
+        Engine of the likelihood.
+    penalty : float or "auto"
+        Threshold that a pair's score must pass to become an edge, and weight of the norms where
+        the search is not relaxed. "auto" is what chance passes about once a column.
+    ridge : float or "auto"
+        Weight of the squared norms; "auto" weighs as ten rows do, at most 0.1.
+    group_weight : {"noise", "sqrt", "states"}
+        What makes scores of different pairs comparable: the noise of each, or the number of its
+        states. "auto" penalties need "noise".
+    penalize_nodes : bool, default False
+        Penalise the vectors of single columns like edges, as the paper does.
+    fdr : float or None
+        Expected share of false edges among ``edges_``; by default that of
+        :class:`~edgegraft.learn.Plan`. None keeps all that the search ended with.
+    refit : bool, default True
+        Fit the kept edges once more with the ridge alone, so that strengths are not shrunk.
+    relaxed : bool, default True
+        Use the penalty for the test alone, and fit with the ridge.
+    selectivity, reservoir_size, max_tests, hub_threshold, max_edges, max_time, max_tables, priority
+        The search, with the defaults of :class:`~edgegraft.learn.Settings`, where they are
+        described. (``selectivity=0.5`` and ``hub_threshold="mean"`` are the paper's.)
+    tol : float, default 1e-3
+        Largest violation of a group's optimality condition at the end.
+    schema : Schema, optional
+        Columns and their categories, instead of those found in the data; needed where folds are
+        fitted apart and a rare category may be absent from one.
+    n_jobs : int, optional
+        Threads; -1 for all cores. The result does not depend on it.
+    random_state : int, RandomState, Generator or None
+        Of the search. None draws a new seed for every fit.
+
+    Attributes
+    ----------
+    edges_ : array of int, shape (m, 2)
+        The network: pairs of column positions, strongest first.
+    edge_strengths_ : array of float, shape (m,)
+        Of these edges in ``model_``: Frobenius norms in zero-sum gauge.
+    edge_table_ : dict of str to array
+        All edges that the search ended with, strongest first: ``first``, ``second`` (names),
+        ``strength`` (in the search's own model), ``statistic``, ``dof``, ``p_value``, ``q_value``
+        and ``kept``. ``pandas.DataFrame(edge_table_)`` makes a frame of it.
+    model_ : PairwiseMRF
+        Answers questions, is saved with ``model_.save(path)``.
+    trace_ : dict of str to array
+        The course of the search, a value an event.
+    certificate_ : Certificate
+        How many pairs violate optimality, by how much.
+    n_tables_ : int
+        Different pairs that were scored.
+    n_iter_ : int
+        Steps of the search that added edges.
+    converged_ : bool
+        Whether the last fit of the search reached its tolerance.
+    reason_ : str
+        Why the search ended.
+    penalty_, ridge_ : float
+        What was used.
+    schema_ : Schema
+        Names and categories of the columns.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where the table has names.
+
+    Notes
+    -----
+    Ctrl-C during the search ends it after the current step: the estimator is fitted with the
+    edges found so far, ``reason_`` is "interrupted", and a ConvergenceWarning says so. A second
+    Ctrl-C, or one outside the search, raises KeyboardInterrupt and leaves the estimator as it
+    was before the call.
+
+    Rows of weight zero do not count, but their categories belong to the schema.
+
+    Tables of named columns are matched by name, in any order; arrays by position.
+
+    Examples
+    --------
+    >>> from edgegraft import GraftedMRF
+    >>> from edgegraft.datasets import make_chain
+    >>> rows = make_chain(5, n_states=3, n_rows=2000, random_state=0).X
+    >>> network = GraftedMRF(random_state=0).fit(rows)
+    >>> sorted(map(tuple, network.edges_.tolist()))
+    [(0, 1), (1, 2), (2, 3), (3, 4)]
+    >>> network.predict_proba(rows[:2], target=0).shape
+    (2, 3)
+    >>> network.sample(2, random_state=0).shape
+    (2, 5)
+    """
+
+    _parameter_constraints = CONSTRAINTS
+
+    def __init__(
+        self,
+        *,
+        strategy: Strategy = "best-choice",
+        objective: Literal["pseudolikelihood", "likelihood"] = "pseudolikelihood",
+        inference: Literal["auto", "exact", "bp", "trw", "gibbs"] = "auto",
+        penalty: float | Literal["auto"] = "auto",
+        ridge: float | Literal["auto"] = "auto",
+        group_weight: GroupWeight = "noise",
+        penalize_nodes: bool = False,
+        fdr: float | None = Plan.fdr,
+        refit: bool = True,
+        relaxed: bool = True,
+        selectivity: float = 0.0,
+        reservoir_size: int | Literal["unlimited"] | None = None,
+        max_tests: int | None = None,
+        hub_threshold: float | Literal["auto", "mean"] | None = "auto",
+        max_edges: int | None = None,
+        max_time: float | None = None,
+        max_tables: int | None = None,
+        priority: Priority = "auto",
+        tol: float = 1e-3,
+        schema: Schema | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.strategy = strategy
+        self.objective = objective
+        self.inference = inference
+        self.penalty = penalty
+        self.ridge = ridge
+        self.group_weight = group_weight
+        self.penalize_nodes = penalize_nodes
+        self.fdr = fdr
+        self.refit = refit
+        self.relaxed = relaxed
+        self.selectivity = selectivity
+        self.reservoir_size = reservoir_size
+        self.max_tests = max_tests
+        self.hub_threshold = hub_threshold
+        self.max_edges = max_edges
+        self.max_time = max_time
+        self.max_tables = max_tables
+        self.priority = priority
+        self.tol = tol
+        self.schema = schema
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the network and the model.
+
+        Parameters
+        ----------
+        X : table
+            A pandas or polars DataFrame, an Arrow table, a NumPy array, a dict of columns, a
+            PackedTable, or the path of a CSV or Parquet file: whatever
+            :func:`edgegraft.data.pack` takes. NaN and nulls are missing cells. For bins, declared
+            missing values and the like, pack first and fit what that gives.
+        y : ignored
+        sample_weight : array of float, shape (n_rows,), optional
+            A row of weight 2 counts as two rows.
+
+        Returns
+        -------
+        GraftedMRF
+            Itself.
+        """
+        self._validate_params()
+        plan = make_plan(self.get_params(deep=False))
+        X, table = self._read(X, self.schema, plan.n_jobs)
+        weights = None if sample_weight is None else check_weights(sample_weight, table.n_rows)
+        self._take(discover(table, plan, weights=weights), X, table)
+        return self

@@ -1,0 +1,98 @@
+"""What the parameters of an estimator may be, and the plan that they amount to."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from edgegraft.data import Schema
+from edgegraft.inference.auto import ENGINES
+from edgegraft.learn import Plan, Settings
+from edgegraft.learn.settings import STRATEGIES
+from edgegraft.stats.threads import resolve_jobs
+
+_COUNT = Interval(Integral, 1, None, closed="left")
+_SIZE = Interval(Integral, 0, None, closed="left")
+_LEVEL = Interval(Real, 0, None, closed="left")
+_SHARE = Interval(Real, 0, 1, closed="both")
+
+CONSTRAINTS: dict[str, list[Any]] = {
+    "strategy": [StrOptions(set(STRATEGIES))],
+    "objective": [StrOptions({"pseudolikelihood", "likelihood"})],
+    "inference": [StrOptions(set(ENGINES))],
+    "penalty": [StrOptions({"auto"}), _LEVEL],
+    "ridge": [StrOptions({"auto"}), _LEVEL],
+    "group_weight": [StrOptions({"noise", "sqrt", "states"})],
+    "penalize_nodes": ["boolean"],
+    "fdr": [Interval(Real, 0, 1, closed="right"), None],
+    "refit": ["boolean"],
+    "relaxed": ["boolean"],
+    "selectivity": [_SHARE],
+    "reservoir_size": [_COUNT, StrOptions({"unlimited"}), None],
+    "max_tests": [_COUNT, None],
+    "hub_threshold": [StrOptions({"auto", "mean"}), _SHARE, None],
+    "max_edges": [_SIZE, None],
+    "max_time": [_LEVEL, None],
+    "max_tables": [_SIZE, None],
+    "priority": [StrOptions({"auto", "uniform"})],
+    "tol": [Interval(Real, 0, None, closed="neither")],
+    "schema": [Schema, None],
+    "n_jobs": [Integral, None],
+    "random_state": ["random_state", np.random.Generator],
+}
+"""What each parameter may be, in the terms of scikit-learn's parameter validation."""
+
+_OF_PLAN = (
+    "objective",
+    "inference",
+    "penalty",
+    "ridge",
+    "group_weight",
+    "penalize_nodes",
+    "fdr",
+    "refit",
+)
+_OF_SETTINGS = (
+    "strategy",
+    "relaxed",
+    "selectivity",
+    "reservoir_size",
+    "max_tests",
+    "hub_threshold",
+    "max_edges",
+    "max_time",
+    "max_tables",
+    "priority",
+    "tol",
+)
+
+
+def make_plan(parameters: dict[str, Any]) -> Plan:
+    """Return the plan of an estimator's parameters; what does not go together is refused."""
+    values = {name: _plain(value) for name, value in parameters.items()}
+    settings = Settings(
+        **{name: values[name] for name in _OF_SETTINGS},
+        random_state=_seed(parameters["random_state"]),
+    )
+    return Plan(
+        **{name: values[name] for name in _OF_PLAN},
+        settings=settings,
+        n_jobs=resolve_jobs(values["n_jobs"]),
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy number as Python's: the plan is written to files."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _seed(random_state: Any) -> int:
+    """Return a seed: of a generator its next draw, of None one that no other call gets."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return int(np.random.default_rng(random_state).integers(2**31 - 1))

@@ -1,0 +1,265 @@
+"""Tables out: rows of codes as the kind of table that the caller works with.
+
+Names, categories, their order and types are those of the table that was fitted. A binned column
+gets a number, the middle of the bin: what is sampled or imputed can be scored and fitted again.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.data import PackedTable, Schema, Variable, encode
+from edgegraft.estimators.reading import column_labels, library_of
+
+Codes = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What kind of table rows are given back as.
+
+    Attributes
+    ----------
+    library : {"numpy", "pandas", "polars", "pyarrow", "dict", "packed"}
+    labels : tuple or None
+        Column labels of a pandas frame, which need not be text.
+    dtypes : tuple or None
+        Column types in the library's own terms; of an array, its one type.
+    """
+
+    library: str
+    labels: tuple[Any, ...] | None = None
+    dtypes: tuple[Any, ...] | None = None
+
+    @classmethod
+    def of(cls, X: Any) -> Kind:
+        """Return the kind of a table; files and streams are given back as Arrow tables."""
+        if isinstance(X, PackedTable):
+            return cls("packed")
+        if isinstance(X, Mapping):
+            return cls("dict")
+        if isinstance(X, np.ndarray):
+            return cls("numpy", None, (X.dtype,))
+        library = library_of(X)
+        if library == "pandas":
+            return cls(library, tuple(X.columns), tuple(X.dtypes))
+        if library == "polars":
+            return cls(library, tuple(X.columns), tuple(X.dtypes))
+        if library == "pyarrow" and not isinstance(X, str | PathLike):
+            return cls(library, None, tuple(X.schema.types))
+        return cls("pyarrow")
+
+    def build(self, schema: Schema, codes: Codes) -> Any:
+        """Return rows of codes as a table of this kind."""
+        if self.library == "packed":
+            return PackedTable.from_codes(codes, schema)
+        table = labels(schema, codes)
+        if self.library == "dict":
+            return table.to_pydict()
+        if self.library == "numpy":
+            assert self.dtypes is not None
+            return _to_array(table, self.dtypes[0])
+        if self.dtypes is None:
+            return table
+        columns = [
+            _COLUMN[self.library](table.column(k), codes[:, k], dtype, schema[k])
+            for k, dtype in enumerate(self.dtypes)
+        ]
+        if self.library == "pandas":
+            frame = importlib.import_module("pandas").DataFrame(dict(enumerate(columns)))
+            return frame.set_axis(list(self.labels or ()), axis=1)
+        if self.library == "polars":
+            return importlib.import_module("polars").DataFrame(
+                dict(zip(schema.names, columns, strict=True))
+            )
+        return type(table).from_arrays(columns, names=list(schema.names))
+
+
+def fill(X: Any, schema: Schema, before: Codes, after: Codes) -> Any:
+    """Return a copy of `X` in which the missing cells have the states of `after`.
+
+    Cells that are known stay as they are, binned numbers included.
+
+    Parameters
+    ----------
+    X : table
+    schema : Schema
+    before, after : array of int, shape (n_rows, n)
+        Codes of the columns in the order of the schema, with -1 and without.
+    """
+    kind, names = Kind.of(X), column_labels(X)
+    if kind.library == "packed":
+        return kind.build(schema, after)
+    if kind.library == "pyarrow" and not hasattr(X, "set_column"):
+        return labels(schema, after)  # a file or a stream, which is gone
+    # A table's columns may come in another order than the schema's; an array's cannot.
+    order = range(len(schema)) if names is None else [schema.index(str(name)) for name in names]
+    own = schema.select(order)
+    missing, after = before[:, order] < 0, after[:, order]
+    wanting = [k for k in range(len(own)) if missing[:, k].any()]
+    complete = labels(own, after)
+    if kind.library == "numpy":
+        return _fill_array(X, complete, missing, wanting)
+    if kind.library == "dict":
+        return {
+            name: _fill_list(cells, complete.column(k), missing[:, k]) if k in wanting else cells
+            for k, (name, cells) in enumerate(X.items())
+        }
+    assert kind.dtypes is not None
+    for k in wanting:
+        column = _COLUMN[kind.library](complete.column(k), after[:, k], kind.dtypes[k], own[k])
+        if own[k].binned:
+            column = _keep_known(X, k, column, missing[:, k])
+        X = _REPLACE[kind.library](X, k, column)
+    return X.copy() if kind.library == "pandas" and not wanting else X
+
+
+def labels(schema: Schema, codes: Codes) -> Any:
+    """Return codes as an Arrow table of labels, binned columns as the middles of their bins."""
+    table = schema.decode(codes)
+    for k, variable in enumerate(schema):
+        if variable.edges is not None:
+            middle = middles(variable)
+            values = np.append(middle, np.nan)[codes[:, k]]
+            if (codes[:, k] >= 0).all():
+                values = values.astype(middle.dtype)
+            table = table.set_column(k, variable.name, [values])
+    return table
+
+
+def middles(variable: Variable) -> NDArray[Any]:
+    """Return a number inside of each bin; whole where the column holds whole numbers.
+
+    Examples
+    --------
+    >>> middles(Variable("age", ("[0, 3)", "[3, 4)", "[4, 9]"), "int64", True, (0, 3, 4, 9)))
+    array([1, 3, 6])
+    """
+    edges = np.array(variable.edges, np.float64)
+    low, high = edges[:-1], edges[1:]
+    middle = low + (high - low) / 2
+    if variable.dtype.startswith(("double", "float", "half", "decimal")):
+        return np.asarray(middle)
+    whole = np.floor(middle)
+    return np.asarray(np.where(whole < low, np.ceil(middle), whole).astype(np.int64))
+
+
+def _to_array(table: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    if dtype.names:
+        out = np.empty(table.num_rows, dtype)
+        for name in dtype.names:
+            out[name] = _cells(table.column(name))
+        return out
+    out = np.empty((table.num_rows, table.num_columns), dtype)
+    for k in range(table.num_columns):
+        out[:, k] = _cells(table.column(k))
+    return out
+
+
+def _fill_array(
+    X: NDArray[Any], complete: Any, missing: NDArray[np.bool_], wanting: list[int]
+) -> NDArray[Any]:
+    out = np.array(np.ma.getdata(X))
+    for k in wanting:
+        holes = missing[:, k]
+        cells = _cells(complete.column(k))[holes]
+        if out.dtype.names:
+            out[out.dtype.names[k]][holes] = cells
+            continue
+        if out.dtype.kind == "U":  # text of a fixed width: a longer label would be cut
+            out = out.astype(np.result_type(out.dtype, cells.astype(str).dtype))
+        out[holes, k] = cells
+    return out
+
+
+def _fill_list(own: Any, complete: Any, missing: NDArray[np.bool_]) -> list[Any]:
+    known = own.to_pylist() if hasattr(own, "to_pylist") else list(own)
+    filled = complete.to_pylist()
+    return [filled[r] if hole else known[r] for r, hole in enumerate(missing)]
+
+
+def _cells(column: Any) -> NDArray[Any]:
+    """Return a column's labels as an array, of objects where they are no numbers."""
+    cells = np.empty(len(column), object)
+    cells[:] = column.to_pylist()
+    return cells
+
+
+def _to_pandas(column: Any, codes: Codes, dtype: Any, variable: Variable) -> Any:
+    kind = type(dtype).__name__
+    if kind == "CategoricalDtype":
+        return _to_categorical(column, codes, dtype, variable)
+    series = column.to_pandas()
+    return series if kind == "IntervalDtype" else series.astype(dtype)
+
+
+def _to_categorical(column: Any, codes: Codes, dtype: Any, variable: Variable) -> Any:
+    """Return codes as a pandas column of a categorical type, or of the fitted categories.
+
+    The type may have other categories than were fitted, in another order; and its categories may
+    be intervals or dates, which the schema has as text. So they are encoded as data would be.
+    """
+    pandas = importlib.import_module("pandas")
+    own = pandas.Categorical.from_codes(range(len(dtype.categories)), dtype=dtype)
+    states = encode({variable.name: own}, Schema([variable]), unseen="missing")[:, 0]
+    place = np.full(variable.n_states, -1)
+    place[states[states >= 0]] = np.flatnonzero(states >= 0)
+    if (place[np.unique(codes)] < 0).any():
+        return column.to_pandas()
+    return pandas.Series(pandas.Categorical.from_codes(place[codes], dtype=dtype))
+
+
+def _to_polars(column: Any, codes: Codes, dtype: Any, variable: Variable) -> Any:
+    polars = importlib.import_module("polars")
+    series = polars.from_arrow(column)
+    if dtype in (polars.Categorical, polars.Enum):
+        series = series.cast(polars.String)
+    if dtype == polars.Enum and not series.unique().is_in(dtype.categories).all():
+        dtype = polars.Enum(list(variable.categories))  # the table's own lacks a fitted category
+    return series.cast(dtype)
+
+
+def _to_arrow(column: Any, codes: Codes, dtype: Any, variable: Variable) -> Any:
+    # How a dictionary stores its indices and texts says nothing of the data: it may change.
+    return column if hasattr(dtype, "index_type") else column.cast(dtype)
+
+
+_COLUMN = {"pandas": _to_pandas, "polars": _to_polars, "pyarrow": _to_arrow}
+
+
+def _keep_known(X: Any, k: int, column: Any, missing: NDArray[np.bool_]) -> Any:
+    """Return the k-th column of a frame with the missing cells of another; both are numbers."""
+    library = library_of(X)
+    if library == "pandas":
+        own = X.iloc[:, k].reset_index(drop=True)
+        return own.where(~missing, column)
+    if library == "polars":
+        known = importlib.import_module("polars").Series(~missing)
+        return column.zip_with(~known, X.to_series(k))
+    cells, own = column.to_pylist(), X.column(k).to_pylist()
+    kept = [cells[r] if hole else own[r] for r, hole in enumerate(missing)]
+    return type(column.combine_chunks()).from_pandas(kept, type=column.type)
+
+
+def _in_pandas(X: Any, k: int, column: Any) -> Any:
+    out = X.copy(deep=False)
+    out.isetitem(k, column.set_axis(X.index))
+    return out
+
+
+def _in_polars(X: Any, k: int, column: Any) -> Any:
+    return X.with_columns(column.alias(X.columns[k]))
+
+
+def _in_arrow(X: Any, k: int, column: Any) -> Any:
+    return X.set_column(k, X.schema.names[k], column)
+
+
+_REPLACE = {"pandas": _in_pandas, "polars": _in_polars, "pyarrow": _in_arrow}
