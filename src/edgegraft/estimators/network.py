@@ -51,7 +51,8 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         -------
         array of float, shape (n_rows,)
         """
-        return self.model_.pseudo_log_likelihood(self._codes(X))
+        codes = self._codes(X)
+        return self.model_.pseudo_log_likelihood(codes)
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log pseudolikelihood of a row: higher is better.

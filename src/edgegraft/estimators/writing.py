@@ -113,12 +113,14 @@ def fill(X: Any, schema: Schema, before: Codes, after: Codes) -> Any:
             for k, (name, cells) in enumerate(X.items())
         }
     assert kind.dtypes is not None
+    if kind.library == "pandas":
+        X = X.copy()  # the others are immutable, or copy what is written to
     for k in wanting:
         column = _COLUMN[kind.library](complete.column(k), after[:, k], kind.dtypes[k], own[k])
         if own[k].binned:
             column = _keep_known(X, k, column, missing[:, k])
         X = _REPLACE[kind.library](X, k, column)
-    return X.copy() if kind.library == "pandas" and not wanting else X
+    return X
 
 
 def labels(schema: Schema, codes: Codes) -> Any:
@@ -207,7 +209,7 @@ def _to_categorical(column: Any, codes: Codes, dtype: Any, variable: Variable) -
     be intervals or dates, which the schema has as text. So they are encoded as data would be.
     """
     pandas = importlib.import_module("pandas")
-    own = pandas.Categorical.from_codes(range(len(dtype.categories)), dtype=dtype)
+    own = pandas.Series(pandas.Categorical.from_codes(range(len(dtype.categories)), dtype=dtype))
     states = encode({variable.name: own}, Schema([variable]), unseen="missing")[:, 0]
     place = np.full(variable.n_states, -1)
     place[states[states >= 0]] = np.flatnonzero(states >= 0)
@@ -249,9 +251,8 @@ def _keep_known(X: Any, k: int, column: Any, missing: NDArray[np.bool_]) -> Any:
 
 
 def _in_pandas(X: Any, k: int, column: Any) -> Any:
-    out = X.copy(deep=False)
-    out.isetitem(k, column.set_axis(X.index))
-    return out
+    X.isetitem(k, column.set_axis(X.index))
+    return X
 
 
 def _in_polars(X: Any, k: int, column: Any) -> Any:

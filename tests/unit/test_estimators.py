@@ -1,0 +1,332 @@
+"""`GraftedMRF` as users of scikit-learn know estimators."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import edgegraft
+from edgegraft.data import PackedTable, pack
+from edgegraft.datasets import make_chain
+from edgegraft.errors import EncodingWarning
+from edgegraft.estimators import GraftedMRF
+from edgegraft.learn import Plan, Settings, discover
+from tests.estimator_cases import survey
+
+CHAIN = [(0, 1), (1, 2), (2, 3), (3, 4)]
+
+
+def chain(n_rows=2000, seed=0):
+    return make_chain(5, n_states=3, n_rows=n_rows, random_state=seed).X.astype(np.int64)
+
+
+def pairs(edges):
+    return sorted(map(tuple, np.asarray(edges).tolist()))
+
+
+@parametrize_with_checks(
+    [GraftedMRF()],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": (
+            "it predicts rows of weight zero whose values, each its own category, were left out "
+            "of the other fit: categories that a fit has not seen are an error here, by design"
+        ),
+    },
+)
+@pytest.mark.filterwarnings("ignore::edgegraft.errors.EncodingWarning")
+@pytest.mark.filterwarnings("ignore:SCIPY_ARRAY_API is not set")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_the_network_of_a_chain_is_found():
+    estimator = GraftedMRF(random_state=0).fit(chain())
+    assert pairs(estimator.edges_) == CHAIN
+    assert (np.diff(estimator.edge_strengths_) <= 0).all()
+    best = int(estimator.model_.edge_strengths().argmax())
+    np.testing.assert_array_equal(estimator.edges_[0], estimator.model_.edges[best])
+    assert estimator.edge_strengths_[0] == estimator.model_.edge_strengths()[best]
+    assert estimator.converged_
+    assert estimator.reason_ == "no pair violates optimality"
+    assert estimator.certificate_.n_violating == 0
+    assert estimator.n_tables_ == 10
+    assert estimator.n_iter_ >= 1
+    assert estimator.trace_["kind"][-1] == "end"
+    assert estimator.penalty_ > 0
+    assert estimator.ridge_ == 10 / 2000
+    assert estimator.n_features_in_ == 5
+    assert not hasattr(estimator, "feature_names_in_")
+
+
+def test_it_is_thin_over_discover():
+    rows = chain()
+    estimator = GraftedMRF(fdr=0.2, penalty=0.05, max_edges=6, random_state=3).fit(rows)
+    plan = Plan(
+        fdr=0.2,
+        penalty=0.05,
+        settings=Settings(relaxed=True, tol=1e-3, max_edges=6, random_state=3),
+    )
+    found = discover(pack(rows), plan)
+    assert estimator.model_ == found.model
+    assert estimator.penalty_ == 0.05
+
+
+def test_the_edge_table_has_all_candidates():
+    estimator = GraftedMRF(penalty=0.001, random_state=0).fit(survey().drop(columns="score"))
+    table = pd.DataFrame(estimator.edge_table_)
+    assert list(table.columns) == [
+        "first", "second", "strength", "statistic", "dof", "p_value", "q_value", "kept",
+    ]  # fmt: skip
+    assert len(table) > len(estimator.edges_)
+    assert table["strength"].is_monotonic_decreasing
+    np.testing.assert_array_equal(table["kept"], table["q_value"] <= estimator.fdr)
+    kept = table[table["kept"]]
+    names = estimator.feature_names_in_
+    assert {tuple(sorted(names[list(edge)])) for edge in estimator.edges_} == {
+        tuple(sorted(pair)) for pair in zip(kept["first"], kept["second"], strict=True)
+    }
+
+
+def test_without_a_rate_every_candidate_is_kept():
+    estimator = GraftedMRF(penalty=0.001, fdr=None, random_state=0).fit(chain())
+    assert estimator.edge_table_["kept"].all()
+    assert len(estimator.edges_) == len(estimator.edge_table_["kept"]) > 4
+
+
+def test_the_score_is_the_mean_log_pseudolikelihood():
+    rows, other = np.split(chain(2500), [2000])
+    estimator = GraftedMRF(random_state=0).fit(rows)
+    by_row = estimator.score_samples(other)
+    np.testing.assert_allclose(by_row, estimator.model_.pseudo_log_likelihood(other))
+    assert estimator.score(other) == pytest.approx(by_row.mean())
+    weights = np.arange(500.0)
+    assert estimator.score(other, sample_weight=weights) == pytest.approx(
+        (by_row * weights).sum() / weights.sum()
+    )
+    alone = GraftedMRF(max_edges=0, random_state=0).fit(rows)
+    assert estimator.score(other) > alone.score(other)
+
+
+def test_integers_are_labels_and_not_codes():
+    rows = chain()
+    shifted = GraftedMRF(random_state=0).fit(10 * rows + 7)
+    plain = GraftedMRF(random_state=0).fit(rows)
+    assert shifted.score(10 * rows + 7) == plain.score(rows)
+    assert set(np.unique(shifted.sample(50, random_state=0))) <= {7, 17, 27}
+
+
+def test_weights_count_as_repeated_rows():
+    frame = survey(300).drop(columns="score")
+    weights = np.random.default_rng(0).integers(0, 4, 300)
+    schema = pack(frame).schema
+    weighted = GraftedMRF(schema=schema, tol=1e-6, random_state=0)
+    repeated = clone(weighted).fit(frame.loc[frame.index.repeat(weights)])
+    weighted.fit(frame, sample_weight=weights)
+    assert pairs(weighted.edges_) == pairs(repeated.edges_)
+    np.testing.assert_allclose(
+        weighted.predict_proba(frame), repeated.predict_proba(frame), atol=1e-4
+    )
+
+
+def test_predict_proba_of_a_column():
+    frame = survey()
+    with pytest.warns(EncodingWarning, match="score"):
+        estimator = GraftedMRF(random_state=0).fit(frame)
+    chance = estimator.predict_proba(frame, "cough")
+    assert chance.shape == (600, 4)
+    np.testing.assert_allclose(chance.sum(axis=1), 1)
+    labels = estimator.schema_["cough"].categories
+    agree = np.array(labels)[chance.argmax(axis=1)] == frame["cough"].astype(str)
+    assert agree.mean() > 0.6
+    np.testing.assert_array_equal(chance, estimator.predict_proba(frame, 1))
+    np.testing.assert_array_equal(
+        chance, estimator.predict_proba(frame.drop(columns="cough"), "cough")
+    )
+    every = estimator.predict_proba(frame)
+    assert every.shape == (600, 2 + 4 + 3 + 2 + 5)
+    np.testing.assert_array_equal(every[:, 2:6], chance)
+
+
+def test_predict_proba_of_an_array_without_the_target():
+    rows = chain()
+    estimator = GraftedMRF(random_state=0).fit(rows)
+    np.testing.assert_array_equal(
+        estimator.predict_proba(rows, 2), estimator.predict_proba(np.delete(rows, 2, axis=1), 2)
+    )
+    by_name = estimator.predict_proba(rows, "x2")
+    np.testing.assert_array_equal(by_name, estimator.predict_proba(rows, 2))
+
+
+def test_columns_are_matched_by_name_in_any_order():
+    frame = survey().drop(columns="score")
+    estimator = GraftedMRF(random_state=0).fit(frame)
+    np.testing.assert_array_equal(
+        estimator.score_samples(frame), estimator.score_samples(frame[frame.columns[::-1]])
+    )
+
+
+def test_an_array_after_a_frame_is_matched_by_position_with_a_warning():
+    frame = pd.DataFrame(chain(), columns=list("abcde"))
+    estimator = GraftedMRF(random_state=0).fit(frame)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        by_position = estimator.score_samples(frame.to_numpy())
+    np.testing.assert_array_equal(by_position, estimator.score_samples(frame))
+
+
+def test_names_are_kept_only_where_the_table_has_them():
+    rows = chain()
+    estimator = GraftedMRF(random_state=0)
+    assert list(estimator.fit(pd.DataFrame(rows, columns=list("abcde"))).feature_names_in_) == list(
+        "abcde"
+    )
+    assert not hasattr(estimator.fit(rows), "feature_names_in_")
+    assert not hasattr(estimator.fit(pd.DataFrame(rows)), "feature_names_in_")
+    assert list(estimator.fit(pack(rows)).feature_names_in_) == ["x0", "x1", "x2", "x3", "x4"]
+
+
+def test_the_result_does_not_depend_on_threads_and_only_on_the_seed():
+    rows = chain()
+    one = GraftedMRF(random_state=0).fit(rows)
+    assert GraftedMRF(random_state=0, n_jobs=2).fit(rows).model_ == one.model_
+    for state in (np.random.RandomState(0), np.random.default_rng(0), None):
+        assert pairs(GraftedMRF(random_state=state).fit(rows).edges_) == CHAIN
+
+
+def test_a_fit_survives_pickling_and_cloning_forgets_it():
+    frame = survey(missing=0.1).drop(columns="score")
+    estimator = GraftedMRF(random_state=0, fdr=0.1).fit(frame)
+    again = pickle.loads(pickle.dumps(estimator))
+    assert again.score(frame) == estimator.score(frame)
+    pd.testing.assert_frame_equal(again.impute(frame), estimator.impute(frame))
+    fresh = clone(estimator)
+    assert fresh.get_params() == estimator.get_params()
+    with pytest.raises(NotFittedError):
+        fresh.score(frame)
+
+
+def test_a_schema_survives_cloning():
+    schema = pack(chain()).schema
+    assert clone(GraftedMRF(schema=schema)).schema == schema
+
+
+def test_pipelines():
+    frame = survey().drop(columns="score")
+    pipeline = make_pipeline(OrdinalEncoder(dtype=np.int64), GraftedMRF(random_state=0))
+    pipeline.fit(frame)
+    direct = GraftedMRF(random_state=0).fit(frame)
+    assert pairs(pipeline[-1].edges_) == pairs(direct.edges_)
+    assert pipeline.score(frame) == pytest.approx(direct.score(frame), abs=1e-3)
+
+
+def test_grid_search_over_the_penalty():
+    frame = survey(300)[["smoker", "cough", "visits", "insured"]]
+    search = GridSearchCV(GraftedMRF(random_state=0), {"penalty": [0.05, 5.0]}, cv=3).fit(frame)
+    assert search.best_params_ == {"penalty": 0.05}
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_score_ > search.cv_results_["mean_test_score"][1]
+
+
+def test_weights_are_routed():
+    rows, weights = chain(400), np.linspace(0, 2, 400)
+    with config_context(enable_metadata_routing=True):
+        estimator = (
+            GraftedMRF(random_state=0)
+            .set_fit_request(sample_weight=True)
+            .set_score_request(sample_weight=True)
+        )
+        found = cross_validate(
+            estimator,
+            rows,
+            params={"sample_weight": weights},
+            cv=2,
+            return_estimator=True,
+            error_score="raise",
+        )
+    expected = GraftedMRF(random_state=0).fit(rows[200:], sample_weight=weights[200:])
+    assert found["estimator"][0].model_ == expected.model_
+    assert found["test_score"][0] == expected.score(rows[:200], sample_weight=weights[:200])
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "message"),
+    [
+        ("penalty", -1.0, r"'penalty' parameter of GraftedMRF must be .*'auto'.*Got -1.0"),
+        ("penalty", "large", r"'penalty' parameter .*Got 'large'"),
+        ("ridge", np.nan, r"'ridge' parameter .*Got nan"),
+        ("fdr", 0.0, r"'fdr' parameter .*\(0.0, 1.0\].*Got 0.0"),
+        ("strategy", "greedy", r"'strategy' parameter .*'best-choice'.*Got 'greedy'"),
+        ("objective", "mse", r"'objective' parameter .*'likelihood'.*Got 'mse'"),
+        ("inference", "magic", r"'inference' parameter .*'trw'.*Got 'magic'"),
+        ("reservoir_size", 0, r"'reservoir_size' parameter .*Got 0"),
+        ("hub_threshold", 2.0, r"'hub_threshold' parameter .*Got 2.0"),
+        ("max_edges", 1.5, r"'max_edges' parameter .*Got 1.5"),
+        ("tol", 0.0, r"'tol' parameter .*Got 0.0"),
+        ("schema", "a", r"'schema' parameter .*Schema.*Got 'a'"),
+        ("random_state", "x", r"'random_state' parameter .*Got 'x'"),
+    ],
+)
+def test_parameters_are_refused_at_fit_with_what_is_allowed(parameter, value, message):
+    estimator = GraftedMRF(**{parameter: value})  # nothing is checked here
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(chain(50))
+    with pytest.raises(NotFittedError):
+        estimator.score(chain(50))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"strategy": "feature"}, "relaxed"),
+        ({"group_weight": "sqrt"}, "penalty='auto' needs group_weight='noise'"),
+        ({"n_jobs": 0}, "n_jobs"),
+    ],
+)
+def test_parameters_that_do_not_go_together_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        GraftedMRF(**parameters).fit(chain(50))
+
+
+def test_every_parameter_has_a_constraint_and_no_other():
+    assert set(GraftedMRF._parameter_constraints) == set(GraftedMRF().get_params())
+
+
+@pytest.mark.parametrize("strategy", ["best-choice", "first-hit", "exhaustive", "feature"])
+def test_strategies_and_objectives(strategy):
+    rows = chain(1000)
+    estimator = GraftedMRF(
+        strategy=strategy,
+        relaxed=False,
+        penalty=0.02,
+        group_weight="sqrt",
+        objective="likelihood",
+        inference="exact",
+        random_state=0,
+    ).fit(rows)
+    assert pairs(estimator.edges_) == CHAIN
+
+
+def test_the_names_are_exported_lazily():
+    assert edgegraft.GraftedMRF is GraftedMRF
+    assert edgegraft.estimators.GraftedMRF is GraftedMRF
+    assert "GraftedMRF" in dir(edgegraft)
+
+
+def test_a_packed_table_may_be_fitted_and_scored():
+    rows = chain()
+    estimator = GraftedMRF(random_state=0).fit(pack(rows))
+    assert pairs(estimator.edges_) == CHAIN
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the packed table has names
+        assert estimator.score(pack(rows)) == estimator.score(rows)
+    assert isinstance(estimator.sample(3, random_state=0), PackedTable)
