@@ -1,0 +1,325 @@
+"""How sure the edges of a network are: the fit repeated on rows drawn again.
+
+A replicate weighs the rows by how often each was drawn, starts from the fit and decides anew which
+edges there are (:mod:`~edgegraft.learn.replicate`); then the kept edges of the fit are refitted on
+it with the ridge alone. The share of replicates with an edge is its *frequency*; how the refitted
+strengths vary gives its *interval*.
+
+**Included.** A pair is in a replicate's network if it is active at the end of its search (for a
+penalised fit: its table is not zero) and, with `fdr`, its q-value over all pairs of the replicate
+is at most that. The q-values are first-order approximations
+(:mod:`~edgegraft.learn.replicate_tests`). A relaxed search drops nothing, so without `fdr` its
+edges are tested at the level of the automatic threshold, which chance passes about once a variable.
+Because a replicate is worth half of the rows, an edge that just passes in the fit has a
+frequency well below one half; near one, an edge would be found with half of the rows.
+
+**Interval.** The norm of a table is biased upwards, ``E ||w*||^2 = ||w||^2 + tr Var(w*)``, in the
+fit and once more in replicates, so percentiles of replicated strengths would lie far too high. The
+errors ``e* = w* - w`` are therefore put around a table of unbiased length and subtracted:
+
+    c^2 = max(0, 1 - mean ||e*||^2 / ||w||^2),    d* = ||c w + e*|| - ||c w||
+    [ ||w|| - quantile(d*, (1 + level) / 2),   ||w|| - quantile(d*, (1 - level) / 2) ]
+
+Intervals hold for the strengths that the ridge would give with unlimited data like these, and for
+the kept graph: that the same rows chose it is not taken into account. Replicates count for the
+interval whether or not their own search has the edge.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.data import PackedTable
+from edgegraft.errors import DataError, ModelError
+from edgegraft.learn.conditional import read_rows
+from edgegraft.learn.discovery import Discovery
+from edgegraft.learn.edge_tests import q_values
+from edgegraft.learn.refit import refit
+from edgegraft.learn.replicate import INFLATION, Draws, Replicate, Replicator
+from edgegraft.learn.replicate_tests import replicate_p_values
+from edgegraft.learn.state import Growth
+from edgegraft.model import PairwiseMRF
+from edgegraft.stats.source import check_weights
+from edgegraft.stats.tables import Edges
+from edgegraft.stats.threads import resolve_jobs
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+OnReplicate = Callable[[int, int], object]
+
+_PLAN_RATE = 0.01  # false discovery rate of a plan's default
+_LARGEST_RATE = 0.05
+_RARE = 0.02  # share of replicates below which a pair outside the fit is not worth a test
+_CHUNK_BYTES = 1 << 26  # of row weights of replicates held together
+
+
+class Bootstrap(NamedTuple):
+    """How sure edges are, and how strong.
+
+    Attributes
+    ----------
+    edges : array of int, shape (m, 2)
+        The kept edges of the fit, in its order; then other pairs that some replicates include,
+        most frequent first.
+    frequency : array of float, shape (m,)
+        Share of the replicates whose network has the edge.
+    strength : array of float, shape (m,)
+        Of the kept edges, refitted with the ridge; NaN for other pairs, here and below.
+    mean_strength : array of float, shape (m,)
+        Mean over the replicates; above `strength`, because noise adds to a norm.
+    lower, upper : array of float, shape (m,)
+        Ends of the intervals. They may leave out `strength`, which has a bias of its own.
+    level : float
+        Of the intervals.
+    n : int
+        Number of replicates made.
+    """
+
+    edges: Edges
+    frequency: Floats
+    strength: Floats
+    mean_strength: Floats
+    lower: Floats
+    upper: Floats
+    level: float
+    n: int
+
+
+def bootstrap(
+    found: Discovery | Growth,
+    table: PackedTable,
+    n: int = 200,
+    *,
+    weights: ArrayLike | None = None,
+    fdr: float | Literal["auto"] | None = "auto",
+    level: float = 0.95,
+    n_jobs: int | None = 1,
+    random_state: int = 0,
+    on_replicate: OnReplicate | None = None,
+) -> Bootstrap:
+    """Repeat a fit on rows drawn again, and return how often edges are found and how strong.
+
+    Parameters
+    ----------
+    found : Discovery or Growth
+        A fit of whole edges to `table`. The edges of a `Growth` are all kept.
+    table : PackedTable
+        The rows of the fit.
+    n : int, default 200
+        Replicates. The first ones are the same for any number.
+    weights : array of float, shape (table.n_rows,), optional
+        Row weights of the fit. As many rows are drawn as their sum says.
+    fdr : float, None or "auto"
+        False discovery rate of a replicate's network, which should be that of the fit; None for
+        no such cut. "auto" is 0.01, the default of a plan, for a `Discovery`, and None for a
+        `Growth`.
+    level : float, default 0.95
+        Of the intervals.
+    n_jobs : int, optional
+        Threads, each on replicates of its own; -1 for all cores. The result does not depend on it.
+    random_state : int, default 0
+    on_replicate : callable, optional
+        Called with the number of replicates done and `n` after each; True asks to stop.
+
+    Warns
+    -----
+    RuntimeWarning
+        Where Ctrl-C, or `on_replicate`, ended the replicates early: the result is that of those
+        done.
+
+    Examples
+    --------
+    >>> from edgegraft.datasets import make_chain
+    >>> from edgegraft.learn import discover
+    >>> data = make_chain(5, n_rows=1000, couplings="ising", random_state=0)
+    >>> table = PackedTable.from_codes(data.X.astype(int))
+    >>> sure = bootstrap(discover(table), table, 50)
+    >>> sorted(map(tuple, sure.edges[sure.frequency > 0.9].tolist()))
+    [(0, 1), (1, 2), (2, 3), (3, 4)]
+    """
+    growth, kept = (
+        (found.growth, found.model) if isinstance(found, Discovery) else (found, found.model())
+    )
+    rate = _rate(fdr, isinstance(found, Discovery))
+    n_jobs = resolve_jobs(n_jobs)
+    draws = Draws(_check(growth, table, n, level, weights), _seeds(random_state, n))
+    replicator = Replicator(growth, kept, table, draws)
+    made = _make_all(replicator, n, n_jobs, on_replicate)
+    active = np.stack([replicate.active for replicate in made.values()])
+    included = _included(growth, table, replicator.pairs, draws, list(made), active, rate, n_jobs)
+    return _summary(replicator, kept, list(made.values()), included.mean(axis=0), level)
+
+
+def _check(
+    growth: Growth, table: PackedTable, n: int, level: float, weights: ArrayLike | None
+) -> Floats:
+    """Return the row weights, refusing what cannot be replicated."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"n must be a positive number of replicates, found {n!r}")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, found {level}")
+    if growth.parts.single_features:
+        raise ValueError("only fits of whole edges can be replicated, not those of single features")
+    if table.schema != growth.objective.schema:
+        raise ModelError("the table's columns or categories are not those of the fit")
+    base = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
+    fitted = growth.objective.n_rows
+    if abs(base.sum() - fitted) > 1e-6 * fitted + 1e-9 and growth.objective.terms == 2:
+        raise DataError(
+            f"the fit was to rows that weigh {fitted:g} and these weigh {base.sum():g}: give the "
+            "table and the weights of the fit"
+        )
+    return base
+
+
+def _rate(fdr: float | Literal["auto"] | None, discovered: bool) -> float | None:
+    if fdr == "auto":
+        return _PLAN_RATE if discovered else None
+    if fdr is not None and not (isinstance(fdr, int | float) and 0 < fdr <= 1):
+        raise ValueError(f"fdr must be above 0 and at most 1, None or 'auto', found {fdr!r}")
+    return fdr
+
+
+def _seeds(random_state: int, n: int) -> tuple[np.random.SeedSequence, ...]:
+    return tuple(np.random.SeedSequence(random_state).spawn(n))
+
+
+def _make_all(
+    replicator: Replicator, n: int, n_jobs: int, on_replicate: OnReplicate | None
+) -> dict[int, Replicate]:
+    """Return the replicates by number, in order; fewer than `n` if interrupted.
+
+    Always on threads other than the caller's, which is then free to receive Ctrl-C.
+    """
+    made: dict[int, Replicate] = {}
+    reason = ""
+    pool = ThreadPoolExecutor(min(n_jobs, n))
+    try:
+        futures: dict[Future[Replicate], int] = {
+            pool.submit(replicator.make, k): k for k in range(n)
+        }
+        for future in as_completed(futures):
+            made[futures[future]] = future.result()
+            if on_replicate is not None and on_replicate(len(made), n) is True:
+                reason = "on_replicate asked to stop"
+                break
+    except KeyboardInterrupt:
+        if not made:
+            raise
+        reason = "interrupted"
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    if reason and len(made) < n:
+        warnings.warn(
+            f"{reason} after {len(made)} of {n} replicates: the result is that of those done",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return dict(sorted(made.items()))
+
+
+def _included(
+    growth: Growth,
+    table: PackedTable,
+    pairs: Edges,
+    draws: Draws,
+    numbers: list[int],
+    active: Mask,
+    rate: float | None,
+    n_jobs: int,
+) -> Mask:
+    """Return which pairs are in the network of which replicate."""
+    relaxed = growth.settings.relaxed
+    if rate is None and not relaxed:
+        return active
+    model = growth.model() if relaxed else refit(growth, growth.penalty.ridge)
+    worth = (active.mean(axis=0) >= _RARE) | (np.arange(len(pairs)) < len(growth.graph))
+    rows = read_rows(table, draws.base)
+    p = np.ones(active.shape)
+    chunk = max(1, _CHUNK_BYTES // (8 * table.n_rows))
+    for first in range(0, len(numbers), chunk):
+        weights = np.stack([draws.weights(k) for k in numbers[first : first + chunk]])
+        p[first : first + chunk, worth] = replicate_p_values(
+            rows, model, pairs[worth], weights, INFLATION, n_jobs=n_jobs
+        )
+    p[~active] = 1.0
+    n = len(table.schema)
+    if rate is None:
+        return np.asarray(p <= min(_LARGEST_RATE, 1.0 / max(1, n - 1)))
+    return np.stack([q_values(row, n * (n - 1) // 2) <= rate for row in p]) & active
+
+
+def _summary(
+    replicator: Replicator,
+    kept: PairwiseMRF,
+    made: list[Replicate],
+    frequency: Floats,
+    level: float,
+) -> Bootstrap:
+    n = kept.layout.n_variables
+    pairs, fitted = replicator.pairs @ (n, 1), kept.layout.edges @ (n, 1)
+    order = np.argsort(pairs)
+    first = order[np.searchsorted(pairs, fitted, sorter=order)]
+    others = np.setdiff1d(np.flatnonzero(frequency), first)
+    others = others[np.argsort(-frequency[others], kind="stable")]
+    chosen = np.concatenate((first, others))
+    again = np.stack([replicate.strengths for replicate in made])
+    moved = np.stack([replicate.moved for replicate in made])
+    lower, upper = strength_intervals(replicator.strengths, again, moved, level)
+    absent = np.full(len(others), np.nan)
+    whole = [
+        np.concatenate((column, absent))
+        for column in (replicator.strengths, again.mean(axis=0), lower, upper)
+    ]
+    return Bootstrap(
+        replicator.pairs[chosen],
+        frequency[chosen],
+        strength=whole[0],
+        mean_strength=whole[1],
+        lower=whole[2],
+        upper=whole[3],
+        level=level,
+        n=len(made),
+    )
+
+
+def strength_intervals(
+    strength: Floats, again: Floats, moved: Floats, level: float
+) -> tuple[Floats, Floats]:
+    """Return intervals of norms of tables, corrected for the bias of a norm.
+
+    Parameters
+    ----------
+    strength : array of float, shape (m,)
+        ``||w||`` of the fit.
+    again, moved : array of float, shape (n_replicates, m)
+        ``||w*||`` and ``||w* - w||``.
+    level : float
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> error = rng.normal(size=(5000, 9))  # nine entries of variance 1, around 12 and eight zeros
+    >>> table = 12.0 * np.eye(9)[0]
+    >>> again, moved = np.linalg.norm(table + error, axis=1), np.linalg.norm(error, axis=1)
+    >>> lower, upper = strength_intervals(
+    ...     np.array([12.0]), again[:, None], moved[:, None], 0.95
+    ... )
+    >>> lower.round(1), upper.round(1)
+    (array([9.6]), array([13.5]))
+    """
+    square, error = strength**2, moved**2
+    least = np.finfo(np.float64).tiny
+    share = np.sqrt(np.maximum(0.0, 1.0 - error.mean(axis=0) / np.maximum(square, least)))
+    # ||c w + e||^2 by w'e = (||w + e||^2 - ||w||^2 - ||e||^2) / 2
+    length = share**2 * square + share * (again**2 - square - error) + error
+    shift = np.sqrt(np.maximum(length, 0.0)) - share * strength
+    tail = (1.0 - level) / 2.0
+    high, low = np.quantile(shift, (1.0 - tail, tail), axis=0)
+    return np.maximum(0.0, strength - high), np.maximum(0.0, strength - low)

@@ -1,0 +1,158 @@
+"""Tests of edges on bootstrap replicates, to first order from the fit.
+
+The effective score of a pair is a sum over rows (:mod:`~edgegraft.learn.edge_tests`). On a
+replicate it is the same sum with other weights, with the parameters of the other edges kept:
+
+    U* = sum over rows of w*_r u_r + J w,        T* = U*' V^-1 U* / inflation
+
+That is an approximation (the score bootstrap of Kline and Santos 2012): edges that a replicate
+adds are not taken into account for the others, and the variance ``V`` is the fit's. In return,
+testing a pair on a thousand replicates is one product of matrices. Pairs that the fit lacks are
+tested with their table added to it, at zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+from threadpoolctl import threadpool_limits
+
+from edgegraft.graph import Layout
+from edgegraft.learn.conditional import Conditional, Rows, describe, without
+from edgegraft.learn.edge_tests import (
+    _LINEAR,
+    _SURE,
+    LEAST_ROWS,
+    _describe_all,
+    _moments,
+    _project,
+    _Side,
+    _side,
+    _strength,
+)
+from edgegraft.model import PairwiseMRF
+from edgegraft.stats.tables import Edges
+from edgegraft.stats.threads import run
+
+Floats = NDArray[np.float64]
+
+_BLOCK = 1 << 14  # numbers of projected scores held at a time
+
+
+def replicate_p_values(
+    rows: Rows,
+    model: PairwiseMRF,
+    pairs: Edges,
+    weights: Floats,
+    inflation: float,
+    *,
+    n_jobs: int = 1,
+    max_bytes: int = 1 << 28,
+) -> Floats:
+    """Return the p-value of every pair on every replicate.
+
+    Parameters
+    ----------
+    rows : Rows
+        Of the fit, with its weights.
+    model : PairwiseMRF
+        Fitted to them with a ridge.
+    pairs : array of int, shape (m, 2)
+        Edges of the model, or pairs that it lacks; the smaller index first.
+    weights : array of float, shape (n_replicates, n_rows)
+    inflation : float
+        Variance of a replicate's scores where the table is zero, in those of the fit.
+    n_jobs : int, default 1
+        Threads; the results do not depend on it.
+    max_bytes : int, default 256 MiB
+        As in :func:`~edgegraft.learn.edge_tests.edge_tests`.
+
+    Returns
+    -------
+    array of float, shape (n_replicates, m)
+    """
+    layout = model.layout
+    out = np.ones((len(weights), len(pairs)))
+    place = {(i, j): k for k, (i, j) in enumerate(layout.edges.tolist())}
+    with threadpool_limits(1, "blas"):  # the threads are ours
+        nodes = _describe_all(rows, layout, model.theta, n_jobs, max_bytes)
+
+        def test(k: int) -> None:
+            i, j = pairs[k].tolist()
+            if not len(rows.kept[i]) or not len(rows.kept[j]):
+                return
+            if (i, j) in place:
+                ends = [(nodes[i], j), (nodes[j], i)]
+            else:
+                ends = _with_pair(rows, model, (i, j), max_bytes)
+            out[:, k] = _test(rows, ends, weights, inflation)
+
+        run(test, range(len(pairs)), n_jobs)
+    return out
+
+
+def _with_pair(
+    rows: Rows, model: PairwiseMRF, pair: tuple[int, int], max_bytes: int
+) -> list[tuple[Conditional, int]]:
+    """Return the conditionals of a pair's ends in the model with the pair's table, at zero."""
+    grown = Layout(model.layout.states, np.concatenate((model.layout.edges, [pair])))
+    theta = grown.carry(model.theta, model.layout)
+    i, j = pair
+    ends = []
+    for own, other in ((i, j), (j, i)):
+        touching = np.flatnonzero((grown.edges == own).any(axis=1))
+        ends.append((describe(own, rows, grown, theta, touching, max_bytes), other))
+    return ends
+
+
+def _test(
+    rows: Rows, ends: list[tuple[Conditional, int]], weights: Floats, inflation: float
+) -> Floats:
+    """Return the p-values of one pair; 1 where no conditional can be used."""
+    ends = [(node, other) for node, other in ends if node.inverse is not None]
+    if not ends:
+        return np.ones(len(weights))
+    found = _judge_all(
+        rows, [_side(node, rows, other, None) for node, other in ends], weights, inflation
+    )
+    if found.max() > _SURE and _strength(*ends[0]) > _LINEAR:
+        sides = [_side(without(node, rows, other), rows, other, None) for node, other in ends]
+        found = _judge_all(rows, sides, weights, inflation)
+    return found
+
+
+def _judge_all(rows: Rows, sides: list[_Side], weights: Floats, inflation: float) -> Floats:
+    """Return the p-values of the larger of the two variances, a replicate each.
+
+    A replicate is worth ``1 / inflation`` of the rows, and so are its score and its information.
+    """
+    _, by_model, by_rows = _moments(sides, rows)
+    spread, axes = np.linalg.eigh((by_model + by_model.T) / (2 * inflation))
+    told = spread >= LEAST_ROWS
+    dof = int(told.sum())
+    if dof == 0:
+        return np.ones(len(weights))
+    axes = axes[:, told]
+    along = _scores(rows, sides, weights) @ axes / inflation
+    from_rows = np.linalg.pinv(axes.T @ by_rows @ axes / inflation, hermitian=True)
+    statistic = np.minimum(
+        (along**2 / spread[told]).sum(axis=1), ((along @ from_rows) * along).sum(axis=1)
+    )
+    return np.asarray(chdtrc(dof, np.maximum(statistic, 0.0)))
+
+
+def _scores(rows: Rows, sides: list[_Side], weights: Floats) -> Floats:
+    """Return the effective scores of the replicates, one a row."""
+    size, n = len(sides[0].shift), len(rows.weights)
+    out = np.zeros((len(weights), size))
+    block = max(4, _BLOCK // size)
+    for first in range(0, n, block):
+        last = min(first + block, n)
+        u = _project(sides[0], rows, first, last - first)
+        for side in sides[1:]:
+            u += _project(side, rows, first, last - first)
+        out += weights[:, first:last] @ u
+    for side in sides:
+        out += side.shift
+    return out
