@@ -61,7 +61,7 @@ class Plan:
     group_weight : {"noise", "sqrt", "states"}
         See :class:`~edgegraft.objective.penalty.Penalty`.
     penalize_nodes : bool, default False
-    fdr : float or None, default 0.01
+    fdr : float or None, default 0.005
         Expected share of false edges among those kept; None keeps all that the search ended with.
     refit : bool, default True
         Fit the kept edges once more with the ridge alone; otherwise they keep the parameters of
@@ -78,7 +78,7 @@ class Plan:
     ridge: float | Literal["auto"] = "auto"
     group_weight: GroupWeight = "noise"
     penalize_nodes: bool = False
-    fdr: float | None = 0.01
+    fdr: float | None = 0.005
     refit: bool = True
     settings: Settings = field(default_factory=lambda: Settings(relaxed=True, tol=1e-3))
     n_jobs: int = 1

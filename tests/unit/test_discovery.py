@@ -1,0 +1,210 @@
+"""From a table to a network: the whole way, its parts, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from edgegraft.data import PackedTable
+from edgegraft.datasets import make_scale_free
+from edgegraft.learn import Plan, Settings, discover, go_on, grow, resume_discovery, warm_start
+from edgegraft.learn.sharpen import sharpen, unexplained
+from edgegraft.objective.noise_weight import chance_level
+from edgegraft.objective.penalty import Penalty
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.stats import LocalCounts
+from tests.learn_cases import Log, make_loss, make_table
+
+NOISE = Penalty(0.02, 1e-3, group_weight="noise")
+
+
+@pytest.fixture(scope="module")
+def ising():
+    data = make_scale_free(30, 2, 4000, couplings="ising", random_state=0)
+    return PackedTable.from_codes(data.X.astype(int)), data.edges
+
+
+def pairs(edges):
+    return set(map(tuple, np.asarray(edges).tolist()))
+
+
+def test_nothing_tuned_finds_the_network(ising):
+    table, truth = ising
+    found = discover(table)
+    kept, true = pairs(found.model.edges), pairs(truth)
+    assert 2 * len(kept & true) / (len(kept) + len(true)) > 0.95
+    assert len(pairs(found.tests.edges) & true) >= len(kept & true)
+    assert pairs(found.tests.edges[found.kept]) == kept
+    assert found.converged
+    assert found.certificate.exhaustive
+    assert found.certificate.n_violating == 0
+    assert found.growth.sharpened
+
+
+def test_threads_do_not_change_a_bit(ising):
+    table, _ = ising
+    one, two = (discover(table, Plan(n_jobs=n)) for n in (1, 2))
+    assert one.model.theta.tobytes() == two.model.theta.tobytes()
+    assert one.tests.p_value.tobytes() == two.tests.p_value.tobytes()
+
+
+def test_a_weight_of_two_is_two_rows():
+    table, _ = make_table(n=8, n_rows=600)
+    codes, rng = table.codes(), np.random.default_rng(0)
+    weights = rng.integers(0, 3, len(codes))
+    copied = PackedTable.from_codes(np.repeat(codes, weights, axis=0), table.schema)
+    there, here = discover(copied), discover(table, weights=weights)
+    assert pairs(there.model.edges) == pairs(here.model.edges)
+    order = np.lexsort(here.model.edges.T[::-1]), np.lexsort(there.model.edges.T[::-1])
+    np.testing.assert_allclose(
+        here.model.edge_strengths()[order[0]], there.model.edge_strengths()[order[1]], atol=0.02
+    )
+
+
+def test_columns_without_a_network_have_none():
+    rng = np.random.default_rng(0)
+    table = PackedTable.from_codes(rng.integers(0, 3, (2000, 25)))
+    found = discover(table)
+    assert len(found.tests.edges) > 0  # chance passes the test once in a while
+    assert found.model.n_edges == 0
+
+
+def test_without_a_rate_all_edges_are_kept(ising):
+    table, _ = ising
+    found = discover(table, Plan(fdr=None))
+    assert found.kept.all()
+    assert found.model.n_edges == len(found.tests.edges)
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_a_penalised_search_is_refitted_or_kept(ising, refit):
+    table, _ = ising
+    settings = Settings(tol=1e-3)
+    found = discover(table, Plan(penalty=0.05, refit=refit, fdr=None, settings=settings))
+    shrunk = found.growth.model().edge_strengths()
+    if refit:
+        assert (found.model.edge_strengths() > shrunk).all()
+    else:
+        np.testing.assert_array_equal(found.model.edge_strengths(), shrunk)
+
+
+def test_the_likelihood_learns_nearly_the_same_network():
+    table, _ = make_table(n=10, n_rows=4000, n_states=2)
+    found = discover(table, Plan(objective="likelihood", inference="exact"))
+    other = discover(table)
+    assert len(pairs(found.model.edges) ^ pairs(other.model.edges)) <= 2
+
+
+@pytest.mark.parametrize("stop_after", [3, 12])
+def test_a_checkpoint_leads_to_the_same_end(ising, tmp_path, stop_after):
+    table, _ = ising
+    plan = Plan(settings=Settings(relaxed=True, tol=1e-3, checkpoint_every=1, max_tests=20))
+    whole = discover(table, plan)
+    assert whole.growth.n_activations > stop_after
+    path = tmp_path / "run.checkpoint"
+    discover(table, plan, checkpoint=path, observers=[Log(stop_after=stop_after)])
+    resumed = resume_discovery(path, table, plan)
+    assert resumed.model.theta.tobytes() == whole.model.theta.tobytes()
+    assert resumed.growth.n_activations == whole.growth.n_activations
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"penalty": -1.0}, "penalty must be finite"),
+        ({"ridge": float("nan")}, "ridge must be finite"),
+        ({"fdr": 0.0}, "fdr must be above 0"),
+        ({"group_weight": "sqrt"}, "needs group_weight='noise'"),
+        ({"objective": "likelyhood"}, "objective must be"),
+    ],
+)
+def test_senseless_plans_are_refused(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        Plan(**wrong)
+
+
+def test_many_pairs_get_a_budget():
+    assert Plan().search(2000).max_tables is None
+    assert Plan().search(20_000).max_tables == 6_000_000
+    own = Plan(settings=Settings(relaxed=True, max_tables=10))
+    assert own.search(20_000).max_tables == 10
+
+
+def test_a_table_budget_ends_a_search_that_finds_nothing():
+    rng = np.random.default_rng(0)
+    table = PackedTable.from_codes(rng.integers(0, 2, (500, 60)))
+    loss = Pseudolikelihood(table)
+    growth = grow(loss, Penalty(1.0), Settings(max_tables=200, max_tests=50))
+    assert growth.reason == "the table budget is spent"
+    assert growth.n_tables < 1770
+
+
+def test_relaxed_fits_shrink_nothing():
+    table, _ = make_table()
+    loss, counts = make_loss(table), LocalCounts(table)
+    penalty = replace(NOISE, penalty=chance_level(loss))
+    relaxed = grow(loss, penalty, Settings(relaxed=True), counts=counts)
+    assert relaxed.reason == "no pair violates optimality"
+    everything = np.stack(np.triu_indices(len(table.schema), 1), axis=1)
+    outside = everything[~relaxed.graph.contains(everything)]
+    assert not relaxed.judge(outside).violates.any()
+    assert (
+        np.abs(relaxed.solution.gradient + 2e-3 * relaxed.solution.theta)[
+            int(relaxed.solution.layout.edge_offset[0]) :
+        ].max()
+        < 1e-4
+    )
+
+
+def test_warm_runs_end_where_cold_ones_do():
+    table, _ = make_table()
+    loss = make_loss(table)
+    settings = Settings(tol=1e-6)
+    first = grow(loss, Penalty(0.03, 1e-3), settings)
+    warm = go_on(warm_start(first, penalty=Penalty(0.01, 1e-3)))
+    cold = grow(loss, Penalty(0.01, 1e-3), settings)
+    assert pairs(warm.graph.layout.edges) == pairs(cold.graph.layout.edges)
+    np.testing.assert_allclose(
+        warm.solution.info.objective, cold.solution.info.objective, rtol=1e-8
+    )
+    assert warm.n_tests > first.n_tests
+
+
+def test_warm_runs_take_other_rows():
+    table, _ = make_table()
+    loss = make_loss(table)
+    half = loss.subsample(np.arange(1000))
+    first = grow(half, NOISE, Settings(tol=1e-6))
+    warm = go_on(warm_start(first, objective=loss))
+    cold = grow(loss, NOISE, Settings(tol=1e-6))
+    np.testing.assert_allclose(
+        warm.solution.info.objective, cold.solution.info.objective, rtol=1e-8
+    )
+
+
+def test_single_features_do_not_start_warm():
+    table, _ = make_table(n=4)
+    growth = grow(make_loss(table), Penalty(0.1), Settings(strategy="feature", max_edges=1))
+    with pytest.raises(ValueError, match="single features"):
+        warm_start(growth)
+
+
+def test_unexplained_variance_is_that_of_the_conditionals():
+    table, _ = make_table(n=5, n_rows=300)
+    growth = grow(make_loss(table), Penalty(0.01, 1e-3), Settings())
+    model, codes = growth.model(), table.codes()
+    rng = np.random.default_rng(0)
+    weights = rng.integers(0, 3, len(codes)).astype(float)
+    found = unexplained(model, table, weights)
+    for i, name in enumerate(model.names):
+        chance = model.predict_proba(codes.astype(int), name)[np.arange(len(codes)), codes[:, i]]
+        np.testing.assert_allclose(found[i], 1 - np.average(chance, weights=weights), rtol=1e-10)
+
+
+def test_sharpening_needs_noise_weights():
+    table, _ = make_table(n=4)
+    growth = grow(make_loss(table), Penalty(0.1), Settings(relaxed=True))
+    with pytest.raises(ValueError, match="noise weights"):
+        sharpen(growth, table)
