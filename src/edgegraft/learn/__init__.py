@@ -6,8 +6,10 @@ from edgegraft.learn.discovery import Discovery, Plan, discover, resume_discover
 from edgegraft.learn.edge_tests import EdgeTests, edge_tests
 from edgegraft.learn.events import Event, Observer
 from edgegraft.learn.loop import go_on, grow
+from edgegraft.learn.path import PathPoint, penalty_path
 from edgegraft.learn.refit import refit
 from edgegraft.learn.settings import Settings
+from edgegraft.learn.stability import instability, most_stable
 from edgegraft.learn.state import Growth
 from edgegraft.learn.trace import Monitor
 from edgegraft.learn.warm import warm_start
@@ -21,6 +23,7 @@ __all__ = [
     "Growth",
     "Monitor",
     "Observer",
+    "PathPoint",
     "Plan",
     "Settings",
     "certify",
@@ -28,6 +31,9 @@ __all__ = [
     "edge_tests",
     "go_on",
     "grow",
+    "instability",
+    "most_stable",
+    "penalty_path",
     "refit",
     "resume",
     "resume_discovery",

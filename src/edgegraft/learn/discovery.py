@@ -186,7 +186,7 @@ def discover(
     [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
     """
     plan = plan or Plan()
-    loss, counts = _losses(table, plan, weights)
+    loss, counts = losses(table, plan, weights)
     settings = plan.search(len(table.schema))
     watching = _watching(checkpoint, observers)
     growth = grow(loss, plan.rule(loss), settings, counts=counts, observers=watching)
@@ -206,7 +206,7 @@ def resume_discovery(
     The search's settings and penalty are those of the checkpoint.
     """
     plan = plan or Plan()
-    loss, _ = _losses(table, plan, weights)
+    loss, _ = losses(table, plan, weights)
     watching = _watching(path, observers)
     return _conclude(resume(path, loss, watching), table, plan, weights, watching)
 
@@ -217,9 +217,10 @@ def _watching(
     return [*observers, *([] if checkpoint is None else [Checkpoints(checkpoint)])]
 
 
-def _losses(
+def losses(
     table: PackedTable, plan: Plan, weights: ArrayLike | None
 ) -> tuple[Objective, LocalCounts]:
+    """Return the loss that a plan asks for, and the counts of its rows."""
     counts = LocalCounts(table, plan.n_jobs, weights)
     if plan.objective == "likelihood":
         return Likelihood(counts, make_engine(plan.inference)), counts

@@ -1,0 +1,198 @@
+"""A path of penalties, from the largest useful one downwards, each run warm from the one before.
+
+    EBIC = 2 N L / t + k log N + 4 gamma k log n
+
+``L`` is the mean loss of a row at the graph's parameters fitted with a ridge alone, ``k`` the
+number of free parameters of its edges, and ``t`` how often the loss counts a pair: 2 for the
+pseudolikelihood. (Extended Bayesian information criterion of Chen and Chen 2008 and of Foygel and
+Drton 2010; dividing a composite loss by ``t`` is a rule of thumb.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.data import PackedTable
+from edgegraft.graph import Layout
+from edgegraft.learn.discovery import Plan, losses
+from edgegraft.learn.events import Observer
+from edgegraft.learn.loop import go_on, grow
+from edgegraft.learn.refit import refit
+from edgegraft.learn.state import Growth
+from edgegraft.learn.warm import warm_start
+from edgegraft.model import PairwiseMRF
+from edgegraft.objective.noise_weight import chance_level
+from edgegraft.objective.objective import Objective
+from edgegraft.objective.penalty import Penalty
+from edgegraft.search.priorities import rank_pairs
+from edgegraft.stats import PairCounts
+from edgegraft.stats.tables import Edges
+
+Floats = NDArray[np.float64]
+
+N_PENALTIES = 10
+EBIC_GAMMA = 0.5
+_ALL_PAIRS = 200_000  # where there are more, the largest penalty is that of the ranked pairs
+_BLOCK = 8192
+_LEAST = 0.5  # of the level that chance passes: below, nearly every pair is an edge
+
+
+class PathPoint(NamedTuple):
+    """One model of a path.
+
+    Attributes
+    ----------
+    penalty : float
+    n_edges : int
+    objective : float
+        Loss and penalty where the run ended.
+    ebic : float
+    held_out : float
+        Mean log-pseudolikelihood of the rows held out; NaN where there are none.
+    seconds : float
+        Of this point alone.
+    model : PairwiseMRF
+        Fitted with the ridge alone where the plan asks for a refit.
+    """
+
+    penalty: float
+    n_edges: int
+    objective: float
+    ebic: float
+    held_out: float
+    seconds: float
+    model: PairwiseMRF
+
+
+def penalty_path(
+    table: PackedTable,
+    plan: Plan | None = None,
+    penalties: int | ArrayLike = N_PENALTIES,
+    *,
+    weights: ArrayLike | None = None,
+    held_out: PackedTable | None = None,
+    observers: Sequence[Observer] = (),
+) -> list[PathPoint]:
+    """Return a model for each of several penalties, the largest first.
+
+    Parameters
+    ----------
+    table : PackedTable
+    plan : Plan, optional
+        Its penalty and `fdr` are not used: nothing is cut along a path.
+    penalties : int or array of float, default 10
+        Penalties, or how many: these are evenly spaced in their logarithms, from the least at
+        which there is no edge to half of what chance passes once a variable.
+    weights : array of float, optional
+    held_out : PackedTable, optional
+        Rows under the same schema to score each model with.
+    observers : sequence of Observer
+        One that asks to stop ends the path after that point.
+
+    Examples
+    --------
+    >>> from edgegraft.datasets import make_chain
+    >>> data = make_chain(5, n_rows=2000, couplings="ising", random_state=0)
+    >>> path = penalty_path(PackedTable.from_codes(data.X.astype(int)), penalties=[0.7, 0.4, 0.1])
+    >>> [point.n_edges for point in path]
+    [0, 3, 4]
+    """
+    plan = plan or Plan()
+    loss, counts = losses(table, plan, weights)
+    rule = plan.rule(loss).bound(loss)
+    points: list[PathPoint] = []
+    growth: Growth | None = None
+    for level in _levels(penalties, loss, rule, counts, plan):
+        started = perf_counter()
+        step = replace(rule, penalty=float(level))
+        if growth is None:
+            settings = plan.search(len(table.schema))
+            growth = grow(loss, step, settings, counts=counts, observers=observers)
+        else:
+            growth = go_on(warm_start(growth, penalty=step), observers)
+        points.append(_point(growth, plan, held_out, started))
+        if growth.reason in ("interrupted", "stopped by an observer"):
+            break
+    return points
+
+
+def largest_penalty(
+    objective: Objective, penalty: Penalty, counts: PairCounts, rng: np.random.Generator
+) -> float:
+    """Return the least penalty at which there is no edge.
+
+    Exact up to 200,000 pairs. Beyond, only the pairs that the data rank first are scored: the
+    strongest pair is among them unless the ranking misses it.
+    """
+    n = len(objective.schema)
+    if n * (n - 1) // 2 <= _ALL_PAIRS:
+        pairs: Edges = np.array(list(combinations(range(n), 2)), np.int64).reshape(-1, 2)
+    else:
+        pairs = rank_pairs(counts, rng).edges
+    layout = Layout(objective.schema.n_states)
+    theta = objective.start(layout)
+    state = objective.evaluate(theta, objective.init(layout)).state
+    blocks = [pairs[first : first + _BLOCK] for first in range(0, len(pairs), _BLOCK)]
+    return max(
+        (penalty.largest_useful(objective.edge_gradients(theta, state, b)) for b in blocks),
+        default=0.0,
+    )
+
+
+def ebic(
+    loss: float, layout: Layout, n_rows: float, terms: int, gamma: float = EBIC_GAMMA
+) -> float:
+    """Return the extended Bayesian information criterion of a fitted graph.
+
+    Examples
+    --------
+    >>> round(ebic(1.0, Layout([2, 2, 2], [(0, 1)]), 100, 1), 2)
+    206.8
+    """
+    size = int((layout.states[layout.edges] - 1).prod(axis=1).sum())
+    fit = 2.0 * n_rows * loss / terms
+    return float(fit + size * (np.log(n_rows) + 4.0 * gamma * np.log(layout.n_variables)))
+
+
+def _levels(
+    penalties: int | ArrayLike, loss: Objective, rule: Penalty, counts: PairCounts, plan: Plan
+) -> Floats:
+    if not isinstance(penalties, int | np.integer):
+        given = np.sort(np.asarray(penalties, np.float64).ravel())[::-1]
+        if not len(given) or not np.isfinite(given).all() or given[-1] < 0:
+            raise ValueError("penalties must be finite numbers that are not negative, at least one")
+        return given
+    if penalties < 1:
+        raise ValueError(f"a path needs at least one penalty, found {penalties}")
+    rng = np.random.default_rng(plan.settings.random_state)
+    top = largest_penalty(loss, rule, counts, rng)
+    low = _LEAST * chance_level(loss) if rule.group_weight == "noise" else 1e-2 * top
+    return np.geomspace(max(top, low), low, int(penalties)) if top > 0 else np.zeros(1)
+
+
+def _point(growth: Growth, plan: Plan, held_out: PackedTable | None, started: float) -> PathPoint:
+    unshrunk = growth.model()
+    if not growth.settings.relaxed:
+        unshrunk = refit(growth, growth.penalty.ridge)
+    model = unshrunk if plan.refit else growth.model()
+    layout, loss = growth.graph.layout, growth.solution.objective
+    value = loss.evaluate(unshrunk.theta, loss.init(layout)).value
+    score = float("nan")
+    if held_out is not None:
+        score = float(model.pseudo_log_likelihood(held_out.codes().astype(np.int64)).mean())
+    return PathPoint(
+        growth.penalty.penalty,
+        len(growth.graph),
+        growth.solution.info.objective,
+        ebic(value, layout, loss.n_rows, loss.terms),
+        score,
+        perf_counter() - started,
+        model,
+    )
