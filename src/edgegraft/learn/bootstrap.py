@@ -14,11 +14,14 @@ Because a replicate is worth half of the rows, an edge that just passes in the f
 frequency well below one half; near one, an edge would be found with half of the rows.
 
 **Interval.** The norm of a table is biased upwards, ``E ||w*||^2 = ||w||^2 + tr Var(w*)``, in the
-fit and once more in replicates, so percentiles of replicated strengths would lie far too high. The
-errors ``e* = w* - w`` are therefore put around a table of unbiased length and subtracted:
+fit and once more in replicates, so percentiles of replicated strengths would lie far too high.
+Instead each replicate says how long a table in the direction of ``w`` would have to be for its
+error ``e* = w* - w`` to make it as strong as the fit's,
 
-    c^2 = max(0, 1 - mean ||e*||^2 / ||w||^2),    d* = ||c w + e*|| - ||c w||
-    [ ||w|| - quantile(d*, (1 + level) / 2),   ||w|| - quantile(d*, (1 - level) / 2) ]
+    || (l* / ||w||) w + e* || = ||w||,      l* = -u* + sqrt(||w||^2 - (||e*||^2 - u*^2)),
+
+with ``u*`` the part of ``e*`` along ``w``; zero where no length would do. The interval is between
+quantiles of ``l*``: the lengths that a test on the same errors would not reject.
 
 Intervals hold for the strengths that the ridge would give with unlimited data like these, and for
 the kept graph: that the same rows chose it is not taken into account. Replicates count for the
@@ -34,6 +37,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from edgegraft.data import PackedTable
 from edgegraft.errors import DataError, ModelError
@@ -149,10 +153,10 @@ def bootstrap(
     rate = _rate(fdr, isinstance(found, Discovery))
     n_jobs = resolve_jobs(n_jobs)
     draws = Draws(_check(growth, table, n, level, weights), _seeds(random_state, n))
-    replicator = Replicator(growth, kept, table, draws)
-    made = _make_all(replicator, n, n_jobs, on_replicate)
-    active = np.stack([replicate.active for replicate in made.values()])
-    included = _included(growth, table, replicator.pairs, draws, list(made), active, rate, n_jobs)
+    with threadpool_limits(1, "blas"):  # the threads are ours
+        replicator = Replicator(growth, kept, table, draws)
+        made = _make_all(replicator, n, n_jobs, on_replicate)
+        included = _included(growth, table, replicator.pairs, draws, made, rate, n_jobs)
     return _summary(replicator, kept, list(made.values()), included.mean(axis=0), level)
 
 
@@ -229,13 +233,13 @@ def _included(
     table: PackedTable,
     pairs: Edges,
     draws: Draws,
-    numbers: list[int],
-    active: Mask,
+    made: dict[int, Replicate],
     rate: float | None,
     n_jobs: int,
 ) -> Mask:
     """Return which pairs are in the network of which replicate."""
-    relaxed = growth.settings.relaxed
+    numbers, relaxed = list(made), growth.settings.relaxed
+    active = np.stack([replicate.active for replicate in made.values()])
     if rate is None and not relaxed:
         return active
     model = growth.model() if relaxed else refit(growth, growth.penalty.ridge)
@@ -304,22 +308,20 @@ def strength_intervals(
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> error = rng.normal(size=(5000, 9))  # nine entries of variance 1, around 12 and eight zeros
-    >>> table = 12.0 * np.eye(9)[0]
-    >>> again, moved = np.linalg.norm(table + error, axis=1), np.linalg.norm(error, axis=1)
-    >>> lower, upper = strength_intervals(
-    ...     np.array([12.0]), again[:, None], moved[:, None], 0.95
-    ... )
+    >>> error = np.random.default_rng(0).normal(size=(5000, 1, 9))  # of nine entries
+    >>> table = 12.0 * np.eye(9)[:1]
+    >>> again, moved = np.linalg.norm(table + error, axis=2), np.linalg.norm(error, axis=2)
+    >>> lower, upper = strength_intervals(np.array([12.0]), again, moved, 0.95)
     >>> lower.round(1), upper.round(1)
-    (array([9.6]), array([13.5]))
+    (array([9.7]), array([13.7]))
     """
-    square, error = strength**2, moved**2
-    least = np.finfo(np.float64).tiny
-    share = np.sqrt(np.maximum(0.0, 1.0 - error.mean(axis=0) / np.maximum(square, least)))
-    # ||c w + e||^2 by w'e = (||w + e||^2 - ||w||^2 - ||e||^2) / 2
-    length = share**2 * square + share * (again**2 - square - error) + error
-    shift = np.sqrt(np.maximum(length, 0.0)) - share * strength
+    error = moved**2
+    # w'e = (||w + e||^2 - ||w||^2 - ||e||^2) / 2
+    longest = np.maximum(strength, np.finfo(np.float64).tiny)
+    along = (again**2 - strength**2 - error) / (2.0 * longest)
+    across = np.maximum(0.0, error - along**2)
+    length = np.sqrt(np.maximum(0.0, strength**2 - across)) - along
+    length = np.where(across > strength**2, 0.0, np.maximum(0.0, length))
     tail = (1.0 - level) / 2.0
-    high, low = np.quantile(shift, (1.0 - tail, tail), axis=0)
-    return np.maximum(0.0, strength - high), np.maximum(0.0, strength - low)
+    lower, upper = np.quantile(length, (tail, 1.0 - tail), axis=0)
+    return lower, upper

@@ -16,7 +16,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
-from threadpoolctl import threadpool_limits
 
 from edgegraft.graph import Layout
 from edgegraft.learn.conditional import Conditional, Rows, describe, without
@@ -64,7 +63,7 @@ def replicate_p_values(
     inflation : float
         Variance of a replicate's scores where the table is zero, in those of the fit.
     n_jobs : int, default 1
-        Threads; the results do not depend on it.
+        Threads; the results do not depend on it. The caller keeps the matrix library to one.
     max_bytes : int, default 256 MiB
         As in :func:`~edgegraft.learn.edge_tests.edge_tests`.
 
@@ -75,20 +74,19 @@ def replicate_p_values(
     layout = model.layout
     out = np.ones((len(weights), len(pairs)))
     place = {(i, j): k for k, (i, j) in enumerate(layout.edges.tolist())}
-    with threadpool_limits(1, "blas"):  # the threads are ours
-        nodes = _describe_all(rows, layout, model.theta, n_jobs, max_bytes)
+    nodes = _describe_all(rows, layout, model.theta, n_jobs, max_bytes)
 
-        def test(k: int) -> None:
-            i, j = pairs[k].tolist()
-            if not len(rows.kept[i]) or not len(rows.kept[j]):
-                return
-            if (i, j) in place:
-                ends = [(nodes[i], j), (nodes[j], i)]
-            else:
-                ends = _with_pair(rows, model, (i, j), max_bytes)
-            out[:, k] = _test(rows, ends, weights, inflation)
+    def test(k: int) -> None:
+        i, j = pairs[k].tolist()
+        if not len(rows.kept[i]) or not len(rows.kept[j]):
+            return
+        if (i, j) in place:
+            ends = [(nodes[i], j), (nodes[j], i)]
+        else:
+            ends = _with_pair(rows, model, (i, j), max_bytes)
+        out[:, k] = _test(rows, ends, weights, inflation)
 
-        run(test, range(len(pairs)), n_jobs)
+    run(test, range(len(pairs)), n_jobs)
     return out
 
 

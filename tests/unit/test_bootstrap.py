@@ -1,0 +1,215 @@
+"""The bootstrap: replicates against copied rows, threads, frequencies, intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgegraft.data import PackedTable
+from edgegraft.inference import ExactEngine
+from edgegraft.learn import Settings, discover, grow
+from edgegraft.learn.bootstrap import bootstrap, strength_intervals
+from edgegraft.learn.conditional import read_rows
+from edgegraft.learn.edge_tests import edge_tests
+from edgegraft.learn.replicate import Draws, Replicator
+from edgegraft.learn.replicate_tests import replicate_p_values
+from edgegraft.objective.likelihood import Likelihood
+from edgegraft.objective.penalty import Penalty
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.optimize.solver import Stopping, minimize
+from edgegraft.stats import LocalCounts
+
+N_ROWS = 800
+NOISE = Penalty(2 / np.sqrt(N_ROWS), 1e-3, group_weight="noise")
+
+
+def make_codes(states=3, n_rows=N_ROWS, seed=0, missing=0.0):
+    """Columns 0 and 1 depend strongly, 1 and 2 a little; 3 to 5 on nothing."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, states, (n_rows, 6))
+    codes[:, 1] = np.where(rng.random(n_rows) < 0.6, codes[:, 0], codes[:, 1])
+    codes[:, 2] = np.where(rng.random(n_rows) < 0.2, codes[:, 1], codes[:, 2])
+    codes[rng.random(codes.shape) < missing] = -1
+    return codes
+
+
+@pytest.fixture(scope="module")
+def table():
+    return PackedTable.from_codes(make_codes())
+
+
+@pytest.fixture(scope="module")
+def found(table):
+    return discover(table)
+
+
+def draws_of(n_rows, n=3, base=None):
+    base = np.ones(n_rows) if base is None else base
+    return Draws(base, tuple(np.random.SeedSequence(0).spawn(n)))
+
+
+def frequency_of(result, edge):
+    at = np.flatnonzero((result.edges == edge).all(axis=1))
+    return float(result.frequency[at[0]]) if len(at) else 0.0
+
+
+def assert_same(one, other):
+    for left, right in zip(one, other, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_a_reweighted_objective_is_that_of_copied_rows(missing):
+    codes = make_codes(missing=missing)
+    whole = Pseudolikelihood(PackedTable.from_codes(codes))
+    counts = np.random.default_rng(1).multinomial(N_ROWS, np.full(N_ROWS, 1 / N_ROWS))
+    copied = Pseudolikelihood(
+        PackedTable.from_codes(np.repeat(codes, counts, axis=0), whole.schema)
+    )
+    again = whole.reweighted(counts)
+    assert again.n_rows == copied.n_rows == N_ROWS
+    penalty = Penalty(0.0, 1e-2)
+    layout = discover(PackedTable.from_codes(codes)).model.layout
+    theta = np.random.default_rng(2).normal(0, 0.3, layout.n_parameters)
+    here, there = (loss.evaluate(theta, loss.init(layout)) for loss in (again, copied))
+    assert here.value == pytest.approx(there.value, rel=1e-12)
+    np.testing.assert_allclose(here.gradient, there.gradient, atol=1e-13)
+    fits = [minimize(loss, penalty, layout, None, Stopping(1e-9)).theta for loss in (again, copied)]
+    np.testing.assert_allclose(fits[0], fits[1], atol=1e-6)
+
+
+def test_reweighting_replaces_weights_and_keeps_the_first_objective(table):
+    first = Pseudolikelihood(table, weights=np.full(N_ROWS, 2.0), n_jobs=2)
+    again = first.reweighted(np.ones(N_ROWS))
+    assert (first.n_rows, again.n_rows) == (2 * N_ROWS, N_ROWS)
+    assert (again.n_jobs, first.reweighted(np.ones(N_ROWS), n_jobs=1).n_jobs) == (2, 1)
+
+
+def test_a_replicate_is_a_fit_to_copied_rows(table, found):
+    draws = draws_of(N_ROWS)
+    made = Replicator(found.growth, found.model, table, draws).make(1)
+    counts = draws.weights(1).astype(int)
+    copied = PackedTable.from_codes(np.repeat(make_codes(), counts, axis=0), table.schema)
+    layout, ridge = found.model.layout, Penalty(0.0, found.ridge)
+    theta = minimize(Pseudolikelihood(copied), ridge, layout, None, Stopping(1e-8)).theta
+    model = type(found.model)(table.schema, layout.edges, theta)
+    # Loose on purpose: the strengths of replicates vary by 0.1 and more.
+    np.testing.assert_allclose(made.strengths, model.edge_strengths(), atol=0.02)
+
+
+def test_draws_take_as_many_rows_as_the_weights_say():
+    base = np.array([0.0, 1.5, 2.5, 0.25])
+    draws = draws_of(4, 400, base)
+    drawn = np.array([draws.weights(k) for k in range(400)])
+    np.testing.assert_allclose(drawn.sum(axis=1), base.sum())
+    assert not drawn[:, 0].any()
+    np.testing.assert_allclose(drawn.mean(axis=0), base, atol=0.2)
+
+
+def test_the_number_of_threads_changes_nothing(table, found):
+    one = bootstrap(found, table, 12, random_state=3)
+    assert_same(one, bootstrap(found, table, 12, random_state=3, n_jobs=3))
+    other = bootstrap(found, table, 12, random_state=4)
+    assert not np.array_equal(one.mean_strength, other.mean_strength)
+
+
+@pytest.mark.parametrize("states", [2, 5])
+def test_strong_edges_are_found_and_independent_columns_are_not(states):
+    table = PackedTable.from_codes(make_codes(states))
+    result = bootstrap(discover(table), table, 60, n_jobs=2)
+    assert frequency_of(result, [0, 1]) == 1.0
+    for i in range(3):
+        for j in range(max(i + 1, 3), 6):
+            assert frequency_of(result, [i, j]) <= 0.1
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+def test_a_run_without_a_cut_lets_chance_in_as_often_as_its_threshold_says(relaxed):
+    passed = []
+    for seed in range(4):
+        table = PackedTable.from_codes(make_codes(5, seed=seed))
+        growth = grow(Pseudolikelihood(table), NOISE, Settings(relaxed=relaxed))
+        result = bootstrap(growth, table, 40)
+        assert frequency_of(result, [0, 1]) == 1.0
+        passed.append(result.frequency[(result.edges >= 3).any(axis=1)].sum())
+    # 12 pairs with an independent column, of which chance passes .05.
+    assert np.mean(passed) <= 12 * 0.12
+
+
+def test_a_cut_of_the_false_discovery_rate_only_takes_away(table):
+    growth = grow(Pseudolikelihood(table), NOISE)
+    whole, cut = (bootstrap(growth, table, 30, fdr=fdr) for fdr in (None, 0.01))
+    for edge, frequency in zip(cut.edges.tolist(), cut.frequency, strict=True):
+        assert frequency <= frequency_of(whole, edge) + 1e-12
+    assert cut.frequency.sum() < whole.frequency.sum()
+
+
+def test_replicates_of_a_likelihood_are_counted_again(table):
+    loss = Likelihood(LocalCounts(table), ExactEngine())
+    growth = grow(loss, Penalty(1 / np.sqrt(N_ROWS), 1e-3, group_weight="noise"))
+    result = bootstrap(growth, table, 10)
+    assert frequency_of(result, [0, 1]) == 1.0
+    assert result.lower[0] < result.strength[0]
+    assert np.isfinite(result.upper[0])
+
+
+def test_the_fit_itself_as_a_replicate_is_tested_as_the_fit_is():
+    codes = make_codes(3, missing=0.05)
+    table = PackedTable.from_codes(codes)
+    model = discover(table).growth.model()
+    rows = read_rows(table, np.ones(N_ROWS))
+    p = replicate_p_values(rows, model, model.edges, np.ones((1, N_ROWS)), 1.0)
+    expected = edge_tests(table, model).p_value
+    np.testing.assert_allclose(p[0], expected, rtol=1e-6, atol=1e-300)
+
+
+def test_first_order_tests_follow_those_of_reweighted_rows(table, found):
+    model, draws = found.growth.model(), draws_of(N_ROWS, 40)
+    weights = np.stack([draws.weights(k) for k in range(40)])
+    rows = read_rows(table, np.ones(N_ROWS))
+    p = replicate_p_values(rows, model, model.edges, weights, 2.0)
+    ridge = Penalty(0.0, found.ridge)
+    whole = []
+    for row in weights:
+        loss = Pseudolikelihood(table, weights=row)
+        theta = minimize(loss, ridge, model.layout, model.theta, Stopping(1e-5)).theta
+        again = type(model)(table.schema, model.edges, theta)
+        whole.append(edge_tests(table, again, weights=row / 2).p_value)
+    expected = np.stack(whole)
+    weak = np.flatnonzero((model.edges == [1, 2]).all(axis=1))[0]
+    assert np.corrcoef(np.log(p[:, weak]), np.log(expected[:, weak]))[0, 1] > 0.95
+
+
+def test_results_begin_with_the_kept_edges(table, found):
+    result = bootstrap(found, table, 20)
+    m = len(found.model.edges)
+    np.testing.assert_array_equal(result.edges[:m], found.model.edges)
+    np.testing.assert_allclose(result.strength[:m], found.model.edge_strengths(), atol=0.01)
+    assert np.isnan(result.lower[m:]).all()
+    assert np.isfinite(result.lower[:m]).all()
+    assert (np.diff(result.frequency[m:]) <= 0).all()
+    assert (result.n, result.level) == (20, 0.95)
+
+
+@pytest.mark.parametrize("length", [2.0, 6.0, 30.0])
+@pytest.mark.parametrize("size", [1, 4, 25])
+def test_intervals_of_norms_cover(length, size):
+    """Gaussian tables of `size` entries with variance 1 around one of the given length."""
+    rng = np.random.default_rng(0)
+    tables = length / np.sqrt(size) + rng.normal(size=(400, size))
+    errors = rng.normal(size=(300, 400, size))
+    again = np.linalg.norm(tables + errors, axis=2)  # (replicates, tables)
+    fitted = np.linalg.norm(tables, axis=1)
+    lower, upper = strength_intervals(fitted, again, np.linalg.norm(errors, axis=2), 0.9)
+    assert 0.86 <= np.mean((lower <= length) & (length <= upper)) <= 0.95
+    if size == 25 and length < 10:  # where percentiles of the norms themselves do not
+        low, high = np.quantile(again, (0.05, 0.95), axis=0)
+        assert np.mean((low <= length) & (length <= high)) < 0.2
+
+
+def test_the_interval_of_a_single_entry_is_the_basic_one():
+    errors = np.random.default_rng(0).normal(size=(999, 1))
+    again = np.abs(9.0 + errors)
+    lower, upper = strength_intervals(np.array([9.0]), again, np.abs(errors), 0.9)
+    low, high = np.quantile(again, (0.05, 0.95), axis=0)
+    np.testing.assert_allclose((lower, upper), (18.0 - high, 18.0 - low))
