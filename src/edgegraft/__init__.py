@@ -12,6 +12,7 @@ __version__ = "0.1.0.dev0"
 
 _HOME = {
     "GraftedMRF": "edgegraft.estimators",
+    "GraftedMRFCV": "edgegraft.estimators",
     "LocalCounts": "edgegraft.stats",
     "CachedCounts": "edgegraft.stats",
     "PackedTable": "edgegraft.data",

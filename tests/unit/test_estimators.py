@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import edgegraft
 from edgegraft.data import PackedTable, pack
 from edgegraft.datasets import make_chain
-from edgegraft.errors import EncodingWarning
+from edgegraft.errors import DataError, EncodingWarning
 from edgegraft.estimators import GraftedMRF
 from edgegraft.learn import Plan, Settings, discover
 from tests.estimator_cases import survey
@@ -330,3 +330,29 @@ def test_a_packed_table_may_be_fitted_and_scored():
         warnings.simplefilter("ignore", UserWarning)  # the packed table has names
         assert estimator.score(pack(rows)) == estimator.score(rows)
     assert isinstance(estimator.sample(3, random_state=0), PackedTable)
+
+
+def test_bootstrap_says_how_sure_the_edges_are():
+    frame = survey(missing=0.05).drop(columns="score")
+    weights = np.linspace(0.5, 1.5, len(frame))
+    estimator = GraftedMRF(random_state=0).fit(frame, sample_weight=weights)
+    table = pd.DataFrame(estimator.bootstrap(frame, 30, sample_weight=weights))
+    chain = table[table["frequency"] > 0.9]
+    assert {frozenset(pair) for pair in zip(chain["first"], chain["second"], strict=True)} == {
+        frozenset(("smoker", "cough")),
+        frozenset(("cough", "visits")),
+    }
+    assert (chain["lower"] < chain["upper"]).all()
+    again = pickle.loads(pickle.dumps(estimator))
+    pd.testing.assert_frame_equal(
+        table, pd.DataFrame(again.bootstrap(frame, 30, sample_weight=weights))
+    )
+
+
+def test_bootstrap_refuses_other_rows_than_those_of_the_fit():
+    frame = survey().drop(columns="score")
+    estimator = GraftedMRF(random_state=0).fit(frame)
+    with pytest.raises(DataError, match="do not give the model of the fit"):
+        estimator.bootstrap(frame.iloc[:300], 5)
+    with pytest.raises(DataError, match="do not give the model of the fit"):
+        estimator.bootstrap(frame, 5, sample_weight=np.arange(600))

@@ -11,8 +11,9 @@ import pytest
 from edgegraft.data import PackedTable, Schema, Variable, pack
 from edgegraft.errors import DataError, EncodingWarning
 from edgegraft.estimators import GraftedMRF
+from edgegraft.estimators.labels import labels, middles
 from edgegraft.estimators.reading import read_codes
-from edgegraft.estimators.writing import Kind, fill, labels, middles
+from edgegraft.estimators.writing import Kind, fill
 from tests.estimator_cases import survey
 from tests.table_kinds import TEXT, TYPED
 

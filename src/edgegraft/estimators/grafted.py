@@ -192,5 +192,5 @@ class GraftedMRF(NetworkEstimator):
         plan = make_plan(self.get_params(deep=False))
         X, table = self._read(X, self.schema, plan.n_jobs)
         weights = None if sample_weight is None else check_weights(sample_weight, table.n_rows)
-        self._take(discover(table, plan, weights=weights), X, table)
+        self._take(discover(table, plan, weights=weights), plan, X, table)
         return self

@@ -1,209 +1,96 @@
-"""What a fitted estimator answers about rows; thin over the model's own questions."""
+"""How a discovery becomes fitted attributes, and how sure its edges are."""
 
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, check_scalar
+from sklearn.utils.validation import check_is_fitted
 
 from edgegraft.data import PackedTable, Schema
-from edgegraft.errors import ConvergenceWarning, DataError, ModelError
-from edgegraft.estimators.reading import (
-    as_table,
-    column_labels,
-    has_positions,
-    read,
-    read_codes,
-)
-from edgegraft.estimators.writing import Kind, fill
-from edgegraft.learn import Discovery
+from edgegraft.errors import ConvergenceWarning, DataError
+from edgegraft.estimators.parameters import make_seed
+from edgegraft.estimators.reading import as_table, column_labels, read
+from edgegraft.estimators.row_methods import RowMethods
+from edgegraft.estimators.writing import Kind
+from edgegraft.learn import Discovery, Plan, discover
+from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.learn.sharpen import FACTOR
-from edgegraft.model import PairwiseMRF
-from edgegraft.model.imputation import impute_codes
 from edgegraft.stats.source import check_weights
 
-Floats = NDArray[np.float64]
 
+class NetworkEstimator(RowMethods):
+    """What the estimators share; each says in `fit` how its plan comes about."""
 
-class NetworkEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Questions about rows, and how a discovery becomes fitted attributes."""
+    def bootstrap(
+        self,
+        X: Any,
+        n: int = 200,
+        *,
+        sample_weight: ArrayLike | None = None,
+        level: float = 0.95,
+        random_state: Any = 0,
+    ) -> dict[str, NDArray[Any]]:
+        """Return how sure the edges are: the fit repeated on rows drawn again.
 
-    model_: PairwiseMRF
-    schema_: Schema
-    n_features_in_: int
-
-    def score_samples(self, X: Any) -> Floats:
-        """Return the log pseudolikelihood of each row, in nats.
-
-        That is the sum over the columns of ``log p(cell | the row's other cells)``. A missing
-        cell has no term of its own, and its edges are left out of its neighbours' conditionals.
+        Thin over :func:`edgegraft.learn.bootstrap`, which says what frequencies and intervals
+        mean.
 
         Parameters
         ----------
-        X : table of the fitted columns
+        X, sample_weight
+            The rows of the fit, which the estimator does not keep, and their weights. The fit is
+            made again from them, and refused where it is not the same.
+        n : int, default 200
+            Replicates.
+        level : float, default 0.95
+            Of the intervals.
+        random_state : int, RandomState, Generator or None
 
         Returns
         -------
-        array of float, shape (n_rows,)
-        """
-        codes = self._codes(X)
-        return self.model_.pseudo_log_likelihood(codes)
-
-    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the mean log pseudolikelihood of a row: higher is better.
-
-        Parameters
-        ----------
-        X : table of the fitted columns
-        y : ignored
-        sample_weight : array of float, shape (n_rows,), optional
-        """
-        rows = self.score_samples(X)
-        if sample_weight is None:
-            return float(rows.mean())
-        return float(np.average(rows, weights=check_weights(sample_weight, len(rows))))
-
-    def predict_proba(self, X: Any, target: str | int | None = None) -> Floats:
-        """Return the probabilities of a column's categories given the other cells of each row.
-
-        Exact where every neighbour of the target is known; edges of missing neighbours are left
-        out, an approximation. The likeliest category itself is what :meth:`impute` fills in.
-
-        Parameters
-        ----------
-        X : table of the fitted columns
-            The target's own cells play no part, and the column may be absent.
-        target : str or int, optional
-            Name or position of the column. By default all columns, their probabilities side by
-            side in the order of ``schema_``.
-
-        Returns
-        -------
-        array of float, shape (n_rows, number of categories)
-            In the order of ``schema_[target].categories``.
+        dict of str to array
+            ``first`` and ``second`` (names), ``frequency``, ``strength``, ``mean_strength``,
+            ``lower`` and ``upper``: the edges of the network, then other pairs that some
+            replicates have, whose strengths are NaN.
         """
         check_is_fitted(self)
-        names = self.schema_.names
-        if target is None:
-            codes = self._codes(X)
-            parts = [self.model_.predict_proba(codes, name) for name in names]
-            return np.hstack(parts)
-        name = self._column(target)
-        return self.model_.predict_proba(self._codes(X, name), name)
-
-    def impute(
-        self, X: Any, method: Literal["map", "draw"] = "map", *, random_state: Any = 0
-    ) -> Any:
-        """Return the table with its missing cells filled in.
-
-        Parameters
-        ----------
-        X : table of the fitted columns
-        method : {"map", "draw"}
-            The likeliest joint completion of each row, or one drawn at random given what is known.
-        random_state : int, Generator or None
-            For draws, and for the approximation where exact completion is not affordable.
-
-        Returns
-        -------
-        table of the same kind
-            Known cells stay as they are. A missing cell of a binned column gets the middle of the
-            bin. Of a file, an Arrow table.
-        """
-        check_is_fitted(self)
-        X = as_table(X, type(self).__name__)
-        before, model = self._codes(X), self.model_
-        after = impute_codes(
-            model.layout,
-            model.theta,
-            model._neighbours,
-            before,
-            method,
-            np.random.default_rng(random_state),
-        )
-        return fill(X, self.schema_, before, after)
-
-    def sample(
-        self, n_samples: int = 1, *, given: dict[str, Any] | None = None, random_state: Any = None
-    ) -> Any:
-        """Draw rows from the model.
-
-        Parameters
-        ----------
-        n_samples : int, default 1
-        given : dict of name to category, optional
-            Evidence that every row agrees with.
-        random_state : int, Generator or None
-
-        Returns
-        -------
-        table of the kind that was fitted
-            With its names, categories and types; after fitting a file, an Arrow table. Binned
-            columns have the middles of their bins.
-        """
-        check_is_fitted(self)
-        check_scalar(n_samples, "n_samples", Integral, min_val=1)
-        codes = self.model_.sample_codes(int(n_samples), given, random_state=random_state)
-        return self._kind.build(self.schema_, codes)
-
-    def _codes(self, X: Any, optional: str | None = None) -> NDArray[np.int64]:
-        """Return a table's codes; the column `optional` may be absent and is missing then."""
-        check_is_fitted(self)
-        X, schema = as_table(X, type(self).__name__), self.schema_
-        if has_positions(X):
-            X = np.asanyarray(X)
-            if optional is not None and X.shape[1:] == (len(schema) - 1,):
-                return self._codes_without(X, optional)
-            self._check_width(X)
-        else:
-            labels = column_labels(X)
-            if optional is not None and labels is not None and optional not in map(str, labels):
-                return self._codes_without(X, optional)
-        return read_codes(X, schema)
-
-    def _codes_without(self, X: Any, absent: str) -> NDArray[np.int64]:
-        others = [name for name in self.schema_.names if name != absent]
-        codes = read_codes(X, self.schema_.select(others))
-        return np.insert(codes, self.schema_.index(absent), -1, axis=1)
-
-    def _check_width(self, X: NDArray[Any]) -> None:
-        """Refuse an array of another number of columns, in the words of scikit-learn."""
-        name, width = type(self).__name__, X.shape[1]
-        if width != self.n_features_in_:
+        plan = self._plan
+        _, table = self._read(X, self.schema_, plan.n_jobs)
+        weights = None if sample_weight is None else check_weights(sample_weight, table.n_rows)
+        found = discover(table, plan, weights=weights)
+        timed = plan.settings.max_time is not None or self.reason_ == "interrupted"
+        if not timed and found.model != self.model_:
             raise DataError(
-                f"X has {width} features, but {name} is expecting {self.n_features_in_} features "
-                "as input."
+                "these rows and weights do not give the model of the fit: pass the table, and "
+                "the sample_weight, that were fitted"
             )
-        if hasattr(self, "feature_names_in_"):
-            warnings.warn(
-                f"X does not have valid feature names, but {name} was fitted with feature names",
-                UserWarning,
-                stacklevel=4,
-            )
-
-    def _column(self, target: object) -> str:
-        names = self.schema_.names
-        if isinstance(target, str) and target in self.schema_:
-            return target
-        if isinstance(target, int | np.integer) and 0 <= target < len(names):
-            return names[int(target)]
-        shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
-        raise ModelError(
-            f"target={target!r} is no column of the fitted table: give a name ({shown}) or a "
-            f"position from 0 to {len(names) - 1}"
+        sure = bootstrap(
+            found,
+            table,
+            n,
+            weights=weights,
+            fdr=plan.fdr,
+            level=level,
+            n_jobs=plan.n_jobs,
+            random_state=make_seed(random_state),
         )
+        names = np.array(self.schema_.names, object)
+        columns = ("frequency", "strength", "mean_strength", "lower", "upper")
+        return {
+            "first": names[sure.edges[:, 0]],
+            "second": names[sure.edges[:, 1]],
+            **{name: getattr(sure, name) for name in columns},
+        }
 
     def _read(self, X: Any, schema: Schema | None, n_jobs: int) -> tuple[Any, PackedTable]:
         """Return what was given, and it packed."""
         X = as_table(X, type(self).__name__)
         return X, read(X, schema, n_jobs)
 
-    def _take(self, found: Discovery, X: Any, table: PackedTable) -> None:
+    def _take(self, found: Discovery, plan: Plan, X: Any, table: PackedTable) -> None:
         """Set the fitted attributes, all of them at the end of a fit or none."""
         growth, tests = found.growth, found.tests
         strengths = found.model.edge_strengths()
@@ -217,7 +104,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             self.feature_names_in_ = np.array(labels, object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._kind = Kind.of(X)
+        self._kind, self._plan = Kind.of(X), plan
         self.model_ = found.model
         self.edges_ = found.model.edges[order]
         self.edge_strengths_ = strengths[order]
@@ -227,7 +114,9 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.n_tables_ = growth.n_tables
         self.n_iter_ = growth.n_activations
         self.converged_ = found.converged
-        self.penalty_ = found.penalty / (FACTOR if growth.sharpened else 1.0)
+        # A second look with sharper weights raises the threshold: not what was asked for.
+        first = found.penalty / (FACTOR if growth.sharpened else 1.0)
+        self.penalty_ = first if plan.penalty == "auto" else float(plan.penalty)
         self.ridge_ = found.ridge
         self.reason_ = growth.reason
         if growth.reason == "interrupted":
@@ -237,14 +126,6 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-    def __sklearn_tags__(self) -> Any:
-        """Say to scikit-learn that cells are categories, text included, and may be missing."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
 
 
 def _edge_table(found: Discovery) -> dict[str, NDArray[Any]]:

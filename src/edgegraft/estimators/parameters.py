@@ -75,7 +75,7 @@ def make_plan(parameters: dict[str, Any]) -> Plan:
     values = {name: _plain(value) for name, value in parameters.items()}
     settings = Settings(
         **{name: values[name] for name in _OF_SETTINGS},
-        random_state=_seed(parameters["random_state"]),
+        random_state=make_seed(parameters["random_state"]),
     )
     return Plan(
         **{name: values[name] for name in _OF_PLAN},
@@ -89,7 +89,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _seed(random_state: Any) -> int:
+def make_seed(random_state: Any) -> int:
     """Return a seed: of a generator its next draw, of None one that no other call gets."""
     if isinstance(random_state, Integral):
         return int(random_state)

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from edgegraft.data import PackedTable, Schema, pack
-from edgegraft.errors import DataError
-
-Codes = NDArray[np.int64]
+from edgegraft.errors import DataError, UnseenCategoryError
+from edgegraft.estimators.labels import labels
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 
@@ -85,16 +84,17 @@ def read(X: Any, schema: Schema | None = None, n_jobs: int = 1) -> PackedTable:
                 f"column '{name}' was binned differently when this table was packed: pack it "
                 "with schema=estimator.schema_"
             )
-    return pack(_unbinned(X), schema=schema)
+    return pack(labels(X.schema, X.codes()), schema=schema)
 
 
-def _unbinned(X: PackedTable) -> Any:
-    """Return a packed table's labels, with bins as a number inside of each."""
-    from edgegraft.estimators.writing import labels
-
-    return labels(X.schema, X.codes())
-
-
-def read_codes(X: Any, schema: Schema) -> Codes:
+def read_codes(X: Any, schema: Schema) -> NDArray[np.int64]:
     """Return a table's codes under a schema, -1 for a missing cell."""
-    return np.ascontiguousarray(read(X, schema).codes(), np.int64)
+    try:
+        table = read(X, schema)
+    except UnseenCategoryError as error:
+        error.add_note(
+            "With an estimator: pass pack(X, schema=estimator.schema_, unseen='missing'); or fit "
+            "with schema= of all the categories there may be."
+        )
+        raise
+    return np.ascontiguousarray(table.codes(), np.int64)

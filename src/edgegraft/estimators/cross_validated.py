@@ -1,0 +1,229 @@
+"""`GraftedMRFCV`: the penalty, and the ridge, that predict held-out rows best."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import KFold, check_cv
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from edgegraft.data import Schema
+from edgegraft.estimators.folds import Scores, Split, check_splits, make_grid, score_grid
+from edgegraft.estimators.network import NetworkEstimator
+from edgegraft.estimators.parameters import CONSTRAINTS, make_plan
+from edgegraft.learn import Plan, discover
+from edgegraft.learn.settings import Priority, Strategy
+from edgegraft.objective.penalty import GroupWeight
+from edgegraft.stats.source import check_weights
+
+_LEVEL = Interval(Real, 0, None, closed="left")
+
+
+class GraftedMRFCV(NetworkEstimator):
+    """A :class:`GraftedMRF` whose penalty is chosen by cross-validated pseudolikelihood.
+
+    Choose this where the model is to predict, sample or impute. The network that predicts best
+    has edges too weak to be sure of; where the network itself is what is wanted,
+    :class:`GraftedMRF` controls the share of false edges, and needs no folds.
+
+    Parameters
+    ----------
+    penalties : int or array of float, default 10
+        The grid, or how many penalties from the largest useful one down to half of what chance
+        passes.
+    ridges : float, "auto" or array of them
+        Weights of the squared norms to try; "auto" weighs as ten rows do.
+    cv : int, splitter or iterable of (train, test) rows, default 5
+        With a number, rows are shuffled into so many folds.
+    fdr : float or None, default None
+        False discovery rate of a cut after the last fit; folds are scored without it.
+    strategy : {"best-choice", "first-hit", "exhaustive"}
+        Of whole edges: single features cannot start from another fit.
+    objective, inference, group_weight, penalize_nodes, refit, relaxed, selectivity, \
+reservoir_size, max_tests, hub_threshold, max_edges, max_time, max_tables, priority, tol, schema, \
+n_jobs, random_state
+        As of :class:`GraftedMRF`. Budgets of time and tables are those of a fold's whole grid,
+        and then of the last fit.
+
+    Attributes
+    ----------
+    cv_results_ : dict of str to array
+        One entry a point of the grid: ``penalty``, ``ridge``, ``mean_test_score`` (mean log
+        pseudolikelihood of a held-out row), ``std_test_score``, ``rank_test_score``,
+        ``mean_edges`` and ``split0_test_score``, ... Columns of a data frame.
+    penalty_, ridge_ : float
+        Those of the best mean score; the larger penalty where several are.
+    edges_, edge_strengths_, edge_table_, model_, trace_, certificate_, n_tables_, n_iter_, \
+converged_, reason_, schema_, n_features_in_, feature_names_in_
+        As of :class:`GraftedMRF`: of the last fit, to all rows.
+
+    Notes
+    -----
+    Folds share the categories of all rows, so that a rare one may be absent from some. Within a
+    fold every penalty starts from the fit of the one before. Ctrl-C while folds are scored raises
+    KeyboardInterrupt and leaves the estimator as it was; during the last fit it does what it does
+    in :class:`GraftedMRF`.
+
+    Examples
+    --------
+    >>> from edgegraft import GraftedMRFCV
+    >>> from edgegraft.datasets import make_chain
+    >>> rows = make_chain(5, n_states=3, n_rows=600, random_state=0).X
+    >>> network = GraftedMRFCV(penalties=4, cv=3, random_state=0).fit(rows)
+    >>> {(0, 1), (1, 2), (2, 3), (3, 4)} <= set(map(tuple, network.edges_.tolist()))
+    True
+    >>> len(network.cv_results_["mean_test_score"])
+    4
+    """
+
+    _parameter_constraints = {
+        name: allowed for name, allowed in CONSTRAINTS.items() if name not in ("penalty", "ridge")
+    } | {
+        "strategy": [StrOptions({"best-choice", "first-hit", "exhaustive"})],
+        "penalties": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "ridges": [StrOptions({"auto"}), _LEVEL, "array-like"],
+        "cv": ["cv_object"],
+    }
+
+    def __init__(
+        self,
+        *,
+        penalties: int | ArrayLike = 10,
+        ridges: Any = "auto",
+        cv: Any = 5,
+        strategy: Strategy = "best-choice",
+        objective: Literal["pseudolikelihood", "likelihood"] = "pseudolikelihood",
+        inference: Literal["auto", "exact", "bp", "trw", "gibbs"] = "auto",
+        group_weight: GroupWeight = "noise",
+        penalize_nodes: bool = False,
+        fdr: float | None = None,
+        refit: bool = True,
+        relaxed: bool = True,
+        selectivity: float = 0.0,
+        reservoir_size: int | Literal["unlimited"] | None = None,
+        max_tests: int | None = None,
+        hub_threshold: float | Literal["auto", "mean"] | None = "auto",
+        max_edges: int | None = None,
+        max_time: float | None = None,
+        max_tables: int | None = None,
+        priority: Priority = "auto",
+        tol: float = 1e-3,
+        schema: Schema | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.penalties = penalties
+        self.ridges = ridges
+        self.cv = cv
+        self.strategy = strategy
+        self.objective = objective
+        self.inference = inference
+        self.group_weight = group_weight
+        self.penalize_nodes = penalize_nodes
+        self.fdr = fdr
+        self.refit = refit
+        self.relaxed = relaxed
+        self.selectivity = selectivity
+        self.reservoir_size = reservoir_size
+        self.max_tests = max_tests
+        self.hub_threshold = hub_threshold
+        self.max_edges = max_edges
+        self.max_time = max_time
+        self.max_tables = max_tables
+        self.priority = priority
+        self.tol = tol
+        self.schema = schema
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Score the grid on held-out rows, and fit its best point to all rows.
+
+        Parameters
+        ----------
+        X : table
+            As of :meth:`GraftedMRF.fit`.
+        y : ignored
+        sample_weight : array of float, shape (n_rows,), optional
+            A row of weight 2 counts as two rows, in fits and in scores.
+
+        Returns
+        -------
+        GraftedMRFCV
+            Itself.
+        """
+        self._validate_params()
+        given = _check_values("penalties", self.penalties)
+        ridges = self._ridges()
+        plan = make_plan({**self.get_params(deep=False), "penalty": 0.0, "ridge": "auto"})
+        X, table = self._read(X, self.schema, plan.n_jobs)
+        weights = None if sample_weight is None else check_weights(sample_weight, table.n_rows)
+        splits = self._splits(table.n_rows, plan)
+        check_splits(splits, weights)
+        if given is None:
+            penalties = make_grid(table, plan, weights, int(self.penalties))  # type: ignore[arg-type]
+        else:
+            penalties = np.unique(given)[::-1]
+        scores = score_grid(table, plan, penalties, ridges, splits, weights)
+        # The first of equals: penalties fall, so it is the sparser model.
+        r, p = np.unravel_index(scores.values.mean(axis=2).argmax(), scores.values.shape[:2])
+        best = replace(plan, penalty=float(penalties[p]), ridge=ridges[r])
+        self._take(discover(table, best, weights=weights), best, X, table)
+        self.cv_results_ = _results(scores, penalties, ridges)
+        return self
+
+    def _ridges(self) -> list[Any]:
+        if isinstance(self.ridges, str):
+            return [self.ridges]
+        if isinstance(self.ridges, Real):
+            return [float(self.ridges)]
+        values = [value for value in np.asarray(self.ridges, object).ravel() if value != "auto"]
+        checked = _check_values("ridges", values) if values else None
+        found = [] if checked is None else np.unique(checked).tolist()
+        return found + (["auto"] if len(values) < len(np.ravel(self.ridges)) else [])
+
+    def _splits(self, n_rows: int, plan: Plan) -> list[Split]:
+        cv = 5 if self.cv is None else self.cv
+        if isinstance(cv, Integral):
+            cv = KFold(int(cv), shuffle=True, random_state=plan.settings.random_state)
+        rows = np.empty((n_rows, 1))
+        return [
+            (_as_rows(train, n_rows), _as_rows(test, n_rows))
+            for train, test in check_cv(cv).split(rows)
+        ]
+
+
+def _check_values(parameter: str, values: Any) -> NDArray[np.float64] | None:
+    """Return a grid as an array, None for a mere number of points."""
+    if isinstance(values, Integral):
+        return None
+    array = np.asarray(values, np.float64)
+    if array.ndim != 1 or not array.size or not (np.isfinite(array) & (array >= 0)).all():
+        raise ValueError(
+            f"The {parameter!r} parameter of GraftedMRFCV must hold finite numbers of at least 0 "
+            f"in one dimension. Got {values!r} instead."
+        )
+    return array
+
+
+def _as_rows(rows: ArrayLike, n_rows: int) -> NDArray[np.int64]:
+    """Return the rows of a fold, which may be given as a mask."""
+    return np.asarray(np.arange(n_rows)[np.asarray(rows)], np.int64)
+
+
+def _results(scores: Scores, penalties: NDArray[np.float64], ridges: list[Any]) -> dict[str, Any]:
+    n_ridges, n_penalties, n_folds = scores.values.shape
+    by_fold = scores.values.reshape(-1, n_folds)
+    mean = by_fold.mean(axis=1)
+    return {
+        "penalty": np.tile(penalties, n_ridges),
+        "ridge": np.repeat(np.array(ridges, object), n_penalties),
+        "mean_test_score": mean,
+        "std_test_score": by_fold.std(axis=1),
+        "rank_test_score": 1 + (mean[:, None] < mean[None, :]).sum(axis=1),
+        "mean_edges": scores.n_edges.reshape(-1, n_folds).mean(axis=1),
+    } | {f"split{k}_test_score": by_fold[:, k] for k in range(n_folds)}

@@ -1,0 +1,206 @@
+"""What a fitted estimator answers about rows; thin over the model's own questions."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, check_scalar
+
+from edgegraft.data import Schema
+from edgegraft.errors import DataError, ModelError
+from edgegraft.estimators.reading import (
+    as_table,
+    column_labels,
+    has_positions,
+    read_codes,
+)
+from edgegraft.estimators.writing import Kind, fill
+from edgegraft.graph import neighbours_of
+from edgegraft.model import PairwiseMRF
+from edgegraft.model.imputation import impute_codes
+from edgegraft.stats.source import check_weights
+
+Floats = NDArray[np.float64]
+
+
+class RowMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Questions about rows, answered by ``model_`` in the caller's own kind of table."""
+
+    model_: PairwiseMRF
+    schema_: Schema
+    n_features_in_: int
+    _kind: Kind
+
+    def score_samples(self, X: Any) -> Floats:
+        """Return the log pseudolikelihood of each row, in nats.
+
+        That is the sum over the columns of ``log p(cell | the row's other cells)``. A missing
+        cell has no term of its own, and its edges are left out of its neighbours' conditionals.
+
+        Parameters
+        ----------
+        X : table of the fitted columns
+
+        Returns
+        -------
+        array of float, shape (n_rows,)
+        """
+        codes = self._codes(X)
+        return self.model_.pseudo_log_likelihood(codes)
+
+    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the mean log pseudolikelihood of a row: higher is better.
+
+        Parameters
+        ----------
+        X : table of the fitted columns
+        y : ignored
+        sample_weight : array of float, shape (n_rows,), optional
+        """
+        rows = self.score_samples(X)
+        if sample_weight is None:
+            return float(rows.mean())
+        return float(np.average(rows, weights=check_weights(sample_weight, len(rows))))
+
+    def predict_proba(self, X: Any, target: str | int | None = None) -> Floats:
+        """Return the probabilities of a column's categories given the other cells of each row.
+
+        Exact where every neighbour of the target is known; edges of missing neighbours are left
+        out, an approximation. The likeliest category itself is what :meth:`impute` fills in.
+
+        Parameters
+        ----------
+        X : table of the fitted columns
+            The target's own cells play no part, and the column may be absent.
+        target : str or int, optional
+            Name or position of the column. By default all columns, their probabilities side by
+            side in the order of ``schema_``.
+
+        Returns
+        -------
+        array of float, shape (n_rows, number of categories)
+            In the order of ``schema_[target].categories``.
+        """
+        check_is_fitted(self)
+        names = self.schema_.names
+        if target is None:
+            codes = self._codes(X)
+            parts = [self.model_.predict_proba(codes, name) for name in names]
+            return np.hstack(parts)
+        name = self._column(target)
+        return self.model_.predict_proba(self._codes(X, name), name)
+
+    def impute(
+        self, X: Any, method: Literal["map", "draw"] = "map", *, random_state: Any = 0
+    ) -> Any:
+        """Return the table with its missing cells filled in.
+
+        Parameters
+        ----------
+        X : table of the fitted columns
+        method : {"map", "draw"}
+            The likeliest joint completion of each row, or one drawn at random given what is known.
+        random_state : int, Generator or None
+            For draws, and for the approximation where exact completion is not affordable.
+
+        Returns
+        -------
+        table of the same kind
+            Known cells stay as they are. A missing cell of a binned column gets the middle of the
+            bin. Of a file, an Arrow table.
+        """
+        check_is_fitted(self)
+        X = as_table(X, type(self).__name__)
+        before, model = self._codes(X), self.model_
+        after = impute_codes(
+            model.layout,
+            model.theta,
+            neighbours_of(model.layout),
+            before,
+            method,
+            np.random.default_rng(random_state),
+        )
+        return fill(X, self.schema_, before, after)
+
+    def sample(
+        self, n_samples: int = 1, *, given: dict[str, Any] | None = None, random_state: Any = None
+    ) -> Any:
+        """Draw rows from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default 1
+        given : dict of name to category, optional
+            Evidence that every row agrees with.
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        table of the kind that was fitted
+            With its names, categories and types; after fitting a file, an Arrow table. Binned
+            columns have the middles of their bins.
+        """
+        check_is_fitted(self)
+        check_scalar(n_samples, "n_samples", Integral, min_val=1)
+        codes = self.model_.sample_codes(int(n_samples), given, random_state=random_state)
+        return self._kind.build(self.schema_, codes)
+
+    def _codes(self, X: Any, optional: str | None = None) -> NDArray[np.int64]:
+        """Return a table's codes; the column `optional` may be absent and is missing then."""
+        check_is_fitted(self)
+        X, schema = as_table(X, type(self).__name__), self.schema_
+        if has_positions(X):
+            X = np.asanyarray(X)
+            if optional is not None and X.shape[1:] == (len(schema) - 1,):
+                return self._codes_without(X, optional)
+            self._check_width(X)
+        else:
+            labels = column_labels(X)
+            if optional is not None and labels is not None and optional not in map(str, labels):
+                return self._codes_without(X, optional)
+        return read_codes(X, schema)
+
+    def _codes_without(self, X: Any, absent: str) -> NDArray[np.int64]:
+        others = [name for name in self.schema_.names if name != absent]
+        codes = read_codes(X, self.schema_.select(others))
+        return np.insert(codes, self.schema_.index(absent), -1, axis=1)
+
+    def _check_width(self, X: NDArray[Any]) -> None:
+        """Refuse an array of another number of columns, in the words of scikit-learn."""
+        name, width = type(self).__name__, X.shape[1]
+        if width != self.n_features_in_:
+            raise DataError(
+                f"X has {width} features, but {name} is expecting {self.n_features_in_} features "
+                "as input."
+            )
+        if hasattr(self, "feature_names_in_"):
+            warnings.warn(
+                f"X does not have valid feature names, but {name} was fitted with feature names",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _column(self, target: object) -> str:
+        names = self.schema_.names
+        if isinstance(target, str) and target in self.schema_:
+            return target
+        if isinstance(target, int | np.integer) and 0 <= target < len(names):
+            return names[int(target)]
+        shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+        raise ModelError(
+            f"target={target!r} is no column of the fitted table: give a name ({shown}) or a "
+            f"position from 0 to {len(names) - 1}"
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        """Say to scikit-learn that cells are categories, text included, and may be missing."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
