@@ -41,7 +41,7 @@ N_PENALTIES = 10
 EBIC_GAMMA = 0.5
 _ALL_PAIRS = 200_000  # where there are more, the largest penalty is that of the ranked pairs
 _BLOCK = 8192
-_LEAST = 0.5  # of the level that chance passes: below, nearly every pair is an edge
+_LEAST = 1.0  # of the level that chance passes: below, edges of chance crowd in
 
 
 class PathPoint(NamedTuple):
@@ -89,7 +89,7 @@ def penalty_path(
         Its penalty and `fdr` are not used: nothing is cut along a path.
     penalties : int or array of float, default 10
         Penalties, or how many: these are evenly spaced in their logarithms, from the least at
-        which there is no edge to half of what chance passes once a variable.
+        which there is no edge to what chance passes about once a variable.
     weights : array of float, optional
     held_out : PackedTable, optional
         Rows under the same schema to score each model with.
