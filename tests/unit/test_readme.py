@@ -10,7 +10,8 @@ from pathlib import Path
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 
-def test_the_examples_print_what_the_page_shows():
+def test_the_examples_print_what_the_page_shows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # one of them saves a model
     blocks = re.findall(r"```(python|text)\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
     assert len(blocks) >= 6
     names: dict[str, object] = {}
