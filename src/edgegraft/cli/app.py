@@ -1,24 +1,33 @@
-"""The commands and how their failures reach the user.
-
-Exit codes: 0 done, 1 the work failed, 2 bad usage or bad input. Output for people goes to
-stderr, results for programs to stdout.
-"""
+"""The commands of ``edgegraft``, each with an example at the end of its help."""
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from edgegraft import __version__
-from edgegraft.cli.tasks import EngineName, Task
+from edgegraft.cli.bundled import demo, simulate
+from edgegraft.cli.console import set_debug
+from edgegraft.cli.files import export, info
+from edgegraft.cli.learn import learn, resume
+from edgegraft.cli.questions import infer, query, sample
+from edgegraft.cli.tables import impute, score
+
+_EXAMPLES: dict[Callable[..., Any], str] = {
+    learn: "edgegraft learn survey.csv -o survey.edgegraft --drop id --max-time 60",
+    resume: "edgegraft resume survey.checkpoint --force",
+    info: "edgegraft info survey.edgegraft",
+    query: "edgegraft query survey.edgegraft --given smoker=yes --of cancer",
+    sample: "edgegraft sample survey.edgegraft --rows 1000 --given smoker=yes -o rows.csv",
+    impute: "edgegraft impute survey.edgegraft survey.csv -o complete.csv",
+    score: "edgegraft score survey.edgegraft other.csv --json",
+    export: "edgegraft export survey.edgegraft survey.graphml",
+    simulate: "edgegraft simulate scale-free -o rows.csv --variables 50 --truth truth.edgegraft",
+    infer: "edgegraft infer grid.uai --task MAR --evidence grid.uai.evid",
+    demo: "edgegraft demo --output report.md",
+}
 
 app = typer.Typer(
     name="edgegraft",
@@ -27,7 +36,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_DEBUG = {"on": False}
+for _command, _example in _EXAMPLES.items():
+    app.command(epilog=f"Example: {_example}")(_command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -36,7 +46,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(epilog="Example: edgegraft learn survey.csv -o survey.edgegraft")
 def _options(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
     version: Annotated[
@@ -44,82 +54,4 @@ def _options(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    _DEBUG["on"] = debug
-
-
-@contextmanager
-def reported() -> Iterator[Console]:
-    """Hand out the console for people, and turn errors into one line and an exit code."""
-    console = Console(stderr=True)
-    try:
-        yield console
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        if _DEBUG["on"]:
-            raise
-        console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        raise typer.Exit(1 if isinstance(error, ImportError) else 2) from None
-
-
-@contextmanager
-def warned(console: Console) -> Iterator[None]:
-    """Show warnings as single lines on the console for people."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for warning in caught:
-        text = f"[bold yellow]warning:[/] {escape(str(warning.message))}"
-        console.print(text, highlight=False, soft_wrap=True)
-
-
-def refuse_overwriting(path: Path, force: bool) -> None:
-    """Stop before the work if its output would replace a file that the user did not give up."""
-    if path.exists() and not force:
-        raise FileExistsError(f"'{path}' exists: choose another name, or add --force")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder '{path.parent}' to write '{path.name}' to")
-
-
-@app.command()
-def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the report goes (Markdown).")
-    ] = Path("edgegraft-demo.md"),
-    pairs: Annotated[int, typer.Option(min=1, help="How many pairs to show.")] = 15,
-    jobs: Annotated[int, typer.Option(help="Threads; -1 for all cores.")] = -1,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing report.")] = False,
-) -> None:
-    """Count the pairs of scikit-learn's handwritten digits and show the strongest.
-
-    Example: edgegraft demo --output report.md
-    """
-    with reported() as console:
-        refuse_overwriting(output, force)
-        from edgegraft.cli.demo import run_demo
-
-        report = run_demo(n_pairs=pairs, n_jobs=jobs)
-        output.write_text(report, encoding="utf-8")
-        sys.stdout.write(report)
-        console.print(f"\nThe report is in [bold]{escape(str(output))}[/].", highlight=False)
-
-
-@app.command()
-def infer(
-    file: Annotated[Path, typer.Argument(help="A UAI model file (.uai, may be gzipped).")],
-    task: Annotated[
-        Task, typer.Option(case_sensitive=False, help="log10 Z, marginals or likeliest state.")
-    ],
-    evidence: Annotated[
-        Path | None, typer.Option(help="A UAI evidence file.", show_default=False)
-    ] = None,
-    engine: Annotated[EngineName, typer.Option(help="How to infer.")] = EngineName.AUTO,
-) -> None:
-    """Answer a task of the UAI competitions, in their format, on stdout.
-
-    Example: edgegraft infer grid.uai --task MAR --evidence grid.uai.evid
-    """
-    with reported() as console, warned(console):
-        from edgegraft.cli.infer import answer
-        from edgegraft.io import model_from_uai, read_evidence
-
-        observed = {} if evidence is None else read_evidence(evidence)
-        sys.stdout.write(answer(model_from_uai(file), task, observed, engine.value))
+    set_debug(debug)

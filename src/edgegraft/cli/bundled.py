@@ -1,0 +1,77 @@
+"""Commands that bring their own data: ``demo`` and ``simulate``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from edgegraft.cli.console import refuse_overwriting, reported, say
+from edgegraft.cli.options import Force, Jobs, Quiet, Seed
+from edgegraft.cli.tasks import Graph
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where the report goes (Markdown).")
+    ] = Path("edgegraft-demo.md"),
+    pairs: Annotated[int, typer.Option(min=1, help="How many pairs to show.")] = 15,
+    jobs: Jobs = -1,
+    force: Force = False,
+) -> None:
+    """Count the pairs of scikit-learn's handwritten digits and show the strongest."""
+    with reported() as console:
+        refuse_overwriting(output, force)
+        from edgegraft.cli.demo import run_demo
+
+        report = run_demo(n_pairs=pairs, n_jobs=jobs)
+        output.write_text(report, encoding="utf-8")
+        sys.stdout.write(report)
+        say(console, f"\nThe report is in [bold]{escape(str(output))}[/].")
+
+
+def simulate(
+    graph: Annotated[Graph, typer.Argument(help="Which variables depend on each other.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Rows: .csv, .tsv (also .gz) or .parquet.")
+    ],
+    truth: Annotated[
+        Path | None,
+        typer.Option(help="Model file of the true model, to compare with.", show_default=False),
+    ] = None,
+    variables: Annotated[int, typer.Option(min=2, help="Number of variables.")] = 50,
+    states: Annotated[int, typer.Option(min=2, help="States of each variable.")] = 3,
+    rows: Annotated[int, typer.Option(min=1, help="Number of rows.")] = 10_000,
+    degree: Annotated[
+        int, typer.Option(min=1, help="Neighbours of a variable (random: in the mean; regular).")
+    ] = 4,
+    strength: Annotated[
+        float, typer.Option(min=0.0, help="Standard deviation of the entries of edge tables.")
+    ] = 1.0,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw rows from a random model whose edges are known."""
+    with reported(quiet) as console:
+        refuse_overwriting(output, force)
+        refuse_overwriting(truth, force)
+        from edgegraft.cli.row_files import check_format, write_rows
+        from edgegraft.cli.simulation import draw
+
+        check_format(output)
+        data = draw(graph, variables, states, rows, degree, strength, seed, jobs)
+        write_rows(output, data.schema.decode(data.X))
+        if truth is not None:
+            data.model.save(truth, details={"simulated": {"graph": graph.value, "seed": seed}})
+        n_rows, n = data.X.shape
+        say(console, f"{n_rows:,} rows of {n:,} variables are in [bold]{escape(str(output))}[/].")
+        if truth is not None:
+            say(
+                console,
+                f"The true model of {len(data.edges):,} edges is in [bold]{escape(str(truth))}[/].",
+            )

@@ -1,0 +1,115 @@
+"""What every command shares: a console for people, errors in one line, outputs kept safe.
+
+Exit codes: 0 done, 1 the work failed or was interrupted, 2 bad usage or bad input. Output for
+people goes to stderr, results for programs to stdout.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from edgegraft.cli.wording import as_options
+
+_DEBUG = {"on": False}
+_BAD_INPUT = (
+    ValueError,
+    TypeError,
+    FileExistsError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
+_FAILED = (OSError, ImportError, MemoryError)  # nothing wrong with what was asked
+
+
+def set_debug(on: bool) -> None:
+    """Let errors through with their tracebacks, or not."""
+    _DEBUG["on"] = on
+
+
+@contextmanager
+def reported(quiet: bool = False) -> Iterator[Console]:
+    """Hand out the console for people, and turn errors into one line and an exit code.
+
+    A quiet console shows nothing; errors are shown all the same.
+    """
+    try:
+        yield Console(stderr=True, quiet=quiet)
+    except (typer.Exit, BrokenPipeError):  # a reader that has seen enough is no error of ours
+        raise
+    except KeyboardInterrupt:
+        _fail("interrupted: nothing was written")
+        raise typer.Exit(1) from None
+    except Exception as error:
+        if _DEBUG["on"]:
+            raise
+        _fail(_text(error))
+        raise typer.Exit(2 if isinstance(error, _BAD_INPUT) else 1) from None
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, _BAD_INPUT + _FAILED):
+        return as_options(str(error)) or type(error).__name__
+    return (
+        f"{type(error).__name__}: {error}; this should not happen: run `edgegraft --debug ...` "
+        "for the traceback, and report it"
+    )
+
+
+def _fail(text: str) -> None:
+    say(Console(stderr=True), f"[bold red]error:[/] {escape(text)}")
+
+
+@contextmanager
+def warned(console: Console) -> Iterator[None]:
+    """Show warnings as single lines, each once, on the console for people when the block ends."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        say(console, f"[bold yellow]warning:[/] {escape(as_options(text))}")
+
+
+def say(console: Console, text: str) -> None:
+    """Show a line of rich markup as it is: not wrapped, its numbers and paths not coloured."""
+    console.print(text, highlight=False, soft_wrap=True)
+
+
+def give(result: Any) -> None:
+    """Write a result for programs to stdout, as JSON."""
+    sys.stdout.write(json.dumps(result, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def require_files(*paths: Path | None) -> None:
+    """Stop before anything is loaded if a file is not there."""
+    for path in paths:
+        if path is not None and not path.exists():
+            raise FileNotFoundError(f"there is no file '{path}'")
+
+
+def refuse_overwriting(path: Path | None, force: bool, inputs: tuple[Path, ...] = ()) -> None:
+    """Stop before the work if its output would replace what the user did not give up.
+
+    Inputs are never given up.
+    """
+    if path is None:
+        return
+    if any(path.exists() and given.exists() and path.samefile(given) for given in inputs):
+        raise FileExistsError(f"'{path}' is what is read: choose another name for what is written")
+    if path.is_dir():
+        raise IsADirectoryError(f"'{path}' is a folder: give the name of a file")
+    if path.exists() and not force:
+        raise FileExistsError(f"'{path}' exists: choose another name, or add --force")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder '{path.parent}' to write '{path.name}' to")

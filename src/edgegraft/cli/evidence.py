@@ -1,0 +1,91 @@
+"""Evidence as people type it: ``smoker=yes``, ``age=37``, ``retired=true``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from edgegraft.data import Schema, Variable
+from edgegraft.data.binning import assign_bins
+from edgegraft.errors import ModelError
+
+
+def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
+    """Return evidence as categories by name.
+
+    A category is matched by its text, numbers also by value; a number given for a binned column
+    is the bin that it falls into.
+
+    Examples
+    --------
+    >>> schema = Schema.from_categories({"smoker": ["no", "yes"], "dose": [0, 1, 2]})
+    >>> parse_given(schema, ["smoker=yes", "dose=2"])
+    {'smoker': 'yes', 'dose': 2}
+    """
+    given: dict[str, Any] = {}
+    for text in texts:
+        name, label = _split(schema, text)
+        if name in given:
+            raise ModelError(f"--given names variable {name!r} twice")
+        given[name] = _category(schema[name], label)
+    return given
+
+
+def check_names(schema: Schema, names: Sequence[str], option: str) -> None:
+    """Refuse names of variables that the model does not have."""
+    for name in names:
+        if name not in schema:
+            raise ModelError(f"{option}: {_unknown(schema, name)}")
+
+
+def _split(schema: Schema, text: str) -> tuple[str, str]:
+    """Return name and category; names may have an equals sign in them, so the known one counts."""
+    if "=" not in text:
+        raise ModelError(f"--given {text!r} is not NAME=CATEGORY")
+    parts = text.split("=")
+    ways = [("=".join(parts[:k]), "=".join(parts[k:])) for k in range(1, len(parts))]
+    for name, label in ways:
+        if name in schema:
+            return name, label
+    raise ModelError(f"--given: {_unknown(schema, ways[0][0])}")
+
+
+def _unknown(schema: Schema, name: str) -> str:
+    near = get_close_matches(name, schema.names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"it has {_some(schema.names)}"
+    return f"the model has no variable {name!r}; {hint}"
+
+
+def _category(variable: Variable, text: str) -> Any:
+    for category in variable.categories:
+        if text == str(category):
+            return category
+    if isinstance(variable.categories[0], bool) and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    number = _number(text)
+    if number is not None:
+        if variable.edges is not None:
+            return variable.categories[int(assign_bins(np.array([number]), variable.edges)[0])]
+        for category in variable.categories:
+            if type(category) in (int, float) and category == number:
+                return category
+    raise ModelError(
+        f"--given: variable {variable.name!r} has no category {text!r}; its categories are "
+        f"{_some(variable.categories)}"
+    )
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
+
+
+def _some(items: Sequence[Any]) -> str:
+    shown = ", ".join(repr(item) for item in items[:8])
+    return shown + (f" and {len(items) - 8:,} more" if len(items) > 8 else "")

@@ -1,0 +1,148 @@
+"""The commands ``learn`` and ``resume``: from a file to a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgegraft.cli.console import refuse_overwriting, reported, require_files
+from edgegraft.cli.options import (
+    AsJson,
+    Data,
+    Delimiter,
+    Encoding,
+    Force,
+    Header,
+    Jobs,
+    Missing,
+    Quiet,
+    Seed,
+    Top,
+)
+from edgegraft.cli.request import Request, parse_bins, parse_level, parse_names
+from edgegraft.cli.tasks import Loss, Strategy
+
+
+def learn(
+    data: Data,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The model file to write (.edgegraft).")
+    ],
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns to use, separated by commas, or repeat.", show_default=False),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns to leave out, likewise.", show_default=False),
+    ] = None,
+    bins: Annotated[
+        list[str] | None,
+        typer.Option(help="Bins of numeric columns: 5, or age=4; repeat.", show_default=False),
+    ] = None,
+    missing: Missing = None,
+    penalty: Annotated[
+        str, typer.Option(help="Threshold of the test that a pair must pass, or 'auto'.")
+    ] = "auto",
+    fdr: Annotated[
+        str | None,
+        typer.Option(
+            help="Share of false edges allowed among those kept, or 'none' for no such cut.",
+            show_default="0.005",
+        ),
+    ] = None,
+    max_edges: Annotated[
+        int | None, typer.Option(min=0, help="End the search at so many edges.")
+    ] = None,
+    max_time: Annotated[
+        float | None, typer.Option(min=0.0, help="End the search after so many seconds.")
+    ] = None,
+    strategy: Annotated[
+        Strategy, typer.Option(help="How the search chooses.")
+    ] = Strategy.BEST_CHOICE,
+    objective: Annotated[Loss, typer.Option(help="What is fitted.")] = Loss.PSEUDOLIKELIHOOD,
+    bootstrap: Annotated[
+        int, typer.Option(min=0, help="Replicates that say how sure the edges are.")
+    ] = 0,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to resume from, written as the search goes, with its options beside it "
+            "(.json).",
+            show_default=False,
+        ),
+    ] = None,
+    delimiter: Delimiter = None,
+    header: Header = True,
+    encoding: Encoding = "utf8",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, with memory and time.")
+    ] = False,
+    top: Top = 15,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    force: Force = False,
+) -> None:
+    """Learn the network of a table's columns.
+
+    Ctrl-C ends the search early and writes the model of the edges found so far.
+    """
+    with reported(quiet) as console:
+        request = Request(
+            data=str(data.absolute()),
+            output=str(output.absolute()),
+            columns=parse_names(columns),
+            drop=parse_names(drop),
+            bins=parse_bins(bins),
+            missing=missing or [],
+            delimiter=delimiter,
+            header=header,
+            encoding=encoding,
+            penalty=parse_level("penalty", penalty, "auto"),
+            fdr="default" if fdr is None else parse_level("fdr", fdr, "none"),
+            max_edges=max_edges,
+            max_time=max_time,
+            strategy=strategy.value,
+            objective=objective.value,
+            bootstrap=bootstrap,
+            seed=seed,
+        )
+        require_files(data)
+        if not dry_run:
+            refuse_overwriting(output, force, (data,))
+            if checkpoint is not None:
+                refuse_overwriting(checkpoint, force, (data, output))
+                refuse_overwriting(request.beside(checkpoint), force, (data, output))
+        from edgegraft.cli.learning import Learning
+
+        work = Learning(request, console, jobs, top, as_json)
+        work.rehearse() if dry_run else work.learn(checkpoint)
+
+
+def resume(
+    checkpoint: Annotated[Path, typer.Argument(help="What `learn --checkpoint` wrote.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The model file; by default that of `learn`."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The data, where they have moved; the rows must be the same")
+    ] = None,
+    jobs: Jobs = -1,
+    top: Top = 15,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    force: Force = False,
+) -> None:
+    """Go on with a search that was interrupted, over the same data and with the same options."""
+    with reported(quiet) as console:
+        request = Request.read(checkpoint).moved(data, output)
+        require_files(Path(request.data))
+        refuse_overwriting(Path(request.output), force, (Path(request.data), checkpoint))
+        from edgegraft.cli.learning import Learning
+
+        Learning(request, console, jobs, top, as_json).resume(checkpoint)

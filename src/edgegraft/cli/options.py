@@ -1,0 +1,41 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgegraft.cli.tasks import EngineName, Unseen
+
+Model = Annotated[Path, typer.Argument(help="A model file, as `edgegraft learn` writes.")]
+Data = Annotated[Path, typer.Argument(help="CSV, TSV (also .gz), Parquet, Feather or Arrow file.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing output files.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Write the result to stdout as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors only.")]
+Jobs = Annotated[
+    int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores. Results do not depend on it")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
+Top = Annotated[int, typer.Option("--top", min=0, help="Edges to show.")]
+Engine = Annotated[EngineName, typer.Option("--engine", help="How to infer.")]
+Given = Annotated[
+    list[str] | None,
+    typer.Option("--given", "-g", help="Evidence, as NAME=CATEGORY; repeat.", show_default=False),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option("--missing", help="A cell that means missing; repeat.", show_default=False),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option("--delimiter", help="What separates the columns of a text file."),
+]
+Header = Annotated[
+    bool, typer.Option("--header/--no-header", help="Whether a text file's first row has names.")
+]
+Encoding = Annotated[str, typer.Option("--encoding", help="Of text files.")]
+OfUnseen = Annotated[
+    Unseen, typer.Option("--unseen", help="What a category is that the model does not know.")
+]

@@ -1,0 +1,104 @@
+"""What a run is doing, while it does it, for a person at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from edgegraft.cli.interrupts import Interrupts
+
+if TYPE_CHECKING:
+    from edgegraft.learn import Event, Growth
+
+
+class Progress:
+    """An observer that shows a line which is gone when the run is over.
+
+    Nothing is shown where the console is no terminal.
+
+    Parameters
+    ----------
+    console : Console
+    max_time : float, optional
+        Budget of the search in seconds, to count down.
+    """
+
+    def __init__(self, console: Console, max_time: float | None = None) -> None:
+        self.interrupts = Interrupts()
+        self._console = console
+        self._max_time = max_time
+        self._begun = perf_counter()
+        self._stage, self._facts = "", ""
+        self._event: Event | None = None
+        self._event_at = 0.0
+        self._searching = False
+        self._spinner = Spinner("line")
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the line while the block runs."""
+        if not self._console.is_terminal or self._console.is_dumb_terminal or self._console.quiet:
+            yield
+            return
+        with Live(self, console=self._console, transient=True, refresh_per_second=8):
+            yield
+
+    def stage(self, name: str, facts: str = "") -> None:
+        """Say what is being done."""
+        self._stage, self._facts = name, facts
+        self._searching = False
+
+    def on_event(self, event: Event, growth: Growth) -> None:
+        """Take notice of a step of the search."""
+        n = len(growth.objective.schema)
+        facts = [
+            f"{event.n_edges:,} edges",
+            f"objective {event.objective:.4f}",
+            f"{event.n_tables:,} of {n * (n - 1) // 2:,} pairs tested",
+        ]
+        self.stage("growing again" if growth.sharpened else "growing", ", ".join(facts))
+        self._event, self._event_at = event, perf_counter()
+        self._searching = event.kind != "end"
+        if event.kind == "end":
+            self._stage = "testing edges"
+
+    def on_replicate(self, done: int, n: int) -> None:
+        """Take notice of a replicate of the bootstrap."""
+        self.stage("bootstrap", f"{done:,} of {n:,} replicates")
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return perf_counter() - self._begun
+
+    def __rich__(self) -> Spinner:
+        parts = [f"[{clock(self.seconds)}]", self._stage]
+        if self.interrupts.asked:
+            parts.append("stopping, Ctrl-C again gives up")
+        if self._searching and self._event is not None and self._max_time is not None:
+            used = self._event.seconds + perf_counter() - self._event_at
+            parts.append(f"{clock(max(0.0, self._max_time - used))} left")
+        parts.append(self._facts)
+        text = "  ".join(part for part in parts if part)
+        self._spinner.update(text=Text(text, no_wrap=True, overflow="ellipsis"))
+        return self._spinner
+
+
+def clock(seconds: float) -> str:
+    """Return a duration as people read it.
+
+    Examples
+    --------
+    >>> clock(3.2), clock(75), clock(7325)
+    ('0:03', '1:15', '2:02:05')
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

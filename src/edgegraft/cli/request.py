@@ -1,0 +1,208 @@
+"""All that `learn` is asked, in one value that can be kept beside a checkpoint."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from edgegraft.errors import DataError, FileFormatError
+
+if TYPE_CHECKING:
+    from edgegraft.data import PackedTable
+    from edgegraft.learn import Plan
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to read, how to learn, and where the model goes.
+
+    Attributes
+    ----------
+    data, output : str
+        Absolute paths.
+    columns, drop, bins, missing, delimiter, header, encoding
+        See :func:`edgegraft.data.pack`.
+    penalty, max_edges, max_time, strategy, objective, seed
+        See :class:`edgegraft.learn.Plan` and its settings.
+    fdr : float, "none" or "default"
+    bootstrap : int
+        Replicates, 0 for none.
+    """
+
+    data: str
+    output: str
+    columns: list[str] | None = None
+    drop: list[str] | None = None
+    bins: int | dict[str, int] | None = None
+    missing: Sequence[str] = ()
+    delimiter: str | None = None
+    header: bool = True
+    encoding: str = "utf8"
+    penalty: float | str = "auto"
+    fdr: float | str = "default"
+    max_edges: int | None = None
+    max_time: float | None = None
+    strategy: str = "best-choice"
+    objective: str = "pseudolikelihood"
+    bootstrap: int = 0
+    seed: int = 0
+
+    def table(self, n_jobs: int) -> PackedTable:
+        """Read the data."""
+        from edgegraft.data import pack
+
+        return pack(
+            Path(self.data),
+            columns=self.columns,
+            drop=self.drop,
+            bins=self.bins,
+            missing_values=self.missing,
+            delimiter=self.delimiter,
+            header=self.header,
+            encoding=self.encoding,
+            n_jobs=n_jobs,
+        )
+
+    def plan(self, n_jobs: int) -> Plan:
+        """Return the plan; what does not go together is refused."""
+        from edgegraft.learn import Plan, Settings
+
+        features = self.strategy.startswith("feature")
+        if features and self.bootstrap:
+            raise DataError(
+                f"--bootstrap needs whole edges: --strategy {self.strategy} is of single features"
+            )
+        strategy: Any = self.strategy
+        objective: Any = self.objective
+        penalty: Any = self.penalty
+        settings = Settings(
+            strategy=strategy,
+            relaxed=not features,
+            tol=1e-3,
+            max_edges=self.max_edges,
+            max_time=self.max_time,
+            random_state=self.seed,
+        )
+        return Plan(
+            objective=objective,
+            penalty=penalty,
+            fdr=self.rate(Plan.fdr),
+            settings=settings,
+            n_jobs=n_jobs,
+        )
+
+    def rate(self, default: float | None) -> float | None:
+        """Return the false discovery rate asked for, None for no cut."""
+        if isinstance(self.fdr, str):
+            return default if self.fdr == "default" else None
+        return self.fdr
+
+    def moved(self, data: Path | None, output: Path | None) -> Request:
+        """Return the request with other files."""
+        return replace(
+            self,
+            data=self.data if data is None else str(data.absolute()),
+            output=self.output if output is None else str(output.absolute()),
+        )
+
+    @staticmethod
+    def beside(checkpoint: Path) -> Path:
+        """Return where the request of a checkpoint is kept."""
+        return checkpoint.with_name(checkpoint.name + ".json")
+
+    def write(self, checkpoint: Path) -> None:
+        """Keep the request beside a checkpoint."""
+        from edgegraft.io.atomic import replace_file
+
+        content = {"edgegraft learn": _VERSION} | asdict(self)
+        replace_file(self.beside(checkpoint), json.dumps(content, indent=2) + "\n")
+
+    @classmethod
+    def read(cls, checkpoint: Path) -> Request:
+        """Return the request that was kept beside a checkpoint."""
+        path = cls.beside(checkpoint)
+        for file in (checkpoint, path):
+            if not file.exists():
+                raise FileNotFoundError(
+                    f"there is no file '{file}': `edgegraft learn --checkpoint {checkpoint}` "
+                    "writes it"
+                )
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            version = content.pop("edgegraft learn")
+            if version != _VERSION:
+                raise FileFormatError(f"'{path}' has version {version!r}, not {_VERSION}")
+            return cls(**content)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            if isinstance(error, FileFormatError):
+                raise
+            raise FileFormatError(
+                f"'{path}' is not what `edgegraft learn --checkpoint` writes ({error!r:.80})"
+            ) from None
+
+
+def parse_names(texts: Sequence[str] | None) -> list[str] | None:
+    """Return names separated by commas, a name with a comma in it being quoted.
+
+    Examples
+    --------
+    >>> parse_names(["age,sex", '"last, first"'])
+    ['age', 'sex', 'last, first']
+    """
+    if not texts:
+        return None
+    names = [name for row in csv.reader(texts, skipinitialspace=True) for name in row]
+    if "" in names:
+        raise DataError(f"an empty name stands in {', '.join(map(repr, texts))}")
+    return names
+
+
+def parse_bins(texts: Sequence[str] | None) -> int | dict[str, int] | None:
+    """Return a number of bins for all columns, or numbers by name.
+
+    Examples
+    --------
+    >>> parse_bins(["5"]), parse_bins(["age=4", "income=6"])
+    (5, {'age': 4, 'income': 6})
+    """
+    if not texts:
+        return None
+    if len(texts) == 1 and _whole(texts[0]) is not None:
+        return _whole(texts[0])
+    found = {}
+    for text in texts:
+        name, _, count = text.rpartition("=")
+        number = _whole(count)
+        if not name or number is None:
+            raise DataError(
+                f"--bins {text!r} is neither a number of bins for all columns (given once) nor "
+                "NAME=NUMBER"
+            )
+        found[name] = number
+    return found
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.strip().isdecimal() else None
+
+
+def parse_level(option: str, text: str, word: Literal["auto", "none"]) -> float | str:
+    """Return a number, or the one word that may stand for it.
+
+    Examples
+    --------
+    >>> parse_level("fdr", "0.01", "none"), parse_level("fdr", "None", "none")
+    (0.01, 'none')
+    """
+    if text.lower() == word:
+        return word
+    try:
+        return float(text)
+    except ValueError:
+        raise DataError(f"--{option} must be a number or '{word}', found {text!r}") from None
