@@ -1,0 +1,41 @@
+"""Pictures of models and runs, and a page that explains a model to people.
+
+Names are loaded when they are first used, and plotting libraries only when something is drawn.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgegraft.report.course_plots import plot_path, plot_trace
+    from edgegraft.report.edge_plot import plot_edge
+    from edgegraft.report.marginal_plot import plot_marginals
+    from edgegraft.report.network_plot import plot_network
+
+__all__ = [
+    "plot_edge",
+    "plot_marginals",
+    "plot_network",
+    "plot_path",
+    "plot_trace",
+]
+
+_HOME = {
+    "plot_edge": "edge_plot",
+    "plot_marginals": "marginal_plot",
+    "plot_network": "network_plot",
+    "plot_path": "course_plots",
+    "plot_trace": "course_plots",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'edgegraft.report' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"edgegraft.report.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

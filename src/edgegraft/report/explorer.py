@@ -1,0 +1,265 @@
+"""What the explorer shows: answers to evidence beside the prior, tables of a variable, exports.
+
+Nothing here knows of a web page: :mod:`edgegraft.report.explorer_app` serves it. Answers do not
+depend on what was asked before, so going back to earlier evidence gives the earlier numbers.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.errors import ConvergenceWarning, ModelError
+from edgegraft.inference import AutoEngine, InferenceEngine
+from edgegraft.model import PairwiseMRF
+from edgegraft.model.evidence import parse_evidence
+from edgegraft.report.explorer_view import interaction_tables, network_view
+
+Json = dict[str, Any]
+Floats = NDArray[np.float64]
+
+#: Memory of exact inference up to which it answers in less than 100 ms.
+INTERACTIVE_BYTES = 8 << 20
+_CACHED = 64  # answers kept, so that undo is at once
+
+
+class Answer(NamedTuple):
+    """Marginals of every variable given evidence, and how far they can be trusted.
+
+    Attributes
+    ----------
+    given : dict of int to int
+        Evidence: the category of each observed variable, both by number.
+    probabilities : array of float
+        All variables one after the other; an observed one has its category at 1.
+    engine : str
+        What worked them out.
+    reliability : {"exact", "converged", "not converged"}
+    message : str
+        What the engine has to say about its run.
+    seconds : float
+        What inference took.
+    """
+
+    given: dict[int, int]
+    probabilities: Floats
+    engine: str
+    reliability: str
+    message: str
+    seconds: float
+
+
+class Explorer:
+    """Answers about one model, each beside what holds without evidence.
+
+    Parameters
+    ----------
+    model : PairwiseMRF
+    title : str
+        What the model is called on the page and in exports.
+    engine : engine, optional
+        The default is exact inference where that takes less than 100 ms, and otherwise belief
+        propagation, or its tree-reweighted form where that does not converge.
+
+    Examples
+    --------
+    >>> model = PairwiseMRF.from_potentials(
+    ...     {"rain": [False, True], "wet": [False, True]},
+    ...     edges={("rain", "wet"): [[1, 0], [0, 3]]},
+    ... )
+    >>> explorer = Explorer(model)
+    >>> answer = explorer.ask(explorer.read_link('{"wet":true}'))
+    >>> answer.reliability, answer.probabilities.round(3)
+    ('exact', array([0.047, 0.953, 0.   , 1.   ]))
+    """
+
+    def __init__(
+        self, model: PairwiseMRF, *, title: str = "model", engine: InferenceEngine | None = None
+    ) -> None:
+        self.model = model
+        self.title = title
+        self.engine = AutoEngine(max_bytes=INTERACTIVE_BYTES) if engine is None else engine
+        self._lock = Lock()
+        self._answers: OrderedDict[tuple[tuple[int, int], ...], Answer] = OrderedDict()
+        self.prior = self.ask({})
+        self._network = network_view(model)
+        self._shown = model.zero_sum()
+        self._strengths = model.edge_strengths()
+
+    def ask(self, given: Mapping[int, int]) -> Answer:
+        """Return the marginals given evidence, from memory where it was asked before.
+
+        Raises
+        ------
+        ImpossibleEvidenceError
+            The evidence has probability zero.
+        """
+        key = tuple(sorted(given.items()))
+        # One at a time: inference is short, and filters of warnings are the whole process's.
+        with self._lock:
+            if key not in self._answers:
+                self._answers[key] = self._infer(dict(given))
+            self._answers.move_to_end(key)
+            while len(self._answers) > _CACHED:
+                self._answers.popitem(last=False)
+            return self._answers[key]
+
+    def _infer(self, given: dict[int, int]) -> Answer:
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the answer says it
+            found = self.model.marginals(self.labels(given), engine=self.engine)
+        seconds = time.perf_counter() - start
+        states = self.model.layout.states
+        observed = np.zeros(len(states), np.bool_)
+        observed[list(given)] = True
+        values = np.zeros(int(states.sum()))
+        values[np.repeat(~observed, states)] = found.probabilities
+        for i, code in given.items():
+            values[self.model.layout.node_offset[i] + code] = 1.0
+        if found.engine.exact:
+            reliability = "exact"
+        else:
+            reliability = "converged" if found.info.converged else "not converged"
+        return Answer(given, values, found.engine.name, reliability, found.info.message, seconds)
+
+    def change(self, answer: Answer) -> Floats:
+        """Return how far each variable is from the prior, as total variation from 0 to 1."""
+        gap = np.abs(answer.probabilities - self.prior.probabilities)
+        return 0.5 * np.add.reduceat(gap, self.model.layout.node_offset[:-1])
+
+    def labels(self, given: Mapping[int, int]) -> dict[str, Any]:
+        """Return evidence in names and categories."""
+        schema = self.model.schema
+        return {schema.names[i]: schema[i].categories[code] for i, code in given.items()}
+
+    def codes(self, pairs: Any) -> dict[int, int]:
+        """Return evidence from pairs of numbers, as the page sends it."""
+        given: dict[int, int] = {}
+        for pair in pairs if isinstance(pairs, list) else [pairs]:
+            whole = isinstance(pair, list) and len(pair) == 2
+            if not whole or any(type(number) is not int for number in pair):
+                raise ModelError(f"evidence is a list of [variable, category], found {pair!r}")
+            i, code = pair
+            states = self.model.layout.states
+            if not (0 <= i < len(states) and 0 <= code < states[i]):
+                raise ModelError(f"the model has no category {code} of a variable {i}")
+            given[i] = code
+        return given
+
+    def link(self, given: Mapping[int, int]) -> str:
+        """Return evidence as the text that a link carries."""
+        return json.dumps(self.labels(given), ensure_ascii=False, separators=(",", ":"))
+
+    def read_link(self, text: str) -> dict[int, int]:
+        """Return the evidence that a link carries.
+
+        Raises
+        ------
+        ModelError
+            The text is not what :meth:`link` writes, or names what the model does not have.
+        """
+        try:
+            given = json.loads(text) if text else {}
+        except (ValueError, RecursionError) as error:
+            raise ModelError(f"the link's evidence cannot be read: {error}") from error
+        if not isinstance(given, dict):
+            raise ModelError("the link's evidence cannot be read: it has no names of variables")
+        return parse_evidence(self.model.schema, given)
+
+    def overview(self) -> Json:
+        """Return what the page shows before anything is asked."""
+        model, offset = self.model, self.model.layout.node_offset
+        return {
+            "title": self.title,
+            "variables": [
+                {
+                    "name": variable.name,
+                    "categories": [str(label) for label in variable.categories],
+                    "prior": self.prior.probabilities[offset[i] : offset[i + 1]].tolist(),
+                }
+                for i, variable in enumerate(model.schema)
+            ],
+            "n_edges": model.n_edges,
+            "network": self._network,
+        }
+
+    def answer(self, given: Mapping[int, int]) -> Json:
+        """Return an answer as the page takes it."""
+        found = self.ask(given)
+        return {
+            "given": [[i, code] for i, code in given.items()],
+            "link": self.link(given),
+            "probabilities": found.probabilities.tolist(),
+            "change": self.change(found).tolist(),
+            "engine": found.engine,
+            "prior_engine": self.prior.engine,
+            "reliability": found.reliability,
+            "message": found.message,
+            "milliseconds": 1e3 * found.seconds,
+        }
+
+    def variable(self, i: int) -> Json:
+        """Return a variable's neighbours, strongest first, with the tables of their edges."""
+        if not 0 <= i < self.model.n_variables:
+            raise ModelError(f"the model has no variable {i}: it has {self.model.n_variables}")
+        return {"variable": i, "neighbours": interaction_tables(self._shown, self._strengths, i)}
+
+    def export_json(self, given: Mapping[int, int]) -> str:
+        """Return evidence, marginals and prior as JSON text, with categories in their own type."""
+        answer = self.ask(given)
+        result = {
+            "model": self.title,
+            "given": self.labels(given),
+            "engine": answer.engine,
+            "reliability": answer.reliability,
+            "message": answer.message,
+            "prior_engine": self.prior.engine,
+            "prior_reliability": self.prior.reliability,
+            "variables": [
+                {
+                    "name": name,
+                    "observed": observed,
+                    "states": [
+                        {"category": c, "probability": p, "without_evidence": q}
+                        for c, p, q in states
+                    ],
+                }
+                for name, observed, states in self._rows(answer)
+            ],
+        }
+        return json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
+
+    def export_csv(self, given: Mapping[int, int]) -> str:
+        """Return one line for each category: its probability, with evidence and without."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        answer = self.ask(given)
+        columns = ("variable", "category", "observed", "probability", "without_evidence")
+        writer.writerow([*columns, "engine", "reliability"])
+        for name, observed, states in self._rows(answer):
+            for state in states:
+                writer.writerow(
+                    [name, state[0], int(observed), *state[1:], answer.engine, answer.reliability]
+                )
+        return out.getvalue()
+
+    def _rows(self, answer: Answer) -> list[tuple[str, bool, list[tuple[Any, float, float]]]]:
+        offset = self.model.layout.node_offset
+        now, before = answer.probabilities.tolist(), self.prior.probabilities.tolist()
+        rows = []
+        for i, variable in enumerate(self.model.schema):
+            own = slice(int(offset[i]), int(offset[i + 1]))
+            states = list(zip(variable.categories, now[own], before[own], strict=True))
+            rows.append((variable.name, i in answer.given, states))
+        return rows

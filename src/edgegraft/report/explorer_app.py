@@ -1,0 +1,166 @@
+"""The explorer's page: who may see it, and what it fetches.
+
+The server listens on the loopback address alone. Every address starts with a random token, so
+that other users and other pages of the browser cannot guess it; the Host header must be the
+server's own, so that a foreign name that resolves to this machine is no way in; and the page may
+load and send nothing but what comes from the same place (its Content-Security-Policy).
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from flask import Blueprint, Flask, Response, abort, jsonify, render_template, request
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+
+from edgegraft.errors import DataError, ImpossibleEvidenceError, ModelError
+from edgegraft.report.explorer import Explorer
+
+LOOPBACK = "127.0.0.1"
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def build_app(explorer: Explorer, token: str, port: int) -> Flask:
+    """Return the application that shows a model to who knows the token.
+
+    Parameters
+    ----------
+    explorer : Explorer
+    token : str
+        The first part of every address.
+    port : int
+        Where it will be served: part of the Host headers that are answered.
+    """
+    app = Flask(
+        "edgegraft.report",
+        template_folder="explorer_assets",
+        static_folder="explorer_assets",
+        static_url_path=f"/{token}/assets",
+    )
+    app.before_request(_guard(token, {f"{LOOPBACK}:{port}", f"localhost:{port}"}))
+    app.after_request(_harden)
+    app.register_blueprint(_routes(explorer), url_prefix=f"/{token}")
+    app.register_error_handler(ImpossibleEvidenceError, lambda error: _refusal(error, 409))
+    for kind in (ModelError, DataError):
+        app.register_error_handler(kind, lambda error: _refusal(error, 422))
+    return app
+
+
+def _guard(token: str, hosts: set[str]) -> Callable[[], None]:
+    def check() -> None:
+        given = request.path.split("/")[1]
+        known = hmac.compare_digest(given.encode(), token.encode())
+        if request.headers.get("Host", "").lower() not in hosts or not known:
+            abort(403)
+
+    return check
+
+
+def _harden(response: Response) -> Response:
+    response.headers.update(_HEADERS)
+    return response
+
+
+def _refusal(error: Exception, status: int) -> tuple[Response, int]:
+    return jsonify(error=str(error)), status
+
+
+def _routes(explorer: Explorer) -> Blueprint:
+    routes = Blueprint("explorer", "edgegraft.report")
+
+    @routes.get("/")
+    def page() -> str:
+        return render_template("explorer.html", title=explorer.title)
+
+    @routes.get("/model")
+    def model() -> Response:
+        return jsonify(explorer.overview())
+
+    @routes.get("/variable/<int:i>")
+    def variable(i: int) -> Response:
+        return jsonify(explorer.variable(i))
+
+    @routes.post("/marginals")
+    def marginals() -> Response:
+        asked = request.get_json()
+        if not isinstance(asked, dict) or not ({"given", "link"} & set(asked)):
+            raise ModelError("a question has 'given' or 'link'")
+        if "given" in asked:
+            return jsonify(explorer.answer(explorer.codes(asked["given"])))
+        return jsonify(explorer.answer(explorer.read_link(str(asked["link"]))))
+
+    @routes.get("/marginals.json")
+    def as_json() -> Response:
+        return _file(explorer.export_json(_linked(explorer)), "application/json")
+
+    @routes.get("/marginals.csv")
+    def as_csv() -> Response:
+        return _file(explorer.export_csv(_linked(explorer)), "text/csv; charset=utf-8")
+
+    return routes
+
+
+def _linked(explorer: Explorer) -> dict[int, int]:
+    return explorer.read_link(request.args.get("given", ""))
+
+
+def _file(text: str, kind: str) -> Response:
+    name = request.path.rsplit("/", 1)[1]
+    return Response(
+        text, content_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'}
+    )
+
+
+class _Quiet(WSGIRequestHandler):
+    """Keeps addresses, which have the token in them, out of the log."""
+
+    def log_request(self, code: Any = "-", size: Any = "-") -> None:
+        """Say nothing."""
+
+
+def make_explorer_server(explorer: Explorer, port: int = 0) -> tuple[BaseWSGIServer, str]:
+    """Return a server that is ready for ``serve_forever()``, and the address of its page.
+
+    Parameters
+    ----------
+    explorer : Explorer
+    port : int, default 0
+        0 takes any that is free.
+
+    Raises
+    ------
+    OSError
+        The port is taken.
+    """
+    try:
+        listening = socket.create_server((LOOPBACK, port))
+    except (OSError, OverflowError) as error:
+        raise OSError(
+            f"port {port} of {LOOPBACK} cannot be used ({error}): choose another, or 0 for any"
+        ) from error
+    with listening:
+        bound = int(listening.getsockname()[1])
+        token = secrets.token_urlsafe(24)
+        server = make_server(
+            LOOPBACK,
+            bound,
+            build_app(explorer, token, bound),
+            threaded=True,
+            request_handler=_Quiet,
+            fd=listening.fileno(),
+        )
+    return server, f"http://{LOOPBACK}:{bound}/{token}/"

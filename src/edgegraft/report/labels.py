@@ -1,0 +1,89 @@
+"""Names beside dots, none on top of another.
+
+Each name tries eight places around its dot, the important ones first. A place is free if it lies in
+the picture and covers no name that is already there; of the free ones, that which covers the fewest
+dots, and then the fewest lines, is taken. A name without a free place is left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# Where the middle of the name goes, in half widths and half heights of the name.
+_PLACES = np.array(
+    [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)], np.float64
+)
+_SURE = 25  # so many names may cover dots; the others only where they cover none
+
+
+def place_labels(
+    dots: Floats,
+    radii: Floats,
+    sizes: Floats,
+    frame: Floats,
+    lines: Floats | None = None,
+    *,
+    keep_all: bool = False,
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Find a place for each name.
+
+    Parameters
+    ----------
+    dots : array of float, shape (n, 2)
+        Middles of the dots, the most important first; all lengths in one unit.
+    radii : array of float, shape (n,)
+    sizes : array of float, shape (n, 2)
+        Widths and heights of the names.
+    frame : array of float, shape (2, 2)
+        Lower left and upper right corner of the picture.
+    lines : array of float, shape (m, 2), optional
+        Points along the lines of the picture.
+    keep_all : bool, default False
+        Take the place that covers least where none is free.
+
+    Returns
+    -------
+    middles : array of float, shape (n, 2)
+    kept : array of bool, shape (n,)
+        Which names have a place.
+
+    Examples
+    --------
+    >>> dots = np.array([[0.0, 0.0], [1.0, 0.0]])
+    >>> frame = np.array([[-20.0, -5.0], [20.0, 5.0]])
+    >>> middles, kept = place_labels(dots, np.full(2, 1.0), np.full((2, 2), 8.0), frame)
+    >>> kept.tolist(), (middles[0, 0] < middles[1, 0]).item()
+    ([True, True], True)
+    """
+    n = len(dots)
+    middles, kept = np.zeros((n, 2)), np.zeros(n, np.bool_)
+    half = sizes / 2
+    points = np.zeros((0, 2)) if lines is None else lines
+    for k in range(n):
+        tries = dots[k] + _PLACES * (half[k] + radii[k])
+        inside = (tries - half[k] >= frame[0]).all(axis=1) & (tries + half[k] <= frame[1]).all(1)
+        over_names = _overlaps(tries, half[k], middles[kept], half[kept])
+        over_dots = _overlaps(tries, half[k], dots, np.repeat(radii[:, None], 2, axis=1))
+        free = inside & (over_names == 0)
+        if k >= _SURE:
+            free &= over_dots == 0
+        if not free.any() and not keep_all:
+            continue
+        over_lines = _overlaps(tries, half[k], points, np.zeros_like(points))
+        cost = (
+            over_lines / (1.0 + len(points)) + over_dots + 1000.0 * over_names + 100_000.0 * ~inside
+        )
+        best = int(np.argmin(cost))
+        middles[k], kept[k] = tries[best], True
+    return middles, kept
+
+
+def _overlaps(middles: Floats, half: Floats, others: Floats, other_halves: Floats) -> Floats:
+    """Return how many of the other boxes each of some boxes of one size overlaps."""
+    apart = np.abs(middles[:, None, :] - others[None, :, :])
+    # Boxes that only touch do not overlap; the tolerance is for rounding.
+    meets = (apart < (half + other_halves)[None, :, :] - 1e-6).all(axis=2)
+    return np.asarray(meets.sum(axis=1), np.float64)

@@ -1,0 +1,138 @@
+"""Probabilities of categories as bars, and what evidence does to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edgegraft.errors import ModelError
+from edgegraft.model import NodeMarginals, PairwiseMRF
+from edgegraft.report.axes import axes_or_new, literal, require_matplotlib, shown
+from edgegraft.report.palette import INK, POSITIVE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_BARS = 40  # drawn where no names are asked for
+_MOST_STATES = 10  # of one variable; the others are drawn together
+
+
+def plot_marginals(
+    model: PairwiseMRF | NodeMarginals,
+    names: Iterable[str] | None = None,
+    given: Mapping[str, Any] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the probabilities of variables' categories, with evidence beside those without.
+
+    Parameters
+    ----------
+    model : PairwiseMRF or NodeMarginals
+        A model, or its answer to :meth:`~edgegraft.model.PairwiseMRF.marginals`.
+    names : iterable of str, optional
+        Variables to draw. By default those that the evidence changes most or, without evidence,
+        the first, as many as fit.
+    given : dict of name to category, optional
+        Evidence, for a model. Dark ticks show the probabilities without it.
+    ax : Axes, optional
+        A new figure's by default.
+
+    Returns
+    -------
+    Axes
+        The engine that answered is named below it.
+
+    Examples
+    --------
+    >>> model = PairwiseMRF.from_potentials(
+    ...     {"smoker": ["no", "yes"], "cancer": ["no", "yes"]},
+    ...     edges={("smoker", "cancer"): [[1.0, 0.0], [0.0, 1.0]]},
+    ... )
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> ax = plot_marginals(model, given={"smoker": "yes"})
+    >>> [round(float(bar.get_width()), 3) for bar in ax.patches]
+    [0.269, 0.731]
+    """
+    require_matplotlib()
+    if isinstance(model, PairwiseMRF):
+        answer = model.marginals(given)
+        prior = model.marginals() if given else None
+    else:
+        if given:
+            raise ValueError("evidence needs a model: these marginals have been worked out already")
+        answer, prior = model, None
+    chosen = _chosen(answer, prior, names)
+    bars = [bar for name in chosen for bar in _bars(answer, prior, name)]
+    at = np.arange(len(bars)) + np.cumsum([bar[0] != "" for bar in bars])
+    ax = axes_or_new(ax, 6.0, float(np.clip(0.9 + 0.24 * (at[-1] if len(at) else 1), 1.6, 30.0)))
+    ax.barh(at, [bar[2] for bar in bars], height=0.8, color=POSITIVE, alpha=0.85)
+    if prior is not None:
+        ax.plot([bar[3] for bar in bars], at, "|", color=INK, markersize=9, markeredgewidth=2)
+    ax.set_yticks(at, [bar[1] for bar in bars], fontsize=8)
+    ax.tick_params(axis="y", length=0)
+    for y, bar in zip(at, bars, strict=True):
+        if bar[0]:
+            ax.text(
+                0.0,
+                y - 0.85,
+                shown(bar[0], 48),
+                va="center",
+                fontsize=8,
+                weight="bold",
+                parse_math=False,
+            )
+    ax.set_xlim(0, 1)
+    if len(at):
+        ax.set_ylim(at[-1] + 0.6, at[0] - 1.4)
+    ax.set_xlabel(f"probability ({_source(answer)})")
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    literal(ax)
+    return ax
+
+
+def _chosen(
+    answer: NodeMarginals, prior: NodeMarginals | None, names: Iterable[str] | None
+) -> list[str]:
+    if names is not None:
+        wanted = [names] if isinstance(names, str) else list(names)
+        for name in wanted:
+            if name not in answer:
+                raise ModelError(
+                    f"there is no marginal of {name!r}: it is given, or the model has no such "
+                    f"variable; there are {', '.join(map(repr, list(answer)[:8]))}"
+                    + (", ..." if len(answer) > 8 else "")
+                )
+        return wanted
+    order = list(answer)
+    if prior is not None:
+        change = [np.abs(answer.array(name) - prior.array(name)).sum() for name in order]
+        order = [order[k] for k in np.argsort(-np.array(change), kind="stable")]
+    sizes = np.cumsum([min(len(answer.array(name)), _MOST_STATES) for name in order])
+    return order[: max(int((sizes <= _MOST_BARS).sum()), 1)]
+
+
+def _bars(
+    answer: NodeMarginals, prior: NodeMarginals | None, name: str
+) -> list[tuple[str, str, float, float]]:
+    """Return heading (of the first bar), label, probability and prior of a variable's bars."""
+    values = answer.array(name)
+    before = values if prior is None else prior.array(name)
+    labels = [shown(label, 24) for label in answer.schema[name].categories]
+    kept = np.arange(len(values))
+    if len(values) > _MOST_STATES:
+        kept = np.sort(np.argsort(-values, kind="stable")[: _MOST_STATES - 1])
+    rows = [(labels[k], float(values[k]), float(before[k])) for k in kept]
+    if len(kept) < len(values):
+        rest = np.delete(np.arange(len(values)), kept)
+        rows.append((f"{len(rest):,} others", float(values[rest].sum()), float(before[rest].sum())))
+    return [(name if k == 0 else "", *row) for k, row in enumerate(rows)]
+
+
+def _source(answer: NodeMarginals) -> str:
+    if answer.engine.exact:
+        return "exact"
+    return f"{answer.engine.name}, {'converged' if answer.info.converged else 'NOT CONVERGED'}"

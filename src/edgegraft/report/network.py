@@ -1,0 +1,239 @@
+"""What a picture of a network shows: which edges, their signs, groups of variables, positions.
+
+Files and pages are drawn from the same :class:`Network`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.errors import MissingExtraError, ModelError
+from edgegraft.model import PairwiseMRF
+from edgegraft.model.potentials import variable_index
+from edgegraft.report.layout import lay_out
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+ColourBy = Literal["community"] | Mapping[str, Hashable] | None
+
+
+class Network(NamedTuple):
+    """A part of a model's network, ready to be drawn.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the variables drawn.
+    variables : array of int, shape (n,)
+        Their column numbers.
+    edges : array of int, shape (m, 2)
+        As positions in `names`, weakest first so that strong ones are drawn on top.
+    which : array of int, shape (m,)
+        The position of each edge in the model.
+    strength : array of float, shape (m,)
+        Infinite where a pair of categories is forbidden.
+    sign : array of int, shape (m,)
+        1, -1, or 0 where an edge has none.
+    spots : array of float, shape (n, 2)
+    group : array of int, shape (n,)
+        The largest group is 0; -1 for variables without one.
+    group_names : tuple of str
+        What the groups are called; empty for communities, which have no names.
+    """
+
+    names: tuple[str, ...]
+    variables: Ints
+    edges: Ints
+    which: Ints
+    strength: Floats
+    sign: Ints
+    spots: Floats
+    group: Ints
+    group_names: tuple[str, ...]
+
+    def weights(self) -> Floats:
+        """Return the strengths as shares of the largest, forbidden pairs counting as that."""
+        finite = finite_strengths(self.strength)
+        largest = finite.max(initial=0.0)
+        return np.clip(finite / largest, 0.0, 1.0) if largest > 0 else np.ones(len(finite))
+
+    def node_strength(self) -> Floats:
+        """Return the sum of the weights of each variable's edges."""
+        total = np.bincount(self.edges.ravel(), np.repeat(self.weights(), 2), len(self.names))
+        return np.asarray(total, np.float64)
+
+
+def build_network(
+    model: PairwiseMRF,
+    *,
+    edges: ArrayLike | None = None,
+    min_strength: float | None = None,
+    top: int | None = None,
+    around: str | None = None,
+    colour_by: ColourBy = "community",
+    strengths: ArrayLike | None = None,
+    seed: int = 0,
+) -> Network:
+    """Choose edges, find groups and lay the variables out; see ``plot_network``.
+
+    Variables without an edge that is drawn are left out, `around` itself excepted.
+    """
+    values = model.edge_strengths() if strengths is None else _check_strengths(model, strengths)
+    which = _choose(model, values, edges, min_strength, top, around)
+    which = which[np.argsort(values[which], kind="stable")]
+    drawn = model.edges[which]
+    centre = [] if around is None else [model.schema.index(around)]
+    variables = np.union1d(drawn.ravel(), np.array(centre, np.int64))
+    local = np.searchsorted(variables, drawn)
+    if isinstance(colour_by, Mapping):
+        group, group_names = _given_groups(model, colour_by, variables)
+    elif colour_by == "community":
+        group = communities(len(variables), local, finite_strengths(values[which]), seed)
+        group_names = ()
+    elif colour_by is None:
+        group, group_names = np.zeros(len(variables), np.int64), ()
+    else:
+        raise ValueError(
+            f"colour_by must be 'community', None or a dict of variable to group, "
+            f"found {colour_by!r}"
+        )
+    return Network(
+        tuple(model.names[v] for v in variables),
+        variables,
+        local,
+        which,
+        values[which],
+        edge_signs(model)[which],
+        lay_out(len(variables), local, group, seed),
+        group,
+        group_names,
+    )
+
+
+def edge_signs(model: PairwiseMRF) -> Ints:
+    """Return the sign of each edge of two variables with two categories, 0 for other edges.
+
+    It is that of the log odds ratio: 1 where the two first categories, and the two second ones,
+    go together.
+
+    Examples
+    --------
+    >>> model = PairwiseMRF.from_potentials(
+    ...     {"rain": [False, True], "dry": [False, True]},
+    ...     edges={("rain", "dry"): [[-1.0, 0.0], [0.0, -1.0]]},
+    ... )
+    >>> edge_signs(model)
+    array([-1])
+    """
+    layout = model.layout
+    signs = np.zeros(layout.n_edges, np.int64)
+    binary = np.flatnonzero((layout.states[layout.edges] == 2).all(axis=1))
+    at = np.asarray(layout.edge_offset)[binary, None] + np.arange(4)
+    a, b, c, d = model.theta[at].T
+    # Compared and not subtracted: forbidden pairs on both sides would give inf - inf.
+    with np.errstate(invalid="ignore"):
+        signs[binary] = np.sign((a + d > b + c).astype(np.int64) - (a + d < b + c))
+    return signs
+
+
+def communities(n: int, edges: Ints, weights: Floats, seed: int) -> Ints:
+    """Return the community of each node by the Louvain method, the largest first.
+
+    Raises
+    ------
+    MissingExtraError
+        networkx is not installed.
+    """
+    try:
+        import networkx
+    except ImportError as error:
+        raise MissingExtraError("networkx", "plot", "colouring by community") from error
+    graph = networkx.Graph()
+    graph.add_nodes_from(range(n))
+    heavy = np.where(weights > 0, weights, 0.0)
+    graph.add_weighted_edges_from(
+        (i, j, w) for (i, j), w in zip(edges.tolist(), heavy.tolist(), strict=True)
+    )
+    found = networkx.community.louvain_communities(graph, seed=seed) if heavy.any() else []
+    found.sort(key=lambda members: (-len(members), min(members)))
+    group = np.full(n, -1, np.int64)
+    for k, members in enumerate(found):
+        group[list(members)] = k
+    return group
+
+
+def finite_strengths(values: Floats) -> Floats:
+    """Return strengths with those of edges that forbid a pair as the largest of the others."""
+    largest = values[np.isfinite(values)].max(initial=0.0)
+    return np.where(np.isfinite(values), values, largest if largest > 0 else 1.0)
+
+
+def _check_strengths(model: PairwiseMRF, strengths: ArrayLike) -> Floats:
+    values = np.asarray(strengths, np.float64)
+    if values.shape != (model.n_edges,) or np.isnan(values).any():
+        raise ModelError(
+            f"strengths must have one number for each of the model's {model.n_edges:,} edges, "
+            f"found shape {values.shape}" + (" with NaN" if np.isnan(values).any() else "")
+        )
+    return values
+
+
+def _choose(
+    model: PairwiseMRF,
+    values: Floats,
+    edges: ArrayLike | None,
+    min_strength: float | None,
+    top: int | None,
+    around: str | None,
+) -> Ints:
+    """Return the positions of the edges to draw."""
+    chosen = np.zeros(model.n_edges, np.bool_)
+    chosen[_positions(edges, model.n_edges)] = True
+    if min_strength is not None:
+        chosen &= values >= min_strength
+    if around is not None:
+        centre = variable_index(model.schema, around)
+        near = np.zeros(model.n_variables, np.bool_)
+        near[model.edges[(model.edges == centre).any(axis=1) & chosen]] = True
+        chosen &= near[model.edges].all(axis=1)
+    which = np.flatnonzero(chosen)
+    if top is None:
+        return which
+    if top < 1:
+        raise ValueError(f"top must be at least 1, found {top}")
+    return which[np.argsort(-values[which], kind="stable")[:top]]
+
+
+def _positions(edges: ArrayLike | None, n_edges: int) -> Any:
+    if edges is None:
+        return slice(None)
+    given = np.asarray(edges)
+    if given.dtype == np.bool_ and given.shape == (n_edges,):
+        return given
+    whole = given.ndim == 1 and (given.dtype.kind in "iu" or not given.size)
+    if whole and ((given >= 0) & (given < n_edges)).all():
+        return given.astype(np.int64)
+    raise ModelError(
+        f"edges must say which of the model's {n_edges:,} edges to draw: one boolean for each, "
+        f"or positions from 0 to {n_edges - 1}; found {given.dtype} of shape {given.shape}"
+    )
+
+
+def _given_groups(
+    model: PairwiseMRF, colour_by: Mapping[str, Hashable], variables: Ints
+) -> tuple[Ints, tuple[str, ...]]:
+    for name in colour_by:
+        variable_index(model.schema, name)
+    labels = [colour_by.get(model.names[v]) for v in variables]
+    sizes: dict[Hashable, int] = {}
+    for label in labels:
+        if label is not None:
+            sizes[label] = sizes.get(label, 0) + 1
+    order = sorted(sizes, key=lambda label: (-sizes[label], str(label)))
+    place = {label: k for k, label in enumerate(order)}
+    group = np.array([place.get(label, -1) for label in labels], np.int64)
+    return group, tuple(str(label) for label in order)

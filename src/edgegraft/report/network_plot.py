@@ -1,0 +1,255 @@
+"""The network of a model as a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from edgegraft.model import PairwiseMRF
+from edgegraft.report.axes import axes_or_new, require_matplotlib, shown
+from edgegraft.report.labels import place_labels
+from edgegraft.report.network import ColourBy, Network, build_network
+from edgegraft.report.palette import (
+    INK,
+    MAX_GROUPS,
+    NEGATIVE,
+    NEUTRAL,
+    OTHER,
+    POSITIVE,
+    group_style,
+    sign_colour,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+_MARKERS = {"circle": "o", "square": "s", "triangle": "^"}
+_FONT = 8.0
+_MAX_POINTS = 20_000  # of lines that names keep clear of; a picture with more has lines everywhere
+
+
+def plot_network(
+    model: PairwiseMRF,
+    ax: Axes | None = None,
+    *,
+    edges: ArrayLike | None = None,
+    min_strength: float | None = None,
+    top: int | None = None,
+    around: str | None = None,
+    colour_by: ColourBy = "community",
+    strengths: ArrayLike | None = None,
+    names: bool | Literal["auto"] = "auto",
+    seed: int = 0,
+) -> Axes:
+    """Draw the network of a model.
+
+    Lines are the thicker the stronger the edge is; blue and vermillion tell the sign of edges
+    between variables of two categories (of their log odds ratio, in the order of the
+    categories). Dots are the larger the stronger their edges are together. Variables without an
+    edge that is drawn are left out.
+
+    Parameters
+    ----------
+    model : PairwiseMRF
+    ax : Axes, optional
+        A new figure's by default.
+    edges : array of bool or of int, optional
+        Which of the model's edges to draw, by one boolean for each or by position.
+    min_strength : float, optional
+        Draw edges at least so strong.
+    top : int, optional
+        Draw the strongest so many.
+    around : str, optional
+        Draw this variable, those that it shares an edge with, and the edges among them.
+    colour_by : "community", None, or dict of variable to group
+        Communities are found by the Louvain method on the edges drawn. Variables that a dict
+        does not name are grey.
+    strengths : array of float, optional
+        In place of the model's own, one for each of its edges: corrected ones, for instance.
+    names : bool or "auto"
+        "auto" leaves out names that would lie on top of others, of the weaker variables first.
+    seed : int, default 0
+        Of the communities, and of the layout where nodes would start on one spot.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    MissingExtraError
+        matplotlib, or networkx for communities, is not installed.
+
+    Examples
+    --------
+    >>> model = PairwiseMRF.from_potentials(
+    ...     {"smoker": ["no", "yes"], "cancer": ["no", "yes"]},
+    ...     edges={("smoker", "cancer"): [[1.0, 0.0], [0.0, 1.0]]},
+    ... )
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> ax = plot_network(model)
+    >>> ax.figure.savefig("network.png")  # doctest: +SKIP
+    """
+    require_matplotlib()
+    if names not in (True, False, "auto"):
+        raise ValueError(f"names must be True, False or 'auto', found {names!r}")
+    network = build_network(
+        model,
+        edges=edges,
+        min_strength=min_strength,
+        top=top,
+        around=around,
+        colour_by=colour_by,
+        strengths=strengths,
+        seed=seed,
+    )
+    side = float(np.clip(5.0 + 0.28 * np.sqrt(len(network.names) * 4.0), 5.0, 14.0))
+    ax = axes_or_new(ax, 1.25 * side, side)
+    ax.set_axis_off()
+    if not len(network.names):
+        ax.text(0.5, 0.5, "no edges to draw", ha="center", va="center", transform=ax.transAxes)
+        return ax
+    _frame(ax, network)
+    if len(network.edges):
+        _draw_edges(ax, network)
+    radii = _draw_nodes(ax, network, around)
+    _draw_legend(ax, network, colour_by == "community")
+    if names:
+        _draw_names(ax, network, radii, around, keep_all=names is True)
+    return ax
+
+
+def _frame(ax: Axes, network: Network) -> None:
+    ax.update_datalim(network.spots)
+    ax.margins(0.08)
+    ax.autoscale_view()
+    ax.set_aspect("equal", adjustable="datalim")
+
+
+def _draw_edges(ax: Axes, network: Network) -> None:
+    from matplotlib.collections import LineCollection
+
+    weights = network.weights()
+    # Many edges would blacken the picture: the weak ones of a large network fade.
+    crowd = np.clip(200.0 / max(len(weights), 1), 0.15, 1.0) ** 0.5
+    lines = LineCollection(
+        list(network.spots[network.edges]),
+        colors=[sign_colour(int(sign)) for sign in network.sign],
+        linewidths=(0.4 + 3.6 * weights) * (0.45 + 0.55 * crowd),
+        alpha=np.clip((0.25 + 0.65 * weights) * (0.5 + 0.5 * crowd) + 0.1, 0.0, 0.95),
+        capstyle="round",
+        zorder=1,
+    )
+    ax.add_collection(lines)
+
+
+def _draw_nodes(ax: Axes, network: Network, around: str | None) -> np.ndarray:
+    """Draw the dots and return their radii in points."""
+    total = network.node_strength()
+    largest = total.max(initial=0.0)
+    share = np.sqrt(total / largest) if largest > 0 else np.zeros(len(total))
+    full = float(np.clip(13.0 - 1.6 * np.log10(max(len(total), 1)) * 2.0, 4.5, 12.0))
+    radii = full * (0.35 + 0.65 * share) / 1.4
+    centre = np.array([name == around for name in network.names])
+    for group in np.unique(network.group):
+        members = network.group == group
+        style = group_style(int(group))
+        ax.scatter(
+            network.spots[members, 0],
+            network.spots[members, 1],
+            s=(2.0 * radii[members]) ** 2,
+            c=style.colour,
+            marker=_MARKERS[style.shape],
+            edgecolors=[INK if c else "white" for c in centre[members]],
+            linewidths=[2.0 if c else 0.7 for c in centre[members]],
+            zorder=2,
+        )
+    return np.asarray(radii)
+
+
+def _draw_legend(ax: Axes, network: Network, communities: bool) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = []
+    if network.sign.any():
+        kinds = ((1, POSITIVE, "positive"), (-1, NEGATIVE, "negative"), (0, NEUTRAL, "no sign"))
+        handles += [
+            Line2D([], [], color=colour, linewidth=2.5, label=label)
+            for sign, colour, label in kinds
+            if (network.sign == sign).any()
+        ]
+    named = network.group_names[:MAX_GROUPS]
+    for group, name in enumerate(named):
+        style = group_style(group)
+        handles.append(_dot(style.colour, _MARKERS[style.shape], shown(name)))
+    if not communities and (network.group < 0).any() | (network.group >= MAX_GROUPS).any():
+        handles.append(_dot(OTHER, "o", "other"))
+    if handles:
+        legend = ax.legend(
+            handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8
+        )
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+
+
+def _dot(colour: str, marker: str, label: str) -> Line2D:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], linestyle="", marker=marker, color=colour, markersize=7, label=label)
+
+
+def _draw_names(
+    ax: Axes, network: Network, radii: np.ndarray, around: str | None, *, keep_all: bool
+) -> None:
+    """Write the names, those of strong variables first, and shift or drop what would collide."""
+    from matplotlib.patheffects import withStroke
+
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()  # settles where the axes are, and so what a point is
+    points = 72.0 / figure.dpi  # points in a pixel
+    dots = ax.transData.transform(network.spots) * points
+    frame = np.array(ax.get_window_extent().get_points()) * points
+    first = np.array([name != around for name in network.names])
+    order = np.lexsort((-network.node_strength(), first))
+    texts = [
+        ax.annotate(
+            shown(network.names[v]),
+            tuple(network.spots[v]),
+            ha="center",
+            va="center",
+            fontsize=_FONT,
+            color=INK,
+            parse_math=False,
+            zorder=3,
+            path_effects=[withStroke(linewidth=2.2, foreground="white")],
+        )
+        for v in order
+    ]
+    sizes = np.array([text.get_window_extent().size for text in texts]) * points
+    middles, kept = place_labels(
+        dots[order],
+        radii[order] + 1.0,
+        sizes + np.array([2.0, -1.0]),
+        frame,
+        _points_of_lines(dots[network.edges]),
+        keep_all=keep_all,
+    )
+    for text, spot, dot, keep in zip(texts, middles, dots[order], kept, strict=True):
+        if keep:
+            text.set(position=tuple(spot - dot), anncoords="offset points")
+        else:
+            text.remove()
+
+
+def _points_of_lines(ends: np.ndarray) -> np.ndarray:
+    """Return points a few pixels apart along straight lines; none where there are too many."""
+    steps = np.maximum(np.hypot(*(ends[:, 1] - ends[:, 0]).T) / 4.0, 1.0).astype(np.int64)
+    if steps.sum() > _MAX_POINTS:
+        return np.zeros((0, 2))
+    parts = [np.linspace(a, b, k) for (a, b), k in zip(ends, steps, strict=True)]
+    return np.concatenate(parts) if parts else np.zeros((0, 2))

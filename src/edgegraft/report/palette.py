@@ -1,0 +1,59 @@
+"""Colours that people with any kind of colour vision can tell apart.
+
+The hues are those of Okabe and Ito (2008). Blue and vermillion are kept for signs, so that the
+colour of a line and the colour of a dot never mean the same thing by chance; groups take the other
+hues and, where these run out, another shape.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+POSITIVE = "#0072B2"
+NEGATIVE = "#D55E00"
+NEUTRAL = "#8A8A8A"
+INK = "#222222"
+OTHER = "#C4C4C4"
+
+_HUES = ("#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#F0E442")
+_SHAPES = ("circle", "square", "triangle")
+MAX_GROUPS = len(_HUES) * len(_SHAPES)
+
+
+class Style(NamedTuple):
+    """How the members of a group are drawn."""
+
+    colour: str
+    shape: str
+
+
+def group_style(group: int) -> Style:
+    """Return how a group is drawn; groups are counted from 0, and -1 is none of them.
+
+    Examples
+    --------
+    >>> group_style(0), group_style(5).shape, group_style(-1).colour
+    (Style(colour='#E69F00', shape='circle'), 'square', '#C4C4C4')
+    """
+    if not 0 <= group < MAX_GROUPS:
+        return Style(OTHER, "circle")
+    return Style(_HUES[group % len(_HUES)], _SHAPES[group // len(_HUES)])
+
+
+def sign_colour(sign: int) -> str:
+    """Return the colour of an edge whose sign is 1, -1 or 0 for none."""
+    return {1: POSITIVE, -1: NEGATIVE}.get(sign, NEUTRAL)
+
+
+def diverging(value: float, limit: float) -> str:
+    """Return the colour of a number between vermillion (-limit), white (0) and blue (limit).
+
+    Examples
+    --------
+    >>> diverging(0.0, 1.0), diverging(-2.0, 1.0)
+    ('#ffffff', '#d55e00')
+    """
+    share = max(-1.0, min(1.0, value / limit)) if limit > 0 else 0.0
+    end = POSITIVE if share > 0 else NEGATIVE
+    channels = (int(end[k : k + 2], 16) for k in (1, 3, 5))
+    return "#" + "".join(f"{round(255 + (c - 255) * abs(share)):02x}" for c in channels)

@@ -1,0 +1,340 @@
+"""Pictures: what is drawn is what the model, the run and the path have."""
+
+from __future__ import annotations
+
+import builtins
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.colors import to_hex
+
+from edgegraft.data import Schema
+from edgegraft.errors import DataError, MissingExtraError, ModelError
+from edgegraft.learn.path import PathPoint
+from edgegraft.model import PairwiseMRF
+from edgegraft.report import plot_edge, plot_marginals, plot_network, plot_path, plot_trace
+from edgegraft.report.labels import place_labels
+from edgegraft.report.layout import lay_out
+from edgegraft.report.network import build_network, edge_signs
+from edgegraft.report.palette import MAX_GROUPS, NEGATIVE, POSITIVE, diverging, group_style
+
+
+@pytest.fixture(autouse=True)
+def _closed_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def model():
+    """Two cliques of four, joined by one weak negative edge; a variable of three; one alone."""
+    names = [*"abcdefgh", "three", "alone"]
+    tables = {}
+    for clique in ("abcd", "efgh"):
+        for k, first in enumerate(clique):
+            for second in clique[k + 1 :]:
+                tables[first, second] = [[1.0, 0.0], [0.0, 1.0]]
+    tables["d", "e"] = [[-0.1, 0.0], [0.0, 0.0]]
+    tables["h", "three"] = [[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    categories = {name: ["no", "yes"] for name in names} | {"three": ["$x$", "low", "high"]}
+    return PairwiseMRF.from_potentials(categories, edges=tables)
+
+
+def lines_of(ax):
+    return next(c for c in ax.collections if isinstance(c, LineCollection))
+
+
+def dots_of(ax):
+    return np.concatenate(
+        [c.get_offsets() for c in ax.collections if isinstance(c, PathCollection)]
+    )
+
+
+def texts_of(ax):
+    return {text.get_text() for text in ax.texts}
+
+
+def test_network_draws_every_edge_with_its_width_and_sign(model):
+    ax = plot_network(model, names=True)
+    lines = lines_of(ax)
+    assert len(lines.get_segments()) == model.n_edges
+    assert texts_of(ax) == set(model.names) - {"alone"}
+    assert np.isfinite(dots_of(ax)).all()
+    assert np.isfinite(lines.get_colors()).all()
+    order = np.argsort(model.edge_strengths(), kind="stable")
+    widths = np.asarray(lines.get_linewidths())
+    assert (np.diff(widths) >= 0).all()
+    assert widths[-1] > widths[0]
+    colours = [to_hex(colour).upper() for colour in lines.get_colors()]
+    signs = edge_signs(model)[order]
+    assert [c == POSITIVE for c in colours] == [s == 1 for s in signs]
+    assert [c == NEGATIVE for c in colours] == [s == -1 for s in signs]
+    assert sorted(signs.tolist()) == [-1, 0] + [1] * 12
+
+
+def test_network_uses_the_axes_given(model):
+    _, ax = plt.subplots()
+    assert plot_network(model, ax) is ax
+    assert len(plt.get_fignums()) == 1
+
+
+def test_network_finds_the_communities(model):
+    network = build_network(model)
+    group = dict(zip(network.names, network.group.tolist(), strict=True))
+    assert len({group[v] for v in "abcd"}) == 1
+    assert len({group[v] for v in "efgh"}) == 1
+    assert group["a"] != group["e"]
+
+
+def test_network_can_be_a_part(model):
+    assert len(lines_of(plot_network(model, top=3)).get_segments()) == 3
+    strong = model.edge_strengths() >= 0.5
+    assert len(lines_of(plot_network(model, min_strength=0.5)).get_segments()) == strong.sum()
+    by_mask, by_place = build_network(model, edges=strong), build_network(model, edges=[3, 0])
+    assert set(by_mask.which) == set(np.flatnonzero(strong))
+    assert set(by_place.which) == {0, 3}
+    around = build_network(model, around="d")
+    assert set(around.names) == {*"abcde"}
+    assert len(around.edges) == 7
+    assert build_network(model, around="alone").names == ("alone",)
+    assert texts_of(plot_network(model, around="alone")) == {"alone"}
+
+
+def test_network_takes_groups_and_strengths_from_the_caller(model):
+    groups = dict.fromkeys("abcd", "left $1$") | dict.fromkeys("efg", "right")
+    network = build_network(model, colour_by=groups)
+    assert network.group_names == ("left $1$", "right")
+    assert network.group[network.names.index("h")] == -1
+    ax = plot_network(model, colour_by=groups)
+    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert legend[-3:] == ["left $1$", "right", "other"]
+    own = np.arange(model.n_edges, dtype=float)
+    assert build_network(model, strengths=own, top=2).which.tolist() == [
+        model.n_edges - 2,
+        model.n_edges - 1,
+    ]
+
+
+def test_network_without_edges_says_so():
+    model = PairwiseMRF.from_potentials({"a": ["no", "yes"], "b": ["no", "yes"]})
+    assert texts_of(plot_network(model)) == {"no edges to draw"}
+
+
+def test_network_with_forbidden_pairs():
+    both = {"a": ["no", "yes"], "b": ["no", "yes"], "c": ["no", "yes"]}
+    never = [[0.0, -np.inf], [0.0, 0.0]]
+    model = PairwiseMRF.from_potentials(both, edges={("a", "b"): never, ("b", "c"): never})
+    assert edge_signs(model).tolist() == [1, 1]
+    assert np.isfinite(lines_of(plot_network(model)).get_linewidths()).all()
+    contradiction = [[-np.inf, -np.inf], [0.0, 0.0]]
+    model = PairwiseMRF.from_potentials(both, edges={("a", "b"): contradiction})
+    assert edge_signs(model).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ({"around": "z"}, ModelError, "no variable 'z'"),
+        ({"colour_by": {"z": 1}}, ModelError, "no variable 'z'"),
+        ({"colour_by": "size"}, ValueError, "colour_by must be"),
+        ({"top": 0}, ValueError, "top must be"),
+        ({"edges": [99]}, ModelError, "which of the model's 14 edges"),
+        ({"edges": [True]}, ModelError, "which of the model's 14 edges"),
+        ({"strengths": [1.0]}, ModelError, "one number for each"),
+        ({"names": "some"}, ValueError, "names must be"),
+    ],
+)
+def test_network_refuses(model, wrong, error, message):
+    with pytest.raises(error, match=message):
+        plot_network(model, **wrong)
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize("package", ["matplotlib", "networkx"])
+def test_missing_packages_are_named(model, package, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *rest):
+        if name.partition(".")[0] == package:
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"edgegraft\[plot\]"):
+        plot_network(model)
+
+
+def random_graph(n, n_edges, seed):
+    rng = np.random.default_rng(seed)
+    pairs = np.stack(np.triu_indices(n, 1), axis=1)
+    return rng.permutation(pairs)[:n_edges].astype(np.int64)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 60), st.integers(0, 5))
+def test_layout_is_finite_spread_and_repeatable(n, n_edges, seed):
+    edges = random_graph(n, n_edges, seed)
+    spots = lay_out(n, edges)
+    assert spots.shape == (n, 2)
+    assert np.isfinite(spots).all()
+    apart = np.linalg.norm(spots[:, None] - spots[None], axis=2) + np.eye(n) * 9
+    assert apart.min() > 0.3
+    np.testing.assert_array_equal(spots, lay_out(n, edges))
+
+
+def test_layout_of_a_large_component_keeps_neighbours_near():
+    n = 600
+    ring = np.stack([np.arange(n), (np.arange(n) + 1) % n], axis=1)
+    ring.sort(axis=1)
+    spots = lay_out(n, ring)
+    lengths = np.linalg.norm(spots[ring[:, 0]] - spots[ring[:, 1]], axis=1)
+    across = np.linalg.norm(spots[: n // 2] - spots[n // 2 :], axis=1)
+    assert lengths.max() < 3.0
+    assert across.min() > 100.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 60), st.integers(0, 9))
+def test_names_never_cover_each_other(n, seed):
+    rng = np.random.default_rng(seed)
+    dots, frame = rng.random((n, 2)) * 100, np.array([[0.0, 0.0], [100.0, 100.0]])
+    sizes = rng.random((n, 2)) * (30, 8) + 1
+    middles, kept = place_labels(dots, np.full(n, 1.0), sizes, frame)
+    low, high = (middles - sizes / 2)[kept], (middles + sizes / 2)[kept]
+    assert (low >= -1e-9).all()
+    assert (high <= 100 + 1e-9).all()
+    for k in range(len(low)):
+        covers = ((low[k] < high - 1e-4) & (low < high[k] - 1e-4)).all(axis=1)
+        assert covers.sum() == 1  # itself
+    assert place_labels(dots, np.full(n, 1.0), sizes, frame, keep_all=True)[1].all()
+
+
+def test_styles_of_groups_differ_until_they_run_out():
+    assert len({group_style(k) for k in range(MAX_GROUPS)}) == MAX_GROUPS
+    assert group_style(MAX_GROUPS) == group_style(-1)
+    assert diverging(1.0, 1.0) == POSITIVE.lower()
+
+
+def test_edge_is_a_heat_map_centred_at_zero(model):
+    _, ax = plt.subplots()
+    assert plot_edge(model, "three", "h", ax) is ax
+    (image,) = ax.images
+    np.testing.assert_allclose(image.get_array(), model.zero_sum().edge_potential("three", "h"))
+    low, high = image.get_clim()
+    assert low == -high
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["$x$", "low", "high"]
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["no", "yes"]
+    assert (ax.get_ylabel(), ax.get_xlabel()) == ("three", "h")
+    ax.figure.canvas.draw()  # a dollar sign is not the start of a formula
+
+
+def test_edge_with_forbidden_pairs_and_many_categories():
+    table = np.zeros((2, 50))
+    table[0, 0] = -np.inf
+    states = {"a": ["no", "yes"], "b": list(range(50))}
+    model = PairwiseMRF.from_potentials(states, edges={("a", "b"): table})
+    ax = plot_edge(model, "a", "b")
+    assert ax.images[0].get_array().mask.sum() == 1
+    assert len(ax.get_xticklabels()) == 25
+    small = PairwiseMRF.from_potentials(
+        {"a": [0, 1], "b": [0, 1]}, edges={("a", "b"): [[0, -np.inf], [0, 0]]}
+    )
+    assert "never" in texts_of(plot_edge(small, "a", "b"))
+
+
+def test_edge_refuses_what_does_not_exist(model):
+    with pytest.raises(ModelError, match="no variable 'z'"):
+        plot_edge(model, "a", "z")
+    with pytest.raises(ModelError, match="no edge between 'a' and 'h'"):
+        plot_edge(model, "a", "h")
+
+
+TRACE = {"seconds": [0.0, 0.5, 2.0], "objective": [9.0, 7.0, 6.0], "n_edges": [0, 4, 9]}
+
+
+def test_trace_has_objective_and_edges_or_recall():
+    _, ax = plt.subplots()
+    assert plot_trace(TRACE, ax) is ax
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), TRACE["objective"])
+    right = ax.figure.axes[1]
+    np.testing.assert_array_equal(right.lines[0].get_ydata(), TRACE["n_edges"])
+    more = TRACE | {"held_out": [9.0, 8.0, 7.5], "recall": [0.0, 0.5, 1.0]}
+    ax = plot_trace(more)
+    np.testing.assert_array_equal(ax.lines[1].get_ydata(), more["held_out"])
+    np.testing.assert_array_equal(ax.figure.axes[1].lines[0].get_ydata(), more["recall"])
+
+
+@pytest.mark.parametrize(
+    ("trace", "message"),
+    [
+        ({"seconds": [0.0]}, "no column 'objective'"),
+        (TRACE | {"n_edges": [1]}, r"'n_edges' of the trace has shape \(1,\)"),
+    ],
+)
+def test_trace_refuses(trace, message):
+    with pytest.raises(DataError, match=message):
+        plot_trace(trace)
+
+
+def point(model, penalty, ebic, held_out=float("nan")):
+    return PathPoint(penalty, round(10 / (penalty + 1)), 1.0, ebic, held_out, 0.1, model)
+
+
+def test_path_has_edges_and_marks_the_best(model):
+    points = [point(model, p, e) for p, e in ((0.4, 9.0), (0.2, 3.0), (0.1, 5.0))]
+    _, ax = plt.subplots()
+    assert plot_path(points, ax) is ax
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), [p.n_edges for p in points])
+    assert ax.lines[1].get_xdata()[0] == 0.2
+    assert (ax.get_xscale(), ax.xaxis_inverted()) == ("log", True)
+    held = [point(model, p, 1.0, h) for p, h in ((0.4, -9.0), (0.2, -5.0), (0.0, -3.0))]
+    ax = plot_path(held)
+    assert ax.lines[1].get_xdata()[0] == 0.0
+    assert ax.get_xscale() == "linear"
+    with pytest.raises(DataError, match="no points"):
+        plot_path([])
+
+
+def test_marginals_are_the_models(model):
+    _, ax = plt.subplots()
+    assert plot_marginals(model, ["three", "a"], ax=ax) is ax
+    answer = model.marginals()
+    wanted = [*answer.array("three"), *answer.array("a")]
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], wanted)
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["$x$", "low", "high", "no", "yes"]
+    assert "exact" in ax.get_xlabel()
+    ax.figure.canvas.draw()
+
+
+def test_marginals_with_evidence_show_the_change_most_first(model):
+    ax = plot_marginals(model, given={"a": "yes"})
+    first = next(text.get_text() for text in ax.texts)
+    assert first in "bcd"
+    answer, prior = model.marginals({"a": "yes"}), model.marginals()
+    assert ax.patches[1].get_width() == pytest.approx(answer[first]["yes"])
+    assert ax.lines[0].get_xdata()[1] == pytest.approx(prior[first]["yes"])
+    assert plot_marginals(answer, "b").patches[1].get_width() == pytest.approx(answer["b"]["yes"])
+
+
+def test_marginals_of_many_categories_are_summed():
+    model = PairwiseMRF(Schema.from_states([200] + [2] * 60), [], np.zeros(320))
+    ax = plot_marginals(model)
+    labels = [t.get_text() for t in ax.get_yticklabels()]
+    assert labels[9] == "191 others"
+    assert len(labels) == 40
+    assert ax.patches[9].get_width() == pytest.approx(191 / 200)
+
+
+def test_marginals_refuse(model):
+    with pytest.raises(ModelError, match="no marginal of 'a'"):
+        plot_marginals(model, ["a"], {"a": "yes"})
+    with pytest.raises(ValueError, match="evidence needs a model"):
+        plot_marginals(model.marginals(), given={"a": "yes"})
