@@ -22,8 +22,9 @@ from benchmarks.rows import Row, as_markdown
 from edgegraft.data import PackedTable, pack
 from edgegraft.datasets import make_chain
 from edgegraft.learn import Discovery, Plan, Settings, discover, grow
-from edgegraft.learn.bootstrap import bootstrap, strength_intervals
+from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.learn.replicate import Draws, Replicator
+from edgegraft.learn.strength_intervals import strength_intervals
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood

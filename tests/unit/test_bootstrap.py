@@ -8,11 +8,12 @@ import pytest
 from edgegraft.data import PackedTable
 from edgegraft.inference import ExactEngine
 from edgegraft.learn import Settings, discover, grow
-from edgegraft.learn.bootstrap import bootstrap, strength_intervals
+from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.learn.conditional import read_rows
 from edgegraft.learn.edge_tests import edge_tests
 from edgegraft.learn.replicate import Draws, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values
+from edgegraft.learn.strength_intervals import strength_intervals
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood

@@ -13,19 +13,11 @@ edges are tested at the level of the automatic threshold, which chance passes ab
 Because a replicate is worth half of the rows, an edge that just passes in the fit has a
 frequency well below one half; near one, an edge would be found with half of the rows.
 
-**Interval.** The norm of a table is biased upwards, ``E ||w*||^2 = ||w||^2 + tr Var(w*)``, in the
-fit and once more in replicates, so percentiles of replicated strengths would lie far too high.
-Instead each replicate says how long a table in the direction of ``w`` would have to be for its
-error ``e* = w* - w`` to make it as strong as the fit's,
-
-    || (l* / ||w||) w + e* || = ||w||,      l* = -u* + sqrt(||w||^2 - (||e*||^2 - u*^2)),
-
-with ``u*`` the part of ``e*`` along ``w``; zero where no length would do. The interval is between
-quantiles of ``l*``: the lengths that a test on the same errors would not reject.
-
-Intervals hold for the strengths that the ridge would give with unlimited data like these, and for
-the kept graph: that the same rows chose it is not taken into account. Replicates count for the
-interval whether or not their own search has the edge.
+**Interval.** Noise adds to a norm, so percentiles of replicated strengths would lie far too high;
+:mod:`~edgegraft.learn.strength_intervals` has what is done instead. Intervals hold for the
+strengths that the same ridge would give with unlimited data like these, not for those of a model
+without a ridge, and for the kept graph: that the same rows chose it is not taken into account.
+Replicates count for the interval whether or not their own search has the edge.
 """
 
 from __future__ import annotations
@@ -48,6 +40,7 @@ from edgegraft.learn.refit import refit
 from edgegraft.learn.replicate import INFLATION, Draws, Replicate, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values
 from edgegraft.learn.state import Growth
+from edgegraft.learn.strength_intervals import strength_intervals
 from edgegraft.model import PairwiseMRF
 from edgegraft.stats.source import check_weights
 from edgegraft.stats.tables import Edges
@@ -291,37 +284,3 @@ def _summary(
         level=level,
         n=len(made),
     )
-
-
-def strength_intervals(
-    strength: Floats, again: Floats, moved: Floats, level: float
-) -> tuple[Floats, Floats]:
-    """Return intervals of norms of tables, corrected for the bias of a norm.
-
-    Parameters
-    ----------
-    strength : array of float, shape (m,)
-        ``||w||`` of the fit.
-    again, moved : array of float, shape (n_replicates, m)
-        ``||w*||`` and ``||w* - w||``.
-    level : float
-
-    Examples
-    --------
-    >>> error = np.random.default_rng(0).normal(size=(5000, 1, 9))  # of nine entries
-    >>> table = 12.0 * np.eye(9)[:1]
-    >>> again, moved = np.linalg.norm(table + error, axis=2), np.linalg.norm(error, axis=2)
-    >>> lower, upper = strength_intervals(np.array([12.0]), again, moved, 0.95)
-    >>> lower.round(1), upper.round(1)
-    (array([9.7]), array([13.7]))
-    """
-    error = moved**2
-    # w'e = (||w + e||^2 - ||w||^2 - ||e||^2) / 2
-    longest = np.maximum(strength, np.finfo(np.float64).tiny)
-    along = (again**2 - strength**2 - error) / (2.0 * longest)
-    across = np.maximum(0.0, error - along**2)
-    length = np.sqrt(np.maximum(0.0, strength**2 - across)) - along
-    length = np.where(across > strength**2, 0.0, np.maximum(0.0, length))
-    tail = (1.0 - level) / 2.0
-    lower, upper = np.quantile(length, (tail, 1.0 - tail), axis=0)
-    return lower, upper
