@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from edgegraft.data import PackedTable, Schema
 from edgegraft.errors import ConvergenceWarning, DataError
 from edgegraft.estimators.parameters import make_seed
-from edgegraft.estimators.reading import as_table, column_labels, read
+from edgegraft.estimators.reading import as_table, check_states, column_labels, read
 from edgegraft.estimators.row_methods import RowMethods
 from edgegraft.estimators.writing import Kind
 from edgegraft.learn import Discovery, Plan, discover
@@ -88,7 +88,9 @@ class NetworkEstimator(RowMethods):
     def _read(self, X: Any, schema: Schema | None, n_jobs: int) -> tuple[Any, PackedTable]:
         """Return what was given, and it packed."""
         X = as_table(X, type(self).__name__)
-        return X, read(X, schema, n_jobs)
+        table = read(X, schema, n_jobs)
+        check_states(table.schema)
+        return X, table
 
     def _take(self, found: Discovery, plan: Plan, X: Any, table: PackedTable) -> None:
         """Set the fitted attributes, all of them at the end of a fit or none."""

@@ -6,7 +6,7 @@ else that can be made an array is one first, with scikit-learn's own checks and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from edgegraft.data import PackedTable, Schema, pack
-from edgegraft.errors import DataError, UnseenCategoryError
+from edgegraft.errors import DataError, MemoryBudgetError, UnseenCategoryError
 from edgegraft.estimators.labels import labels
+
+MAX_BYTES = 1 << 30
+"""Memory for what a fit keeps of one column: 11,585 categories."""
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 
@@ -45,8 +48,16 @@ def as_table(X: Any, estimator: str) -> Any:
         return X
     if isinstance(X, list | tuple):
         # As objects: numbers beside text stay numbers, and every column finds its own type.
+        _check_lengths(X)
         X = np.array(X, dtype=object)
     return check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
+
+
+def _check_lengths(rows: Sequence[Any]) -> None:
+    lengths = [len(row) if isinstance(row, list | tuple) else None for row in rows]
+    for k, length in enumerate(lengths):
+        if length is not None and lengths[0] is not None and length != lengths[0]:
+            raise DataError(f"row {k} has {length} cells where row 0 has {lengths[0]}")
 
 
 def column_labels(X: Any) -> list[Any] | None:
@@ -85,6 +96,23 @@ def read(X: Any, schema: Schema | None = None, n_jobs: int = 1) -> PackedTable:
                 "with schema=estimator.schema_"
             )
     return pack(labels(X.schema, X.codes()), schema=schema)
+
+
+def check_states(schema: Schema) -> None:
+    """Refuse a column of so many categories that pairs of them would not fit in memory.
+
+    The search compares the states of a column with each other, ``s^2`` numbers.
+    """
+    if not len(schema):
+        return
+    largest = max(schema, key=lambda variable: variable.n_states)
+    needed = 8 * largest.n_states**2
+    if needed > MAX_BYTES:
+        raise MemoryBudgetError(
+            f"column '{largest.name}' has {largest.n_states:,} categories, and comparing them "
+            f"takes {needed / 2**30:.1f} GiB, more than the {MAX_BYTES / 2**30:.0f} GiB allowed: "
+            "merge rare categories, or leave the column out"
+        )
 
 
 def read_codes(X: Any, schema: Schema) -> NDArray[np.int64]:

@@ -161,6 +161,7 @@ class RowMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             self._check_width(X)
         else:
             labels = column_labels(X)
+            self._check_names(labels)
             if optional is not None and labels is not None and optional not in map(str, labels):
                 return self._codes_without(X, optional)
         return read_codes(X, schema)
@@ -183,6 +184,17 @@ class RowMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
                 f"X does not have valid feature names, but {name} was fitted with feature names",
                 UserWarning,
                 stacklevel=4,
+            )
+
+    def _check_names(self, labels: list[Any] | None) -> None:
+        """Refuse names where the fit had none, and they are not those it gave the columns."""
+        if hasattr(self, "feature_names_in_") or labels is None:
+            return
+        own = {str(label) for label in self._kind.labels or self.schema_.names}
+        if not own & {str(label) for label in labels}:
+            raise DataError(
+                f"X has column names, but {type(self).__name__} was fitted without: pass the "
+                "columns as an array, in the order of the fit"
             )
 
     def _column(self, target: object) -> str:
