@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 REPORT ?= edgegraft-demo.md
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast lint types imports format bench docs clean
+.PHONY: help demo test test-browser fast lint types imports format bench docs clean
 
 help: ## show the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -26,8 +26,11 @@ demo: $(VENV)/.installed-cli ## install and run the main job on bundled data
 test: lint types imports ## lint, types, import rules, the whole suite and the doctests
 	$(BIN)/python -m pytest
 
+test-browser: $(VENV)/.installed-browser ## the pages in headless Chromium (apt-get install chromium chromium-driver)
+	$(BIN)/python -m pytest -m browser tests/browser
+
 fast: $(VENV)/.installed-dev ## the quick part of the suite
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow and not browser"
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

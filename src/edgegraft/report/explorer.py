@@ -29,7 +29,7 @@ Json = dict[str, Any]
 Floats = NDArray[np.float64]
 
 #: Memory of exact inference up to which it answers in less than 100 ms.
-INTERACTIVE_BYTES = 8 << 20
+INTERACTIVE_BYTES = 4 << 20
 _CACHED = 64  # answers kept, so that undo is at once
 
 

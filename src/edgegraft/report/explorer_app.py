@@ -12,15 +12,25 @@ import hmac
 import secrets
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from flask import Blueprint, Flask, Response, abort, jsonify, render_template, request
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
-
-from edgegraft.errors import DataError, ImpossibleEvidenceError, ModelError
+from edgegraft.errors import (
+    DataError,
+    ImpossibleEvidenceError,
+    MissingExtraError,
+    ModelError,
+)
 from edgegraft.report.explorer import Explorer
 
+try:
+    from flask import Blueprint, Flask, Response, abort, jsonify, render_template, request
+    from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+except ImportError as error:
+    raise MissingExtraError("flask", "explore", "the explorer") from error
+
 LOOPBACK = "127.0.0.1"
+_ASSETS = Path(__file__).parent / "explorer_assets"
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -47,8 +57,8 @@ def build_app(explorer: Explorer, token: str, port: int) -> Flask:
     """
     app = Flask(
         "edgegraft.report",
-        template_folder="explorer_assets",
-        static_folder="explorer_assets",
+        template_folder=_ASSETS,
+        static_folder=_ASSETS,
         static_url_path=f"/{token}/assets",
     )
     app.before_request(_guard(token, {f"{LOOPBACK}:{port}", f"localhost:{port}"}))

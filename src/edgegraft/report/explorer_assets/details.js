@@ -1,0 +1,101 @@
+// The variable that was selected: its bars, its neighbours and the tables of its edges.
+import { labelled, make, signed } from "./elements.js";
+import { Card } from "./marginals.js";
+
+const OPEN = 3; // tables that are open from the start
+const FEW = 30; // neighbours listed at first
+const UP = [0, 114, 178];
+const DOWN = [213, 94, 0];
+
+function shade(value, limit) {
+  const part = limit > 0 ? Math.min(1, Math.abs(value) / limit) : 0;
+  const mixed = (value > 0 ? UP : DOWN).map((c) => Math.round(255 + (c - 255) * part));
+  return { background: `rgb(${mixed.join(",")})`, color: part > 0.62 ? "#fff" : "#222" };
+}
+
+function heatMap(neighbour, own, other) {
+  const cells = neighbour.table.flat().filter((x) => x !== null).map(Math.abs);
+  const limit = Math.max(...cells, 0);
+  const table = make("table");
+  const head = make("tr");
+  head.append(make("th"));
+  for (const k of neighbour.columns) head.append(labelled("th", "", other.categories[k]));
+  table.createTHead().append(head);
+  const body = table.createTBody();
+  neighbour.rows.forEach((row, a) => {
+    const line = body.insertRow();
+    line.append(labelled("th", "", own.categories[row]));
+    neighbour.columns.forEach((column, b) => {
+      const value = neighbour.table[a][b];
+      const cell = line.insertCell();
+      cell.title = `${own.name} = ${own.categories[row]}, ${other.name} = ${other.categories[column]}`;
+      cell.textContent = value === null ? "never" : signed(value, 2);
+      if (value === null) cell.className = "never";
+      else Object.assign(cell.style, shade(value, limit));
+    });
+  });
+  const frame = make("div", "heat");
+  frame.append(make("div", "note", `rows: ${own.name}; columns: ${other.name}`), table);
+  const cut = [[own, neighbour.rows], [other, neighbour.columns]]
+    .filter(([variable, kept]) => kept.length < variable.categories.length)
+    .map(([variable, kept]) => `${kept.length} of ${variable.categories.length} categories of ${variable.name}`);
+  if (cut.length) frame.append(make("div", "note", `Only those with the largest entries: ${cut.join(", ")}.`));
+  return frame;
+}
+
+function neighbourRow(neighbour, own, other, open, onSelect) {
+  const row = make("details");
+  row.dataset.neighbour = neighbour.variable;
+  const summary = make("summary");
+  const name = labelled("button", "name", other.name);
+  name.addEventListener("click", (event) => { event.preventDefault(); onSelect(neighbour.variable); });
+  const strength = neighbour.strength === null ? "forbids pairs" : `strength ${neighbour.strength.toPrecision(3)}`;
+  summary.append(name, make("span", "moved", strength));
+  row.append(summary);
+  row.addEventListener("toggle", () => {
+    if (row.open && row.children.length === 1) row.append(heatMap(neighbour, own, other));
+  });
+  row.open = open;
+  return row;
+}
+
+export class Details {
+  constructor(element, variables, handlers) {
+    Object.assign(this, { element, variables, handlers, card: null });
+  }
+
+  show(found) {
+    const own = this.variables[found.variable];
+    this.card = new Card(own, found.variable, this.handlers);
+    const close = make("button", "", "Close");
+    close.addEventListener("click", () => this.handlers.onSelect(null));
+    const title = make("div", "title");
+    title.append(make("span", "note", "Selected variable"), close);
+    const count = found.neighbours.length;
+    const head = make("h3", "", count ? `Neighbours (${count}), strongest first` : "It has no neighbours");
+    this.element.replaceChildren(title, this.card.element, head);
+    if (count) {
+      this.element.append(make("p", "note", "Each table shows log-potentials whose rows and columns sum to zero: blue pairs go together, orange ones avoid each other, all other variables being equal."));
+    }
+    this.list(found, own, 0, FEW);
+    this.element.hidden = false;
+  }
+
+  list(found, own, from, to) {
+    found.neighbours.slice(from, to).forEach((neighbour, k) => {
+      const other = this.variables[neighbour.variable];
+      this.element.append(neighbourRow(neighbour, own, other, from + k < OPEN, this.handlers.onSelect));
+    });
+    const left = found.neighbours.length - to;
+    if (left <= 0) return;
+    const more = make("button", "", `${left} more neighbours`);
+    more.addEventListener("click", () => { more.remove(); this.list(found, own, to, found.neighbours.length); });
+    this.element.append(more);
+  }
+
+  hide() {
+    this.card = null;
+    this.element.hidden = true;
+    this.element.replaceChildren();
+  }
+}
