@@ -47,12 +47,16 @@ function describe(i, k) {
   return `${variables[i].name} = ${variables[i].categories[k]}`;
 }
 
+function address() {
+  return answer.given.length ? `#given=${encodeURIComponent(answer.link)}` : "#";
+}
+
 async function change(pairs, refusal) {
   const found = await ask({ given: pairs });
   if (found.refused) return complain(`${refusal}: ${found.refused}`);
   complain("");
   answer = found;
-  history.pushState({ depth: depth + 1 }, "", pairs.length ? `#given=${encodeURIComponent(found.link)}` : "#");
+  history.pushState({ depth: depth + 1 }, "", address());
   render();
 }
 
@@ -64,11 +68,7 @@ async function toggle(i, k) {
 }
 
 async function follow() {
-  const hash = location.hash.slice(1);
-  let link = "";
-  try {
-    link = new URLSearchParams(hash.replaceAll("+", "%2B")).get("given") ?? "";
-  } catch { /* no evidence in the address */ }
+  const link = new URLSearchParams(location.hash.slice(1).replaceAll("+", "%2B")).get("given") ?? "";
   let found = await ask({ link });
   complain(found.refused ? `The link's evidence was not set: ${found.refused}` : "");
   if (found.refused) found = answer ?? (await ask({ given: [] }));
@@ -76,6 +76,7 @@ async function follow() {
   // An address that was typed over the page's own is one step more, on first sight it is none.
   if (history.state?.depth === undefined) history.replaceState({ depth: answer ? depth + 1 : 0 }, "");
   answer = found;
+  history.replaceState(history.state, "", address()); // of what is shown, where the link was not
   render();
 }
 
