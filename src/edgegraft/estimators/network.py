@@ -17,7 +17,6 @@ from edgegraft.estimators.row_methods import RowMethods
 from edgegraft.estimators.writing import Kind
 from edgegraft.learn import Discovery, Plan, discover
 from edgegraft.learn.bootstrap import bootstrap
-from edgegraft.learn.sharpen import FACTOR
 from edgegraft.stats.source import check_weights
 
 
@@ -117,7 +116,7 @@ class NetworkEstimator(RowMethods):
         self.n_iter_ = growth.n_activations
         self.converged_ = found.converged
         # A second look with sharper weights raises the threshold: not what was asked for.
-        first = found.penalty / (FACTOR if growth.sharpened else 1.0)
+        first = found.penalty
         self.penalty_ = first if plan.penalty == "auto" else float(plan.penalty)
         self.ridge_ = found.ridge
         self.reason_ = growth.reason

@@ -50,7 +50,6 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 OnReplicate = Callable[[int, int], object]
 
-_PLAN_RATE = 0.01  # false discovery rate of a plan's default
 _LARGEST_RATE = 0.05
 _RARE = 0.02  # share of replicates below which a pair outside the fit is not worth a test
 _CHUNK_BYTES = 1 << 26  # of row weights of replicates held together
@@ -114,7 +113,7 @@ def bootstrap(
         Row weights of the fit. As many rows are drawn as their sum says.
     fdr : float, None or "auto"
         False discovery rate of a replicate's network, which should be that of the fit; None for
-        no such cut. "auto" is 0.01, the default of a plan, for a `Discovery`, and None for a
+        no such cut. "auto" is the rate that a `Discovery` was cut with, and None for a
         `Growth`.
     level : float, default 0.95
         Of the intervals.
@@ -143,7 +142,7 @@ def bootstrap(
     growth, kept = (
         (found.growth, found.model) if isinstance(found, Discovery) else (found, found.model())
     )
-    rate = _rate(fdr, isinstance(found, Discovery))
+    rate = _rate(fdr, found.plan.fdr if isinstance(found, Discovery) else None)
     n_jobs = resolve_jobs(n_jobs)
     draws = Draws(_check(growth, table, n, level, weights), _seeds(random_state, n))
     with threadpool_limits(1, "blas"):  # the threads are ours
@@ -175,9 +174,9 @@ def _check(
     return base
 
 
-def _rate(fdr: float | Literal["auto"] | None, discovered: bool) -> float | None:
+def _rate(fdr: float | Literal["auto"] | None, planned: float | None) -> float | None:
     if fdr == "auto":
-        return _PLAN_RATE if discovered else None
+        return planned
     if fdr is not None and not (isinstance(fdr, int | float) and 0 < fdr <= 1):
         raise ValueError(f"fdr must be above 0 and at most 1, None or 'auto', found {fdr!r}")
     return fdr

@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from edgegraft.data import PackedTable
 from edgegraft.inference import make_engine
+from edgegraft.learn import steps
 from edgegraft.learn.certificate import Certificate, certify
 from edgegraft.learn.checkpoint import Checkpoints, resume
 from edgegraft.learn.edge_tests import EdgeTests, edge_tests
@@ -27,20 +28,23 @@ from edgegraft.learn.events import Observer
 from edgegraft.learn.loop import go_on, grow
 from edgegraft.learn.refit import refit
 from edgegraft.learn.settings import Settings
-from edgegraft.learn.sharpen import sharpen
+from edgegraft.learn.sharpen import FACTOR, sharpen
 from edgegraft.learn.state import Growth
+from edgegraft.learn.warm import warm_start
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.noise_weight import chance_level
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import GroupWeight, Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.search import BestChoice
 from edgegraft.stats import LocalCounts
 
 ALL_PAIRS = 2_000_000  # up to so many pairs every one is tested, and tested again by `sharpen`
 PAIRS_A_VARIABLE = 300  # tested at most where there are more
 _RIDGE_ROWS = 10.0
 _LARGEST_RIDGE = 0.1
+_NEEDED = 1.5  # of the threshold, for an edge without a test
 _DONE = "no pair violates optimality"
 
 
@@ -135,6 +139,8 @@ class Discovery(NamedTuple):
     certificate : Certificate
     converged : bool
         Whether the last fit of the search reached its tolerance.
+    plan : Plan
+        What it was learned by.
     """
 
     model: PairwiseMRF
@@ -144,11 +150,12 @@ class Discovery(NamedTuple):
     growth: Growth
     certificate: Certificate
     converged: bool
+    plan: Plan
 
     @property
     def penalty(self) -> float:
-        """Threshold of the last activation tests."""
-        return self.growth.penalty.penalty
+        """Threshold of the first activation tests; a sharpened run ends with twice as much."""
+        return self.growth.penalty.penalty / (FACTOR if self.growth.sharpened else 1.0)
 
     @property
     def ridge(self) -> float:
@@ -246,18 +253,44 @@ def _conclude(
     with threadpool_limits(1, "blas"):  # the threads are ours
         tests = edge_tests(table, model, weights=weights, n_jobs=plan.n_jobs)
     kept = np.ones(len(tests.edges), bool) if plan.fdr is None else tests.q_value <= plan.fdr
+    last, kept = _last_model(growth, kept, tests.dof == 0, plan)
     return Discovery(
-        _last_model(growth, kept, plan),
+        last,
         kept,
         tests,
         model.edge_strengths(),
         growth,
         certify(growth),
         growth.solution.info.converged,
+        plan,
     )
 
 
-def _last_model(growth: Growth, kept: NDArray[np.bool_], plan: Plan) -> PairwiseMRF:
+def _last_model(
+    growth: Growth, kept: NDArray[np.bool_], untold: NDArray[np.bool_], plan: Plan
+) -> tuple[PairwiseMRF, NDArray[np.bool_]]:
+    """Fit what is kept; edges that no test can tell of return where the model needs them.
+
+    Where columns settle each other (identical ones, or a hub whose neighbours leave nothing open)
+    an edge has no test. Of three identical columns each pair is explained by the third, and with
+    all edges cut nothing would be. Such edges come back, the strongest first, as long as their
+    score at the fitted parameters exceeds the threshold of the search by half.
+    """
     if kept.all() and (growth.settings.relaxed or not plan.refit):
-        return growth.model()
-    return refit(growth, growth.penalty.ridge, keep=kept, shrunk=not plan.refit)
+        return growth.model(), kept
+    if not plan.refit or growth.parts.single_features:
+        return refit(growth, growth.penalty.ridge, keep=kept, shrunk=not plan.refit), kept
+    settings = replace(growth.settings, relaxed=True)
+    run = warm_start(growth, settings=settings, keep=kept)
+    steps.fit(run, final=True)
+    waiting = growth.graph.layout.edges[untold & ~kept]
+    while len(waiting):
+        scores = run.judge(waiting).scores
+        scores[scores <= _NEEDED * run.penalty.penalty] = 0.0
+        if not scores.any():
+            break
+        chosen = BestChoice(0.0).select(waiting, scores)
+        run.graph.add(waiting[chosen])
+        waiting = np.delete(waiting, chosen, axis=0)
+        steps.fit(run, final=True)
+    return run.model(), run.graph.contains(growth.graph.layout.edges)

@@ -57,6 +57,7 @@ a cell: 10 stands for 2.5 to 5 expected rows.
 """
 
 _LINEAR = 1.0  # log-odds up to which one step from the fit to zero is near enough
+_SETTLED = 1e-6  # of the model's variance: less over the rows is rounding
 _SURE = 1e-6  # p-value at the fit below which nothing more is asked
 
 _BLOCK = 1 << 14  # numbers of projected scores held at a time
@@ -315,11 +316,11 @@ def _judge(score: Floats, by_model: Floats, by_rows: Floats) -> tuple[float, int
     dof = int(told.sum())
     if dof == 0:
         return 0.0, 0, 1.0
-    along = axes[:, told].T @ score
-    from_rows = axes[:, told].T @ by_rows @ axes[:, told]
-    # A direction without variance over the rows tells nothing: the pseudo-inverse leaves it out.
-    statistic = min(
-        float((along**2 / spread[told]).sum()),
-        float(along @ np.linalg.pinv(from_rows, hermitian=True) @ along),
-    )
+    white = axes[:, told] / np.sqrt(spread[told])
+    ratio, turn = np.linalg.eigh(white.T @ ((by_rows + by_rows.T) / 2) @ white)
+    along = (white @ turn).T @ score
+    # Without variance over the rows, a direction has only the model's to go by: one column may
+    # settle the other, or a cell happens to be empty.
+    by_ratio = along**2 / np.maximum(ratio, _SETTLED)
+    statistic = min(float((along**2).sum()), float(by_ratio.sum()))
     return statistic, dof, max(float(chdtrc(dof, statistic)), float(np.finfo(float).tiny))

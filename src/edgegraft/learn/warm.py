@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgegraft.graph import ActiveGraph
 from edgegraft.learn.pair_set import PairSet
@@ -20,6 +21,7 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.search import CandidateStream, Reservoir
+from edgegraft.stats.tables import Edges
 
 
 def warm_start(
@@ -28,6 +30,7 @@ def warm_start(
     objective: Objective | None = None,
     penalty: Penalty | None = None,
     settings: Settings | None = None,
+    keep: NDArray[np.bool_] | None = None,
 ) -> Growth:
     """Return a run ready for `go_on` that starts from the graph and parameters of `growth`.
 
@@ -41,6 +44,8 @@ def warm_start(
         By default the same. Weights of a noise penalty are found again for another objective.
     settings : Settings, optional
         By default the same; the strategies of single features are refused.
+    keep : array of bool, shape (n_edges,), optional
+        Which edges of `growth` to begin with, all by default; the others are candidates again.
 
     Examples
     --------
@@ -64,10 +69,12 @@ def warm_start(
     if objective is not None and objective is not growth.objective:
         rule = replace(rule, noise=None)
     rule = rule.bound(loss)
-    graph = ActiveGraph(loss.schema.n_states, growth.graph.layout.edges)
+    whole = growth.graph.layout
+    graph = ActiveGraph(loss.schema.n_states, whole.edges if keep is None else whole.edges[keep])
+    theta = graph.layout.carry(growth.theta(), whole)
     first = Stopping(tol=settings.tol, max_iter=0)
     fitted = fit_penalty(rule, settings)
-    solution = minimize(loss, fitted, graph.layout, growth.theta(), first, quiet=True)
+    solution = minimize(loss, fitted, graph.layout, theta, first, quiet=True)
     rng = np.random.default_rng(settings.random_state)
     rng.bit_generator.state = growth.rng.bit_generator.state
     return Growth(
@@ -77,7 +84,7 @@ def warm_start(
         parts,
         graph,
         solution,
-        _queue_again(growth),
+        _queue_again(growth, whole.edges[:0] if keep is None else whole.edges[~keep]),
         Reservoir(parts.capacity),
         rng,
         np.ones(graph.layout.n_parameters, bool),
@@ -91,9 +98,10 @@ def warm_start(
     )
 
 
-def _queue_again(growth: Growth) -> CandidateStream:
+def _queue_again(growth: Growth, dropped: Edges) -> CandidateStream:
     """Return a copy of the stream with all tested pairs queued by their last offsets."""
     stream = CandidateStream.from_state(growth.stream.state())
+    stream.restore(dropped, np.zeros(len(dropped)))
     waiting = growth.reservoir
     stream.restore(waiting.edges, growth.offsets(waiting.scores))
     stream.refill()
