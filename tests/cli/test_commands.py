@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,14 +10,7 @@ import pytest
 from edgegraft.graph import Layout
 from edgegraft.io import read_mar, read_pr, write_evidence, write_uai
 from edgegraft.model import PairwiseMRF
-
-COMMAND = Path(sys.executable).parent / "edgegraft"
-
-
-def edgegraft(*arguments, **options):
-    return subprocess.run(
-        [COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False, **options
-    )
+from tests.cli.running import edgegraft
 
 
 @pytest.fixture

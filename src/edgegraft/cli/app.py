@@ -10,7 +10,8 @@ import typer
 from edgegraft import __version__
 from edgegraft.cli.bundled import demo, simulate
 from edgegraft.cli.console import set_debug
-from edgegraft.cli.files import export, info
+from edgegraft.cli.explore import explore_command
+from edgegraft.cli.files import export, info, plot
 from edgegraft.cli.learn import learn, resume
 from edgegraft.cli.questions import infer, query, sample
 from edgegraft.cli.tables import impute, score
@@ -24,6 +25,8 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     impute: "edgegraft impute survey.edgegraft survey.csv -o complete.csv",
     score: "edgegraft score survey.edgegraft other.csv --json",
     export: "edgegraft export survey.edgegraft survey.graphml",
+    plot: "edgegraft plot survey.edgegraft -o survey.svg --around smoker",
+    explore_command: "edgegraft explore survey.edgegraft",
     simulate: "edgegraft simulate scale-free -o rows.csv --variables 50 --truth truth.edgegraft",
     infer: "edgegraft infer grid.uai --task MAR --evidence grid.uai.evid",
     demo: "edgegraft demo --output report.md",
@@ -37,7 +40,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command, _example in _EXAMPLES.items():
-    app.command(epilog=f"Example: {_example}")(_command)
+    app.command(_example.split()[1], epilog=f"Example: {_example}")(_command)
 
 
 def _show_version(wanted: bool) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.data import PackedTable
-from edgegraft.learn import Plan, discover
+from edgegraft.learn import Discovery, Plan, discover
 from edgegraft.search.priorities import MAX_COLUMNS, ROWS_A_COLUMN
 
 PILOT_SECONDS = 10.0
@@ -50,12 +50,19 @@ def estimate(table: PackedTable, plan: Plan) -> Estimate:
     limit = min(PILOT_SECONDS, plan.settings.max_time or PILOT_SECONDS)
     pilot = replace(plan, settings=replace(plan.settings, max_time=limit))
     short = replace(plan, settings=replace(plan.settings, max_time=1.0))
-    discover(_some_rows(table, min(_WARM_UP, n_rows)), short)
+    _try(table, min(_WARM_UP, n_rows), short)
     started = perf_counter()
-    found = discover(_some_rows(table, n_rows), pilot)
+    found = _try(table, n_rows, pilot)
     seconds = (perf_counter() - started) * (table.n_rows / n_rows) ** _POWER
     cut = found.growth.reason.startswith("the time budget")
     return Estimate(seconds, cut, peak_bytes(table), n_rows, found.model.n_edges)
+
+
+def _try(table: PackedTable, n_rows: int, plan: Plan) -> Discovery:
+    found = discover(_some_rows(table, n_rows), plan)
+    if found.growth.reason == "interrupted":  # which the search takes for a wish to see the rest
+        raise KeyboardInterrupt
+    return found
 
 
 def _some_rows(table: PackedTable, n: int) -> PackedTable:

@@ -1,4 +1,4 @@
-"""Commands that turn a model file into something else: ``info`` and ``export``."""
+"""Commands that turn a model file into something else: ``info``, ``export`` and ``plot``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from edgegraft.cli.console import give, refuse_overwriting, reported, require_files, say
-from edgegraft.cli.options import AsJson, Force, Model, Quiet, Top
+from edgegraft.cli.console import (
+    give,
+    refuse_overwriting,
+    reported,
+    require_files,
+    say,
+    warned,
+)
+from edgegraft.cli.options import AsJson, Force, Given, Model, Quiet, Seed, Top
 
 
 def info(model: Model, top: Top = 15, as_json: AsJson = False) -> None:
@@ -44,3 +51,44 @@ def export(
 
         write(load(model), output, file_format, read_details(model).edge_columns)
         say(console, f"The model is exported to [bold]{escape(str(output))}[/].")
+
+
+def plot(
+    model: Model,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.")
+    ],
+    around: Annotated[
+        str | None, typer.Option(help="Only a variable, its neighbours and the edges among them.")
+    ] = None,
+    strongest: Annotated[
+        int | None, typer.Option("--top", min=1, help="Only the strongest so many edges.")
+    ] = None,
+    min_strength: Annotated[
+        float | None, typer.Option(min=0.0, help="Only edges at least so strong.")
+    ] = None,
+    edge: Annotated[
+        tuple[str, str] | None,
+        typer.Option(help="Not the network: the table of one edge, by its two variables."),
+    ] = None,
+    of: Annotated[
+        list[str] | None,
+        typer.Option("--of", help="Not the network: probabilities of a variable; repeat."),
+    ] = None,
+    given: Given = None,
+    dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots an inch of a .png.")] = 200,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw the network of a model, the table of an edge, or probabilities given evidence."""
+    with reported(quiet) as console, warned(console):
+        require_files(model)
+        refuse_overwriting(output, force, (model,))
+        from edgegraft.cli.pictures import Picture, draw, write_picture
+        from edgegraft.model import load
+
+        picture = Picture(around, strongest, min_strength, edge, of or [], given or [], seed)
+        picture.check(output)
+        write_picture(draw(load(model), picture), output, dpi)
+        say(console, f"The picture is in [bold]{escape(str(output))}[/].")

@@ -116,11 +116,13 @@ class Learning:
         progress = self._progress
         interrupts = progress.interrupts
         with progress.shown():
-            table = self._read()
-            show_columns(self._console, table)
-            progress.stage("ranking pairs")
-            with self._abandoning(checkpoint), warned(self._console), interrupts:
-                found = work(table, [interrupts, progress])
+            with interrupts:
+                table = self._read()
+                interrupts.check()
+                show_columns(self._console, table)
+                progress.stage("ranking pairs")
+                with self._abandoning(checkpoint), warned(self._console):
+                    found = work(table, [interrupts, progress])
             frequency = None
             if self._request.bootstrap and not interrupts.asked:
                 with warned(self._console):

@@ -47,8 +47,11 @@ class Progress:
         if not self._console.is_terminal or self._console.is_dumb_terminal or self._console.quiet:
             yield
             return
-        with Live(self, console=self._console, transient=True, refresh_per_second=8):
-            yield
+        try:
+            with Live(self, console=self._console, transient=True, refresh_per_second=8):
+                yield
+        finally:
+            self._console.show_cursor()  # Ctrl-C may come before the display can clean up
 
     def stage(self, name: str, facts: str = "") -> None:
         """Say what is being done."""

@@ -95,7 +95,10 @@ def _show_edges(console: Console, edges: list[Json], top: int) -> None:
     for name in numeric:
         table.add_column(name.replace("_", "-"), justify="right")
     for edge in edges[:top]:
-        cells = [_cell(name, edge[name]) for name in numeric]
+        untold = edge.get("dof") == 0  # no test can tell of such an edge
+        cells = [
+            "" if untold and name == "q_value" else _cell(name, edge[name]) for name in numeric
+        ]
         table.add_row(escape(edge["first"]), escape(edge["second"]), *cells)
     console.print(table, highlight=False)
 

@@ -10,7 +10,7 @@ _REPLACED = (
     (r"missing_values=\((.+?),\)", r"--missing \1"),
     (r"\bdelimiter=('[^']*')", r"--delimiter \1"),
     (r"\bencoding=('[^']*')", r"--encoding \1"),
-    (r"\bengine='(\w+)'", r"--engine \1"),
+    (r"\b(engine|unseen)='(\w+)'", r"--\1 \2"),
     (r"\bbins=(\d+)", r"--bins \1"),
     (r"\b(columns|drop|bins|delimiter|encoding)=", r"--\1"),
 )

@@ -1,0 +1,59 @@
+"""Help and start-up: every command has an example, and the light ones load nothing heavy."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.running import edgegraft
+
+HEAVY = ("numba", "pyarrow", "sklearn", "scipy", "matplotlib", "pandas")
+
+
+@pytest.fixture(scope="module")
+def commands():
+    from edgegraft.cli.app import app
+
+    return [command.name for command in app.registered_commands]
+
+
+def test_every_command_ends_its_help_with_an_example(inside, commands):
+    assert {"learn", "resume", "query", "sample", "impute", "score", "export"} <= set(commands)
+    assert {"plot", "explore", "simulate", "info", "infer", "demo"} <= set(commands)
+    for name in commands:
+        done = inside(name, "--help")
+        assert done.returncode == 0
+        last = re.search(r"Example: (.*)$", " ".join(done.stdout.split()), re.DOTALL)
+        assert last, name
+        assert last[1].startswith(f"edgegraft {name} "), name
+        assert len(last[1]) < 100, name
+
+
+@pytest.mark.parametrize("command", ["--help", "info"])
+def test_light_commands_load_nothing_heavy(model, command):
+    arguments = [command] if command == "--help" else [command, str(model)]
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "edgegraft", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {line.split("|")[-1].strip().split(".")[0] for line in done.stderr.splitlines()}
+    assert "typer" in loaded
+    assert not loaded.intersection(HEAVY)
+    if command == "--help":
+        assert "numpy" not in loaded
+
+
+def test_shells_complete_commands_and_options():
+    asked = {
+        "_EDGEGRAFT_COMPLETE": "complete_bash",
+        "COMP_WORDS": "edgegraft ex",
+        "COMP_CWORD": "1",
+    }
+    done = edgegraft(env=os.environ | asked)
+    assert done.stdout.split() == ["export", "explore"]
