@@ -13,21 +13,27 @@ if TYPE_CHECKING:
     from edgegraft.report.edge_plot import plot_edge
     from edgegraft.report.marginal_plot import plot_marginals
     from edgegraft.report.network_plot import plot_network
+    from edgegraft.report.page import write_report
+    from edgegraft.report.quality import data_quality
 
 __all__ = [
+    "data_quality",
     "plot_edge",
     "plot_marginals",
     "plot_network",
     "plot_path",
     "plot_trace",
+    "write_report",
 ]
 
 _HOME = {
+    "data_quality": "quality",
     "plot_edge": "edge_plot",
     "plot_marginals": "marginal_plot",
     "plot_network": "network_plot",
     "plot_path": "course_plots",
     "plot_trace": "course_plots",
+    "write_report": "page",
 }
 
 

@@ -1,0 +1,149 @@
+"""One page about a model: a file that needs no network, no server and no other file.
+
+The network and the charts are drawn by small scripts of our own, so that a page takes tens of
+kilobytes and not the megabytes of a plotting library. Its content security policy allows these
+scripts, by their checksums, and nothing else: no request leaves the page, and text from the data
+could not run even if it were not escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from edgegraft.errors import DataError
+from edgegraft.io.atomic import replace_file
+from edgegraft.io.edge_table import edge_attributes
+from edgegraft.learn.path import PathPoint
+from edgegraft.model import PairwiseMRF
+from edgegraft.report.escape import as_script_json, as_text
+from edgegraft.report.page_data import chart_data, network_data
+from edgegraft.report.page_model import describe
+from edgegraft.report.page_sections import (
+    certificate_section,
+    course_section,
+    edges_section,
+    network_section,
+    quality_section,
+    settings_section,
+    summary_section,
+    variables_section,
+)
+
+_SCRIPTS = ("network.js", "panel.js", "chart.js", "page.js")
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    model: PairwiseMRF,
+    *,
+    details: Mapping[str, Any] | None = None,
+    edge_columns: Mapping[str, ArrayLike] | None = None,
+    trace: Mapping[str, ArrayLike] | None = None,
+    path_points: Sequence[PathPoint] | None = None,
+    data_quality: Mapping[str, Any] | None = None,
+    title: str | None = None,
+) -> None:
+    """Write a page about a model that works offline, on a phone and on paper.
+
+    It has the network to move about in, the strongest edges with their interaction tables, and
+    the variables; of the rest, what is given. The same arguments give the same bytes.
+
+    Parameters
+    ----------
+    path : path
+        By custom with the suffix ``.html``. An existing file is replaced in one step.
+    model : PairwiseMRF
+    details : dict, optional
+        What the model was saved with (:func:`edgegraft.read_details`): ``source``, ``settings``,
+        ``certificate``, ``versions``, ``data_quality``, and whatever else is there.
+    edge_columns : dict of name to array, optional
+        One number for each of the model's edges, in their order: q-values, frequencies. A column
+        called ``strength`` takes the place of the model's own strengths.
+    trace : dict of columns, optional
+        ``trace_`` of an estimator, ``Growth.trace()``, or the columns of a ``Monitor``.
+    path_points : list of PathPoint, optional
+        What :func:`~edgegraft.learn.path.penalty_path` returned.
+    data_quality : dict, optional
+        What :func:`~edgegraft.report.data_quality` returned.
+    title : str, optional
+
+    Raises
+    ------
+    MissingExtraError
+        networkx, which finds the communities, is not installed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> model = PairwiseMRF.from_potentials(
+    ...     {"smoker": ["no", "yes"], "cancer": ["no", "yes"]},
+    ...     edges={("smoker", "cancer"): [[1.0, 0.0], [0.0, 1.0]]},
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = pathlib.Path(folder) / "survey.html"
+    ...     write_report(page, model, title="Survey")
+    ...     "<title>Survey</title>" in page.read_text(encoding="utf-8")
+    True
+    """
+    folder = Path(path).resolve().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"'{path}' cannot be written: there is no folder '{folder}'")
+    for what, value in (("details", details), ("data_quality", data_quality)):
+        if value is not None and not isinstance(value, Mapping):
+            raise DataError(f"{what} must be a dict, found {type(value).__name__}")
+    kept = dict(details or {})
+    quality = kept.pop("data_quality", None) if data_quality is None else data_quality
+    kept.pop("data_quality", None)
+    charts = chart_data(trace, path_points)
+    about = describe(model, edge_attributes(model, edge_columns))
+    sections = [
+        summary_section(about, kept, quality),
+        network_section(about),
+        edges_section(about),
+        variables_section(about, quality),
+        course_section(trace is not None, path_points),
+        certificate_section(kept),
+        quality_section(quality, model.n_variables),
+        settings_section(kept),
+    ]
+    replace_file(path, _page(title or _title(model), sections, network_data(about), charts))
+
+
+def _title(model: PairwiseMRF) -> str:
+    return f"A network of {model.n_variables:,} variables"
+
+
+def _page(title: str, sections: Sequence[tuple[str, str, str]], network: Any, charts: Any) -> str:
+    """Return the whole page; a section is its id, its heading and its content."""
+    present = [section for section in sections if section[2]]
+    scripts = [_asset(name) for name in _SCRIPTS]
+    return Template(_asset("page.html")).substitute(
+        title=as_text(title),
+        policy=" ".join(f"'sha256-{_checksum(script)}'" for script in scripts),
+        style=_asset("page.css"),
+        links="".join(f'<a href="#{name}">{head}</a>' for name, head, _ in present),
+        content="\n".join(
+            f'<section id="{name}"><h2>{head}</h2>\n{body}\n</section>'
+            for name, head, body in present
+        ),
+        network=as_script_json(network),
+        charts=as_script_json(charts),
+        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files("edgegraft.report").joinpath("page_assets", name).read_text("utf-8")
+
+
+def _checksum(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

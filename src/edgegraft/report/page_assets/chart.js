@@ -1,0 +1,106 @@
+"use strict";
+// A line chart with one or two vertical axes, and the values under the pointer.
+
+const CHART = { width: 720, height: 300, left: 62, right: 66, top: 14, bottom: 42 };
+
+function ticks(low, high, count) {
+  const rough = (high - low) / count;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
+  const found = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push(k * step);
+  return found;
+}
+
+function logTicks(low, high) {
+  const found = [];
+  for (let p = Math.floor(Math.log10(low)); p <= Math.log10(high) + 1e-9; p++) {
+    for (const m of [1, 2, 5]) {
+      const value = m * 10 ** p;
+      if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
+    }
+  }
+  return found.length > 1 ? found : [low, high];
+}
+
+function short(value) {
+  if (value === null || value === undefined) return "–";
+  if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e6)) return value.toExponential(1);
+  return String(+value.toPrecision(4));
+}
+
+function axisScale(axis, from, to, log, reverse) {
+  const known = axis.filter((value) => value !== null);
+  let low = Math.min(...known), high = Math.max(...known);
+  if (!(high > low)) { const pad = Math.abs(low) * 0.05 || 1; low -= log ? low / 2 : pad; high += pad; }
+  const [a, b] = log ? [Math.log(low), Math.log(high)] : [low, high];
+  const scale = (value) => {
+    const share = ((log ? Math.log(value) : value) - a) / (b - a);
+    return from + (to - from) * (reverse ? 1 - share : share);
+  };
+  return { scale, low, high };
+}
+
+function drawChart(host, chart) {
+  const { width, height, left, right, top, bottom } = CHART;
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" }, host);
+  const x = axisScale(chart.x.values, left, width - right, chart.x.log, chart.x.reverse);
+  draw("path", { class: "frame", fill: "none", d: `M${left},${top}V${height - bottom}H${width - right}V${top}` }, svg);
+  for (const value of chart.x.log ? logTicks(x.low, x.high) : ticks(x.low, x.high, 6)) {
+    draw("text", { x: x.scale(value), y: height - bottom + 17, "text-anchor": "middle" }, svg).textContent = short(value);
+  }
+  draw("text", { x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, svg).textContent = chart.x.title;
+  const legend = make("div", null, host, "legend");
+  const lines = [];
+  for (const side of ["left", "right"]) {
+    const axis = chart[side];
+    const values = axis.lines.flatMap((line) => line.values).concat(axis.from === undefined ? [] : [axis.from]);
+    const y = axisScale(values, height - bottom, top, false, false);
+    const edge = side === "left" ? left - 8 : width - right + 8;
+    for (const value of ticks(y.low, y.high, 5)) {
+      const text = draw("text", { x: edge, y: y.scale(value) + 4, "text-anchor": side === "left" ? "end" : "start" }, svg);
+      text.textContent = short(value);
+    }
+    const middle = (top + height - bottom) / 2, at = side === "left" ? 13 : width - 8;
+    draw("text", { transform: `translate(${at},${middle}) rotate(-90)`, "text-anchor": "middle" }, svg).textContent = axis.title;
+    for (const line of axis.lines) {
+      let path = "", pen = "M";
+      line.values.forEach((value, k) => {
+        if (value === null) { pen = "M"; return; }
+        path += `${pen}${x.scale(chart.x.values[k]).toFixed(1)},${y.scale(value).toFixed(1)}`;
+        pen = "L";
+      });
+      draw("path", { d: path, fill: "none", stroke: line.colour, "stroke-width": 2, "stroke-dasharray": line.dashed ? "6 4" : "none" }, svg);
+      const entry = make("span", null, legend);
+      const swatch = make("i", null, entry, line.dashed ? "dashed" : "");
+      swatch.style.borderColor = line.colour;
+      const label = make("span", line.name, entry);
+      lines.push({ line, label });
+    }
+  }
+  if (chart.mark !== null) {
+    const at = x.scale(chart.x.values[chart.mark]);
+    draw("path", { class: "cursor", d: `M${at},${top}V${height - bottom}` }, svg);
+    draw("text", { x: at, y: top - 3, "text-anchor": "middle" }, svg).textContent = "best";
+  }
+  followPointer(svg, chart, x, lines);
+}
+
+function followPointer(svg, chart, x, lines) {
+  const { height, top, bottom, width } = CHART;
+  const cursor = draw("path", { class: "cursor", d: "" }, svg);
+  svg.addEventListener("pointermove", (event) => {
+    const box = svg.getBoundingClientRect();
+    const at = ((event.clientX - box.left) / box.width) * width;
+    let best = 0;
+    chart.x.values.forEach((value, k) => {
+      if (Math.abs(x.scale(value) - at) < Math.abs(x.scale(chart.x.values[best]) - at)) best = k;
+    });
+    cursor.setAttribute("d", `M${x.scale(chart.x.values[best])},${top}V${height - bottom}`);
+    for (const { line, label } of lines) label.textContent = `${line.name} ${short(line.values[best])}`;
+  });
+  svg.addEventListener("pointerleave", () => {
+    cursor.setAttribute("d", "");
+    for (const { line, label } of lines) label.textContent = line.name;
+  });
+}

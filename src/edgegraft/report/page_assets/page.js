@@ -1,0 +1,70 @@
+"use strict";
+// Joins the controls of the page to what they control.
+
+function read(id) { return JSON.parse(document.getElementById(id).textContent); }
+
+function startNetwork() {
+  const svg = document.querySelector("#picture svg");
+  if (!svg) return;
+  const byId = (id) => document.getElementById(id);
+  const panel = byId("panel"), find = byId("find"), weakest = byId("weakest");
+  const view = new NetworkView(svg, byId("hint"), read("network-data"), (what) => showChoice(panel, view, what));
+  for (const name of view.nodes.map((node) => node.name).sort()) {
+    byId("variables").appendChild(document.createElement("option")).value = name;
+  }
+  const search = (finished) => {
+    const wanted = find.value.trim().toLowerCase();
+    const names = view.nodes.map((node) => node.name.toLowerCase());
+    let found = names.indexOf(wanted);
+    if (found < 0 && finished) found = names.findIndex((name) => name.includes(wanted));
+    find.classList.toggle("unknown", Boolean(wanted) && !names.some((name) => name.includes(wanted)));
+    if (wanted && found >= 0) view.choose({ node: found }, true);
+    else if (!wanted) view.choose(null);
+  };
+  find.addEventListener("input", () => search(false));
+  find.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") search(true);
+    if (event.key === "Escape") { find.value = ""; search(true); }
+  });
+  // The slider runs through the edges by rank, so that every step of it does something.
+  const ranked = view.edges.map((edge) => edge.weight).sort((a, b) => a - b);
+  const filter = () => {
+    const at = Math.min(ranked.length - 1, Math.floor((weakest.value / 100) * ranked.length));
+    const count = view.filter(weakest.value === "0" ? 0 : ranked[at]);
+    byId("count").textContent = `${count} of ${ranked.length} edges`;
+  };
+  weakest.addEventListener("input", filter);
+  filter();
+  byId("nearer").addEventListener("click", () => view.zoom(1.5));
+  byId("farther").addEventListener("click", () => view.zoom(1 / 1.5));
+  byId("whole").addEventListener("click", () => view.fit());
+  window.addEventListener("beforeprint", () => view.fit());
+}
+
+function startSorting(table) {
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => head.addEventListener("click", () => {
+    const falling = head.getAttribute("aria-sort") === "ascending" || (column > 0 && !head.hasAttribute("aria-sort"));
+    const key = (row) => {
+      const cell = row.cells[column];
+      return cell.dataset.value === undefined ? cell.textContent : Number(cell.dataset.value);
+    };
+    const rows = [...table.tBodies[0].rows];
+    rows.sort((a, b) => {
+      const [p, q] = [key(a), key(b)];
+      const order = typeof p === "number" ? p - q : p.localeCompare(q);
+      return falling ? -order : order;
+    });
+    table.tBodies[0].append(...rows);
+    heads.forEach((other) => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", falling ? "descending" : "ascending");
+  }));
+}
+
+startNetwork();
+const charts = read("chart-data");
+document.querySelectorAll("[data-chart]").forEach((host) => drawChart(host, charts[host.dataset.chart]));
+document.querySelectorAll("table.sortable").forEach(startSorting);
+window.addEventListener("beforeprint", () => {
+  document.querySelectorAll("details").forEach((details) => { details.open = true; });
+});

@@ -1,0 +1,134 @@
+"""What a page says of a model, worked out once."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.errors import ConvergenceWarning, ModelError
+from edgegraft.model import NodeMarginals, PairwiseMRF
+from edgegraft.report.network import Network, build_network, finite_strengths
+
+Floats = NDArray[np.float64]
+
+MAX_DRAWN = 3000  # edges that a browser moves smoothly
+MAX_TABLE = 12  # rows and columns of an interaction table
+MAX_CATEGORIES = 12  # of a variable, with their probabilities
+
+
+@dataclass(frozen=True)
+class Table:
+    """An interaction table in zero-sum gauge, of the categories that it touches most.
+
+    Attributes
+    ----------
+    rows, columns : list of str
+        Categories shown.
+    values : array of float
+    whole : tuple of int
+        Shape of the table that this is a part of.
+    """
+
+    rows: list[str]
+    columns: list[str]
+    values: Floats
+    whole: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Described:
+    """A model with what its page needs.
+
+    Attributes
+    ----------
+    model : PairwiseMRF
+    attributes : dict of str to array
+        Columns of the edges, strengths first, in the model's order.
+    order : array of int
+        Edges by strength.
+    degree, total : array, shape (n,)
+        Number of edges and sum of their strengths, by variable; forbidden pairs count as the
+        strongest edge does.
+    network : Network
+    marginals : NodeMarginals or None
+    marginals_note : str
+        How the marginals were come by, or why there are none.
+    """
+
+    model: PairwiseMRF
+    zero_sum: PairwiseMRF
+    attributes: dict[str, NDArray[Any]]
+    order: NDArray[np.int64]
+    degree: NDArray[np.int64]
+    total: Floats
+    network: Network
+    marginals: NodeMarginals | None
+    marginals_note: str
+
+    def table(self, edge: int) -> Table:
+        """Return the interaction table of an edge, by its position in the model."""
+        model = self.zero_sum
+        table = model.layout.edge(model.theta, edge)
+        variables = [model.schema[int(v)] for v in model.edges[edge]]
+        rows, columns = (_most_touched(table, axis) for axis in (1, 0))
+        return Table(
+            [str(variables[0].categories[k]) for k in rows],
+            [str(variables[1].categories[k]) for k in columns],
+            table[np.ix_(rows, columns)],
+            table.shape,
+        )
+
+    def likeliest(self, variable: int) -> list[tuple[str, float]]:
+        """Return the likeliest categories of a variable and their probabilities, if known."""
+        if self.marginals is None:
+            return []
+        entry = self.model.schema[variable]
+        values = self.marginals.array(entry.name)
+        best = np.argsort(-values, kind="stable")[:MAX_CATEGORIES]
+        return [(str(entry.categories[k]), float(values[k])) for k in best]
+
+
+def describe(model: PairwiseMRF, attributes: dict[str, NDArray[Any]]) -> Described:
+    """Work out what a page says of a model whose edges have these columns."""
+    strengths = attributes["strength"].astype(np.float64)
+    finite = finite_strengths(strengths)
+    ends = model.edges.ravel()
+    marginals, note = _marginals(model)
+    return Described(
+        model,
+        model.zero_sum(),
+        attributes,
+        np.argsort(-strengths, kind="stable"),
+        np.bincount(ends, minlength=model.n_variables),
+        np.bincount(ends, np.repeat(finite, 2), model.n_variables).astype(np.float64),
+        build_network(model, top=MAX_DRAWN, strengths=strengths),
+        marginals,
+        note,
+    )
+
+
+def _marginals(model: PairwiseMRF) -> tuple[NodeMarginals | None, str]:
+    """Return the marginals, and in words how far they can be trusted."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the page says it instead
+        try:
+            answer = model.marginals()
+        except ModelError as error:
+            return None, f"The model has no marginals: {error}."
+    if answer.engine.exact:
+        return answer, "Probabilities are those of the model, exact."
+    trust = "converged" if answer.info.converged else "did NOT converge, so they may be far off"
+    return answer, (
+        f"Probabilities are those of the model, approximated by {answer.engine.name}, which "
+        f"{trust}."
+    )
+
+
+def _most_touched(table: Floats, axis: int) -> NDArray[np.int64]:
+    """Return the rows (axis 1) or columns (axis 0) with the largest entries, in their order."""
+    size = np.abs(np.nan_to_num(table, neginf=-1e9)).max(axis=axis)
+    return np.sort(np.argsort(-size, kind="stable")[:MAX_TABLE])

@@ -1,0 +1,274 @@
+"""The parts of a page in HTML: each is an id, a heading and content, empty where nothing is known.
+
+Every name, category and setting passes through :func:`~edgegraft.report.escape.as_text`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from edgegraft import __version__
+from edgegraft.learn.path import PathPoint
+from edgegraft.report.course_plots import path_measure
+from edgegraft.report.escape import as_number, as_text
+from edgegraft.report.page_html import (
+    data_text,
+    fact_list,
+    flattened,
+    heat_map,
+    titled_table,
+    value_cell,
+)
+from edgegraft.report.page_model import Described
+
+Section = tuple[str, str, str]
+
+_TOP_EDGES = 50
+_OPEN_TABLES = 4  # shown without a click
+_MAX_VARIABLES = 1000
+_MAX_RARE = 100
+_PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "pyarrow")
+_ELSEWHERE = ("source", "settings", "certificate", "versions")
+
+
+def summary_section(
+    about: Described, details: Mapping[str, Any], quality: Mapping[str, Any] | None
+) -> Section:
+    """Say what was learned and from what."""
+    model = about.model
+    alone = int((about.degree == 0).sum())
+    facts: list[tuple[str, Any]] = [("variables", model.n_variables), ("edges", model.n_edges)]
+    facts.append(("parameters", model.layout.n_parameters))
+    source = details.get("source")
+    if isinstance(source, Mapping):
+        facts += [(key, value) for key, value in source.items() if _short(value)]
+    if quality and "n_rows" in quality and not any(name == "rows" for name, _ in facts):
+        facts.append(("rows", quality["n_rows"]))
+    if alone:
+        facts.append(("variables without an edge", alone))
+    tiles = "".join(
+        f"<div><dt>{as_text(name)}</dt><dd>{value_cell(value)}</dd></div>" for name, value in facts
+    )
+    text = f'<dl class="tiles">{tiles}</dl>'
+    hubs = [int(v) for v in np.lexsort((-about.total, -about.degree))[:5] if about.degree[v] > 1]
+    if hubs:
+        names = ", ".join(f"{data_text(model.names[v])} ({about.degree[v]:,})" for v in hubs)
+        text += f"<p>Most edges: {names}.</p>"
+    return (
+        "summary",
+        "Summary",
+        text + "<p>Two variables share an edge if each still tells something about the other once "
+        "all other variables are known. An edge has no direction and proves no cause.</p>",
+    )
+
+
+def network_section(about: Described) -> Section:
+    """Give the script a place to draw the network in, and the reader ways to move about."""
+    network, model = about.network, about.model
+    if not len(network.edges):
+        return "network", "Network", "<p>The model has no edges: its variables are independent.</p>"
+    left_out = (
+        f" Drawn are the {len(network.edges):,} strongest of {model.n_edges:,} edges."
+        if len(network.edges) < model.n_edges
+        else ""
+    )
+    signs = (
+        ' Of edges between variables of two categories, <span class="positive">blue</span> ones '
+        'join the first categories with each other, <span class="negative">vermillion</span> ones '
+        "the first of one variable with the second of the other."
+        if network.sign.any()
+        else ""
+    )
+    return (
+        "network",
+        "Network",
+        '<div class="controls">'
+        '<label>Find <input id="find" type="search" list="variables" autocomplete="off" '
+        'placeholder="a variable"></label><datalist id="variables"></datalist>'
+        '<label>Weakest edge <input id="weakest" type="range" min="0" max="100" value="0"></label>'
+        '<output id="count" for="weakest"></output>'
+        '<span class="zoom"><button type="button" id="nearer" title="Zoom in">+</button>'
+        '<button type="button" id="farther" title="Zoom out">&minus;</button>'
+        '<button type="button" id="whole">Whole</button></span></div>'
+        '<div class="stage"><div id="picture"><svg role="img" aria-label="The network">'
+        '</svg><div id="hint" role="status"></div></div>'
+        '<aside id="panel" aria-live="polite"><p>Choose a variable or an edge.</p></aside></div>'
+        "<noscript><p>The network is drawn by a script, and scripts are switched off.</p>"
+        "</noscript>"
+        '<p class="note">Thick lines are strong edges; colours and shapes of dots are communities.'
+        f"{signs}{left_out}</p>",
+    )
+
+
+def edges_section(about: Described) -> Section:
+    """List the strongest edges, each with its interaction table."""
+    model = about.model
+    if not model.n_edges:
+        return "edges", "Edges", ""
+    shown = about.order[:_TOP_EDGES].tolist()
+    heads = "".join(f"<th>{as_text(name.replace('_', ' '))}</th>" for name in about.attributes)
+    rows = []
+    for rank, which in enumerate(shown):
+        ends = " &ndash; ".join(data_text(model.names[v]) for v in model.edges[which])
+        cells = "".join(
+            f"<td>{as_number(values[which].item())}</td>" for values in about.attributes.values()
+        )
+        opened = " open" if rank < _OPEN_TABLES else ""
+        table = heat_map(about.table(which), [model.names[v] for v in model.edges[which]])
+        rows.append(
+            f"<tr><td><details{opened}><summary>{ends}</summary>{table}</details></td>{cells}</tr>"
+        )
+    many = f"The {len(shown):,} strongest of " if len(shown) < model.n_edges else "All "
+    return (
+        "edges",
+        "Strongest edges",
+        f"<p>{many}{model.n_edges:,} edges. Tables show which categories go together: blue pairs "
+        "occur more often, vermillion pairs less often, than the rest of the model would have it "
+        "(log-potentials; rows and columns sum to zero).</p>"
+        f'<div class="scroll"><table class="list"><thead><tr><th>edge</th>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>",
+    )
+
+
+def variables_section(about: Described, quality: Mapping[str, Any] | None) -> Section:
+    """List the variables with their edges and their likeliest categories."""
+    model = about.model
+    missing = (quality or {}).get("missing", {})
+    n_rows = (quality or {}).get("n_rows", 0)
+    order = np.lexsort((-about.total, -about.degree))[:_MAX_VARIABLES].tolist()
+    heads = ["variable", "edges", "strength", "categories"]
+    heads += ["missing"] if missing and n_rows else []
+    heads += ["probabilities"] if about.marginals is not None else []
+    rows = []
+    for v in order:
+        name = model.names[v]
+        numbers: list[Any] = [int(about.degree[v]), float(about.total[v]), model.schema[v].n_states]
+        cells = [f"<th>{data_text(name)}</th>"]
+        cells += [f'<td data-value="{number}">{as_number(number)}</td>' for number in numbers]
+        if missing and n_rows:
+            share = float(missing.get(name, 0)) / float(n_rows)
+            cells.append(f'<td data-value="{share}">{share:.1%}</td>')
+        if about.marginals is not None:
+            cells.append(f'<td class="bars">{_shares(about, v)}</td>')
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    cut = ""
+    if len(order) < model.n_variables:
+        cut = f"<p>The {len(order):,} of {model.n_variables:,} variables with the most edges.</p>"
+    columns = "".join(f"<th>{head}</th>" for head in heads)
+    return (
+        "variables",
+        "Variables",
+        f"{cut}<p>{as_text(about.marginals_note)}</p>"
+        f'<div class="scroll"><table class="list sortable"><thead><tr>{columns}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>",
+    )
+
+
+def course_section(has_trace: bool, points: Sequence[PathPoint] | None) -> Section:
+    """Give the script places to draw the run and the path in."""
+    parts = []
+    if has_trace:
+        parts.append('<h3>The run</h3><div class="chart" data-chart="trace"></div>')
+    if points:
+        title, values, best = path_measure(points)
+        rows = "".join(
+            f"<tr{' class=best' if k == best else ''}><td>{as_number(point.penalty)}</td>"
+            f"<td>{as_number(point.n_edges)}</td><td>{float(values[k]):,.6g}</td></tr>"
+            for k, point in enumerate(points)
+        )
+        parts.append(
+            '<h3>The path of penalties</h3><div class="chart" data-chart="path"></div>'
+            '<div class="scroll"><table class="list"><thead><tr><th>penalty</th><th>edges</th>'
+            f"<th>{as_text(title)}</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        )
+    return "course", "How it went", "".join(parts)
+
+
+def certificate_section(details: Mapping[str, Any]) -> Section:
+    """Say what was checked at the end of the run, and what was found."""
+    found = details.get("certificate")
+    if not found:
+        return "certificate", "Certificate", ""
+    if not isinstance(found, Mapping):
+        return "certificate", "Certificate", f"<p>{as_text(found)}</p>"
+    rest = {key: value for key, value in found.items() if key != "text"}
+    said = f"<p>{as_text(found['text'])}.</p>" if "text" in found else ""
+    return (
+        "certificate",
+        "Certificate",
+        "<p>At the end of the search, pairs without an edge were checked once more: one that "
+        f"violates optimality should have been an edge.</p>{said}{fact_list(flattened(rest))}",
+    )
+
+
+def quality_section(quality: Mapping[str, Any] | None, n_variables: int) -> Section:
+    """Say what is missing, rare or left out."""
+    if not quality:
+        return "quality", "Data quality", ""
+    missing = dict(quality.get("missing", {}))
+    n_rows = int(quality.get("n_rows", 0))
+    cells = sum(int(count) for count in missing.values())
+    share = f" ({cells / (n_rows * n_variables):.2%})" if n_rows and n_variables else ""
+    parts = [
+        f"<p>{n_rows:,} rows. {cells:,} cells are missing{share}.</p>"
+        if cells
+        else f"<p>{n_rows:,} rows. No cell is missing.</p>"
+    ]
+    if missing:
+        most = sorted(missing.items(), key=lambda item: -int(item[1]))[:_MAX_RARE]
+        parts.append(titled_table("Missing cells", ("variable", "cells"), most))
+    rare = list(quality.get("rare", ()))
+    if rare:
+        rows = [(r["variable"], r["category"], int(r["count"])) for r in rare[:_MAX_RARE]]
+        title = f"Categories in fewer than {int(quality.get('rare_below', 10)):,} rows"
+        if len(rare) > _MAX_RARE:
+            title += f": the {_MAX_RARE} rarest of {len(rare):,}"
+        parts.append(titled_table(title, ("variable", "category", "rows"), rows))
+    if quality.get("dropped"):
+        parts.append(
+            titled_table("Columns left out", ("column", "why"), quality["dropped"].items())
+        )
+    notes = "".join(f"<li>{as_text(note)}</li>" for note in quality.get("notes", ()))
+    return "quality", "Data quality", "".join(parts) + (f"<ul>{notes}</ul>" if notes else "")
+
+
+def settings_section(details: Mapping[str, Any]) -> Section:
+    """List what repeats the run."""
+    rest = {key: value for key, value in details.items() if key not in _ELSEWHERE}
+    settings = details.get("settings")
+    if not isinstance(settings, Mapping):
+        settings = {} if settings is None else {"settings": settings}
+    body = "".join(
+        f"<h3>{title}</h3>{fact_list(flattened(facts))}"
+        for title, facts in (("Settings", settings), ("The run", rest))
+        if facts
+    )
+    versions = details.get("versions")
+    if not isinstance(versions, Mapping):
+        versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
+        versions |= {"edgegraft": __version__, "python": platform.python_version()}
+        note = "Versions are those that wrote this page."
+    else:
+        note = f"Versions are those of the run; edgegraft {__version__} wrote this page."
+    return (
+        "settings",
+        "To repeat it",
+        f"{body}<h3>Versions</h3>{fact_list(flattened(versions))}"
+        f'<p class="note">{as_text(note)}</p>',
+    )
+
+
+def _shares(about: Described, variable: int) -> str:
+    found = about.likeliest(variable)
+    shown = found[:4]
+    text = ", ".join(f"{data_text(label)} {p:.0%}" for label, p in shown)
+    return text + (", …" if about.model.schema[variable].n_states > len(shown) else "")
+
+
+def _short(value: Any) -> bool:
+    return isinstance(value, str | int | float)

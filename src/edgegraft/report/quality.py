@@ -1,0 +1,58 @@
+"""What a reader should know of the data before believing the network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from edgegraft.data import PackedTable
+from edgegraft.stats import LocalCounts
+
+
+def data_quality(
+    table: PackedTable,
+    *,
+    dropped: Mapping[str, str] | None = None,
+    notes: Iterable[str] = (),
+    rare_below: int = 10,
+) -> dict[str, Any]:
+    """Return what is missing, rare or left out of a table; in plain types, for details and pages.
+
+    Parameters
+    ----------
+    table : PackedTable
+    dropped : dict of column to reason, optional
+        Columns of the source that are not in the table.
+    notes : iterable of str
+        What was decided on the way in: the warnings of :func:`edgegraft.pack`.
+    rare_below : int, default 10
+        A category in fewer rows than this is rare.
+
+    Returns
+    -------
+    dict
+        ``n_rows``, ``missing`` (cells by variable, where there are any), ``rare`` (variable,
+        category and count, the rarest first), ``rare_below``, ``dropped`` and ``notes``.
+
+    Examples
+    --------
+    >>> found = data_quality(PackedTable.from_codes([[0, 1], [1, -1], [1, 0]]), rare_below=2)
+    >>> found["missing"], found["rare"][0]
+    ({'x1': 1}, {'variable': 'x0', 'category': '0', 'count': 1})
+    """
+    margins = LocalCounts(table).margins()
+    rare = [
+        {"variable": variable.name, "category": str(label), "count": int(count)}
+        for k, variable in enumerate(table.schema)
+        for label, count in zip(variable.categories, margins[k], strict=True)
+        if count < rare_below
+    ]
+    missing = zip(table.schema.names, table.n_missing.tolist(), strict=True)
+    return {
+        "n_rows": int(table.n_rows),
+        "missing": {name: count for name, count in missing if count},
+        "rare": sorted(rare, key=lambda found: int(str(found["count"]))),
+        "rare_below": int(rare_below),
+        "dropped": {str(name): str(reason) for name, reason in (dropped or {}).items()},
+        "notes": [str(note) for note in notes],
+    }
