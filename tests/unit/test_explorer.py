@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import signal
+import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -370,3 +374,35 @@ def test_a_model_in_which_nothing_is_possible_is_refused_at_once():
 def test_python_callers_get_the_library_s_errors():
     with pytest.raises(ImpossibleEvidenceError):
         Explorer(forbidding_model()).ask({0: 0, 1: 1})
+
+
+COMMAND = [
+    sys.executable,
+    "-c",
+    "import typer; from edgegraft.cli.explore import explore_command; typer.run(explore_command)",
+    "--no-browser",
+]
+
+
+def test_the_command_serves_a_model_file_until_it_is_interrupted(tmp_path):
+    path = tmp_path / "small.edgegraft"
+    forbidding_model().save(path)
+    with subprocess.Popen([*COMMAND, str(path)], stderr=subprocess.PIPE, text=True) as process:
+        try:
+            url = re.search(r"http://127\.0\.0\.1:\d+/[\w-]+/", process.stderr.readline())[0]
+            with urllib.request.urlopen(url + "model") as response:
+                assert json.load(response)["title"] == "small.edgegraft"
+            process.send_signal(signal.SIGINT)
+            assert "has ended" in process.stderr.read()
+            assert process.wait(timeout=30) == 0
+        finally:
+            process.kill()
+
+
+def test_the_command_refuses_a_file_that_is_no_model(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n1,2\n")
+    found = subprocess.run([*COMMAND, str(path)], capture_output=True, text=True, timeout=60)
+    assert found.returncode == 2
+    assert "rows.csv" in found.stderr
+    assert "Traceback" not in found.stderr

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from edgegraft.cli.console import reported, say
-from edgegraft.cli.options import Model
 
 
 def explore_command(
-    model_path: Model,
+    model_path: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="A model file, as `edgegraft learn` writes."),
+    ],
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Where to serve; 0 for any free port.")
     ] = 0,
@@ -37,9 +40,5 @@ def explore_command(
             import webbrowser
 
             webbrowser.open(url)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            say(console, "The explorer has ended.")
-        finally:
-            server.server_close()
+        server.serve_forever()  # returns on Ctrl-C
+        say(console, "The explorer has ended.")

@@ -5,7 +5,7 @@ import { make, share } from "./elements.js";
 import { Card } from "./marginals.js";
 import { Network } from "./network.js";
 
-const AT_ONCE = 100; // cards; the others wait for a click
+const AT_ONCE = 60; // cards; the others wait for a click
 const at = (id) => document.getElementById(id);
 
 const model = await fetch("model").then((response) => response.json());

@@ -3,7 +3,7 @@
 const NS = "http://www.w3.org/2000/svg";
 const LIGHT = [242, 239, 230];
 const DARK = [92, 42, 120];
-const MARGIN = 46;
+const MARGIN = { left: 24, right: 70, top: 48, bottom: 76 }; // room for names, buttons and the legend
 
 function svg(tag, parent) {
   const element = document.createElementNS(NS, tag);
@@ -66,9 +66,11 @@ export class Network {
     const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
     const { clientWidth: width, clientHeight: height } = this.element;
     if (!nodes.length || !width || !height) return;
-    const room = [(width - 2 * MARGIN) / Math.max(right - left, 1e-9), (height - 2 * MARGIN) / Math.max(bottom - top, 1e-9)];
+    const across = width - MARGIN.left - MARGIN.right;
+    const down = height - MARGIN.top - MARGIN.bottom;
+    const room = [across / Math.max(right - left, 1e-9), down / Math.max(bottom - top, 1e-9)];
     this.scale = Math.max(1e-3, Math.min(...room, 120));
-    this.shift = [width / 2 - this.scale * (left + right) / 2, height / 2 - this.scale * (top + bottom) / 2];
+    this.shift = [MARGIN.left + (across - this.scale * (left + right)) / 2, MARGIN.top + (down - this.scale * (top + bottom)) / 2];
     this.touched = false;
     this.draw();
   }
@@ -149,11 +151,12 @@ export class Network {
     const rank = (n) => (n.variable === this.selected ? 4 : 0) + (this.given?.has(n.variable) ? 2 : 0)
       + (this.matches.has(n.variable) ? 2 : 0) + (near.has(n.variable) ? 1 : 0);
     const cells = new Map();
+    const { clientWidth: width, clientHeight: height } = this.element; // read before anything is written
     for (const node of [...this.order].sort((a, b) => rank(b) - rank(a))) {
       const [x, y] = node.at;
       const radius = 4 + 7 * Math.sqrt(node.size);
       const box = [x + radius + 2, y - 7, x + radius + 2 + node.text.width, y + 7];
-      const inside = x > -80 && y > -20 && x < this.element.clientWidth + 20 && y < this.element.clientHeight + 20;
+      const inside = x > -80 && y > -20 && x < width + 20 && y < height + 20;
       const free = inside && this.claim(cells, box);
       node.text.element.style.display = free ? "" : "none";
       node.text.element.setAttribute("x", box[0]);
@@ -225,6 +228,6 @@ export class Network {
       node.element.classList.toggle("observed", given.has(node.variable));
     }
     this.emphasise();
-    this.soon();
+    if (this.scale !== undefined) this.name(); // what is given is named before others
   }
 }
