@@ -130,7 +130,8 @@ function engine() {
   const differs = answer.engine !== answer.prior_engine ? ` · without evidence: ${answer.prior_engine}` : "";
   const element = at("engine");
   element.className = answer.reliability.split(" ")[0];
-  element.textContent = `Inference: ${answer.engine}, ${words[answer.reliability]} · ${Math.max(1, Math.round(answer.milliseconds))} ms${differs}`;
+  const what = answer.engine === answer.reliability ? "exact" : `${answer.engine}, ${words[answer.reliability]}`;
+  element.textContent = `Inference: ${what} · ${Math.max(1, Math.round(answer.milliseconds))} ms${differs}`;
   element.title = answer.message;
 }
 
