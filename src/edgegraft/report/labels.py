@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 _PLACES = np.array(
     [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)], np.float64
 )
-_SURE = 25  # so many names may cover dots; the others only where they cover none
+_SURE = 25  # so many names, and one in eight, may cover dots; others only where they cover none
 
 
 def place_labels(
@@ -68,7 +68,7 @@ def place_labels(
         over_names = _overlaps(tries, half[k], middles[kept], half[kept])
         over_dots = _overlaps(tries, half[k], dots, np.repeat(radii[:, None], 2, axis=1))
         free = inside & (over_names == 0)
-        if k >= _SURE:
+        if k >= min(_SURE, n / 8):
             free &= over_dots == 0
         if not free.any() and not keep_all:
             continue

@@ -16,11 +16,26 @@ function draw(name, attributes, parent) {
   return element;
 }
 
+const MOST_LINES = 600; // that names keep clear of; a picture with more has lines everywhere
+
+// Whether a straight line passes through a box: what is left of it after cutting at each side.
+function crosses(a, b, left, top, w, h) {
+  let from = 0, to = 1;
+  for (const [start, step, low, high] of [[a[0], b[0] - a[0], left, left + w], [a[1], b[1] - a[1], top, top + h]]) {
+    if (Math.abs(step) < 1e-9) { if (start < low || start > high) return false; continue; }
+    const [p, q] = [(low - start) / step, (high - start) / step];
+    from = Math.max(from, Math.min(p, q));
+    to = Math.min(to, Math.max(p, q));
+  }
+  return from < to;
+}
+
 class NetworkView {
   constructor(svg, hint, data, onChoice) {
     Object.assign(this, { svg, hint, onChoice, nodes: data.nodes, edges: data.edges });
     this.threshold = 0;
     this.chosen = null;
+    this.sure = Math.min(25, this.nodes.length / 8); // so many names may lie on dots
     this.neighbours = this.nodes.map(() => []);
     this.edges.forEach((edge, k) => edge.ends.forEach((end) => this.neighbours[end].push(k)));
     this.order = this.nodes.map((_, k) => k).sort((a, b) => this.nodes[b].size - this.nodes[a].size);
@@ -93,29 +108,37 @@ class NetworkView {
   // for the strongest, one that would lie on a dot.
   placeNames() {
     const box = this.svg.getBoundingClientRect();
-    const taken = [], dots = [];
+    const taken = [], dots = [], shown = this.edges.filter((edge) => !edge.hidden);
+    const at = (k) => [this.nodes[k].x * this.scale + this.left, this.nodes[k].y * this.scale + this.top];
+    const lines = shown.length > MOST_LINES ? [] : shown.map((edge) => edge.ends.map(at));
     for (const node of this.nodes) {
       const x = node.x * this.scale + this.left, y = node.y * this.scale + this.top;
       node.inView = !node.hidden && x > 0 && y > 0 && x < box.width && y < box.height;
-      if (node.inView) dots.push({ x: x - node.radius, y: y - node.radius, side: 2 * node.radius });
+      if (node.inView) {
+        const reach = node.radius - 0.5; // a name may touch a dot
+        dots.push({ x: x - reach, y: y - reach, side: 2 * reach });
+      }
     }
     const chosen = this.chosen && this.chosen.node !== undefined ? [this.chosen.node] : [];
     for (const k of new Set([...chosen, ...this.order])) {
       const node = this.nodes[k];
-      const spot = node.inView && !node.faint && this.freeSpot(node, box, taken, dots);
+      const spot = node.inView && !node.faint && this.freeSpot(node, box, taken, dots, lines);
       node.text.style.display = spot ? "" : "none";
       if (!spot) continue;
       taken.push(spot);
-      const at = [(spot.x + 3 - this.left) / this.scale, (spot.y + 12 - this.top) / this.scale];
-      node.text.setAttribute("transform", `translate(${at}) scale(${1 / this.scale})`);
+      const corner = [(spot.x + 3 - this.left) / this.scale, (spot.y + 12 - this.top) / this.scale];
+      node.text.setAttribute("transform", `translate(${corner}) scale(${1 / this.scale})`);
     }
   }
 
-  freeSpot(node, box, taken, dots) {
+  freeSpot(node, box, taken, dots, lines) {
     const w = node.width, h = 15, r = node.radius;
     const x = node.x * this.scale + this.left, y = node.y * this.scale + this.top;
-    let best = null, fewest = taken.length < 25 ? Infinity : 1;
-    const spots = [[x + r, y - h / 2], [x - r - w, y - h / 2], [x - w / 2, y - r - h], [x - w / 2, y + r]];
+    let best = null, fewest = taken.length < this.sure ? Infinity : 1;
+    const spots = [
+      [x + r, y - h / 2], [x - r - w, y - h / 2], [x - w / 2, y - r - h], [x - w / 2, y + r],
+      [x, y - r - h], [x - w, y - r - h], [x, y + r], [x - w, y + r],
+    ];
     for (const [left, top] of spots) {
       if (left < 0 || top < 0 || left + w > box.width || top + h > box.height) continue;
       if (taken.some((t) => left < t.x + t.w && t.x < left + w && top < t.y + h && t.y < top + h)) continue;
@@ -123,6 +146,7 @@ class NetworkView {
       for (const dot of dots) {
         if (left < dot.x + dot.side && dot.x < left + w && top < dot.y + dot.side && dot.y < top + h) covered++;
       }
+      for (const [a, b] of lines) if (crosses(a, b, left, top, w, h)) covered += 1 / MOST_LINES;
       if (covered < fewest) { best = { x: left, y: top, w }; fewest = covered; }
     }
     return best;
