@@ -42,8 +42,8 @@ from edgegraft.stats import LocalCounts
 
 ALL_PAIRS = 2_000_000  # up to so many pairs every one is tested, and tested again by `sharpen`
 PAIRS_A_VARIABLE = 300  # tested at most where there are more
-_RIDGE_ROWS = 10.0
-_LARGEST_RIDGE = 0.1
+_SEARCH_ROWS, _LAST_ROWS = 10.0, 2.0
+_MOST = 0.01  # of a ridge, for each of those rows
 _NEEDED = 1.5  # of the threshold, for an edge without a test
 _DONE = "no pair violates optimality"
 
@@ -61,7 +61,9 @@ class Plan:
         Threshold of the activation test, and weight of the norms where the search is not relaxed.
         "auto" is what chance passes about once a variable; it needs noise weights.
     ridge : float or "auto"
-        "auto" weighs as ten rows do, at most 0.1.
+        Weight of the squared norms, in the search and in the last fit. "auto" weighs as ten rows
+        do in the search, which keeps edges of chance small, and as two in the last fit, which
+        should shrink little; at most 0.1 and 0.02.
     group_weight : {"noise", "sqrt", "states"}
         See :class:`~edgegraft.objective.penalty.Penalty`.
     penalize_nodes : bool, default False
@@ -108,11 +110,19 @@ class Plan:
     def rule(self, objective: Objective) -> Penalty:
         """Return the penalty for some data."""
         level = chance_level(objective) if self.penalty == "auto" else self.penalty
-        small = min(_LARGEST_RIDGE, _RIDGE_ROWS / objective.n_rows)
-        ridge = small if self.ridge == "auto" else self.ridge
         return Penalty(
-            level, ridge, group_weight=self.group_weight, penalize_nodes=self.penalize_nodes
+            level,
+            self._weigh(_SEARCH_ROWS, objective.n_rows),
+            group_weight=self.group_weight,
+            penalize_nodes=self.penalize_nodes,
         )
+
+    def last_ridge(self, n_rows: float) -> float:
+        """Return the ridge of the last fit to so many rows."""
+        return self._weigh(_LAST_ROWS, n_rows)
+
+    def _weigh(self, rows: float, n_rows: float) -> float:
+        return rows * min(_MOST, 1.0 / n_rows) if self.ridge == "auto" else self.ridge
 
     def search(self, n_variables: int) -> Settings:
         """Return the settings of the search, with a budget where pairs are too many to test all."""
@@ -159,8 +169,10 @@ class Discovery(NamedTuple):
 
     @property
     def ridge(self) -> float:
-        """Weight of the squared norms."""
-        return self.growth.penalty.ridge
+        """Weight of the squared norms in the last fit."""
+        if not self.plan.refit:
+            return self.growth.penalty.ridge
+        return self.plan.last_ridge(self.growth.objective.n_rows)
 
 
 def discover(
@@ -276,12 +288,15 @@ def _last_model(
     all edges cut nothing would be. Such edges come back, the strongest first, as long as their
     score at the fitted parameters exceeds the threshold of the search by half.
     """
-    if kept.all() and (growth.settings.relaxed or not plan.refit):
+    ridge = plan.last_ridge(growth.objective.n_rows)
+    if kept.all() and not plan.refit:
         return growth.model(), kept
     if not plan.refit or growth.parts.single_features:
-        return refit(growth, growth.penalty.ridge, keep=kept, shrunk=not plan.refit), kept
+        return refit(growth, ridge, keep=kept, shrunk=not plan.refit), kept
     settings = replace(growth.settings, relaxed=True)
-    run = warm_start(growth, settings=settings, keep=kept)
+    run = warm_start(
+        growth, penalty=replace(growth.penalty, ridge=ridge), settings=settings, keep=kept
+    )
     steps.fit(run, final=True)
     waiting = growth.graph.layout.edges[untold & ~kept]
     while len(waiting):

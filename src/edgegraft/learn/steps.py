@@ -18,6 +18,7 @@ from edgegraft.stats.tables import Edges
 
 _LARGEST_BATCH = 4096  # pairs scored together: bounds the memory of a step
 _FINAL_ITERATIONS = 500
+_FEW_HITS = 0.1
 _WORTH_A_FIT = 0.05  # candidates an active edge
 _NEXT = -(2.0**40)  # a priority below any other
 
@@ -36,9 +37,9 @@ def fill(growth: Growth) -> None:
         edges = stream.draw(min(batch, _LARGEST_BATCH), growth.rng)
         if len(edges):
             tests += len(edges)
-            _test(growth, edges)
-            if not len(growth.reservoir) and not parts.first_hit:
-                batch *= 2  # where nothing violates, large batches cost a fraction a pair
+            hits = _test(growth, edges)
+            if hits < _FEW_HITS * len(edges) and not parts.first_hit:
+                batch *= 2  # where little violates, large batches cost a fraction a pair
         elif growth.n_fresh < stream.n_frozen:
             _refill(growth)
         else:
@@ -81,8 +82,8 @@ def _freeze(growth: Growth, edges: Edges, offsets: Floats) -> None:
     growth.n_fresh += len(edges)
 
 
-def _test(growth: Growth, edges: Edges) -> None:
-    """Score a batch: what violates goes to the reservoir, the rest freezes."""
+def _test(growth: Growth, edges: Edges) -> int:
+    """Score a batch: what violates goes to the reservoir, the rest freezes; return how many do."""
     scores, violates = growth.judge(edges)
     if growth.parts.first_hit and violates.any():
         # What follows the first hit counts as not yet drawn: it comes next, in the same order.
@@ -92,6 +93,7 @@ def _test(growth: Growth, edges: Edges) -> None:
     _freeze(growth, edges[~violates], growth.offsets(scores[~violates]))
     out = growth.reservoir.offer(edges[violates], scores[violates])
     _set_aside(growth, out)
+    return int(violates.sum())
 
 
 def _set_aside(growth: Growth, out: Scored) -> None:
