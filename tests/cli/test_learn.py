@@ -84,6 +84,24 @@ def test_learn_takes_budgets_strategies_and_columns(inside, survey, tmp_path):
     assert stored.details["reason"] == "the edge budget is spent"
 
 
+def test_learn_writes_a_report(inside, survey, tmp_path):
+    pytest.importorskip("networkx")
+    path, page = tmp_path / "m.edgegraft", tmp_path / "m.html"
+    learn = ("learn", survey, "-o", path, "--report", page, "--drop", "id", "--top", 0)
+    done = inside(*learn)
+    assert done.returncode == 0, done.stderr
+    assert f"The report is in {page}" in " ".join(done.stderr.split())
+    text = page.read_text(encoding="utf-8")
+    assert "The network of survey.csv" in text
+    assert "left out by --drop" in text
+    assert "cut into bins" in text  # what was said of the columns
+    assert "inactive pairs violate optimality" in text
+    path.unlink()
+    refused(inside(*learn), "m.html", "--force")
+    refused(inside("learn", survey, "-o", path, "--report", path), "named for something else")
+    assert not path.exists()
+
+
 def test_dry_run_estimates_and_writes_nothing(inside, survey, tmp_path):
     path = tmp_path / "none.edgegraft"
     done = inside("learn", survey, "-o", path, *LEARN, "--dry-run")
@@ -138,7 +156,7 @@ def test_outputs_are_kept_safe_before_any_work(inside, survey, tmp_path):
     model, checkpoint = tmp_path / "m.edgegraft", tmp_path / "m.checkpoint"
     model.write_text("mine")
     refused(inside("learn", survey, "-o", model), "m.edgegraft", "--force")
-    refused(inside("learn", survey, "-o", survey, "--force"), "is what is read")
+    refused(inside("learn", survey, "-o", survey, "--force"), "named for something else")
     refused(inside("learn", survey, "-o", tmp_path), "is a folder")
     refused(inside("learn", survey, "-o", tmp_path / "no" / "m"), "there is no folder")
     (tmp_path / "m.checkpoint.json").write_text("mine")
@@ -156,7 +174,9 @@ def test_info_tells_of_a_model_that_was_learned(inside, learned):
     assert "Learned from 800 rows of 'survey.csv'" in done.stderr
     assert "inactive pairs violate optimality" in done.stderr
     told = json.loads(inside("info", path, "--json").stdout)
-    assert told == {name: value for name, value in summary.items() if name != "seconds"}
+    assert told == {
+        name: value for name, value in summary.items() if name not in ("seconds", "report")
+    }
 
 
 def test_info_tells_of_a_model_that_python_saved(inside, tmp_path):

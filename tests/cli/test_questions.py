@@ -103,7 +103,7 @@ def test_sample_writes_rows_that_can_be_scored(inside, model, tmp_path):
     )
     refused(inside("sample", model, "-o", tmp_path / "rows.csv"), "rows.csv", "--force")
     refused(inside("sample", model, "-o", tmp_path / "rows.xlsx"), "rows.xlsx", ".parquet")
-    refused(inside("sample", model, "-o", model, "--force"), "is what is read")
+    refused(inside("sample", model, "-o", model, "--force"), "named for something else")
 
 
 def test_impute_fills_missing_cells_and_leaves_all_others(model, tmp_path, inside):
@@ -132,7 +132,7 @@ def test_impute_fills_missing_cells_and_leaves_all_others(model, tmp_path, insid
     drawn = inside("impute", model, data, "--missing", "n/k", "--method", "draw", "--seed", 1)
     assert len(read_table(drawn.stdout)) == 61
     refused(inside("impute", model, data), "'smoker', row 8", "'n/k'", "--unseen missing")
-    refused(inside("impute", model, data, "-o", data, "--force"), "is what is read")
+    refused(inside("impute", model, data, "-o", data, "--force"), "named for something else")
 
 
 def _typed(name, cell):

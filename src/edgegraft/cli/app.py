@@ -17,7 +17,7 @@ from edgegraft.cli.questions import infer, query, sample
 from edgegraft.cli.tables import impute, score
 
 _EXAMPLES: dict[Callable[..., Any], str] = {
-    learn: "edgegraft learn survey.csv -o survey.edgegraft --drop id --max-time 60",
+    learn: "edgegraft learn survey.csv -o survey.edgegraft --report survey.html --drop id",
     resume: "edgegraft resume survey.checkpoint --force",
     info: "edgegraft info survey.edgegraft",
     query: "edgegraft query survey.edgegraft --given smoker=yes --of cancer",

@@ -72,13 +72,18 @@ def _fail(text: str) -> None:
 
 
 @contextmanager
-def warned(console: Console) -> Iterator[None]:
-    """Show warnings as single lines, each once, on the console for people when the block ends."""
+def warned(console: Console) -> Iterator[list[str]]:
+    """Show warnings as single lines, each once, on the console for people when the block ends.
+
+    They are then also in the list that it hands out.
+    """
+    texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        say(console, f"[bold yellow]warning:[/] {escape(as_options(text))}")
+        yield texts
+    texts += dict.fromkeys(as_options(str(warning.message)) for warning in caught)
+    for text in texts:
+        say(console, f"[bold yellow]warning:[/] {escape(text)}")
 
 
 def say(console: Console, text: str) -> None:
@@ -98,18 +103,25 @@ def require_files(*paths: Path | None) -> None:
             raise FileNotFoundError(f"there is no file '{path}'")
 
 
-def refuse_overwriting(path: Path | None, force: bool, inputs: tuple[Path, ...] = ()) -> None:
+def refuse_overwriting(path: Path | None, force: bool, others: tuple[Path, ...] = ()) -> None:
     """Stop before the work if its output would replace what the user did not give up.
 
-    Inputs are never given up.
+    Other files of the command, which it reads or also writes, are never given up.
     """
     if path is None:
         return
-    if any(path.exists() and given.exists() and path.samefile(given) for given in inputs):
-        raise FileExistsError(f"'{path}' is what is read: choose another name for what is written")
+    if any(_same(path, other) for other in others):
+        raise FileExistsError(
+            f"'{path}' is named for something else as well: choose another name for what is written"
+        )
     if path.is_dir():
         raise IsADirectoryError(f"'{path}' is a folder: give the name of a file")
     if path.exists() and not force:
         raise FileExistsError(f"'{path}' exists: choose another name, or add --force")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder '{path.parent}' to write '{path.name}' to")
+
+
+def _same(path: Path, other: Path) -> bool:
+    linked = path.exists() and other.exists() and path.samefile(other)
+    return linked or path.absolute() == other.absolute()

@@ -27,10 +27,10 @@ def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
     """
     given: dict[str, Any] = {}
     for text in texts:
-        name, label = _split(schema, text)
+        name, category = _parse(schema, text)
         if name in given:
             raise ModelError(f"--given names variable {name!r} twice")
-        given[name] = _category(schema[name], label)
+        given[name] = category
     return given
 
 
@@ -41,16 +41,24 @@ def check_names(schema: Schema, names: Sequence[str], option: str) -> None:
             raise ModelError(f"{option}: {_unknown(schema, name)}")
 
 
-def _split(schema: Schema, text: str) -> tuple[str, str]:
-    """Return name and category; names may have an equals sign in them, so the known one counts."""
-    if "=" not in text:
-        raise ModelError(f"--given {text!r} is not NAME=CATEGORY")
+def _parse(schema: Schema, text: str) -> tuple[str, Any]:
+    """Return name and category; both may have equals signs in them, so what is known counts."""
     parts = text.split("=")
     ways = [("=".join(parts[:k]), "=".join(parts[k:])) for k in range(1, len(parts))]
-    for name, label in ways:
-        if name in schema:
-            return name, label
-    raise ModelError(f"--given: {_unknown(schema, ways[0][0])}")
+    if not ways:
+        raise ModelError(f"--given {text!r} is not NAME=CATEGORY")
+    known = [(name, label) for name, label in ways if name in schema]
+    for name, label in known:
+        category = _category(schema[name], label)
+        if category is not None:
+            return name, category
+    if not known:
+        raise ModelError(f"--given: {_unknown(schema, ways[0][0])}")
+    name, label = known[0]
+    raise ModelError(
+        f"--given: variable {name!r} has no category {label!r}; its categories are "
+        f"{_some(schema[name].categories)}"
+    )
 
 
 def _unknown(schema: Schema, name: str) -> str:
@@ -60,6 +68,7 @@ def _unknown(schema: Schema, name: str) -> str:
 
 
 def _category(variable: Variable, text: str) -> Any:
+    """Return the category that a text means; None, which is no category, where there is none."""
     for category in variable.categories:
         if text == str(category):
             return category
@@ -72,10 +81,7 @@ def _category(variable: Variable, text: str) -> Any:
         for category in variable.categories:
             if type(category) in (int, float) and category == number:
                 return category
-    raise ModelError(
-        f"--given: variable {variable.name!r} has no category {text!r}; its categories are "
-        f"{_some(variable.categories)}"
-    )
+    return None
 
 
 def _number(text: str) -> float | None:

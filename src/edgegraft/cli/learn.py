@@ -30,6 +30,10 @@ def learn(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The model file to write (.edgegraft).")
     ],
+    report: Annotated[
+        Path | None,
+        typer.Option(help="A page about the network to write (.html).", show_default=False),
+    ] = None,
     columns: Annotated[
         list[str] | None,
         typer.Option(help="Columns to use, separated by commas, or repeat.", show_default=False),
@@ -95,6 +99,7 @@ def learn(
         request = Request(
             data=str(data.absolute()),
             output=str(output.absolute()),
+            report=None if report is None else str(report.absolute()),
             columns=parse_names(columns),
             drop=parse_names(drop),
             bins=parse_bins(bins),
@@ -113,10 +118,11 @@ def learn(
         )
         require_files(data)
         if not dry_run:
-            refuse_overwriting(output, force, (data,))
-            if checkpoint is not None:
-                refuse_overwriting(checkpoint, force, (data, output))
-                refuse_overwriting(request.beside(checkpoint), force, (data, output))
+            named = [output, report, checkpoint]
+            named += [None if checkpoint is None else request.beside(checkpoint)]
+            written = [path for path in named if path is not None]
+            for k, path in enumerate(written):
+                refuse_overwriting(path, force, (data, *written[:k]))
         from edgegraft.cli.learning import Learning
 
         work = Learning(request, console, jobs, top, as_json)
@@ -142,7 +148,9 @@ def resume(
     with reported(quiet) as console:
         request = Request.read(checkpoint).moved(data, output)
         require_files(Path(request.data))
-        refuse_overwriting(Path(request.output), force, (Path(request.data), checkpoint))
+        read = (Path(request.data), checkpoint, request.beside(checkpoint))
+        refuse_overwriting(Path(request.output), force, read)
+        refuse_overwriting(None if request.report is None else Path(request.report), force, read)
         from edgegraft.cli.learning import Learning
 
         Learning(request, console, jobs, top, as_json).resume(checkpoint)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -18,16 +16,16 @@ from rich.markup import escape
 
 from edgegraft.cli.columns import describe_columns, show_columns
 from edgegraft.cli.console import give, say, warned
+from edgegraft.cli.details import details_of, edge_columns
 from edgegraft.cli.progress import Progress, clock
 from edgegraft.cli.request import Request
 from edgegraft.cli.summary import describe, show
 from edgegraft.data import PackedTable
-from edgegraft.learn import Certificate, Discovery, Plan, discover, resume_discovery
+from edgegraft.errors import MissingExtraError
+from edgegraft.learn import Discovery, discover, resume_discovery
 from edgegraft.model import read_details
 
-Json = dict[str, Any]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
-_PACKAGES = ("edgegraft", "numpy", "scipy", "numba", "pyarrow")
 
 
 class Learning:
@@ -56,6 +54,9 @@ class Learning:
         self._as_json = as_json
         self._plan = request.plan(jobs)
         self._progress = Progress(console, request.max_time)
+        self._notes: list[str] = []
+        if request.report is not None:
+            require_report()
 
     def learn(self, checkpoint: Path | None) -> None:
         """Learn from the beginning."""
@@ -105,7 +106,7 @@ class Learning:
 
     def _read(self) -> PackedTable:
         self._progress.stage("reading", Path(self._request.data).name)
-        with warned(self._console):
+        with warned(self._console) as self._notes:
             return self._request.table(self._jobs)
 
     def _run(
@@ -179,18 +180,52 @@ class Learning:
         if frequency is not None:
             columns["frequency"] = frequency
         found.model.save(self._request.output, details=details, edge_columns=columns)
+        if self._request.report is not None:
+            self._progress.stage("writing the report")
+            self._write_report(self._request.report, found, table, details, columns)
+
+    def _write_report(
+        self,
+        path: str,
+        found: Discovery,
+        table: PackedTable,
+        details: dict[str, Any],
+        columns: dict[str, Any],
+    ) -> None:
+        from edgegraft.report import data_quality, write_report
+
+        dropped = dict.fromkeys(self._request.drop or [], "left out by --drop")
+        write_report(
+            path,
+            found.model,
+            details=details,
+            edge_columns=columns,
+            trace=found.growth.trace(),
+            data_quality=data_quality(table, dropped=dropped, notes=self._notes),
+            title=f"The network of {Path(self._request.data).name}",
+        )
 
     def _tell(self, checkpoint: Path | None, interrupted: bool) -> None:
         path = Path(self._request.output)
         summary = describe(read_details(path), _near(path))
         if self._as_json:
+            summary |= {"report": self._request.report}
             give(summary | {"seconds": round(self._progress.seconds, 3)})
         else:
             show(self._console, summary, self._top)
         taken = clock(self._progress.seconds)
         say(self._console, f"The model is in [bold]{escape(str(_near(path)))}[/] after {taken}.")
+        if self._request.report is not None:
+            page = _near(Path(self._request.report))
+            say(self._console, f"The report is in [bold]{escape(str(page))}[/].")
         if interrupted:
             say(self._console, escape(_how_to_go_on(checkpoint)))
+
+
+def require_report() -> None:
+    """Refuse to begin where what the report needs is not installed."""
+    if find_spec("networkx") is None:
+        raise MissingExtraError("networkx", "report", "a report")
 
 
 def _near(path: Path) -> Path:
@@ -219,66 +254,3 @@ def _how_to_go_on(checkpoint: Path | None) -> str:
 
 def _resume(checkpoint: Path) -> str:
     return f"edgegraft resume {quote(str(checkpoint))} --force"
-
-
-def edge_columns(found: Discovery) -> dict[str, Any]:
-    """Return what is known of the model's edges, in their order."""
-    n, tests, model = len(found.model.names), found.tests, found.model
-    ids = tests.edges @ (n, 1)
-    order = np.argsort(ids)
-    at = order[np.searchsorted(ids, model.edges @ (n, 1), sorter=order)]
-    columns = {
-        name: getattr(tests, name)[at] for name in ("statistic", "dof", "p_value", "q_value")
-    }
-    return {"strength": model.edge_strengths()} | columns
-
-
-def details_of(request: Request, plan: Plan, found: Discovery, table: PackedTable) -> Json:
-    """Return what a model file keeps of how its model was learned.
-
-    Nothing in it depends on the machine or the clock: the same run gives the same file.
-    """
-    growth = found.growth
-    return {
-        "source": {
-            "file": Path(request.data).name,
-            "rows": table.n_rows,
-            "missing": table.n_missing.tolist(),
-        },
-        "settings": {
-            "columns": request.columns,
-            "drop": request.drop,
-            "bins": request.bins,
-            "missing": list(request.missing),
-            "objective": plan.objective,
-            "inference": plan.inference,
-            "penalty": plan.penalty,
-            "ridge": plan.ridge,
-            "group_weight": plan.group_weight,
-            "bootstrap": request.bootstrap,
-            **plan.settings.as_dict(),
-        },
-        "penalty": float(found.penalty),
-        "ridge": float(found.ridge),
-        "fdr": plan.fdr,
-        "reason": growth.reason,
-        "converged": bool(found.converged),
-        "search": {
-            "edges": len(found.kept),
-            "activations": growth.n_activations,
-            "tests": growth.n_tests,
-            "tables": growth.n_tables,
-        },
-        "certificate": _certificate(found.certificate),
-        "versions": {name: version(name) for name in _PACKAGES}
-        | {"python": platform.python_version()},
-    }
-
-
-def _certificate(certificate: Certificate) -> Json:
-    """Return a certificate in JSON's types, which have no infinity, with its sentence."""
-    fields = {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in certificate._asdict().items()
-    }
-    return fields | {"text": str(certificate)}

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
-from rich.spinner import Spinner
 from rich.text import Text
 
 from edgegraft.cli.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from edgegraft.learn import Event, Growth
+
+_SIGNS = "|/-\\"
+_TURNS = 8  # of the sign, a second
 
 
 class Progress:
@@ -39,7 +41,6 @@ class Progress:
         self._event: Event | None = None
         self._event_at = 0.0
         self._searching = False
-        self._spinner = Spinner("line")
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -48,7 +49,7 @@ class Progress:
             yield
             return
         try:
-            with Live(self, console=self._console, transient=True, refresh_per_second=8):
+            with Live(self, console=self._console, transient=True, refresh_per_second=_TURNS):
                 yield
         finally:
             self._console.show_cursor()  # Ctrl-C may come before the display can clean up
@@ -81,8 +82,9 @@ class Progress:
         """Time since the start."""
         return perf_counter() - self._begun
 
-    def __rich__(self) -> Spinner:
-        parts = [f"[{clock(self.seconds)}]", self._stage]
+    def __rich__(self) -> Text:
+        sign = _SIGNS[int(_TURNS * self.seconds) % len(_SIGNS)]
+        parts = [f"{sign} [{clock(self.seconds)}]", self._stage]
         if self.interrupts.asked:
             parts.append("stopping, Ctrl-C again gives up")
         if self._searching and self._event is not None and self._max_time is not None:
@@ -90,8 +92,7 @@ class Progress:
             parts.append(f"{clock(max(0.0, self._max_time - used))} left")
         parts.append(self._facts)
         text = "  ".join(part for part in parts if part)
-        self._spinner.update(text=Text(text, no_wrap=True, overflow="ellipsis"))
-        return self._spinner
+        return Text(text, no_wrap=True, overflow="ellipsis")
 
 
 def clock(seconds: float) -> str:

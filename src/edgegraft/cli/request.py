@@ -24,8 +24,8 @@ class Request:
 
     Attributes
     ----------
-    data, output : str
-        Absolute paths.
+    data, output, report : str
+        Absolute paths; without `report` no page is written.
     columns, drop, bins, missing, delimiter, header, encoding
         See :func:`edgegraft.data.pack`.
     penalty, max_edges, max_time, strategy, objective, seed
@@ -37,6 +37,7 @@ class Request:
 
     data: str
     output: str
+    report: str | None = None
     columns: list[str] | None = None
     drop: list[str] | None = None
     bins: int | dict[str, int] | None = None
@@ -158,7 +159,7 @@ def parse_names(texts: Sequence[str] | None) -> list[str] | None:
     if not texts:
         return None
     names = [name for row in csv.reader(texts, skipinitialspace=True) for name in row]
-    if "" in names:
+    if "" in names or not all(text.strip() for text in texts):
         raise DataError(f"an empty name stands in {', '.join(map(repr, texts))}")
     return names
 

@@ -1,0 +1,110 @@
+"""Parts of the command line that a run seldom shows: insistence, faults, odd names."""
+
+from __future__ import annotations
+
+import signal
+from types import SimpleNamespace
+
+import pytest
+import typer
+
+from edgegraft.cli.console import reported
+from edgegraft.cli.evidence import parse_given
+from edgegraft.cli.interrupts import Interrupts
+from edgegraft.cli.request import parse_bins, parse_names
+from edgegraft.data import Schema, Variable
+from edgegraft.errors import DataError
+
+
+def tell(interrupts, kind, reason=""):
+    return interrupts.on_event(SimpleNamespace(kind=kind), SimpleNamespace(reason=reason))
+
+
+def press():
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_before_the_search_ends_at_once_even_if_it_is_swallowed():
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupts() as interrupts:
+        with pytest.raises(KeyboardInterrupt):
+            press()
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.check()
+        with pytest.raises(KeyboardInterrupt):
+            tell(interrupts, "start")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_between_two_searches_stops_the_next_and_a_second_one_ends_at_once():
+    with Interrupts() as interrupts:
+        assert not tell(interrupts, "start")
+        assert not tell(interrupts, "end", "no pair violates optimality")
+        press()
+        assert interrupts.asked
+        assert tell(interrupts, "start")
+        tell(interrupts, "end", "stopped by an observer")
+        with pytest.raises(KeyboardInterrupt):
+            press()
+
+
+def test_ctrl_c_that_the_search_took_is_noticed_and_a_second_one_ends_at_once():
+    with Interrupts() as interrupts:
+        own = signal.getsignal(signal.SIGINT)
+        tell(interrupts, "start")
+        signal.signal(signal.SIGINT, lambda *_: signal.signal(signal.SIGINT, own))  # as the loop
+        assert not interrupts.asked
+        press()
+        assert interrupts.asked
+        with pytest.raises(KeyboardInterrupt):
+            press()
+        tell(interrupts, "end", "interrupted")
+        assert interrupts.asked
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (ValueError("bad"), 2, "error: bad"),
+        (OSError(28, "No space left on device"), 1, "No space left"),
+        (MemoryError(), 1, "MemoryError"),
+        (RuntimeError("[b]odd[/b]"), 1, "RuntimeError: [b]odd[/b]; this should not happen"),
+        (KeyboardInterrupt(), 1, "nothing was written"),
+    ],
+)
+def test_failures_are_one_line_and_a_code(capsys, error, code, words):
+    with pytest.raises(typer.Exit) as ended, reported(quiet=True):
+        raise error
+    assert ended.value.exit_code == code
+    assert words in capsys.readouterr().err
+
+
+def test_evidence_is_matched_as_people_mean_it():
+    schema = Schema(
+        [
+            Variable("a=b", ("x=y", "z"), "string"),
+            Variable("a", (1.5, 2.0), "double"),
+            Variable("on", (False, True), "bool"),
+            Variable("age", ("[0, 10)", "[10, 20]"), "int64", True, (0.0, 10.0, 20.0)),
+            Variable("code", ("01", "1"), "string"),
+        ]
+    )
+    given = parse_given(schema, ["a=b=x=y", "on=TRUE", "age=10", "code=1"])
+    assert given == {"a=b": "x=y", "on": True, "age": "[10, 20]", "code": "1"}
+    assert parse_given(schema, ["a=2", "age=[0, 10)"]) == {"a": 2.0, "age": "[0, 10)"}
+    assert parse_given(schema, ["age=999"]) == {"age": "[10, 20]"}  # outer bins are open-ended
+    for text in ("on=1", "a=nan", "age=nan", "code=001"):
+        with pytest.raises(ValueError, match="has no category"):
+            parse_given(schema, [text])
+
+
+def test_lists_of_columns_and_bins():
+    assert parse_names(None) is None
+    assert parse_names(["a, b", "c"]) == ["a", "b", "c"]
+    assert parse_bins(["a=b=3"]) == {"a=b": 3}
+    for texts in (["a,,b"], [""]):
+        with pytest.raises(DataError, match="empty name"):
+            parse_names(texts)
+    for texts in (["5", "a=3"], ["a="], ["-1"]):
+        with pytest.raises(DataError, match="NAME=NUMBER"):
+            parse_bins(texts)
