@@ -36,6 +36,7 @@ _ROOMS = (
     "model",
     "objective",
     "optimize",
+    "report",
     "search",
     "stats",
 )
