@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-REPORT ?= edgegraft-demo.md
+REPORT ?= edgegraft-demo.html
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-browser fast lint types imports format bench docs clean
@@ -20,7 +20,7 @@ $(VENV)/.installed-%: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
 
-demo: $(VENV)/.installed-cli ## install and run the main job on bundled data
+demo: $(VENV)/.installed-demo ## install and run the main job on bundled data
 	$(BIN)/edgegraft demo --output $(REPORT) --force
 
 test: lint types imports ## lint, types, import rules, the whole suite and the doctests

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from edgegraft.graph import Layout
 from edgegraft.io import read_mar, read_pr, write_evidence, write_uai
 from edgegraft.model import PairwiseMRF
+from edgegraft.model import load as edgegraft_load
 from tests.cli.running import edgegraft, refused
 
 
@@ -114,14 +116,18 @@ def test_bad_usage_is_told_from_bad_work():
 
 
 def test_demo_writes_and_names_its_report(tmp_path):
-    path = tmp_path / "report.md"
+    path = tmp_path / "report.html"
     done = edgegraft("demo", "--output", path)
     assert done.returncode == 0, done.stderr
-    assert "report.md" in done.stderr
-    assert path.read_text() == done.stdout
+    assert "report.html" in done.stderr
+    assert path.read_text(encoding="utf-8").startswith("<!")
+    assert path.with_suffix(".png").stat().st_size > 10_000
+    assert edgegraft_load(path.with_suffix(".edgegraft")).n_edges > 50
     rows = [line for line in done.stdout.splitlines() if line.startswith("| r")]
     assert len(rows) == 15
-    assert "count all pairs" in done.stdout
+    assert sum(row.endswith("| 1 |") for row in rows) > 10
+    right, usual = map(int, re.search(r"(\d+)% are imputed.* for (\d+)%", done.stdout).groups())
+    assert right > usual + 10
     again = edgegraft("demo", "--output", path)
     assert again.returncode == 2
     assert "--force" in again.stderr

@@ -29,7 +29,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     explore_command: "edgegraft explore survey.edgegraft",
     simulate: "edgegraft simulate scale-free -o rows.csv --variables 50 --truth truth.edgegraft",
     infer: "edgegraft infer grid.uai --task MAR --evidence grid.uai.evid",
-    demo: "edgegraft demo --output report.md",
+    demo: "edgegraft demo --output report.html",
 }
 
 app = typer.Typer(

@@ -16,21 +16,32 @@ from edgegraft.cli.tasks import Graph
 
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the report goes (Markdown).")
-    ] = Path("edgegraft-demo.md"),
-    pairs: Annotated[int, typer.Option(min=1, help="How many pairs to show.")] = 15,
+        Path,
+        typer.Option(
+            "--output", "-o", help="Where the report goes (.html); picture and model go beside it."
+        ),
+    ] = Path("edgegraft-demo.html"),
+    edges: Annotated[int, typer.Option(min=1, help="How many edges to show.")] = 15,
     jobs: Jobs = -1,
     force: Force = False,
 ) -> None:
-    """Count the pairs of scikit-learn's handwritten digits and show the strongest."""
+    """Learn the network of the pixels of scikit-learn's handwritten digits, and use it."""
     with reported() as console:
         refuse_overwriting(output, force)
-        from edgegraft.cli.demo import run_demo
+        from edgegraft.cli.learning import require_report
 
-        report = run_demo(n_pairs=pairs, n_jobs=jobs)
-        output.write_text(report, encoding="utf-8")
-        sys.stdout.write(report)
-        say(console, f"\nThe report is in [bold]{escape(str(output))}[/].")
+        require_report()
+        from edgegraft.cli.demo import Outputs, run_demo
+
+        outputs = Outputs.beside(output)
+        for path in outputs[1:]:
+            refuse_overwriting(path, force)
+        sys.stdout.write(run_demo(outputs, edges, jobs))
+        say(
+            console,
+            f"\nThe report is in [bold]{escape(str(output))}[/], the picture in "
+            f"{escape(str(outputs.picture))}, the model in {escape(str(outputs.model))}.",
+        )
 
 
 def simulate(

@@ -1,41 +1,107 @@
-"""The demonstration: the strongest pairs of pixels of handwritten digits, with every stage timed.
+"""The demonstration: the network of the pixels of handwritten digits, and what it is good for.
 
-Pixels that belong to one pen stroke depend on each other, so the strongest pairs should be
-neighbours on the page: a result that anyone can check by eye.
+Pixels of one pen stroke depend on each other, so direct dependencies should join neighbours on the
+page, and hidden pixels should follow from those around them: results that anyone can check by eye.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from edgegraft import __version__
+from edgegraft.cli.details import edge_columns
 from edgegraft.data import PackedTable, pack
 from edgegraft.datasets import load_digits
-from edgegraft.stats import LocalCounts, mutual_information
+from edgegraft.learn import Discovery, Plan, discover
+from edgegraft.model import PairwiseMRF
+from edgegraft.report import data_quality, plot_network, write_report
 
 _BINS = 4
+_TRAIN = 1500  # images to learn from; the others have pixels hidden
+_HIDDEN = 0.25
 
 
-def run_demo(n_pairs: int, n_jobs: int) -> str:
-    """Run every stage and return the report."""
+class Outputs(NamedTuple):
+    """Files of a demonstration: the page, and beside it the picture and the model."""
+
+    page: Path
+    picture: Path
+    model: Path
+
+    @classmethod
+    def beside(cls, page: Path) -> Outputs:
+        """Return the files that go with a page."""
+        return cls(page, page.with_suffix(".png"), page.with_suffix(".edgegraft"))
+
+
+def run_demo(outputs: Outputs, n_edges: int, n_jobs: int) -> str:
+    """Run every stage, write the files and return the summary."""
     watch = _Watch()
-    with watch("load the images"):
-        digits = load_digits()
-        frame = {name: digits.X[:, k] for k, name in enumerate(digits.names)}
-        varying = [name for name, column in frame.items() if len(np.unique(column)) > 1]
-    with watch(f"bin the pixels ({_BINS} bins) and pack them to bit planes"):
-        table = pack(frame, columns=varying, bins=_BINS, bin_rule="uniform")
-    with watch("count all pairs of pixels"):
-        counts = LocalCounts(table, n_jobs=n_jobs)
-        tables = next(counts.blocks())
-    with watch("score them by mutual information"):
-        scores = mutual_information(tables)
-    best = np.argsort(-scores, kind="stable")[:n_pairs]
-    return _report(table, tables.edges[best], scores[best], len(scores), watch)
+    with watch("load the images, bin the pixels and pack them"):
+        table = _pixels()
+        codes = table.codes()
+        train = PackedTable.from_codes(codes[:_TRAIN], table.schema)
+    with watch("learn the network"):
+        found = discover(train, Plan(n_jobs=n_jobs))
+    with watch("hide pixels of other images and impute them"):
+        right, usual = _impute(found.model, codes[_TRAIN:].astype(np.int64), codes[:_TRAIN])
+    with watch("write the model, the page and the picture"):
+        _write(outputs, found, train)
+    return _summary(found, n_edges, right, usual, watch)
+
+
+def _pixels() -> PackedTable:
+    digits = load_digits()
+    frame = {name: digits.X[:, k] for k, name in enumerate(digits.names)}
+    varying = [name for name, column in frame.items() if len(np.unique(column)) > 1]
+    return pack(frame, columns=varying, bins=_BINS, bin_rule="uniform")
+
+
+def _impute(model: PairwiseMRF, rows: np.ndarray, known: np.ndarray) -> tuple[float, float]:
+    """Return the share of hidden pixels that are imputed right, and that the usual state is."""
+    hidden = np.random.default_rng(0).random(rows.shape) < _HIDDEN
+    filled = _labels(model.impute(np.where(hidden, -1, rows)))
+    usual = np.array([np.bincount(column).argmax() for column in known.T])
+    commonest = np.broadcast_to(usual, rows.shape)
+    return (
+        float((filled == _labels(model.schema.decode(rows)))[hidden].mean()),
+        float((commonest == rows)[hidden].mean()),
+    )
+
+
+def _labels(table: Any) -> np.ndarray:
+    return np.array([column.to_pylist() for column in table.columns]).T
+
+
+def _write(outputs: Outputs, found: Discovery, train: PackedTable) -> None:
+    details = {
+        "source": {"file": "scikit-learn's digits", "rows": train.n_rows},
+        "penalty": found.penalty,
+        "ridge": found.ridge,
+        "fdr": found.plan.fdr,
+        "reason": found.growth.reason,
+        "converged": found.converged,
+    }
+    columns = edge_columns(found)
+    found.model.save(outputs.model, details=details, edge_columns=columns)
+    write_report(
+        outputs.page,
+        found.model,
+        details=details,
+        edge_columns=columns,
+        trace=found.growth.trace(),
+        data_quality=data_quality(train),
+        title="Pixels of handwritten digits",
+    )
+    figure = plot_network(found.model).get_figure(root=True)
+    assert figure is not None  # the axes are on one
+    figure.savefig(outputs.picture, dpi=150, bbox_inches="tight")
 
 
 class _Watch:
@@ -51,35 +117,33 @@ class _Watch:
         self.stages.append((stage, perf_counter() - started))
 
 
-def _report(
-    table: PackedTable,
-    edges: np.ndarray,
-    scores: np.ndarray,
-    n_all: int,
-    watch: _Watch,
-) -> str:
-    names = table.schema.names
+def _summary(found: Discovery, n_edges: int, right: float, usual: float, watch: _Watch) -> str:
+    names, strengths = found.model.names, found.model.edge_strengths()
+    steps = [_steps(names[i], names[j]) for i, j in found.model.edges]
+    order = np.argsort(-strengths, kind="stable")[:n_edges]
     lines = [
-        "# edgegraft demo: pairs of pixels in handwritten digits",
+        "# edgegraft demo: the network of pixels in handwritten digits",
         "",
-        f"edgegraft {__version__}; scikit-learn's digits, {table!r}.",
-        f"The {len(edges)} strongest of {n_all:,} pairs by mutual information "
-        "(a measure of dependence, direct or not):",
+        f"edgegraft {__version__}; scikit-learn's digits, {_TRAIN:,} images, {len(names)} pixels "
+        f"of {_BINS} shades.",
+        f"{len(steps)} direct dependencies; {sum(s == 1 for s in steps)} of them join neighbours "
+        "on the page. The strongest:",
         "",
-        "| pixel | pixel | nats | steps apart on the page |",
+        "| pixel | pixel | strength | steps apart on the page |",
         "| --- | --- | ---: | ---: |",
     ]
-    for (i, j), score in zip(edges, scores, strict=True):
-        steps = _steps(names[i], names[j])
-        lines.append(f"| {names[i]} | {names[j]} | {score:.4f} | {steps} |")
-    near = sum(_steps(names[i], names[j]) == 1 for i, j in edges)
+    for k in order:
+        i, j = found.model.edges[k]
+        lines.append(f"| {names[i]} | {names[j]} | {strengths[k]:.2f} | {steps[k]} |")
     lines += [
         "",
-        f"{near} of these {len(edges)} pairs are neighbours on the page.",
+        f"A quarter of the pixels of other images was hidden: {right:.0%} are imputed right, where "
+        f"the commonest shade of each pixel would be right for {usual:.0%}.",
+        f"{found.certificate}.",
         "",
         "| stage | seconds |",
         "| --- | ---: |",
-        *(f"| {stage} | {seconds:.3f} |" for stage, seconds in watch.stages),
+        *(f"| {stage} | {seconds:.2f} |" for stage, seconds in watch.stages),
         "",
         "The first run on a machine compiles the kernels; later runs load them from disk.",
         "",
