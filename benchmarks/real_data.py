@@ -8,7 +8,7 @@ model chosen. The figures beside ours are those of l1 logistic regressions, one 
 weights a pair, so no joint model. That of nltcs is the maximum likelihood of all pairs. The two
 large tables without a figure beside them get the smaller ridge alone.
 
-The grid itself was drawn up after looks at valid and test scores of nearby settings on these tables.
+The grid itself was drawn up after looks at valid and test scores of nearby settings.
 
 Contacts: pseudolikelihood of all pairs of the alignment with a ridge on tables and node vectors,
 the strengths without gaps and with average-product correction; the share of the strongest pairs at

@@ -2,9 +2,9 @@
 
 Settings are those that the valid rows choose in ``python -m benchmarks real_data``, but for
 mushrooms, whose chosen penalty of 6e-5 takes a path of fits; the ridge of the contacts was chosen
-after a look at them. Figures are mean test
-log-pseudolikelihoods of l1 logistic regressions, one a variable (nltcs: of maximum likelihood),
-and the contacts among the best scores that plmDCA's authors published.
+after a look at them. Figures are mean test log-pseudolikelihoods of l1 logistic regressions, one
+a variable (nltcs: of maximum likelihood), and the contacts among the best scores that plmDCA's
+authors published.
 """
 
 from __future__ import annotations
