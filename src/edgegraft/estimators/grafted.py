@@ -35,7 +35,8 @@ class GraftedMRF(NetworkEstimator):
         Threshold that a pair's score must pass to become an edge, and weight of the norms where
         the search is not relaxed. "auto" is what chance passes about once a column.
     ridge : float or "auto"
-        Weight of the squared norms; "auto" weighs as ten rows do in the search, two in the last fit.
+        Weight of the squared norms; "auto" weighs as ten rows do in the search, as two in the
+        last fit.
     group_weight : {"noise", "sqrt", "states"}
         What makes scores of different pairs comparable: the noise of each, or the number of its
         states. "auto" penalties need "noise".
