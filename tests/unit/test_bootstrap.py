@@ -88,7 +88,7 @@ def test_reweighting_replaces_weights_and_keeps_the_first_objective(table):
 
 def test_a_replicate_is_a_fit_to_copied_rows(table, found):
     draws = draws_of(N_ROWS)
-    made = Replicator(found.growth, found.model, table, draws).make(1)
+    made = Replicator(found.growth, found.model, table, draws, found.ridge).make(1)
     counts = draws.weights(1).astype(int)
     copied = PackedTable.from_codes(np.repeat(make_codes(), counts, axis=0), table.schema)
     layout, ridge = found.model.layout, Penalty(0.0, found.ridge)

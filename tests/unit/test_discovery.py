@@ -85,7 +85,7 @@ def test_a_penalised_search_is_refitted_or_kept(ising, refit):
     found = discover(table, Plan(penalty=0.05, refit=refit, fdr=None, settings=settings))
     shrunk = found.growth.model().edge_strengths()
     if refit:
-        assert (found.model.edge_strengths() > shrunk).all()
+        assert found.model.edge_strengths().sum() > 1.2 * shrunk.sum()
     else:
         np.testing.assert_array_equal(found.model.edge_strengths(), shrunk)
 

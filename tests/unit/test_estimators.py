@@ -64,7 +64,7 @@ def test_the_network_of_a_chain_is_found():
     assert estimator.n_iter_ >= 1
     assert estimator.trace_["kind"][-1] == "end"
     assert estimator.penalty_ > 0
-    assert estimator.ridge_ == 10 / 2000
+    assert estimator.ridge_ == 2 / 2000
     assert estimator.n_features_in_ == 5
     assert not hasattr(estimator, "feature_names_in_")
 

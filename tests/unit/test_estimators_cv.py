@@ -70,7 +70,7 @@ def test_ridges_are_part_of_the_grid():
     table = pd.DataFrame(estimator.cv_results_)
     assert table["ridge"].tolist() == [0.001, 0.001, 10.0, 10.0, "auto", "auto"]
     assert table["penalty"].tolist() == [0.3, 0.05] * 3
-    assert estimator.ridge_ in (0.001, 10 / 600)
+    assert estimator.ridge_ in (0.001, 2 / 600)
 
 
 def test_one_ridge_may_be_a_number():

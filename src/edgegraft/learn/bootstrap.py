@@ -142,11 +142,12 @@ def bootstrap(
     growth, kept = (
         (found.growth, found.model) if isinstance(found, Discovery) else (found, found.model())
     )
-    rate = _rate(fdr, found.plan.fdr if isinstance(found, Discovery) else None)
+    planned, ridge = (found.plan.fdr, found.ridge) if isinstance(found, Discovery) else (None, None)
+    rate = _rate(fdr, planned)
     n_jobs = resolve_jobs(n_jobs)
     draws = Draws(_check(growth, table, n, level, weights), _seeds(random_state, n))
     with threadpool_limits(1, "blas"):  # the threads are ours
-        replicator = Replicator(growth, kept, table, draws)
+        replicator = Replicator(growth, kept, table, draws, ridge)
         made = _make_all(replicator, n, n_jobs, on_replicate)
         included = _included(growth, table, replicator.pairs, draws, made, rate, n_jobs)
     return _summary(replicator, kept, list(made.values()), included.mean(axis=0), level)

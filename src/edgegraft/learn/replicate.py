@@ -102,6 +102,8 @@ class Replicator:
     table : PackedTable
         The rows of the fit.
     draws : Draws
+    ridge : float, optional
+        Of the refits; the search's by default.
 
     Attributes
     ----------
@@ -111,11 +113,19 @@ class Replicator:
         Of the kept edges, fitted to all rows more closely than replicates are.
     """
 
-    def __init__(self, growth: Growth, kept: PairwiseMRF, table: PackedTable, draws: Draws) -> None:
+    def __init__(
+        self,
+        growth: Growth,
+        kept: PairwiseMRF,
+        table: PackedTable,
+        draws: Draws,
+        ridge: float | None = None,
+    ) -> None:
         self._growth, self._table, self._draws = growth, table, draws
         self._loss = Pseudolikelihood(table, weights=draws.base, precision="single")
         rule = growth.penalty
-        self._ridge = Penalty(0.0, rule.ridge, penalize_nodes=rule.penalize_nodes)
+        weight = rule.ridge if ridge is None else ridge
+        self._ridge = Penalty(0.0, weight, penalize_nodes=rule.penalize_nodes)
         self._rule = replace(rule, penalty=float(np.sqrt(INFLATION)) * rule.penalty)
         self._layout = kept.layout
         self._theta = kept.theta
