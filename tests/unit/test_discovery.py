@@ -9,7 +9,18 @@ import pytest
 
 from edgegraft.data import PackedTable
 from edgegraft.datasets import make_scale_free
-from edgegraft.learn import Plan, Settings, discover, go_on, grow, resume_discovery, warm_start
+from edgegraft.errors import MemoryBudgetError
+from edgegraft.learn import (
+    Growth,
+    Plan,
+    Settings,
+    discover,
+    go_on,
+    grow,
+    resume_discovery,
+    steps,
+    warm_start,
+)
 from edgegraft.learn.sharpen import sharpen, unexplained
 from edgegraft.objective.noise_weight import chance_level
 from edgegraft.objective.penalty import Penalty
@@ -208,3 +219,26 @@ def test_sharpening_needs_noise_weights():
     growth = grow(make_loss(table), Penalty(0.1), Settings(relaxed=True))
     with pytest.raises(ValueError, match="noise weights"):
         sharpen(growth, table)
+
+
+def test_a_column_of_too_many_categories_is_refused_before_any_work(monkeypatch):
+    codes = np.stack([np.arange(400), np.arange(400) % 2], axis=1)
+    table = PackedTable.from_codes(codes)
+    monkeypatch.setattr("edgegraft.learn.plan.MAX_BYTES", 8 * 399**2)
+    with pytest.raises(MemoryBudgetError, match="'x0' has 400 categories"):
+        discover(table)
+
+
+def test_triangles_are_looked_for_again_only_when_the_graph_has_grown(monkeypatch):
+    table, _ = make_table()
+    growth = Growth.begin(make_loss(table), NOISE, Settings(max_tests=4))
+    growth.ranked = True
+    growth.graph.add(np.array([(0, 1), (1, 2)]))
+    growth.stream.remove(growth.graph.layout.edges)
+    looks = []
+    monkeypatch.setattr(
+        steps, "closing_pairs", lambda *a: looks.append(a) or np.empty((0, 2), np.int64)
+    )
+    for _ in range(3):
+        steps.fill(growth)
+    assert len(looks) == 1

@@ -14,8 +14,7 @@ from edgegraft.data import PackedTable, pack
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError
 from edgegraft.estimators import GraftedMRF, GraftedMRFCV
-from edgegraft.estimators.folds import make_grid
-from edgegraft.learn import Plan, penalty_path
+from edgegraft.learn import Plan, penalty_grid, penalty_path
 from tests.estimator_cases import survey
 
 
@@ -82,7 +81,7 @@ def test_one_ridge_may_be_a_number():
 def test_the_grid_begins_where_there_is_no_edge(group_weight):
     table = pack(chain())
     plan = Plan(penalty=0.0, group_weight=group_weight)
-    grid = make_grid(table, plan, None, 6)
+    grid = penalty_grid(table, plan, 6)
     assert len(grid) == 6
     assert (np.diff(grid) < 0).all()
     first, *_, last = penalty_path(table, plan, grid)

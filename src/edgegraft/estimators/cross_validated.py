@@ -12,10 +12,10 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from edgegraft.data import Schema
-from edgegraft.estimators.folds import Scores, Split, check_splits, make_grid, score_grid
+from edgegraft.estimators.folds import Scores, Split, check_splits, score_grid
 from edgegraft.estimators.network import NetworkEstimator
 from edgegraft.estimators.parameters import CONSTRAINTS, make_plan
-from edgegraft.learn import Plan, discover
+from edgegraft.learn import Plan, discover, penalty_grid
 from edgegraft.learn.settings import Priority, Strategy
 from edgegraft.objective.penalty import GroupWeight
 from edgegraft.stats.source import check_weights
@@ -165,7 +165,7 @@ converged_, reason_, schema_, n_features_in_, feature_names_in_
         splits = self._splits(table.n_rows, plan)
         check_splits(splits, weights)
         if given is None:
-            penalties = make_grid(table, plan, weights, int(self.penalties))  # type: ignore[arg-type]
+            penalties = penalty_grid(table, plan, int(self.penalties), weights=weights)  # type: ignore[arg-type]
         else:
             penalties = np.unique(given)[::-1]
         scores = score_grid(table, plan, penalties, ridges, splits, weights)

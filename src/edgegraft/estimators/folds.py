@@ -17,15 +17,9 @@ from numpy.typing import NDArray
 from edgegraft.data import PackedTable
 from edgegraft.errors import DataError
 from edgegraft.learn import Event, Growth, Plan, penalty_path
-from edgegraft.learn.discovery import losses
-from edgegraft.learn.path import largest_penalty
-from edgegraft.objective.noise_weight import chance_level
 
 Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
-
-_LEAST = 0.5  # of the level that chance passes: below, nearly every pair is an edge
-_LEAST_SHARE = 0.01  # of the largest penalty, where weights know no such level
 
 
 class Scores(NamedTuple):
@@ -33,15 +27,6 @@ class Scores(NamedTuple):
 
     values: Floats  # mean log pseudolikelihood of a held-out row
     n_edges: NDArray[np.int64]
-
-
-def make_grid(table: PackedTable, plan: Plan, weights: Floats | None, count: int) -> Floats:
-    """Return penalties from the least without an edge downwards, evenly in their logarithms."""
-    loss, counts = losses(table, plan, weights)
-    rng = np.random.default_rng(plan.settings.random_state)
-    top = largest_penalty(loss, plan.rule(loss).bound(loss), counts, rng)
-    low = _LEAST * chance_level(loss) if plan.group_weight == "noise" else _LEAST_SHARE * top
-    return np.geomspace(top, low, count) if 0 < low < top else np.array([max(low, top)])
 
 
 def check_splits(splits: Sequence[Split], weights: Floats | None) -> None:

@@ -77,7 +77,8 @@ class GraftedMRF(NetworkEstimator):
     trace_ : dict of str to array
         The course of the search, a value an event.
     certificate_ : Certificate
-        How many pairs violate optimality, by how much.
+        How many pairs that the search left out violate optimality, by how much; of the search
+        before the cut.
     n_tables_ : int
         Different pairs that were scored.
     n_iter_ : int

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from edgegraft.data import PackedTable, Schema
 from edgegraft.errors import ConvergenceWarning, DataError
 from edgegraft.estimators.parameters import make_seed
-from edgegraft.estimators.reading import as_table, check_states, column_labels, read
+from edgegraft.estimators.reading import as_table, column_labels, read
 from edgegraft.estimators.row_methods import RowMethods
 from edgegraft.estimators.writing import Kind
 from edgegraft.learn import Discovery, Plan, discover
@@ -88,7 +88,6 @@ class NetworkEstimator(RowMethods):
         """Return what was given, and it packed."""
         X = as_table(X, type(self).__name__)
         table = read(X, schema, n_jobs)
-        check_states(table.schema)
         return X, table
 
     def _take(self, found: Discovery, plan: Plan, X: Any, table: PackedTable) -> None:
@@ -115,9 +114,7 @@ class NetworkEstimator(RowMethods):
         self.n_tables_ = growth.n_tables
         self.n_iter_ = growth.n_activations
         self.converged_ = found.converged
-        # A second look with sharper weights raises the threshold: not what was asked for.
-        first = found.penalty
-        self.penalty_ = first if plan.penalty == "auto" else float(plan.penalty)
+        self.penalty_ = found.penalty
         self.ridge_ = found.ridge
         self.reason_ = growth.reason
         if growth.reason == "interrupted":

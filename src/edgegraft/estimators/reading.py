@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from edgegraft.data import PackedTable, Schema, pack
-from edgegraft.errors import DataError, MemoryBudgetError, UnseenCategoryError
+from edgegraft.errors import DataError, UnseenCategoryError
 from edgegraft.estimators.labels import labels
 
-MAX_BYTES = 1 << 30
 """Memory for what a fit keeps of one column: 11,585 categories."""
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
@@ -96,23 +95,6 @@ def read(X: Any, schema: Schema | None = None, n_jobs: int = 1) -> PackedTable:
                 "with schema=estimator.schema_"
             )
     return pack(labels(X.schema, X.codes()), schema=schema)
-
-
-def check_states(schema: Schema) -> None:
-    """Refuse a column of so many categories that pairs of them would not fit in memory.
-
-    The search compares the states of a column with each other, ``s^2`` numbers.
-    """
-    if not len(schema):
-        return
-    largest = max(schema, key=lambda variable: variable.n_states)
-    needed = 8 * largest.n_states**2
-    if needed > MAX_BYTES:
-        raise MemoryBudgetError(
-            f"column '{largest.name}' has {largest.n_states:,} categories, and comparing them "
-            f"takes {needed / 2**30:.1f} GiB, more than the {MAX_BYTES / 2**30:.0f} GiB allowed: "
-            "merge rare categories, or leave the column out"
-        )
 
 
 def read_codes(X: Any, schema: Schema) -> NDArray[np.int64]:

@@ -2,11 +2,12 @@
 
 from edgegraft.learn.certificate import Certificate, certify
 from edgegraft.learn.checkpoint import Checkpoints, resume
-from edgegraft.learn.discovery import Discovery, Plan, discover, resume_discovery
+from edgegraft.learn.discovery import Discovery, discover, resume_discovery
 from edgegraft.learn.edge_tests import EdgeTests, edge_tests
 from edgegraft.learn.events import Event, Observer
 from edgegraft.learn.loop import go_on, grow
-from edgegraft.learn.path import PathPoint, penalty_path
+from edgegraft.learn.path import PathPoint, penalty_grid, penalty_path
+from edgegraft.learn.plan import Plan
 from edgegraft.learn.refit import refit
 from edgegraft.learn.settings import Settings
 from edgegraft.learn.stability import instability, most_stable
@@ -33,6 +34,7 @@ __all__ = [
     "grow",
     "instability",
     "most_stable",
+    "penalty_grid",
     "penalty_path",
     "refit",
     "resume",

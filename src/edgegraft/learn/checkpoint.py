@@ -73,6 +73,7 @@ def save(path: str | os.PathLike[str], growth: Growth) -> None:
         "filled": growth.filled,
         "ranked": growth.ranked,
         "sharpened": growth.sharpened,
+        "n_closed": growth.n_closed,
         "fell_back": growth.solution.objective is not growth.objective,
         "seconds": growth.seconds,
         "events": [list(vars(event).values()) for event in growth.events],
@@ -167,7 +168,7 @@ def _restore(growth: Growth, arrays: Arrays, meta: dict[str, Any]) -> Growth:
     growth.tested = PairSet.from_ids(arrays["tested"], len(growth.objective.schema))
     growth.n_tests, growth.n_activations = meta["n_tests"], meta["n_activations"]
     growth.filled, growth.ranked = meta["filled"], meta["ranked"]
-    growth.sharpened = meta["sharpened"]
+    growth.sharpened, growth.n_closed = meta["sharpened"], meta["n_closed"]
     growth.seconds_before = meta["seconds"]
     growth.events = [Event(*values) for values in meta["events"]]
     steps.restart(growth)

@@ -11,124 +11,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from edgegraft.data import PackedTable
-from edgegraft.inference import make_engine
 from edgegraft.learn import steps
 from edgegraft.learn.certificate import Certificate, certify
 from edgegraft.learn.checkpoint import Checkpoints, resume
 from edgegraft.learn.edge_tests import EdgeTests, edge_tests
 from edgegraft.learn.events import Observer
 from edgegraft.learn.loop import go_on, grow
+from edgegraft.learn.plan import ALL_PAIRS, Plan, losses
 from edgegraft.learn.refit import refit
-from edgegraft.learn.settings import Settings
 from edgegraft.learn.sharpen import FACTOR, sharpen
 from edgegraft.learn.state import Growth
 from edgegraft.learn.warm import warm_start
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.noise_weight import chance_level
-from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalty import GroupWeight, Penalty
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.search import BestChoice
-from edgegraft.stats import LocalCounts
 
-ALL_PAIRS = 2_000_000  # up to so many pairs every one is tested, and tested again by `sharpen`
-PAIRS_A_VARIABLE = 300  # tested at most where there are more
-_SEARCH_ROWS, _LAST_ROWS = 10.0, 2.0
-_MOST = 0.01  # of a ridge, for each of those rows
 _NEEDED = 1.5  # of the threshold, for an edge without a test
 _DONE = "no pair violates optimality"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Every choice of learning a network.
-
-    Parameters
-    ----------
-    objective : {"pseudolikelihood", "likelihood"}
-    inference : {"auto", "exact", "bp", "trw"}
-        Engine of the likelihood.
-    penalty : float or "auto"
-        Threshold of the activation test, and weight of the norms where the search is not relaxed.
-        "auto" is what chance passes about once a variable; it needs noise weights.
-    ridge : float or "auto"
-        Weight of the squared norms, in the search and in the last fit. "auto" weighs as ten rows
-        do in the search, which keeps edges of chance small, and as two in the last fit, which
-        should shrink little; at most 0.1 and 0.02.
-    group_weight : {"noise", "sqrt", "states"}
-        See :class:`~edgegraft.objective.penalty.Penalty`.
-    penalize_nodes : bool, default False
-    fdr : float or None, default 0.005
-        Expected share of false edges among those kept; None keeps all that the search ended with.
-    refit : bool, default True
-        Fit the kept edges once more with the ridge alone; otherwise they keep the parameters of
-        the search.
-    settings : Settings
-        Of the search.
-    n_jobs : int, default 1
-        Threads; -1 for all cores. The result does not depend on it.
-    """
-
-    objective: Literal["pseudolikelihood", "likelihood"] = "pseudolikelihood"
-    inference: Literal["auto", "exact", "bp", "trw"] = "auto"
-    penalty: float | Literal["auto"] = "auto"
-    ridge: float | Literal["auto"] = "auto"
-    group_weight: GroupWeight = "noise"
-    penalize_nodes: bool = False
-    fdr: float | None = 0.005
-    refit: bool = True
-    settings: Settings = field(default_factory=lambda: Settings(relaxed=True, tol=1e-3))
-    n_jobs: int = 1
-
-    def __post_init__(self) -> None:
-        if self.objective not in ("pseudolikelihood", "likelihood"):
-            raise ValueError(
-                f"objective must be 'pseudolikelihood' or 'likelihood', found {self.objective!r}"
-            )
-        if self.penalty == "auto" and self.group_weight != "noise":
-            raise ValueError(
-                "penalty='auto' needs group_weight='noise': with other weights no one penalty "
-                "means the same for every pair"
-            )
-        if self.fdr is not None and not 0 < self.fdr <= 1:
-            raise ValueError(f"fdr must be above 0 and at most 1, or None, found {self.fdr}")
-        Penalty(  # refuses what is none
-            0.0 if self.penalty == "auto" else self.penalty,
-            0.0 if self.ridge == "auto" else self.ridge,
-            group_weight=self.group_weight,
-        )
-
-    def rule(self, objective: Objective) -> Penalty:
-        """Return the penalty for some data."""
-        level = chance_level(objective) if self.penalty == "auto" else self.penalty
-        return Penalty(
-            level,
-            self._weigh(_SEARCH_ROWS, objective.n_rows),
-            group_weight=self.group_weight,
-            penalize_nodes=self.penalize_nodes,
-        )
-
-    def last_ridge(self, n_rows: float) -> float:
-        """Return the ridge of the last fit to so many rows."""
-        return self._weigh(_LAST_ROWS, n_rows)
-
-    def _weigh(self, rows: float, n_rows: float) -> float:
-        return rows * min(_MOST, 1.0 / n_rows) if self.ridge == "auto" else self.ridge
-
-    def search(self, n_variables: int) -> Settings:
-        """Return the settings of the search, with a budget where pairs are too many to test all."""
-        if self.settings.max_tables is None and n_variables * (n_variables - 1) // 2 > ALL_PAIRS:
-            return replace(self.settings, max_tables=max(ALL_PAIRS, PAIRS_A_VARIABLE * n_variables))
-        return self.settings
 
 
 class Discovery(NamedTuple):
@@ -147,8 +53,9 @@ class Discovery(NamedTuple):
     growth : Growth
         The search: trace, reason, counters.
     certificate : Certificate
+        Of the search, before the cut: what it left out, not what the tests did.
     converged : bool
-        Whether the last fit of the search reached its tolerance.
+        Whether the last fits, of the search and of the model, reached their tolerance.
     plan : Plan
         What it was learned by.
     """
@@ -236,18 +143,6 @@ def _watching(
     return [*observers, *([] if checkpoint is None else [Checkpoints(checkpoint)])]
 
 
-def losses(
-    table: PackedTable, plan: Plan, weights: ArrayLike | None
-) -> tuple[Objective, LocalCounts]:
-    """Return the loss that a plan asks for, and the counts of its rows."""
-    counts = LocalCounts(table, plan.n_jobs, weights)
-    if plan.objective == "likelihood":
-        return Likelihood(counts, make_engine(plan.inference)), counts
-    precision: Literal["single", "double"] = "single" if plan.settings.tol >= 1e-4 else "double"
-    loss = Pseudolikelihood(table, weights=weights, n_jobs=plan.n_jobs, precision=precision)
-    return loss, counts
-
-
 def _conclude(
     growth: Growth,
     table: PackedTable,
@@ -265,7 +160,7 @@ def _conclude(
     with threadpool_limits(1, "blas"):  # the threads are ours
         tests = edge_tests(table, model, weights=weights, n_jobs=plan.n_jobs)
     kept = np.ones(len(tests.edges), bool) if plan.fdr is None else tests.q_value <= plan.fdr
-    last, kept = _last_model(growth, kept, tests.dof == 0, plan)
+    last, kept, fitted = _last_model(growth, kept, tests.dof == 0, plan)
     return Discovery(
         last,
         kept,
@@ -273,14 +168,14 @@ def _conclude(
         model.edge_strengths(),
         growth,
         certify(growth),
-        growth.solution.info.converged,
+        growth.solution.info.converged and fitted,
         plan,
     )
 
 
 def _last_model(
     growth: Growth, kept: NDArray[np.bool_], untold: NDArray[np.bool_], plan: Plan
-) -> tuple[PairwiseMRF, NDArray[np.bool_]]:
+) -> tuple[PairwiseMRF, NDArray[np.bool_], bool]:
     """Fit what is kept; edges that no test can tell of return where the model needs them.
 
     Where columns settle each other (identical ones, or a hub whose neighbours leave nothing open)
@@ -290,9 +185,10 @@ def _last_model(
     """
     ridge = plan.last_ridge(growth.objective.n_rows)
     if kept.all() and not plan.refit:
-        return growth.model(), kept
+        return growth.model(), kept, True
     if not plan.refit or growth.parts.single_features:
-        return refit(growth, ridge, keep=kept, shrunk=not plan.refit), kept
+        # A fit that does not reach its tolerance warns.
+        return refit(growth, ridge, keep=kept, shrunk=not plan.refit), kept, True
     settings = replace(growth.settings, relaxed=True)
     run = warm_start(
         growth, penalty=replace(growth.penalty, ridge=ridge), settings=settings, keep=kept
@@ -308,4 +204,5 @@ def _last_model(
         run.graph.add(waiting[chosen])
         waiting = np.delete(waiting, chosen, axis=0)
         steps.fit(run, final=True)
-    return run.model(), run.graph.contains(growth.graph.layout.edges)
+    kept = run.graph.contains(growth.graph.layout.edges)
+    return run.model(), kept, run.solution.info.converged

@@ -38,9 +38,17 @@ from scipy.special import chdtrc
 
 from edgegraft.data import PackedTable
 from edgegraft.errors import ModelError
-from edgegraft.graph import Layout
-from edgegraft.kernels.effective_scores import add_products, add_rows, project_rows
-from edgegraft.learn.conditional import Conditional, Rows, describe, read_rows, without
+from edgegraft.learn.conditional import Conditional, Rows, read_rows, without
+from edgegraft.learn.effective_score import (
+    LEAST_ROWS,
+    LINEAR,
+    SURE,
+    describe_all,
+    directions,
+    moments,
+    side_of,
+    table_strength,
+)
 from edgegraft.model import PairwiseMRF
 from edgegraft.stats.source import check_weights
 from edgegraft.stats.tables import Edges
@@ -49,18 +57,7 @@ from edgegraft.stats.threads import resolve_jobs, run
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-LEAST_ROWS = 10.0
-"""Least variance of a direction of a table, in rows; below it chance is not Gaussian.
-
-Both sides add up, and where they tell the same the variance is four times the expected count of
-a cell: 10 stands for 2.5 to 5 expected rows.
-"""
-
-_LINEAR = 1.0  # log-odds up to which one step from the fit to zero is near enough
-_SETTLED = 1e-6  # of the model's variance: less over the rows is rounding
-_SURE = 1e-6  # p-value at the fit below which nothing more is asked
-
-_BLOCK = 1 << 14  # numbers of projected scores held at a time
+__all__ = ["LEAST_ROWS", "EdgeTests", "edge_tests", "q_values"]
 
 
 class EdgeTests(NamedTuple):
@@ -85,16 +82,6 @@ class EdgeTests(NamedTuple):
     dof: Integers
     p_value: Floats
     q_value: Floats
-
-
-class _Side(NamedTuple):
-    """What one end's conditional says of an edge."""
-
-    conditional: Conditional
-    residuals: Floats
-    projection: Floats  # (columns, q, size)
-    information: Floats  # (size, size)
-    shift: Floats  # (size,) information times parameters
 
 
 def edge_tests(
@@ -146,7 +133,7 @@ def edge_tests(
     whole = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
     layout, n_jobs = model.layout, resolve_jobs(n_jobs)
     rows = read_rows(table, whole)
-    nodes = _describe_all(rows, layout, model.theta, n_jobs, max_bytes)
+    nodes = describe_all(rows, layout, model.theta, n_jobs, max_bytes)
     kept = _keep_residuals(nodes, rows, n_jobs, max_bytes)
     statistic, p_value = np.zeros(layout.n_edges), np.ones(layout.n_edges)
     dof = np.zeros(layout.n_edges, np.int64)
@@ -156,10 +143,10 @@ def edge_tests(
         ends = [(a, b) for a, b in ((i, j), (j, i)) if nodes[a].inverse is not None]
         if not ends or not len(rows.kept[i]) or not len(rows.kept[j]):
             return
-        found = _judge(*_moments([_side(nodes[a], rows, b, kept.get(a)) for a, b in ends], rows))
-        if found[2] > _SURE and _strength(nodes[ends[0][0]], ends[0][1]) > _LINEAR:
-            sides = [_side(without(nodes[a], rows, b), rows, b, None) for a, b in ends]
-            found = _judge(*_moments(sides, rows))
+        found = _judge(*moments([side_of(nodes[a], rows, b, kept.get(a)) for a, b in ends], rows))
+        if found[2] > SURE and table_strength(nodes[ends[0][0]], ends[0][1]) > LINEAR:
+            sides = [side_of(without(nodes[a], rows, b), rows, b, None) for a, b in ends]
+            found = _judge(*moments(sides, rows))
         statistic[k], dof[k], p_value[k] = found
 
     run(test, range(layout.n_edges), n_jobs)
@@ -199,22 +186,6 @@ def _check_fit(table: PackedTable, model: PairwiseMRF) -> None:
         )
 
 
-def _describe_all(
-    rows: Rows, layout: Layout, theta: Floats, n_jobs: int, max_bytes: int
-) -> dict[int, Conditional]:
-    ends = layout.edges.ravel()
-    order = np.argsort(ends, kind="stable")
-    own, first = np.unique(ends[order], return_index=True)
-    groups = np.split(order // 2, first[1:]) if len(own) else []
-    nodes: dict[int, Conditional] = {}
-
-    def work(item: tuple[int, Integers]) -> None:
-        nodes[item[0]] = describe(item[0], rows, layout, theta, item[1], max_bytes)
-
-    run(work, zip(own.tolist(), groups, strict=True), n_jobs)
-    return nodes
-
-
 def _keep_residuals(
     nodes: dict[int, Conditional], rows: Rows, n_jobs: int, max_bytes: int
 ) -> dict[int, Floats]:
@@ -234,93 +205,10 @@ def _keep_residuals(
     return kept
 
 
-def _side(node: Conditional, rows: Rows, other: int, residuals: Floats | None) -> _Side:
-    """Return the effective score of an edge in the conditional of one of its ends.
-
-    Tables are laid out with the end of the smaller index first, in contrasts that are
-    orthonormal over the cells, so that no state is special.
-    """
-    i, q = node.design.target, node.coefficients.shape[1]
-    m = len(rows.kept[other])
-    cells = np.arange(node.coefficients.size).reshape(-1, q)[node.columns_of(other)]
-    basis = np.kron(_basis(m), _basis(q)) if other < i else np.kron(_basis(q), _basis(m))
-    chosen = (cells if other < i else cells.T).ravel()
-    assert node.inverse is not None
-    across = node.inverse[:, chosen]
-    information = np.linalg.inv(across[chosen])
-    information = (information + information.T) / 2
-    projection = (across @ information) @ basis.T
-    table = node.coefficients.reshape(-1)[chosen]
-    return _Side(
-        node,
-        node.residuals(rows) if residuals is None else residuals,
-        np.ascontiguousarray(projection.reshape(-1, q, len(chosen))),
-        basis @ information @ basis.T,
-        basis @ (information @ table),
-    )
-
-
-def _strength(node: Conditional, other: int) -> float:
-    """Return the largest entry of an edge's table over the states that rows show, zero-sum."""
-    table = np.pad(node.coefficients[node.columns_of(other)], ((0, 1), (0, 1)))
-    table -= table.mean(axis=0)
-    table -= table.mean(axis=1, keepdims=True)
-    return float(np.abs(table).max())
-
-
-def _basis(q: int) -> Floats:
-    """Return what takes scores of `q` contrasts to orthonormal coordinates of all the states.
-
-    The reference's score is minus the sum of the others: the Gram matrix is ``I + 1 1'``.
-    """
-    return np.asarray(np.linalg.cholesky(np.eye(q) + 1.0).T)
-
-
-def _moments(sides: list[_Side], rows: Rows) -> tuple[Floats, Floats, Floats]:
-    """Return the effective score of an edge and its variance by the model and by the rows."""
-    size, n = len(sides[0].shift), len(rows.weights)
-    sums, (whole, across) = np.zeros((2, size)), np.zeros((2, size, size))
-    block = max(4, _BLOCK // size)
-    for first in range(0, n, block):
-        u = [_project(side, rows, first, min(block, n - first)) for side in sides]
-        for k, part in enumerate(u):
-            add_rows(part, rows.weights, first, sums[k])
-        if len(u) == 2:
-            add_products(u[0], u[1], rows.weights, first, across)
-            u[0] += u[1]
-        add_products(u[0], u[0], rows.weights, first, whole)
-    total = rows.weights.sum()
-    across -= np.outer(sums[0], sums[1]) / total
-    score = sums.sum(axis=0)
-    by_rows = whole - np.outer(score, score) / total
-    by_model = across + across.T
-    for side in sides:
-        score += side.shift
-        by_model += side.information
-    raised = np.mean([side.conditional.correction for side in sides])
-    return score, by_model * raised, by_rows * raised
-
-
-def _project(side: _Side, rows: Rows, first: int, n: int) -> Floats:
-    """Return the effective scores of `n` rows."""
-    out = np.empty((n, len(side.shift)))
-    node = side.conditional
-    project_rows(rows.codes, node.weights, node.design, side.residuals, side.projection, first, out)
-    return out
-
-
 def _judge(score: Floats, by_model: Floats, by_rows: Floats) -> tuple[float, int, float]:
     """Return statistic, degrees of freedom and p-value, the larger of the two variances'."""
-    spread, axes = np.linalg.eigh((by_model + by_model.T) / 2)
-    told = spread >= LEAST_ROWS
-    dof = int(told.sum())
-    if dof == 0:
+    told = directions(by_model, by_rows)
+    if told.dof == 0:
         return 0.0, 0, 1.0
-    white = axes[:, told] / np.sqrt(spread[told])
-    ratio, turn = np.linalg.eigh(white.T @ ((by_rows + by_rows.T) / 2) @ white)
-    along = (white @ turn).T @ score
-    # Without variance over the rows, a direction has only the model's to go by: one column may
-    # settle the other, or a cell happens to be empty.
-    by_ratio = along**2 / np.maximum(ratio, _SETTLED)
-    statistic = min(float((along**2).sum()), float(by_ratio.sum()))
-    return statistic, dof, max(float(chdtrc(dof, statistic)), float(np.finfo(float).tiny))
+    statistic = float(told.statistics(score))
+    return statistic, told.dof, max(float(chdtrc(told.dof, statistic)), float(np.finfo(float).tiny))

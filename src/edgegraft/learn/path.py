@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
 from time import perf_counter
 from typing import NamedTuple
 
@@ -21,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.data import PackedTable
 from edgegraft.graph import Layout
-from edgegraft.learn.discovery import Plan, losses
 from edgegraft.learn.events import Observer
 from edgegraft.learn.loop import go_on, grow
+from edgegraft.learn.plan import Plan, losses
 from edgegraft.learn.refit import refit
 from edgegraft.learn.state import Growth
 from edgegraft.learn.warm import warm_start
@@ -41,7 +40,7 @@ N_PENALTIES = 10
 EBIC_GAMMA = 0.5
 _ALL_PAIRS = 200_000  # where there are more, the largest penalty is that of the ranked pairs
 _BLOCK = 8192
-_LEAST = 1.0  # of the level that chance passes: below, edges of chance crowd in
+_LEAST_SHARE = 0.01
 
 
 class PathPoint(NamedTuple):
@@ -88,8 +87,7 @@ def penalty_path(
     plan : Plan, optional
         Its penalty and `fdr` are not used: nothing is cut along a path.
     penalties : int or array of float, default 10
-        Penalties, or how many: these are evenly spaced in their logarithms, from the least at
-        which there is no edge to what chance passes about once a variable.
+        Penalties, or how many of :func:`penalty_grid`.
     weights : array of float, optional
     held_out : PackedTable, optional
         Rows under the same schema to score each model with.
@@ -105,11 +103,15 @@ def penalty_path(
     [0, 3, 4]
     """
     plan = plan or Plan()
+    if isinstance(penalties, int | np.integer):
+        levels = penalty_grid(table, plan, int(penalties), weights=weights)
+    else:
+        levels = _given(penalties)
     loss, counts = losses(table, plan, weights)
     rule = plan.rule(loss).bound(loss)
     points: list[PathPoint] = []
     growth: Growth | None = None
-    for level in _levels(penalties, loss, rule, counts, plan):
+    for level in levels:
         started = perf_counter()
         step = replace(rule, penalty=float(level))
         if growth is None:
@@ -133,7 +135,7 @@ def largest_penalty(
     """
     n = len(objective.schema)
     if n * (n - 1) // 2 <= _ALL_PAIRS:
-        pairs: Edges = np.array(list(combinations(range(n), 2)), np.int64).reshape(-1, 2)
+        pairs: Edges = np.stack(np.triu_indices(n, 1), axis=1).astype(np.int64)
     else:
         pairs = rank_pairs(counts, rng).edges
     layout = Layout(objective.schema.n_states)
@@ -161,20 +163,34 @@ def ebic(
     return float(fit + size * (np.log(n_rows) + 4.0 * gamma * np.log(layout.n_variables)))
 
 
-def _levels(
-    penalties: int | ArrayLike, loss: Objective, rule: Penalty, counts: PairCounts, plan: Plan
+def penalty_grid(
+    table: PackedTable,
+    plan: Plan | None = None,
+    count: int = N_PENALTIES,
+    *,
+    weights: ArrayLike | None = None,
 ) -> Floats:
-    if not isinstance(penalties, int | np.integer):
-        given = np.sort(np.asarray(penalties, np.float64).ravel())[::-1]
-        if not len(given) or not np.isfinite(given).all() or given[-1] < 0:
-            raise ValueError("penalties must be finite numbers that are not negative, at least one")
-        return given
-    if penalties < 1:
-        raise ValueError(f"a path needs at least one penalty, found {penalties}")
+    """Return penalties evenly spaced in their logarithms, the largest first.
+
+    From the least at which there is no edge to what chance passes about once a variable; with
+    weights that know no such level, to a hundredth of the first.
+    """
+    plan = plan or Plan()
+    if count < 1:
+        raise ValueError(f"a path needs at least one penalty, found {count}")
+    loss, counts = losses(table, plan, weights)
+    rule = plan.rule(loss).bound(loss)
     rng = np.random.default_rng(plan.settings.random_state)
     top = largest_penalty(loss, rule, counts, rng)
-    low = _LEAST * chance_level(loss) if rule.group_weight == "noise" else 1e-2 * top
-    return np.geomspace(max(top, low), low, int(penalties)) if top > 0 else np.zeros(1)
+    low = chance_level(loss) if rule.group_weight == "noise" else _LEAST_SHARE * top
+    return np.geomspace(top, low, count) if 0 < low < top else np.array([max(low, top)])
+
+
+def _given(penalties: ArrayLike) -> Floats:
+    values = np.sort(np.asarray(penalties, np.float64).ravel())[::-1]
+    if not len(values) or not np.isfinite(values).all() or values[-1] < 0:
+        raise ValueError("penalties must be finite numbers that are not negative, at least one")
+    return values
 
 
 def _point(growth: Growth, plan: Plan, held_out: PackedTable | None, started: float) -> PathPoint:

@@ -19,16 +19,16 @@ from scipy.special import chdtrc
 
 from edgegraft.graph import Layout
 from edgegraft.learn.conditional import Conditional, Rows, describe, without
-from edgegraft.learn.edge_tests import (
-    _LINEAR,
-    _SURE,
-    LEAST_ROWS,
-    _describe_all,
-    _moments,
-    _project,
-    _Side,
-    _side,
-    _strength,
+from edgegraft.learn.effective_score import (
+    LINEAR,
+    SURE,
+    Side,
+    describe_all,
+    directions,
+    moments,
+    project,
+    side_of,
+    table_strength,
 )
 from edgegraft.model import PairwiseMRF
 from edgegraft.stats.tables import Edges
@@ -74,7 +74,7 @@ def replicate_p_values(
     layout = model.layout
     out = np.ones((len(weights), len(pairs)))
     place = {(i, j): k for k, (i, j) in enumerate(layout.edges.tolist())}
-    nodes = _describe_all(rows, layout, model.theta, n_jobs, max_bytes)
+    nodes = describe_all(rows, layout, model.theta, n_jobs, max_bytes)
 
     def test(k: int) -> None:
         i, j = pairs[k].tolist()
@@ -112,44 +112,37 @@ def _test(
     if not ends:
         return np.ones(len(weights))
     found = _judge_all(
-        rows, [_side(node, rows, other, None) for node, other in ends], weights, inflation
+        rows, [side_of(node, rows, other, None) for node, other in ends], weights, inflation
     )
-    if found.max() > _SURE and _strength(*ends[0]) > _LINEAR:
-        sides = [_side(without(node, rows, other), rows, other, None) for node, other in ends]
+    if found.max() > SURE and table_strength(*ends[0]) > LINEAR:
+        sides = [side_of(without(node, rows, other), rows, other, None) for node, other in ends]
         found = _judge_all(rows, sides, weights, inflation)
     return found
 
 
-def _judge_all(rows: Rows, sides: list[_Side], weights: Floats, inflation: float) -> Floats:
+def _judge_all(rows: Rows, sides: list[Side], weights: Floats, inflation: float) -> Floats:
     """Return the p-values of the larger of the two variances, a replicate each.
 
     A replicate is worth ``1 / inflation`` of the rows, and so are its score and its information.
     """
-    _, by_model, by_rows = _moments(sides, rows)
-    spread, axes = np.linalg.eigh((by_model + by_model.T) / (2 * inflation))
-    told = spread >= LEAST_ROWS
-    dof = int(told.sum())
-    if dof == 0:
+    _, by_model, by_rows = moments(sides, rows)
+    told = directions(by_model / inflation, by_rows / inflation)
+    if told.dof == 0:
         return np.ones(len(weights))
-    axes = axes[:, told]
-    along = _scores(rows, sides, weights) @ axes / inflation
-    from_rows = np.linalg.pinv(axes.T @ by_rows @ axes / inflation, hermitian=True)
-    statistic = np.minimum(
-        (along**2 / spread[told]).sum(axis=1), ((along @ from_rows) * along).sum(axis=1)
-    )
-    return np.asarray(chdtrc(dof, np.maximum(statistic, 0.0)))
+    statistics = told.statistics(_scores(rows, sides, weights) / inflation)
+    return np.asarray(chdtrc(told.dof, statistics))
 
 
-def _scores(rows: Rows, sides: list[_Side], weights: Floats) -> Floats:
+def _scores(rows: Rows, sides: list[Side], weights: Floats) -> Floats:
     """Return the effective scores of the replicates, one a row."""
     size, n = len(sides[0].shift), len(rows.weights)
     out = np.zeros((len(weights), size))
     block = max(4, _BLOCK // size)
     for first in range(0, n, block):
         last = min(first + block, n)
-        u = _project(sides[0], rows, first, last - first)
+        u = project(sides[0], rows, first, last - first)
         for side in sides[1:]:
-            u += _project(side, rows, first, last - first)
+            u += project(side, rows, first, last - first)
         out += weights[:, first:last] @ u
     for side in sides:
         out += side.shift

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.data import PackedTable
 from edgegraft.errors import DataError
-from edgegraft.learn.discovery import Plan
 from edgegraft.learn.path import penalty_path
+from edgegraft.learn.plan import Plan
 
 Floats = NDArray[np.float64]
 

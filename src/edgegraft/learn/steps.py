@@ -20,6 +20,7 @@ _LARGEST_BATCH = 4096  # pairs scored together: bounds the memory of a step
 _FINAL_ITERATIONS = 500
 _FEW_HITS = 0.1
 _WORTH_A_FIT = 0.05  # candidates an active edge
+_NEW_EDGES = 1.05  # growth of the graph between two looks at its triangles
 _NEXT = -(2.0**40)  # a priority below any other
 
 
@@ -67,7 +68,9 @@ def _enough(growth: Growth, tests: int) -> bool:
 def _close_triangles(growth: Growth) -> None:
     """Once the ranked pairs are tested, put neighbours of neighbours before strangers."""
     stream, layout = growth.stream, growth.graph.layout
-    if growth.ranked and stream.n_unseen and not stream.n_prioritised:
+    due = len(growth.graph) > _NEW_EDGES * growth.n_closed  # all wedges are looked through
+    if growth.ranked and due and stream.n_unseen and not stream.n_prioritised:
+        growth.n_closed = len(growth.graph)
         pairs = closing_pairs(layout.edges, layout.n_variables)
         stream.prioritise(pairs, np.linspace(-1.0, 0.0, len(pairs), endpoint=False))
 

@@ -78,11 +78,13 @@ def take_tables(gradient: Floats, asked: Layout, edges: Edges, offsets: Integers
     n = asked.n_variables
     low, high = edges.min(axis=1), edges.max(axis=1)
     where = np.searchsorted(asked.edges[:, 0] * n + asked.edges[:, 1], low * n + high)
-    out = np.empty(int(offsets[-1]))
-    for k, e in enumerate(where):
-        table = asked.edge(gradient, int(e))
-        out[offsets[k] : offsets[k + 1]] = (table if edges[k, 0] == low[k] else table.T).ravel()
-    return out
+    sizes = np.diff(offsets)
+    cell = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], sizes)
+    wide = np.repeat(asked.states[edges[:, 1]], sizes)
+    tall = np.repeat(asked.states[edges[:, 0]], sizes)
+    turned = np.repeat(edges[:, 0] != low, sizes)  # the table lies with its columns first
+    cell = np.where(turned, cell % wide * tall + cell // wide, cell)
+    return np.asarray(gradient[np.repeat(asked.edge_offset[where], sizes) + cell])
 
 
 def _plan(

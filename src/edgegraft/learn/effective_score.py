@@ -1,0 +1,172 @@
+"""The effective score of an edge, its variance, and the directions that the data can tell of.
+
+What :mod:`~edgegraft.learn.edge_tests` tests edges with, and
+:mod:`~edgegraft.learn.replicate_tests` tests them with on other weights of the same rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.graph import Layout
+from edgegraft.kernels.effective_scores import add_products, add_rows, project_rows
+from edgegraft.learn.conditional import Conditional, Rows, describe
+from edgegraft.stats.threads import run
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LEAST_ROWS = 10.0
+"""Least variance of a direction of a table, in rows; below it chance is not Gaussian.
+
+Both sides add up, and where they tell the same the variance is four times the expected count of
+a cell: 10 stands for 2.5 to 5 expected rows.
+"""
+
+LINEAR = 1.0  # log-odds up to which one step from the fit to zero is near enough
+_SETTLED = 1e-6  # of the model's variance: less over the rows is rounding
+SURE = 1e-6  # p-value at the fit below which nothing more is asked
+
+_BLOCK = 1 << 14  # numbers of projected scores held at a time
+
+
+class Side(NamedTuple):
+    """What one end's conditional says of an edge."""
+
+    conditional: Conditional
+    residuals: Floats
+    projection: Floats  # (columns, q, size)
+    information: Floats  # (size, size)
+    shift: Floats  # (size,) information times parameters
+
+
+class Directions(NamedTuple):
+    """Directions of a table that the data can tell of, white under the model's variance.
+
+    Attributes
+    ----------
+    axes : array of float, shape (size, dof)
+    ratio : array of float, shape (dof,)
+        Variance over the rows along each, in units of the model's.
+    """
+
+    axes: Floats
+    ratio: Floats
+
+    @property
+    def dof(self) -> int:
+        """Number of directions."""
+        return len(self.ratio)
+
+    def statistics(self, scores: Floats) -> Floats:
+        """Return the statistic of one score, or of each row of several, by the larger variance."""
+        along = np.square(scores @ self.axes)
+        return np.asarray(np.minimum(along.sum(axis=-1), (along / self.ratio).sum(axis=-1)))
+
+
+def directions(by_model: Floats, by_rows: Floats) -> Directions:
+    """Return what an edge's score can be judged by; directions of too few rows are left out.
+
+    Without variance over the rows a direction has only the model's to go by: one column may
+    settle the other, or a cell happens to be empty.
+    """
+    spread, axes = np.linalg.eigh((by_model + by_model.T) / 2)
+    told = spread >= LEAST_ROWS
+    white = axes[:, told] / np.sqrt(spread[told])
+    ratio, turn = np.linalg.eigh(white.T @ ((by_rows + by_rows.T) / 2) @ white)
+    return Directions(white @ turn, np.maximum(ratio, _SETTLED))
+
+
+def describe_all(
+    rows: Rows, layout: Layout, theta: Floats, n_jobs: int, max_bytes: int
+) -> dict[int, Conditional]:
+    """Return the conditional of every variable that has an edge."""
+    ends = layout.edges.ravel()
+    order = np.argsort(ends, kind="stable")
+    own, first = np.unique(ends[order], return_index=True)
+    groups = np.split(order // 2, first[1:]) if len(own) else []
+    nodes: dict[int, Conditional] = {}
+
+    def work(item: tuple[int, Integers]) -> None:
+        nodes[item[0]] = describe(item[0], rows, layout, theta, item[1], max_bytes)
+
+    run(work, zip(own.tolist(), groups, strict=True), n_jobs)
+    return nodes
+
+
+def side_of(node: Conditional, rows: Rows, other: int, residuals: Floats | None) -> Side:
+    """Return the effective score of an edge in the conditional of one of its ends.
+
+    Tables are laid out with the end of the smaller index first, in contrasts that are
+    orthonormal over the cells, so that no state is special.
+    """
+    i, q = node.design.target, node.coefficients.shape[1]
+    m = len(rows.kept[other])
+    cells = np.arange(node.coefficients.size).reshape(-1, q)[node.columns_of(other)]
+    basis = np.kron(_basis(m), _basis(q)) if other < i else np.kron(_basis(q), _basis(m))
+    chosen = (cells if other < i else cells.T).ravel()
+    assert node.inverse is not None
+    across = node.inverse[:, chosen]
+    information = np.linalg.inv(across[chosen])
+    information = (information + information.T) / 2
+    projection = (across @ information) @ basis.T
+    table = node.coefficients.reshape(-1)[chosen]
+    return Side(
+        node,
+        node.residuals(rows) if residuals is None else residuals,
+        np.ascontiguousarray(projection.reshape(-1, q, len(chosen))),
+        basis @ information @ basis.T,
+        basis @ (information @ table),
+    )
+
+
+def table_strength(node: Conditional, other: int) -> float:
+    """Return the largest entry of an edge's table over the states that rows show, zero-sum."""
+    table = np.pad(node.coefficients[node.columns_of(other)], ((0, 1), (0, 1)))
+    table -= table.mean(axis=0)
+    table -= table.mean(axis=1, keepdims=True)
+    return float(np.abs(table).max())
+
+
+def _basis(q: int) -> Floats:
+    """Return what takes scores of `q` contrasts to orthonormal coordinates of all the states.
+
+    The reference's score is minus the sum of the others: the Gram matrix is ``I + 1 1'``.
+    """
+    return np.asarray(np.linalg.cholesky(np.eye(q) + 1.0).T)
+
+
+def moments(sides: list[Side], rows: Rows) -> tuple[Floats, Floats, Floats]:
+    """Return the effective score of an edge and its variance by the model and by the rows."""
+    size, n = len(sides[0].shift), len(rows.weights)
+    sums, (whole, across) = np.zeros((2, size)), np.zeros((2, size, size))
+    block = max(4, _BLOCK // size)
+    for first in range(0, n, block):
+        u = [project(side, rows, first, min(block, n - first)) for side in sides]
+        for k, part in enumerate(u):
+            add_rows(part, rows.weights, first, sums[k])
+        if len(u) == 2:
+            add_products(u[0], u[1], rows.weights, first, across)
+            u[0] += u[1]
+        add_products(u[0], u[0], rows.weights, first, whole)
+    total = rows.weights.sum()
+    across -= np.outer(sums[0], sums[1]) / total
+    score = sums.sum(axis=0)
+    by_rows = whole - np.outer(score, score) / total
+    by_model = across + across.T
+    for side in sides:
+        score += side.shift
+        by_model += side.information
+    raised = np.mean([side.conditional.correction for side in sides])
+    return score, by_model * raised, by_rows * raised
+
+
+def project(side: Side, rows: Rows, first: int, n: int) -> Floats:
+    """Return the effective scores of `n` rows."""
+    out = np.empty((n, len(side.shift)))
+    node = side.conditional
+    project_rows(rows.codes, node.weights, node.design, side.residuals, side.projection, first, out)
+    return out
