@@ -20,7 +20,7 @@ from edgegraft.data.builder import MISSING, ColumnBuilder, PackedColumn
 from edgegraft.data.numeric_cells import numbers_of, reject_infinity, unseen_category
 from edgegraft.data.options import PackOptions
 from edgegraft.data.schema import MAX_STATES, Variable
-from edgegraft.data.text_types import odd_tokens, read_number, read_text_as
+from edgegraft.data.text_types import dressed_number, odd_tokens, read_number, read_text_as
 from edgegraft.data.wording import listing
 from edgegraft.errors import DataError
 
@@ -67,6 +67,11 @@ class OpenColumn:
     def counts(self) -> NDArray[np.int64]:
         """How often each label occurs."""
         return self._counts[: len(self.labels)]
+
+    @property
+    def empty(self) -> bool:
+        """Whether no cell had a value."""
+        return not self.overflowed and not self._counts.any()
 
     def append(self, array: pa.Array, first_row: int) -> None:
         """Receive the cells from row `first_row` on."""
@@ -130,10 +135,13 @@ class OpenColumn:
     def _too_many(self, row: int) -> DataError:
         odd = odd_tokens(self.labels) if self.from_text else []
         hint = f"; it is numeric but for {listing(odd)}: try missing_values={odd}" if odd else ""
+        example = dressed_number(self.labels) if self.from_text else None
+        if example is not None:
+            hint = f"; if {example!r} is a number, write it plainly (1234.5)"
         return DataError(
             f"column '{self.name}' has more than {self._max_states} categories (the limit was "
             f"passed in row {row}, counted from 0), such as {listing(self.labels, 3)}: leave "
-            f"it out with drop=['{self.name}'] or merge categories first{hint}"
+            f"it out with drop={[self.name]} or merge categories first{hint}"
         )
 
 

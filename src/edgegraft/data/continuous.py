@@ -70,7 +70,7 @@ def _bins_of(
     values = sample.values(name)
     distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     if not len(distinct):
-        raise all_missing(name)
+        raise all_missing([name])
     # The bins cover the column, also where the sample left out its ends.
     for end in sample.extremes(name):
         if not distinct[0] <= end <= distinct[-1]:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from edgegraft.data.foreign import foreign_content
 from edgegraft.data.options import PackOptions
 from edgegraft.data.sources import Source, check_names
 from edgegraft.errors import DataError, FileFormatError
@@ -38,33 +39,44 @@ class CsvSource(Source):
         self._delimiter = delimiter
         self._gzipped = gzipped
         self._options = options
-        first, longest = self._first_rows()
+        content = None if gzipped else foreign_content(path, self._is_utf8)
+        if content is not None:
+            raise FileFormatError(f"'{path}' is no text but {content}")
+        first, longest, self._n_before = self._first_rows()
         self.named = options.header
-        self.names = first if options.header else [f"x{i}" for i in range(len(first))]
+        # A name that is empty, as that of the index in a file of pandas, cannot be asked for.
+        self._renamed = options.header and not all(name.strip() for name in first)
+        self.names = (
+            [name if name.strip() else f"column_{k}" for k, name in enumerate(first, 1)]
+            if options.header
+            else [f"x{i}" for i in range(len(first))]
+        )
         check_names(self.names, f"the header of '{path}'")
         self.fields = pa.schema([(name, pa.string()) for name in self.names])
         wanted = longest * options.batch_rows
         self._block = max(MIN_BLOCK, 16 * longest, min(wanted, MAX_BLOCK))
 
-    def _first_rows(self) -> tuple[list[str], int]:
-        """Return the first row that is not blank, and the length of the longer of the first two."""
+    def _first_rows(self) -> tuple[list[str], int, int]:
+        """Return the first row that is not blank, how long rows are, and how many are before it."""
         opened = gzip.open if self._gzipped else open
         encoding = "utf-8-sig" if self._is_utf8 else self._options.encoding
         limit = csv.field_size_limit(HEADER_LIMIT)
         try:
             with opened(self._path, "rt", encoding=encoding, newline="") as file:
-                rows = (row for row in csv.reader(file, delimiter=self._delimiter) if row)
-                first = next(rows, None)
-                second = next(rows, [])
+                rows = enumerate(csv.reader(file, delimiter=self._delimiter))
+                filled = ((k, row) for k, row in rows if row)
+                n_before, first = next(filled, (0, []))
+                _, second = next(filled, (0, []))
         except UnicodeDecodeError as error:
             raise self._not_decodable("the first rows", error) from error
         except (EOFError, zlib.error, csv.Error, OSError) as error:
             raise FileFormatError(f"'{self._path}' cannot be read: {error}") from error
         finally:
             csv.field_size_limit(limit)
-        if first is None:
+        if not first:
             raise DataError(f"'{self._path}' is empty: it has neither a header nor rows")
-        return first, max(sum(len(cell) + 3 for cell in row) for row in (first, second))
+        longest = max(sum(len(cell) + 3 for cell in row) for row in (first, second))
+        return first, longest, n_before
 
     @property
     def _is_utf8(self) -> bool:
@@ -116,7 +128,8 @@ class CsvSource(Source):
             read_options=pa_csv.ReadOptions(
                 use_threads=use_threads,
                 block_size=block,
-                column_names=None if self._options.header else self.names,
+                column_names=self.names if self._renamed or not self._options.header else None,
+                skip_rows_after_names=self._n_before + 1 if self._renamed else 0,
                 encoding=self._options.encoding,
             ),
             parse_options=pa_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),

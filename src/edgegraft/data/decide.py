@@ -13,13 +13,14 @@ from edgegraft.data.binning import assign_bins, bin_edges, bin_labels
 from edgegraft.data.numeric_cells import reject_infinity
 from edgegraft.data.options import PackOptions
 from edgegraft.data.schema import Variable
-from edgegraft.data.text_types import infer_labels, odd_tokens
+from edgegraft.data.text_types import dressed_number, infer_labels, odd_tokens
 from edgegraft.data.wording import Findings, listing
 from edgegraft.errors import DataError
 
 __all__ = ["Observed", "decide", "decide_bins"]
 
 DEFAULT_BINS = 5
+FEW_A_CATEGORY = 5  # rows, of a column that has too many categories to show anything
 FEW_ROWS = 20  # up to here a column of all-different values says nothing
 
 _TEXT_DTYPE = {
@@ -66,7 +67,7 @@ def decide(
     """
     n_observed = int(column.counts.sum())
     if n_observed == 0:
-        raise all_missing(column.name)
+        raise all_missing([column.name])
     odd: list[str] = []
     if column.from_text:
         odd = _read_text(column)
@@ -74,6 +75,7 @@ def decide(
     if options.bins_named(column.name) and not numeric:
         raise DataError(
             f"bins= was given for column '{column.name}', which is not numeric but {column.dtype}"
+            + _dressed_hint(column)
         )
     asked = options.bins_for(column.name)
     if numeric and len(set(column.labels)) > min(
@@ -90,7 +92,38 @@ def decide(
         findings.odd.append((column.name, odd))
     if np.count_nonzero(column.counts) == 1:
         findings.constant.append(column.name)
+    if not (numeric or column.declared):
+        _doubt(column, n_observed, options, findings)
     return _order(column)
+
+
+def _doubt(column: Observed, n_observed: int, options: PackOptions, findings: Findings) -> None:
+    """Note categories that are probably not what the user means."""
+    if column.kind is Kind.TEXT and (twins := _twins(column.labels)):
+        findings.twins.append((column.name, twins))
+    if len(column.labels) <= options.max_numeric_states:
+        return
+    example = dressed_number(column.labels) if column.kind is Kind.TEXT else None
+    if example is not None:
+        findings.dressed.append((column.name, example))
+    elif n_observed < FEW_A_CATEGORY * len(column.labels):
+        findings.scattered.append((column.name, len(column.labels)))
+
+
+def _twins(labels: list[str]) -> tuple[str, str] | None:
+    """Return two labels that differ in blanks or capitals only, if there are such."""
+    met: dict[str, str] = {}
+    for label in labels:
+        plain = " ".join(label.split())
+        plain = plain.casefold() if len(plain) > 1 else plain  # single letters may be codes
+        if met.setdefault(plain, label) != label:
+            return met[plain], label
+    return None
+
+
+def _dressed_hint(column: Observed) -> str:
+    example = dressed_number(column.labels) if column.kind is Kind.TEXT else None
+    return "" if example is None else f"; if {example!r} is a number, write it plainly (1234.5)"
 
 
 def _read_text(column: Observed) -> list[str]:
@@ -129,7 +162,7 @@ def _reject_identifier(column: Observed, n_observed: int, odd: list[str]) -> Non
     raise DataError(
         f"column '{column.name}' has a different value in each of its {n_observed} rows, such as "
         f"{listing(column.labels, 3)}: it identifies rows and has no categories; leave it out "
-        f"with drop=['{column.name}']{hint}"
+        f"with drop={[column.name]}{hint}{_dressed_hint(column)}"
     )
 
 
@@ -156,8 +189,8 @@ def decide_bins(
     if asked is None and integral and counts.sum() == len(values) > FEW_ROWS:
         raise DataError(
             f"column '{name}' has a different whole number in each of its {len(values)} rows: it "
-            f"looks like an identifier; leave it out with drop=['{name}'], or bin it with "
-            f"bins={{'{name}': {DEFAULT_BINS}}}"
+            f"looks like an identifier; leave it out with drop={[name]}, or bin it with "
+            f"bins={ {name: DEFAULT_BINS} }"
         )
     edges = bin_edges(values, counts, asked or DEFAULT_BINS, options.bin_rule)
     if asked is None:
@@ -165,8 +198,12 @@ def decide_bins(
     return Variable(name, bin_labels(edges), dtype, ordered=True, edges=edges)
 
 
-def all_missing(name: str) -> DataError:
-    """Return the error for a column without one observed cell."""
+def all_missing(names: list[str]) -> DataError:
+    """Return the error for columns without one observed cell."""
+    if len(names) == 1:
+        return DataError(
+            f"column '{names[0]}' has no observed value at all: leave it out with drop={names}"
+        )
     return DataError(
-        f"column '{name}' has no observed value at all: leave it out with drop=['{name}']"
+        f"columns {listing(names)} have no observed value at all: leave them out with drop={names}"
     )

@@ -11,7 +11,7 @@ from edgegraft.data.arrow_types import check_type, plain_type
 from edgegraft.data.builder import PackedColumn
 from edgegraft.data.columns import BinnedColumn, ClosedColumn, OpenColumn
 from edgegraft.data.continuous import pack_continuous
-from edgegraft.data.decide import Observed, decide
+from edgegraft.data.decide import Observed, all_missing, decide
 from edgegraft.data.options import PackOptions
 from edgegraft.data.packed import PackedTable
 from edgegraft.data.schema import Schema, Variable
@@ -103,6 +103,9 @@ def _pack_batches(
         first_row += batch.num_rows
     if not first_row:
         raise DataError(f"{source.where} has no rows")
+    empty = [c.name for c in columns if isinstance(c, OpenColumn) and c.empty]
+    if empty:
+        raise all_missing(empty)
     packed: dict[str, tuple[Variable, PackedColumn]] = {}
     again: dict[str, str] = {}
     for name, column in zip(names, columns, strict=True):

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from edgegraft.data.csv_source import CsvSource
+from edgegraft.data.foreign import foreign_content
 from edgegraft.data.options import PackOptions
 from edgegraft.data.sources import Source, check_names
 from edgegraft.errors import DataError, FileFormatError
@@ -44,9 +45,14 @@ def open_path(path: Path, options: PackOptions) -> Source:
         return ParquetSource(path, options)
     if suffix in _IPC and not gzipped:
         return IpcSource(path, options)
+    if options.delimiter is not None:
+        return CsvSource(path, options.delimiter, gzipped, options)
+    content = foreign_content(path, utf8=True)
     raise DataError(
-        f"'{path}' has the unknown extension '{''.join(suffixes[-2:])}': known are .csv, .tsv, "
-        ".txt (with delimiter=) and these with .gz; .parquet, .pq; .feather, .arrow, .ipc, .arrows"
+        f"'{path}' has the unknown extension '{''.join(suffixes[-2:])}'"
+        + (f" and is {content}" if content else "")
+        + "; known are .csv, .tsv and these with .gz, any other text with delimiter=; .parquet, "
+        ".pq; .feather, .arrow, .ipc, .arrows"
     )
 
 

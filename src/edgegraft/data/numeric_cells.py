@@ -93,7 +93,7 @@ def _not_a_number(name: str, cell: Any, row: int) -> DataError:
     return DataError(
         f"column '{name}' has more numbers than a column can have categories, but row {row} "
         f"(counted from 0) holds {cell!r}: if that means missing, use missing_values=({cell!r},); "
-        f"otherwise leave the column out with drop=['{name}']"
+        f"otherwise leave the column out with drop={[name]}"
     )
 
 

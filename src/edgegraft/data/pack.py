@@ -72,9 +72,11 @@ def pack(
     unseen : {"error", "missing"}
         What a category that `schema` does not know is.
     delimiter : str, optional
-        Of text files; by default a comma for ``.csv``, a tab for ``.tsv``.
+        Of text files; by default a comma for ``.csv``, a tab for ``.tsv``. With it a file of
+        any other extension is read as text, too.
     header : bool, default True
-        Whether a text file's first row has the names; if not they are ``x0``, ``x1``, ...
+        Whether a text file's first row has the names; if not they are ``x0``, ``x1``, ... A
+        column whose name is empty is called by its place, ``column_1`` for the first.
     encoding : str, default "utf8"
         Of text files.
     batch_rows : int, default 65536
@@ -94,8 +96,10 @@ def pack(
     Warns
     -----
     EncodingWarning
-        For constant columns, for numeric columns that were binned unasked, and for text columns
-        that are numeric but for a few tokens: one warning a subject.
+        For constant columns, for numeric columns that were binned unasked, for text columns that
+        are numeric but for a few tokens or whose numbers are not written plainly ("$3.50"), for
+        columns of many categories with few rows each, and for categories that differ in blanks
+        or capitals only: one warning a subject.
 
     Notes
     -----

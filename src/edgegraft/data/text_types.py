@@ -13,7 +13,14 @@ from typing import Any
 from edgegraft.data.arrow_types import Kind
 from edgegraft.data.schema import Label
 
-__all__ = ["MISSING_TOKENS", "infer_labels", "odd_tokens", "read_number", "read_text_as"]
+__all__ = [
+    "MISSING_TOKENS",
+    "dressed_number",
+    "infer_labels",
+    "odd_tokens",
+    "read_number",
+    "read_text_as",
+]
 
 # What CSV writers put in an empty cell. "None" is absent on purpose: it is a common category.
 MISSING_TOKENS: frozenset[Any] = frozenset(
@@ -26,6 +33,10 @@ _INT = re.compile(r"[ \t]*[+-]?(0|[1-9][0-9]*)[ \t]*")
 _FLOAT = re.compile(
     r"[ \t]*[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*"
     r"|[ \t]*[+-]?(inf|Inf|INF|infinity|Infinity)[ \t]*"
+)
+_DRESSED = re.compile(
+    r"\s*[+-]?\s*[$€£¥]?\s*[+-]?(0|[1-9][0-9]{0,2}([,.'][0-9]{3})+|[1-9][0-9]*)([.,][0-9]+)?"
+    r"\s*(%|[$€£¥])?\s*"
 )
 _BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INT64 = range(-(2**63), 2**63)
@@ -76,3 +87,21 @@ def odd_tokens(texts: Sequence[str]) -> list[str]:
     odd = [text for text in texts if not _FLOAT.fullmatch(text)]
     few = 0 < len(odd) <= 5 and len(odd) <= 0.1 * len(texts)
     return odd if few else []
+
+
+def dressed_number(texts: Sequence[str]) -> str | None:
+    """Return an example, where all texts are numbers and some are not written plainly.
+
+    Those are amounts of money, percentages, and numbers with thousands separators or a decimal
+    comma. They are not read as numbers because their meaning is open: is 1,234 more than a
+    thousand, or little more than one?
+
+    Examples
+    --------
+    >>> from edgegraft.data.text_types import dressed_number
+    >>> dressed_number(["$3.50", "12"]), dressed_number(["1,234", "n/k"]), dressed_number(["007"])
+    ('$3.50', None, None)
+    """
+    if not all(_DRESSED.fullmatch(text) for text in texts):
+        return None
+    return next((text for text in texts if not _FLOAT.fullmatch(text)), None)

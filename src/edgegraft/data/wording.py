@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 __all__ = ["Findings", "listing"]
@@ -34,6 +34,9 @@ class Findings:
     constant: list[str] = field(default_factory=list)
     binned: list[tuple[str, int]] = field(default_factory=list)
     odd: list[tuple[str, list[str]]] = field(default_factory=list)
+    dressed: list[tuple[str, str]] = field(default_factory=list)
+    scattered: list[tuple[str, int]] = field(default_factory=list)
+    twins: list[tuple[str, tuple[str, str]]] = field(default_factory=list)
 
     def messages(self) -> list[str]:
         """Return one text for each subject that came up."""
@@ -44,11 +47,9 @@ class Findings:
                 "edges (leave them out with drop=)"
             )
         if self.binned:
-            columns = ", ".join(f"'{name}' ({count} bins)" for name, count in self.binned[:6])
-            if len(self.binned) > 6:
-                columns += f" and {len(self.binned) - 6} more"
             texts.append(
-                f"numeric columns with many values were cut into bins: {columns}; choose "
+                f"numeric columns with many values were cut into bins: "
+                f"{_noted(self.binned, '{} bins')}; choose "
                 "with bins=5 or bins={'column': 3}, keep the values with max_numeric_states=, or "
                 "leave columns out with drop="
             )
@@ -57,4 +58,29 @@ class Findings:
                 f"column '{name}' is numeric but for {listing(tokens)}, so it was read as text; "
                 f"if that means missing, use missing_values=({', '.join(map(repr, tokens))},)"
             )
+        if self.dressed:
+            texts.append(
+                f"columns of numbers that are not written plainly, so that each is a category of "
+                f"its own: {_noted(self.dressed, 'such as {!r}')}; write them as 1234.5 to have "
+                "them cut into bins"
+            )
+        if self.scattered:
+            texts.append(
+                f"columns with many categories of few rows each: "
+                f"{_noted(self.scattered, '{:,} categories')}; they cost time and hardly show "
+                "edges: merge categories (of dates keep the month, say), or leave the columns out "
+                f"with drop={[name for name, _ in self.scattered]}"
+            )
+        if self.twins:
+            texts.append(
+                "columns with categories that differ in blanks or capitals only: "
+                f"{_noted(self.twins, '{0[0]!r} and {0[1]!r}')}; if they mean the same, write them "
+                "alike"
+            )
         return texts
+
+
+def _noted(columns: Sequence[tuple[str, object]], note: str) -> str:
+    """Return columns with what was noted of each, a long list cut short."""
+    shown = ", ".join(f"'{name}' ({note.format(fact)})" for name, fact in columns[:6])
+    return shown if len(columns) <= 6 else f"{shown} and {len(columns) - 6} more"
