@@ -12,6 +12,7 @@ from edgegraft.cli.console import reported
 from edgegraft.cli.evidence import parse_given
 from edgegraft.cli.interrupts import Interrupts
 from edgegraft.cli.request import parse_bins, parse_names
+from edgegraft.cli.wording import as_options
 from edgegraft.data import Schema, Variable
 from edgegraft.errors import DataError
 
@@ -93,9 +94,28 @@ def test_evidence_is_matched_as_people_mean_it():
     assert given == {"a=b": "x=y", "on": True, "age": "[10, 20]", "code": "1"}
     assert parse_given(schema, ["a=2", "age=[0, 10)"]) == {"a": 2.0, "age": "[0, 10)"}
     assert parse_given(schema, ["age=999"]) == {"age": "[10, 20]"}  # outer bins are open-ended
+    assert parse_given(schema, [" code = 1 "]) == {"code": "1"}
     for text in ("on=1", "a=nan", "age=nan", "code=001"):
         with pytest.raises(ValueError, match="has no category"):
             parse_given(schema, [text])
+
+
+def test_what_was_meant_is_guessed():
+    schema = Schema.from_categories({"City": [f"Place {k}" for k in range(12)], "b": ["x", "y"]})
+    for texts, words in {
+        ("CITY=Place 3",): "did you mean 'City'",
+        ("City=place 3",): "did you mean 'Place 3'",
+        ("City=Rome",): "'Place 7' and 4 more",
+        ("b=x,City=Place 3",): r"'x', 'y' \(repeat --given for each variable\)",
+    }.items():
+        with pytest.raises(ValueError, match=words):
+            parse_given(schema, texts)
+
+
+def test_messages_are_in_the_words_of_the_command():
+    assert as_options("with drop=['id', \"it's\"], or") == "with --drop 'id,it'\"'\"'s', or"
+    assert as_options("bins={'a b': 5}, bins=5") == "--bins 'a b=5', --bins 5"
+    assert as_options("use missing_values=['?', 'x']") == "use --missing '?' --missing x"
 
 
 def test_lists_of_columns_and_bins():

@@ -9,11 +9,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from edgegraft.cli.console import say
+from edgegraft.cli.wording import counted
 from edgegraft.data import PackedTable, Variable
 
 _SHOWN = 25
 _LABELS = 4
-_DOUBTFUL = ("?", "-", "--", ".", "*")  # often written for a missing cell, and not read as one
+_DOUBTFUL = (" ", "?", "-", "--", ".", "*")  # often written for a missing cell, and not read as one
 
 
 def describe_columns(table: PackedTable) -> list[dict[str, Any]]:
@@ -32,7 +33,7 @@ def describe_columns(table: PackedTable) -> list[dict[str, Any]]:
 
 def show_columns(console: Console, table: PackedTable) -> None:
     """Show the columns, those that need a word first where there are many."""
-    shown = Table(title=f"{table.n_variables:,} columns of {table.n_rows:,} rows")
+    shown = Table(title=f"{counted(table.n_variables, 'column')} of {counted(table.n_rows, 'row')}")
     shown.title_justify = "left"
     shown.add_column("column", overflow="fold")
     shown.add_column("states", justify="right")
@@ -54,10 +55,9 @@ def show_columns(console: Console, table: PackedTable) -> None:
     for token in _DOUBTFUL:
         count = sum(token in variable.categories for variable in table.schema)
         if count:
-            columns = "column" if count == 1 else "columns"
             say(
                 console,
-                f"'{token}' is a category of {count:,} {columns}: if it means missing, "
+                f"'{token}' is a category of {counted(count, 'column')}: if it means missing, "
                 f"add --missing '{token}'.",
             )
 

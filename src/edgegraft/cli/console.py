@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import typer
@@ -99,8 +100,12 @@ def give(result: Any) -> None:
 def require_files(*paths: Path | None) -> None:
     """Stop before anything is loaded if a file is not there."""
     for path in paths:
-        if path is not None and not path.exists():
+        if path is None:
+            continue
+        if not path.exists():
             raise FileNotFoundError(f"there is no file '{path}'")
+        if path.is_dir():
+            raise IsADirectoryError(f"'{path}' is a folder: give the path of one file in it")
 
 
 def refuse_overwriting(path: Path | None, force: bool, others: tuple[Path, ...] = ()) -> None:
@@ -120,6 +125,13 @@ def refuse_overwriting(path: Path | None, force: bool, others: tuple[Path, ...] 
         raise FileExistsError(f"'{path}' exists: choose another name, or add --force")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder '{path.parent}' to write '{path.name}' to")
+    try:
+        with TemporaryFile(dir=path.parent):  # files are written beside their place and moved
+            pass
+    except OSError as error:
+        raise PermissionError(
+            f"'{path.name}' cannot be written to the folder '{path.parent}': {error.strerror}"
+        ) from None
 
 
 def _same(path: Path, other: Path) -> bool:

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from edgegraft.cli.request import parse_names
 from edgegraft.data import Schema, Variable
 from edgegraft.data.binning import assign_bins
 from edgegraft.errors import ModelError
+
+_SHOWN = 8  # names or categories in a message
 
 
 def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
@@ -41,13 +44,31 @@ def check_names(schema: Schema, names: Sequence[str], option: str) -> None:
             raise ModelError(f"{option}: {_unknown(schema, name)}")
 
 
+def parse_variables(schema: Schema, texts: Sequence[str], option: str) -> list[str]:
+    """Return names of variables, separated by commas or repeated.
+
+    Examples
+    --------
+    >>> schema = Schema.from_categories({"a": [0, 1], "b": [0, 1], "c, d": [0, 1]})
+    >>> parse_variables(schema, ["a,b", "c, d"], "--of")
+    ['a', 'b', 'c, d']
+    """
+    names: list[str] = []
+    for text in texts:
+        names += [text] if text in schema else parse_names([text]) or []
+    check_names(schema, names, option)
+    return list(dict.fromkeys(names))
+
+
 def _parse(schema: Schema, text: str) -> tuple[str, Any]:
     """Return name and category; both may have equals signs in them, so what is known counts."""
     parts = text.split("=")
     ways = [("=".join(parts[:k]), "=".join(parts[k:])) for k in range(1, len(parts))]
     if not ways:
         raise ModelError(f"--given {text!r} is not NAME=CATEGORY")
-    known = [(name, label) for name, label in ways if name in schema]
+    known = [(name, label) for name, label in ways if name in schema] or [
+        (name.strip(), label.strip()) for name, label in ways if name.strip() in schema
+    ]
     for name, label in known:
         category = _category(schema[name], label)
         if category is not None:
@@ -55,16 +76,27 @@ def _parse(schema: Schema, text: str) -> tuple[str, Any]:
     if not known:
         raise ModelError(f"--given: {_unknown(schema, ways[0][0])}")
     name, label = known[0]
-    raise ModelError(
-        f"--given: variable {name!r} has no category {label!r}; its categories are "
-        f"{_some(schema[name].categories)}"
+    categories = schema[name].categories
+    near = _nearest(label, [str(category) for category in categories])
+    hint = (
+        f"did you mean {near!r}?"
+        if near is not None and len(categories) > _SHOWN
+        else f"its categories are {_some(categories)}"
     )
+    several = " (repeat --given for each variable)" if "," in label and "=" in label else ""
+    raise ModelError(f"--given: variable {name!r} has no category {label!r}; {hint}{several}")
 
 
 def _unknown(schema: Schema, name: str) -> str:
-    near = get_close_matches(name, schema.names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"it has {_some(schema.names)}"
+    near = _nearest(name, schema.names)
+    hint = f"it has {_some(schema.names)}" if near is None else f"did you mean {near!r}?"
     return f"the model has no variable {name!r}; {hint}"
+
+
+def _nearest(text: str, known: Sequence[str]) -> str | None:
+    """Return what was probably meant: the same in other capitals, or nearly the same."""
+    alike = [name for name in known if name.casefold() == text.casefold()]
+    return next(iter(alike or get_close_matches(text, known, n=1)), None)
 
 
 def _category(variable: Variable, text: str) -> Any:
@@ -93,5 +125,5 @@ def _number(text: str) -> float | None:
 
 
 def _some(items: Sequence[Any]) -> str:
-    shown = ", ".join(repr(item) for item in items[:8])
-    return shown + (f" and {len(items) - 8:,} more" if len(items) > 8 else "")
+    shown = ", ".join(repr(item) for item in items[:_SHOWN])
+    return shown + (f" and {len(items) - _SHOWN:,} more" if len(items) > _SHOWN else "")

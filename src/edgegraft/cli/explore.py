@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from edgegraft.cli.console import reported, say
+from edgegraft.cli.console import reported, require_files, say
 
 
 def explore_command(
@@ -29,6 +29,7 @@ def explore_command(
     Ctrl-C; nothing is sent anywhere else.
     """
     with reported() as console:
+        require_files(model_path)
         from edgegraft.model import load
         from edgegraft.report.explorer import Explorer
         from edgegraft.report.explorer_app import make_explorer_server

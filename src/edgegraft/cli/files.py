@@ -73,7 +73,7 @@ def plot(
     ] = None,
     of: Annotated[
         list[str] | None,
-        typer.Option("--of", help="Not the network: probabilities of a variable; repeat."),
+        typer.Option("--of", help="Not the network: probabilities of variables, by commas."),
     ] = None,
     given: Given = None,
     dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots an inch of a .png.")] = 200,

@@ -9,13 +9,31 @@ import typer
 
 from edgegraft.cli.tasks import EngineName, Unseen
 
+
+def _check_jobs(jobs: int) -> int:
+    if jobs < 1 and jobs != -1:
+        raise typer.BadParameter(f"{jobs} is neither -1, for all cores, nor at least 1")
+    return jobs
+
+
+def _read_delimiter(text: str | None) -> str | None:
+    """Return the tab for what shells pass on of it."""
+    return "\t" if text in ("\\t", "tab") else text
+
+
 Model = Annotated[Path, typer.Argument(help="A model file, as `edgegraft learn` writes.")]
 Data = Annotated[Path, typer.Argument(help="CSV, TSV (also .gz), Parquet, Feather or Arrow file.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing output files.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write the result to stdout as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors only.")]
 Jobs = Annotated[
-    int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores. Results do not depend on it")
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        callback=_check_jobs,
+        help="Threads; -1 for all cores. Results do not depend on it",
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
 Top = Annotated[int, typer.Option("--top", min=0, help="Edges to show.")]
@@ -30,7 +48,12 @@ Missing = Annotated[
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option("--delimiter", help="What separates the columns of a text file."),
+    typer.Option(
+        "--delimiter",
+        callback=_read_delimiter,
+        help="What separates the columns of a text file, such as ; or tab.",
+        show_default=False,
+    ),
 ]
 Header = Annotated[
     bool, typer.Option("--header/--no-header", help="Whether a text file's first row has names.")

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edgegraft.cli.evidence import check_names, parse_given
+from edgegraft.cli.evidence import check_names, parse_given, parse_variables
 from edgegraft.data.atomic import replacing
 from edgegraft.errors import ModelError
 from edgegraft.model import PairwiseMRF
@@ -44,13 +44,13 @@ def draw(model: PairwiseMRF, picture: Picture) -> Any:
     os.environ.setdefault("MPLBACKEND", "Agg")  # files alone: no window is opened
     from edgegraft.report import plot_edge, plot_marginals, plot_network
 
-    check_names(model.schema, picture.of, "--of")
+    of = parse_variables(model.schema, picture.of, "--of")
     check_names(model.schema, picture.edge or (), "--edge")
     check_names(model.schema, [picture.around] if picture.around else (), "--around")
     if picture.edge:
         return plot_edge(model, *picture.edge)
-    if picture.of or picture.given:
-        return plot_marginals(model, picture.of or None, parse_given(model.schema, picture.given))
+    if of or picture.given:
+        return plot_marginals(model, of or None, parse_given(model.schema, picture.given))
     return plot_network(
         model,
         top=picture.top,

@@ -12,6 +12,7 @@ from rich.markup import escape
 from edgegraft.cli.console import give, refuse_overwriting, reported, require_files, say, warned
 from edgegraft.cli.options import AsJson, Engine, Force, Given, Jobs, Model, Quiet, Seed
 from edgegraft.cli.tasks import EngineName, Sampler, Task
+from edgegraft.cli.wording import counted
 
 
 def query(
@@ -19,7 +20,7 @@ def query(
     given: Given = None,
     of: Annotated[
         list[str] | None,
-        typer.Option("--of", help="A variable to ask for; repeat. All by default."),
+        typer.Option("--of", help="Variables to ask for, by commas, or repeat. All by default."),
     ] = None,
     likeliest: Annotated[
         bool, typer.Option("--likeliest", help="The likeliest joint state, not probabilities.")
@@ -32,13 +33,13 @@ def query(
     with reported() as console, warned(console):
         require_files(model)
         from edgegraft.cli.answers import ask_marginals, ask_state, show_marginals, show_state
-        from edgegraft.cli.evidence import check_names, parse_given
+        from edgegraft.cli.evidence import parse_given, parse_variables
         from edgegraft.model import load
 
         known = load(model)
         evidence = parse_given(known.schema, given or [])
-        check_names(known.schema, of or [], "--of")
-        wanted = of or [name for name in known.names if name not in evidence]
+        asked = parse_variables(known.schema, of or [], "--of")
+        wanted = asked or [name for name in known.names if name not in evidence]
         if likeliest:
             state = ask_state(known, evidence, wanted, engine.value)
             give(state) if as_json else show_state(console, state)
@@ -83,7 +84,7 @@ def sample(
         )
         write_rows(output, labels(known.schema, codes))
         if output is not None:
-            say(console, f"{rows:,} rows are in [bold]{escape(str(output))}[/].")
+            say(console, f"{counted(rows, 'row')} in [bold]{escape(str(output))}[/].")
 
 
 def infer(

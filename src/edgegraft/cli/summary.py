@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from edgegraft.cli.console import say
+from edgegraft.cli.wording import counted
 from edgegraft.model.file import StoredModel
 
 Json = dict[str, Any]
@@ -73,8 +74,8 @@ def show(console: Console, found: Json, top: int) -> None:
     n_edges = len(found["edges"])
     say(
         console,
-        f"[bold]{found['variables']:,} variables, {n_edges:,} edges[/], "
-        f"{found['parameters']:,} parameters; written by {escape(found['written_by'])}",
+        f"[bold]{counted(found['variables'], 'variable')}, {counted(n_edges, 'edge')}[/], "
+        f"{counted(found['parameters'], 'parameter')}; written by {escape(found['written_by'])}",
     )
     if top and n_edges:
         _show_edges(console, found["edges"], top)
@@ -87,7 +88,7 @@ def show(console: Console, found: Json, top: int) -> None:
 
 def _show_edges(console: Console, edges: list[Json], top: int) -> None:
     n = len(edges)
-    title = f"The {top:,} strongest of {n:,} edges" if n > top else f"{n:,} edges"
+    title = f"The {top:,} strongest of {n:,} edges" if n > top else counted(n, "edge")
     table = Table(title=title, title_justify="left")
     table.add_column("variable", overflow="fold")
     table.add_column("variable", overflow="fold")
@@ -114,9 +115,11 @@ def _history(details: Json) -> list[str]:
     lines = []
     source, search = details.get("source"), details.get("search")
     if isinstance(source, dict):
-        lines.append(f"Learned from {source.get('rows', 0):,} rows of '{source.get('file')}'")
+        lines.append(
+            f"Learned from {counted(source.get('rows', 0), 'row')} of '{source.get('file')}'"
+        )
     if isinstance(search, dict):
-        ended = f"The search ended with {search.get('edges', 0):,} edges"
+        ended = f"The search ended with {counted(search.get('edges', 0), 'edge')}"
         lines.append(f"{ended}: {details.get('reason')}" + _unless(details.get("converged")))
     settings = [
         f"{name} {details[name]:.4g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -15,10 +15,13 @@ from rich.table import Table
 
 from edgegraft.cli.console import say
 from edgegraft.cli.row_files import write_blocks
+from edgegraft.cli.wording import counted
 from edgegraft.data import Variable, pack
 from edgegraft.data.frames import open_source
 from edgegraft.data.options import PackOptions
 from edgegraft.data.parquet_out import write_parquet
+from edgegraft.data.wording import listing
+from edgegraft.errors import DataError
 from edgegraft.model import PairwiseMRF
 
 Codes = NDArray[np.int64]
@@ -39,6 +42,8 @@ class Reading:
 
     def codes(self, model: PairwiseMRF) -> Codes:
         """Return the model's columns as codes; other columns of the file are left alone."""
+        if self.header:
+            self._check_names(model.names)
         table = pack(
             self.path,
             schema=model.schema,
@@ -50,6 +55,15 @@ class Reading:
             encoding=self.encoding,
         )
         return table.codes().astype(np.int64)
+
+    def _check_names(self, wanted: Sequence[str]) -> None:
+        names, _ = self.blocks()
+        absent = [name for name in wanted if name not in set(names)]
+        if absent:
+            raise DataError(
+                f"'{self.path}' lacks {counted(len(absent), 'column')} of the model: "
+                f"{listing(absent)}; it has {listing(names)}"
+            )
 
     def blocks(self) -> tuple[list[str], Iterator[Block]]:
         """Return the names of all columns of the file, and its cells, those of text as they are."""
@@ -161,6 +175,6 @@ def show_scores(console: Console, found: Scores) -> None:
     spread = "" if error is None else f" (standard error {error:.2g})"
     say(
         console,
-        f"Mean log-pseudolikelihood of {len(found.rows):,} rows: "
+        f"Mean log-pseudolikelihood of {counted(len(found.rows), 'row')}: "
         f"[bold]{found.rows.mean():.4f}[/] nats{spread}; nearer to zero is better.",
     )

@@ -1,31 +1,74 @@
-"""Messages of the library in the words of the command line: ``drop=`` is ``--drop`` here."""
+"""Messages of the library in the words of the command line: ``drop=['id']`` is ``--drop id``."""
 
 from __future__ import annotations
 
+import ast
+import csv
+import io
 import re
+from collections.abc import Callable, Sequence
+from shlex import quote
 
-_REPLACED = (
-    (r"bins=\{'column': (\d+)\}", r"--bins column=\1"),
+_TEXT = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""  # as Python writes one
+_TEXTS = rf"[\[(]{_TEXT}(?:, {_TEXT})*,?[\])]"
+_Words = str | Callable[[re.Match[str]], str]
+
+
+def _drop(match: re.Match[str]) -> str:
+    return f"--drop {quote(_joined(ast.literal_eval(match[1])))}"
+
+
+def _missing(match: re.Match[str]) -> str:
+    return " ".join(f"--missing {quote(text)}" for text in ast.literal_eval(match[1]))
+
+
+def _bins(match: re.Match[str]) -> str:
+    return f"--bins {quote(ast.literal_eval(match[1]) + '=' + match[2])}"
+
+
+_REPLACED: tuple[tuple[str, _Words], ...] = (
+    (rf"drop=({_TEXTS})", _drop),
+    (rf"missing_values=({_TEXTS})", _missing),
+    (rf"bins=\{{({_TEXT}): (\d+)\}}", _bins),
     (r"keep the values with max_numeric_states=, ", ""),
-    (r"missing_values=\((.+?),\)", r"--missing \1"),
     (r"\bdelimiter=('[^']*')", r"--delimiter \1"),
     (r"\bencoding=('[^']*')", r"--encoding \1"),
     (r"\b(engine|unseen)='(\w+)'", r"--\1 \2"),
     (r"\bbins=(\d+)", r"--bins \1"),
     (r"\b(columns|drop|bins|delimiter|encoding)=", r"--\1"),
+    (r"^(penalty|fdr|bins) must be", r"--\1 must be"),
+    (r"^(--fdr must be .*) or None,", r"\1 or 'none',"),
 )
 
 
 def as_options(message: str) -> str:
-    """Return a message with Python's arguments written as options.
+    r"""Return a message with Python's arguments written as options.
 
     Examples
     --------
-    >>> as_options("leave them out with drop=, or choose bins=5")
-    'leave them out with --drop, or choose --bins 5'
+    >>> as_options("leave them out with drop=['id', 'last, first'], or choose bins=5")
+    'leave them out with --drop \'id,"last, first"\', or choose --bins 5'
     >>> as_options("if that means missing, use missing_values=('?',)")
     "if that means missing, use --missing '?'"
     """
-    for pattern, option in _REPLACED:
-        message = re.sub(pattern, option, message)
+    for pattern, words in _REPLACED:
+        message = re.sub(pattern, words, message)
     return message
+
+
+def counted(n: int, thing: str) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> counted(1, "edge"), counted(1200, "edge")
+    ('1 edge', '1,200 edges')
+    """
+    return f"{n:,} {thing}" + ("" if n == 1 else "s")
+
+
+def _joined(names: Sequence[str]) -> str:
+    """Return names separated by commas, as `parse_names` reads them."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
