@@ -138,15 +138,25 @@ def resume(
     data: Annotated[
         Path | None, typer.Option(help="The data, where they have moved; the rows must be the same")
     ] = None,
+    max_edges: Annotated[
+        int | None, typer.Option(min=0, help="Another budget of edges; those found count.")
+    ] = None,
+    max_time: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Another budget of seconds; those before count."),
+    ] = None,
     jobs: Jobs = -1,
     top: Top = 15,
     as_json: AsJson = False,
     quiet: Quiet = False,
     force: Force = False,
 ) -> None:
-    """Go on with a search that was interrupted, over the same data and with the same options."""
+    """Go on with a search that was interrupted or ran out of a budget.
+
+    The data and all other options are those that the search was begun with.
+    """
     with reported(quiet) as console:
-        request = Request.read(checkpoint).moved(data, output)
+        request = Request.read(checkpoint).within(max_edges, max_time).moved(data, output)
         require_files(Path(request.data))
         read = (Path(request.data), checkpoint, request.beside(checkpoint))
         refuse_overwriting(Path(request.output), force, read)

@@ -22,7 +22,7 @@ from edgegraft.cli.request import Request
 from edgegraft.cli.summary import describe, show
 from edgegraft.data import PackedTable
 from edgegraft.errors import MissingExtraError
-from edgegraft.learn import Discovery, discover, resume_discovery
+from edgegraft.learn import Discovery, Event, Growth, discover, resume_discovery
 from edgegraft.model import read_details
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -73,7 +73,14 @@ class Learning:
         """Go on from a checkpoint."""
 
         def work(table: PackedTable, observers: list[Any]) -> Discovery:
-            return resume_discovery(checkpoint, table, self._plan, observers=observers)
+            return resume_discovery(
+                checkpoint,
+                table,
+                self._plan,
+                observers=[*observers, _Noting(self._request, checkpoint)],
+                max_time=self._request.max_time,
+                max_edges=self._request.max_edges,
+            )
 
         self._run(work, checkpoint)
 
@@ -130,9 +137,9 @@ class Learning:
                     frequency = self._bootstrap(found, table)
             progress.stage("writing")
             self._save(found, table, frequency, interrupts.asked)
-            if interrupts.asked and checkpoint is not None:
+            if checkpoint is not None and (interrupts.asked or _spent(found)):
                 _keep(checkpoint, found)
-        self._tell(checkpoint, interrupts.asked)
+        self._tell(checkpoint, found, interrupts.asked)
         if interrupts.asked:
             raise typer.Exit(1)
 
@@ -205,7 +212,7 @@ class Learning:
             title=f"The network of {Path(self._request.data).name}",
         )
 
-    def _tell(self, checkpoint: Path | None, interrupted: bool) -> None:
+    def _tell(self, checkpoint: Path | None, found: Discovery, interrupted: bool) -> None:
         path = Path(self._request.output)
         summary = describe(read_details(path), _near(path))
         if self._as_json:
@@ -220,6 +227,30 @@ class Learning:
             say(self._console, f"The report is in [bold]{escape(str(page))}[/].")
         if interrupted:
             say(self._console, escape(_how_to_go_on(checkpoint)))
+        elif checkpoint is not None and _spent(found):
+            say(self._console, escape(f"Go on with a larger budget:\n  {self._more(checkpoint)}"))
+
+    def _more(self, checkpoint: Path) -> str:
+        """Return the command that goes on with twice the budgets."""
+        request, more = self._request, ""
+        if request.max_edges is not None:
+            more += f" --max-edges {2 * max(1, request.max_edges)}"
+        if request.max_time is not None:
+            more += f" --max-time {2 * max(1.0, request.max_time):g}"
+        return _resume(checkpoint) + more
+
+
+class _Noting:
+    """An observer that keeps a request that was changed, once its checkpoint was found to fit."""
+
+    def __init__(self, request: Request, checkpoint: Path) -> None:
+        self._request = request
+        self._checkpoint = checkpoint
+
+    def on_event(self, event: Event, growth: Growth) -> None:
+        """Write it when the search goes on."""
+        if event.kind == "start":
+            self._request.write(self._checkpoint)
 
 
 def require_report() -> None:
@@ -241,6 +272,11 @@ def _keep(checkpoint: Path, found: Discovery) -> None:
 
     restart(found.growth)  # checkpoints hold what a restart was given
     save(checkpoint, found.growth)
+
+
+def _spent(found: Discovery) -> bool:
+    """Whether a budget that `resume` can enlarge ended the search."""
+    return found.growth.reason in ("the time budget is spent", "the edge budget is spent")
 
 
 def _how_to_go_on(checkpoint: Path | None) -> str:

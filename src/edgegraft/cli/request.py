@@ -112,6 +112,14 @@ class Request:
             output=self.output if output is None else str(output.absolute()),
         )
 
+    def within(self, max_edges: int | None, max_time: float | None) -> Request:
+        """Return the request with other budgets, where there are."""
+        return replace(
+            self,
+            max_edges=self.max_edges if max_edges is None else max_edges,
+            max_time=self.max_time if max_time is None else max_time,
+        )
+
     @staticmethod
     def beside(checkpoint: Path) -> Path:
         """Return where the request of a checkpoint is kept."""

@@ -13,6 +13,7 @@ import io
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,12 @@ def load(path: str | os.PathLike[str], objective: Objective) -> Growth:
 
 
 def resume(
-    path: str | os.PathLike[str], objective: Objective, observers: Sequence[Observer] = ()
+    path: str | os.PathLike[str],
+    objective: Objective,
+    observers: Sequence[Observer] = (),
+    *,
+    max_time: float | None = None,
+    max_edges: int | None = None,
 ) -> Growth:
     """Go on from a checkpoint file over the same data, to the end.
 
@@ -136,8 +142,14 @@ def resume(
         The one that the run was started with, made again from the same rows.
     observers : sequence of Observer
         Give :class:`Checkpoints` again to go on writing them.
+    max_time, max_edges : optional
+        Other budgets than those of the checkpoint, of the whole run: what it took before counts.
     """
-    return go_on(load(path, objective), observers)
+    growth = load(path, objective)
+    asked = {"max_time": max_time, "max_edges": max_edges}
+    budgets: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    growth.settings = replace(growth.settings, **budgets)
+    return go_on(growth, observers)
 
 
 def _read(path: str | os.PathLike[str]) -> Arrays:

@@ -126,15 +126,19 @@ def resume_discovery(
     *,
     weights: ArrayLike | None = None,
     observers: Sequence[Observer] = (),
+    max_time: float | None = None,
+    max_edges: int | None = None,
 ) -> Discovery:
     """Go on from a checkpoint of :func:`discover`, over the same rows and with the same plan.
 
-    The search's settings and penalty are those of the checkpoint.
+    The search's settings and penalty are those of the checkpoint, but for the budgets given here:
+    `max_time` seconds and `max_edges` edges, in both of which the run until then counts.
     """
     plan = plan or Plan()
     loss, _ = losses(table, plan, weights)
     watching = _watching(path, observers)
-    return _conclude(resume(path, loss, watching), table, plan, weights, watching)
+    growth = resume(path, loss, watching, max_time=max_time, max_edges=max_edges)
+    return _conclude(growth, table, plan, weights, watching)
 
 
 def _watching(

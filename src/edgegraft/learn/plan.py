@@ -134,5 +134,5 @@ def check_states(schema: Schema) -> None:
         raise MemoryBudgetError(
             f"column '{largest.name}' has {largest.n_states:,} categories, and comparing them "
             f"takes {needed / 2**30:.1f} GiB, more than the {MAX_BYTES / 2**30:.0f} GiB allowed: "
-            "merge rare categories, or leave the column out"
+            f"merge rare categories, or leave the column out with drop={[largest.name]}"
         )
