@@ -75,7 +75,7 @@ def reproduce(
                 typer.echo(f"{experiment.name:12} {experiment.claim}")
             return
         chosen = _choose(names or [], EXPERIMENTS)
-        require_files(page, data)
+        require_files(page)
         folder = output or Path("reproduction-quick" if quick else "reproduction")
         _run(chosen, console, folder, data, quick, max_time, again, jobs, page)
 

@@ -34,9 +34,10 @@ Codes = NDArray[np.int16]
 
 def require_data(names: Iterable[str], folder: Path | None) -> None:
     """Stop before any work if a folder was named that lacks the data."""
-    if folder is not None:
-        for name in sorted(names):
-            _find(name, folder)
+    if folder is not None and not folder.is_dir():
+        raise NotADirectoryError(f"there is no folder '{folder}' to take the data from")
+    for name in sorted(names):
+        _find(name, folder)
 
 
 def _find(name: str, folder: Path | None) -> Path | None:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from edgegraft.experiments import reservoir
+from edgegraft.experiments import complexity, convergence, curves, grid, heuristics, real, reservoir
 from edgegraft.experiments.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment for experiment in (reservoir.EXPERIMENT,)
+    experiment.name: experiment
+    for experiment in (
+        reservoir.EXPERIMENT,
+        complexity.EXPERIMENT,
+        convergence.EXPERIMENT,
+        curves.OBJECTIVE,
+        curves.NLPL,
+        curves.RECALL,
+        heuristics.EXPERIMENT,
+        real.JESTER,
+        real.YUMMLY,
+        grid.EXPERIMENT,
+    )
 }

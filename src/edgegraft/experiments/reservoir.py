@@ -44,7 +44,7 @@ def cells(quick: bool) -> list[Draws]:
     """Return a cell a version."""
     if quick:
         return [Draws("paper", 10, 30, 40, 20), Draws("ours", 10, 30, 40, 1, 1000)]
-    return [Draws("paper", 60, 400, 500, 100), Draws("ours", 60, 400, 500, 1, 20_000)]
+    return [Draws("paper", 10, 400, 500, 100), Draws("ours", 10, 400, 500, 1, 20_000)]
 
 
 def run(cell: Draws, context: Context) -> list[Row]:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from edgegraft.data import PackedTable
-from edgegraft.inference import BeliefPropagation
+from edgegraft.experiments.propagation import CountedPropagation
 from edgegraft.learn import Plan, Settings
 from edgegraft.learn.plan import losses
 from edgegraft.objective.likelihood import Likelihood
@@ -88,7 +88,7 @@ def _paper(
 ) -> Learner:
     # Counted once and kept, as the paper does: its costs are those of the first look at a pair.
     counts = CachedCounts(LocalCounts(table, n_jobs), 1 << 29)
-    engine = BeliefPropagation(tol=_MESSAGE_TOL, pair_method="product")
+    engine = CountedPropagation(tol=_MESSAGE_TOL, pair_method="product")
     rule = Penalty(
         PAPER_PENALTY if penalty is None else penalty,
         PAPER_RIDGE if ridge is None else ridge,
