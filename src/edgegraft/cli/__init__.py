@@ -12,6 +12,14 @@ import sys
 def main() -> None:
     """Run the command line; the entry point of the ``edgegraft`` script."""
     try:
+        _run()
+    except KeyboardInterrupt:  # before a command has begun
+        sys.stderr.write("error: interrupted: nothing was written\n")
+        raise SystemExit(1) from None
+
+
+def _run() -> None:
+    try:
         from edgegraft.cli.app import app
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,20 @@ from rich.markup import escape
 from edgegraft.cli.columns import describe_columns, show_columns
 from edgegraft.cli.console import give, say, warned
 from edgegraft.cli.details import details_of, edge_columns
+from edgegraft.cli.going_on import (
+    RequestKeeper,
+    after_budget,
+    after_interruption,
+    keep,
+    out_of_budget,
+    resume_command,
+)
 from edgegraft.cli.progress import Progress, clock
 from edgegraft.cli.request import Request
 from edgegraft.cli.summary import describe, show
 from edgegraft.data import PackedTable
 from edgegraft.errors import MissingExtraError
-from edgegraft.learn import Discovery, Event, Growth, discover, resume_discovery
+from edgegraft.learn import Discovery, discover, resume_discovery
 from edgegraft.model import read_details
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -55,6 +62,7 @@ class Learning:
         self._plan = request.plan(jobs)
         self._progress = Progress(console, request.max_time)
         self._notes: list[str] = []
+        self._complete = True
         if request.report is not None:
             require_report()
 
@@ -63,8 +71,9 @@ class Learning:
 
         def work(table: PackedTable, observers: list[Any]) -> Discovery:
             if checkpoint is not None:
-                checkpoint.unlink(missing_ok=True)  # an old one is of another run
-                self._request.write(checkpoint)
+                for old in (checkpoint, self._request.beside(checkpoint)):
+                    old.unlink(missing_ok=True)  # of another run
+                observers = [*observers, RequestKeeper(self._request, checkpoint, "checkpoint")]
             return discover(table, self._plan, checkpoint=checkpoint, observers=observers)
 
         self._run(work, checkpoint)
@@ -77,7 +86,7 @@ class Learning:
                 checkpoint,
                 table,
                 self._plan,
-                observers=[*observers, _Noting(self._request, checkpoint)],
+                observers=[*observers, RequestKeeper(self._request, checkpoint, "start")],
                 max_time=self._request.max_time,
                 max_edges=self._request.max_edges,
             )
@@ -137,10 +146,10 @@ class Learning:
                     frequency = self._bootstrap(found, table)
             progress.stage("writing")
             self._save(found, table, frequency, interrupts.asked)
-            if checkpoint is not None and (interrupts.asked or _spent(found)):
-                _keep(checkpoint, found)
+            if checkpoint is not None and (interrupts.asked or out_of_budget(found)):
+                keep(self._request, checkpoint, found)
         self._tell(checkpoint, found, interrupts.asked)
-        if interrupts.asked:
+        if interrupts.asked or not self._complete:
             raise typer.Exit(1)
 
     @contextmanager
@@ -152,7 +161,7 @@ class Learning:
             if checkpoint is not None and checkpoint.exists():
                 say(
                     self._console,
-                    escape(f"Go on from the last checkpoint with:\n  {_resume(checkpoint)}"),
+                    escape(f"Go on from the last checkpoint with:\n  {resume_command(checkpoint)}"),
                 )
             raise
 
@@ -189,7 +198,10 @@ class Learning:
         found.model.save(self._request.output, details=details, edge_columns=columns)
         if self._request.report is not None:
             self._progress.stage("writing the report")
-            self._write_report(self._request.report, found, table, details, columns)
+            try:
+                self._write_report(self._request.report, found, table, details, columns)
+            except KeyboardInterrupt:
+                self._complete = False  # what is told later tells of the model alone
 
     def _write_report(
         self,
@@ -216,41 +228,21 @@ class Learning:
         path = Path(self._request.output)
         summary = describe(read_details(path), _near(path))
         if self._as_json:
-            summary |= {"report": self._request.report}
+            summary |= {"report": self._request.report if self._complete else None}
             give(summary | {"seconds": round(self._progress.seconds, 3)})
         else:
             show(self._console, summary, self._top)
         taken = clock(self._progress.seconds)
         say(self._console, f"The model is in [bold]{escape(str(_near(path)))}[/] after {taken}.")
-        if self._request.report is not None:
+        if not self._complete:
+            say(self._console, "The report was interrupted, and is not written.")
+        elif self._request.report is not None:
             page = _near(Path(self._request.report))
             say(self._console, f"The report is in [bold]{escape(str(page))}[/].")
         if interrupted:
-            say(self._console, escape(_how_to_go_on(checkpoint)))
-        elif checkpoint is not None and _spent(found):
-            say(self._console, escape(f"Go on with a larger budget:\n  {self._more(checkpoint)}"))
-
-    def _more(self, checkpoint: Path) -> str:
-        """Return the command that goes on with twice the budgets."""
-        request, more = self._request, ""
-        if request.max_edges is not None:
-            more += f" --max-edges {2 * max(1, request.max_edges)}"
-        if request.max_time is not None:
-            more += f" --max-time {2 * max(1.0, request.max_time):g}"
-        return _resume(checkpoint) + more
-
-
-class _Noting:
-    """An observer that keeps a request that was changed, once its checkpoint was found to fit."""
-
-    def __init__(self, request: Request, checkpoint: Path) -> None:
-        self._request = request
-        self._checkpoint = checkpoint
-
-    def on_event(self, event: Event, growth: Growth) -> None:
-        """Write it when the search goes on."""
-        if event.kind == "start":
-            self._request.write(self._checkpoint)
+            say(self._console, escape(after_interruption(checkpoint)))
+        elif checkpoint is not None and out_of_budget(found):
+            say(self._console, escape(after_budget(self._request, checkpoint)))
 
 
 def require_report() -> None:
@@ -263,30 +255,3 @@ def _near(path: Path) -> Path:
     """Return a path as it is seen from here."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
-
-
-def _keep(checkpoint: Path, found: Discovery) -> None:
-    """Write a checkpoint of the search as it was left."""
-    from edgegraft.learn.checkpoint import save
-    from edgegraft.learn.steps import restart
-
-    restart(found.growth)  # checkpoints hold what a restart was given
-    save(checkpoint, found.growth)
-
-
-def _spent(found: Discovery) -> bool:
-    """Whether a budget that `resume` can enlarge ended the search."""
-    return found.growth.reason in ("the time budget is spent", "the edge budget is spent")
-
-
-def _how_to_go_on(checkpoint: Path | None) -> str:
-    if checkpoint is None:
-        return (
-            "It is that of an interrupted search. To be able to go on where a search was left, "
-            "learn with --checkpoint FILE."
-        )
-    return f"It is that of an interrupted search. Go on with:\n  {_resume(checkpoint)}"
-
-
-def _resume(checkpoint: Path) -> str:
-    return f"edgegraft resume {quote(str(checkpoint))} --force"
