@@ -98,24 +98,46 @@ export class Network {
   listen() {
     this.element.addEventListener("wheel", (event) => {
       event.preventDefault();
-      const box = this.element.getBoundingClientRect();
-      this.zoom(Math.exp(-0.0016 * event.deltaY), event.clientX - box.left, event.clientY - box.top);
+      this.zoom(Math.exp(-0.0016 * event.deltaY), ...this.local(event));
     }, { passive: false });
-    this.element.addEventListener("pointerdown", (event) => { this.from = [event.clientX, event.clientY]; this.dragged = false; });
-    this.element.addEventListener("pointermove", (event) => {
-      if (!this.from || !this.shift || !event.buttons) return;
-      const step = [event.clientX - this.from[0], event.clientY - this.from[1]];
-      if (!this.dragged && Math.hypot(...step) < 4) return;
-      this.dragged = this.touched = true;
-      this.element.classList.add("dragging");
-      this.shift = [this.shift[0] + step[0], this.shift[1] + step[1]];
-      this.from = [event.clientX, event.clientY];
-      this.soon();
+    this.pointers = new Map(); // where each finger, or the mouse while its button is down, is
+    this.element.addEventListener("pointerdown", (event) => {
+      if (!this.pointers.size) this.dragged = false;
+      this.pointers.set(event.pointerId, this.local(event));
     });
-    const end = () => { this.from = null; this.element.classList.remove("dragging"); };
-    this.element.addEventListener("pointerup", end);
-    this.element.addEventListener("pointerleave", end);
+    this.element.addEventListener("pointermove", (event) => this.move(event));
+    const end = (event) => {
+      this.pointers.delete(event.pointerId);
+      if (!this.pointers.size) this.element.classList.remove("dragging");
+    };
+    for (const kind of ["pointerup", "pointercancel", "pointerleave"]) this.element.addEventListener(kind, end);
     this.element.addEventListener("dblclick", (event) => { if (event.target === this.element) this.fit(); });
+  }
+
+  local(event) {
+    const box = this.element.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  }
+
+  // One pointer moves the picture; of two, what lies between them stays between them.
+  move(event) {
+    const from = this.pointers.get(event.pointerId);
+    if (!from || !this.shift) return;
+    if (!event.buttons) { this.pointers.delete(event.pointerId); return; }
+    const to = this.local(event);
+    const step = [to[0] - from[0], to[1] - from[1]];
+    const other = [...this.pointers].find(([id]) => id !== event.pointerId)?.[1];
+    if (!other && !this.dragged && Math.hypot(...step) < 4) return;
+    this.dragged = this.touched = true;
+    this.element.classList.add("dragging");
+    const part = other ? 0.5 : 1;
+    this.shift = [this.shift[0] + part * step[0], this.shift[1] + part * step[1]];
+    if (other) {
+      const gap = (point) => Math.max(1, Math.hypot(point[0] - other[0], point[1] - other[1]));
+      this.zoom(gap(to) / gap(from), (to[0] + other[0]) / 2, (to[1] + other[1]) / 2);
+    }
+    this.pointers.set(event.pointerId, to);
+    this.soon();
   }
 
   soon() {

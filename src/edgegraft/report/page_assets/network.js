@@ -230,6 +230,10 @@ class NetworkView {
       event.preventDefault();
       this.zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), ...local(event));
     }, { passive: false });
+    // One finger scrolls the page up and down; two are for the picture.
+    this.svg.addEventListener("touchmove", (event) => {
+      if (event.touches.length > 1 && event.cancelable) event.preventDefault();
+    }, { passive: false });
     this.svg.addEventListener("pointerdown", (event) => {
       pointers.set(event.pointerId, local(event));
       if (pointers.size === 1) travelled = 0;
@@ -240,6 +244,8 @@ class NetworkView {
       const other = [...pointers].find(([id]) => id !== event.pointerId);
       if (other) {
         const gap = (point) => Math.hypot(point[0] - other[1][0], point[1] - other[1][1]) || 1;
+        this.left += (now[0] - before[0]) / 2; // what lies between the fingers stays there
+        this.top += (now[1] - before[1]) / 2;
         this.zoom(gap(now) / gap(before), (now[0] + other[1][0]) / 2, (now[1] + other[1][1]) / 2);
       } else {
         this.left += now[0] - before[0];
