@@ -1,0 +1,118 @@
+"""The tools that are set beside each other."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+TOOLS = "benchmarks.rivals.tools"
+
+
+class Rival(NamedTuple):
+    """One tool with one way of using it.
+
+    Attributes
+    ----------
+    function : str
+        ``module:function`` of the signature of :class:`benchmarks.rivals.outcome.Fit`.
+    packages : tuple of str
+        Distributions whose versions are stated.
+    about : str
+        What is run, for the page.
+    warm : bool
+        Fit a small table first in the same process, because the tool compiles at the first call.
+    cold : bool
+        Compile everything afresh, in a cache of its own.
+    """
+
+    name: str
+    function: str
+    packages: tuple[str, ...]
+    about: str
+    warm: bool = False
+    cold: bool = False
+    binary_only: bool = False
+
+
+_ALL = (
+    Rival(
+        "edgegraft", f"{TOOLS}.grafted:fit", ("edgegraft",),
+        "`GraftedMRF()` with nothing set; kernels compiled beforehand. The ranking is that of all "
+        "edges that the search ended with, the cut is `edges_`.", warm=True,
+    ),
+    Rival(
+        "edgegraft-cold", f"{TOOLS}.grafted:fit", ("edgegraft",),
+        "The same in a process that compiles every kernel: what the first fit after installation "
+        "takes.", cold=True,
+    ),
+    Rival(
+        "mean-field", f"{TOOLS}.mean_field:fit", ("numpy",),
+        "Ten lines of NumPy: block norms of the inverse of the one-hot covariance plus .001, in "
+        "zero-sum gauge; beside it with average-product correction.",
+    ),
+    Rival(
+        "mutual-information", f"{TOOLS}.mutual_information:fit", ("numpy",),
+        "Ten lines of NumPy: all pairs by mutual information.",
+    ),
+    Rival(
+        "sklearn-l2", f"{TOOLS}.nodewise:fit_l2", ("scikit-learn",),
+        "`LogisticRegression(C=1)` of each variable on the one-hot columns of the others (sparse "
+        "matrix, lbfgs, multinomial). Blocks in zero-sum gauge; the joint model is the mean of "
+        "both directions.",
+    ),
+    Rival(
+        "sklearn-l1", f"{TOOLS}.nodewise:fit_l1", ("scikit-learn",),
+        "`LogisticRegression(l1_ratio=1)` with liblinear, one state against the rest, `C` for each "
+        "regression by the extended BIC (gamma .5); AND and OR of the two directions.",
+    ),
+    Rival(
+        "sklearn-l1-fixed", f"{TOOLS}.nodewise:fit_l1_fixed", ("scikit-learn",),
+        "The same with one penalty, .4 sqrt(log p / N): the multiple that cut best on small tables "
+        "of these generators.",
+    ),
+    Rival(
+        "sklearn-l1-validated", f"{TOOLS}.nodewise:fit_l1_validated", ("scikit-learn",),
+        "The same with `C` by the score of a fifth of the rows, then fitted to all: the choice for "
+        "prediction.",
+    ),
+    Rival(
+        "skglm", f"{TOOLS}.skglm_groups:fit", ("skglm",),
+        "Group lasso (`LogisticGroup`, `WeightedGroupL2`, `GroupProxNewton`), one state against "
+        "the rest, a group a variable, the penalty by the extended BIC along a path of warm "
+        "starts; AND and OR. Compiled beforehand.", warm=True,
+    ),
+    Rival(
+        "pgmpy", f"{TOOLS}.pgmpy_tree:fit", ("pgmpy",),
+        "`TreeSearch` (Chow-Liu) and its conditional tables with a Dirichlet prior.",
+    ),
+    Rival(
+        "pomegranate", f"{TOOLS}.pomegranate_tree:fit", ("pomegranate", "torch"),
+        "`BayesianNetwork(algorithm=\"chow-liu\")`.",
+    ),
+    Rival(
+        "pyGMs", f"{TOOLS}.pygms_models:fit_tree", ("pyGMs",),
+        "`fit_chowliu`.",
+    ),
+    Rival(
+        "pyGMs-l1", f"{TOOLS}.pygms_models:fit_l1", ("pyGMs", "scikit-learn"),
+        "`ising.fit_logregL1` with its default `C=.01`; binary variables only.", binary_only=True,
+    ),
+    Rival(
+        "edgeDCA", f"{TOOLS}.adabmdca:fit_edge", ("adabmDCA", "torch"),
+        "adabmDCA's `train_model(model_type=\"edgeDCA\")` to its default correlation of .95, "
+        "10,000 chains, on the CPU.",
+    ),
+    Rival(
+        "eaDCA", f"{TOOLS}.adabmdca:fit_elements", ("adabmDCA", "torch"),
+        "edgeDCA with `model_type=\"eaDCA\"`, which activates single couplings.",
+    ),
+    Rival(
+        "pxpy", f"{TOOLS}.pxpy_tree:fit", ("pxpy",),
+        "`train(graph=GraphType.auto_tree)`: a Chow-Liu tree.",
+    ),
+    Rival(
+        "plgpm", f"{TOOLS}.plgpm_potts:fit", ("plgpm", "scikit-learn"),
+        "`PLGPM` as it comes (elastic net of each variable by saga, `C=.1`); its cut is what is "
+        "not zero.",
+    ),
+)  # fmt: skip
+RIVALS = {rival.name: rival for rival in _ALL}

@@ -1,0 +1,1 @@
+"""One file for each tool, all with the signature of :class:`benchmarks.rivals.outcome.Fit`."""

@@ -1,0 +1,32 @@
+"""Baseline: block norms of one regularised inverse of the one-hot correlations.
+
+In the mean-field approximation couplings are minus the inverse covariance. Columns are divided by
+the roots of their frequencies, 50 rows of independent cells are added and .03 is put on the
+diagonal: what ranked best on three tables of these generators, so the baseline is flattered. The
+average-product correction ranked worse on all three (.91, .97 and .98 against .99, .99 and 1.0) and
+is left out.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from benchmarks.rivals.outcome import Codes, Outcome, block_norms, contingency
+
+RIDGE = 0.03
+EXTRA_ROWS = 50.0
+
+
+def fit(codes: Codes, states: Codes, seed: int, threads: int) -> list[Outcome]:
+    counts, start = contingency(codes, states)
+    even = np.repeat(1.0 / states, states)
+    margin = (np.diag(counts) + EXTRA_ROWS * even) / (len(codes) + EXTRA_ROWS)
+    joint = (counts + EXTRA_ROWS * np.outer(even, even)) / (len(codes) + EXTRA_ROWS)
+    for low, high in pairwise(start.tolist()):
+        joint[low:high, low:high] = np.diag(margin[low:high])
+    covariance = joint - np.outer(margin, margin)
+    scaled = covariance / np.sqrt(np.outer(margin, margin))
+    inverse = np.linalg.inv(scaled + RIDGE * np.eye(len(scaled)))
+    return [Outcome(block_norms(inverse, start))]
