@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: Of the paper's version: with the penalty of the other experiments nearly all 19,900 pairs
 #: violate to the end, because of the shrunk node vectors, and no method converges.
 _PENALTY = 1e-2
-_LIMIT, _QUICK_LIMIT = 25.0, 1.0
+_LIMIT, _QUICK_LIMIT = 20.0, 1.0
 
 
 def cells(quick: bool) -> list[Course]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 RIDGES = (0.5, 0.75, 1.0, 1.5)
-_LIMIT, _QUICK_LIMIT = 6.0, 0.3
+_LIMIT, _QUICK_LIMIT = 5.0, 0.3
 _SEARCHES = {PAPER: EXHAUSTIVE, FREE_NODES: EXHAUSTIVE, OURS: "alpha=0"}
 
 
@@ -61,7 +61,7 @@ def _draw_grid(ax: Any, rows: Sequence[Row], measure: str) -> None:
     ridges = sorted({float(str(row["ridge"])) for row in rows})
     found = {(row["penalty"], row["ridge"]): row[measure] for row in rows}
     values = np.array([[found[p, r] for p in penalties] for r in ridges], float)
-    ax.imshow(values, cmap="Blues" if measure == "recall" else "Oranges", aspect="auto")
+    ax.imshow(values, cmap="Blues" if measure == "recall" else "Oranges", aspect="auto", alpha=0.6)
     for (i, j), value in np.ndenumerate(values):
         ax.text(j, i, f"{value:.3g}", ha="center", va="center", fontsize=7)
     ax.set_xticks(range(len(penalties)), [f"{p:g}" for p in penalties], fontsize=7)
