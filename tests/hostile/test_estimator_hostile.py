@@ -108,7 +108,9 @@ def test_a_column_without_a_known_cell_is_refused_by_name():
 def test_60000_categories_are_refused_before_any_work(estimator):
     postcode = np.arange(120_000) % 60_000
     frame = pd.DataFrame({"postcode": postcode.astype(str), "b": postcode % 2})
-    with pytest.raises(MemoryBudgetError, match=r"'postcode' has 60,000 categories.*merge rare.*drop="):
+    with pytest.raises(
+        MemoryBudgetError, match=r"'postcode' has 60,000 categories.*merge rare.*drop="
+    ):
         estimator.fit(frame)
 
 
