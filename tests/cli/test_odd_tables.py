@@ -145,6 +145,19 @@ def test_names_of_any_kind_come_back(learn, inside, tmp_path):
         assert answer.returncode == 0, answer.stderr
 
 
+def test_names_give_no_orders_to_the_terminal_and_do_not_flood_it(learn, inside, tmp_path):
+    content = table().replace("a,b", '"\x1b[31ma\x07\nb",' + 3000 * "b", 1).replace("x", "\x1b[2J")
+    done = learn(content)
+    assert done.returncode == 0, done.stderr
+    shown = done.stderr + inside("query", tmp_path / "m.edgegraft").stderr
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert r"\x1b[31ma\x07\nb" in shown
+    assert "b" * 100 not in shown
+    (tmp_path / "m.edgegraft").unlink()
+    refused(learn(content, "--drop", "\x1b[0m"), r"\x1b[0m")
+
+
 @pytest.mark.parametrize(
     ("options", "word"),
     [

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from edgegraft.cli.console import say
+from edgegraft.cli.wording import cell
 from edgegraft.model import NodeMarginals, PairwiseMRF
 
 Json = dict[str, Any]
@@ -62,7 +62,7 @@ def show_marginals(console: Console, found: Json) -> None:
     for name, states in found["probabilities"].items():
         for k, state in enumerate(states):
             p, q = state["probability"], state["without_evidence"]
-            cells = [escape(name) if k == 0 else "", escape(str(state["category"])), f"{p:.4f}"]
+            cells = [cell(name) if k == 0 else "", cell(state["category"]), f"{p:.4f}"]
             table.add_row(*cells, *([f"{q:.4f}", f"{p - q:+.4f}"] if given else []))
         table.add_section()
     console.print(table, highlight=False)
@@ -88,12 +88,12 @@ def show_state(console: Console, found: Json) -> None:
     table.add_column("variable")
     table.add_column("category")
     for name, category in found["state"].items():
-        table.add_row(escape(name), escape(str(category)))
+        table.add_row(cell(name), cell(category))
     console.print(table, highlight=False)
     sure = "No state is likelier." if found["exact"] else "The best that was found."
     say(console, f"{sure} (All variables together; each alone may prefer another category.)")
 
 
 def _title(what: str, given: Mapping[str, Any]) -> str:
-    evidence = ", ".join(f"{name} = {label}" for name, label in given.items())
-    return escape(f"{what}, given {evidence}" if evidence else what)
+    evidence = ", ".join(f"{cell(name)} = {cell(label)}" for name, label in given.items())
+    return f"{what}, given {evidence}" if evidence else what

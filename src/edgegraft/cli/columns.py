@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from edgegraft.cli.console import say
-from edgegraft.cli.wording import counted
+from edgegraft.cli.wording import cell, counted
 from edgegraft.data import PackedTable, Variable
 
 _SHOWN = 25
@@ -44,10 +43,10 @@ def show_columns(console: Console, table: PackedTable) -> None:
     for i in order[:_SHOWN] if many else range(table.n_variables):
         variable, missing = table.schema[i], int(table.n_missing[i])
         shown.add_row(
-            escape(variable.name),
+            cell(variable.name),
             f"{variable.n_states:,}",
             f"{missing:,} ({missing / table.n_rows:.1%})" if missing else "",
-            escape(_states(variable)),
+            _states(variable),
         )
     console.print(shown, highlight=False)
     if many:
@@ -68,7 +67,7 @@ def _remarkable(table: PackedTable, i: int) -> bool:
 
 
 def _states(variable: Variable) -> str:
-    labels = ", ".join(str(label) for label in variable.categories[:_LABELS])
+    labels = ", ".join(cell(label, 30) for label in variable.categories[:_LABELS])
     if variable.n_states > _LABELS:
         labels += ", ..."
     if variable.binned:

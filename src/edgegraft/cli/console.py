@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from edgegraft.cli.wording import as_options
+from edgegraft.cli.wording import as_options, visible
 
 _DEBUG = {"on": False}
 _BAD_INPUT = (
@@ -89,7 +89,7 @@ def warned(console: Console) -> Iterator[list[str]]:
 
 def say(console: Console, text: str) -> None:
     """Show a line of rich markup as it is: not wrapped, its numbers and paths not coloured."""
-    console.print(text, highlight=False, soft_wrap=True)
+    console.print(visible(text), highlight=False, soft_wrap=True)
 
 
 def give(result: Any) -> None:

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from edgegraft.cli.console import say
-from edgegraft.cli.wording import counted
+from edgegraft.cli.wording import cell, counted
 from edgegraft.model.file import StoredModel
 
 Json = dict[str, Any]
@@ -80,7 +80,7 @@ def show(console: Console, found: Json, top: int) -> None:
     if top and n_edges:
         _show_edges(console, found["edges"], top)
     if found["hubs"]:
-        hubs = ", ".join(f"{escape(hub['variable'])} ({hub['edges']})" for hub in found["hubs"])
+        hubs = ", ".join(f"{cell(hub['variable'])} ({hub['edges']})" for hub in found["hubs"])
         say(console, f"Most edges: {hubs}")
     for line in _history(found["details"]):
         say(console, escape(line))
@@ -100,7 +100,7 @@ def _show_edges(console: Console, edges: list[Json], top: int) -> None:
         cells = [
             "" if untold and name == "q_value" else _cell(name, edge[name]) for name in numeric
         ]
-        table.add_row(escape(edge["first"]), escape(edge["second"]), *cells)
+        table.add_row(cell(edge["first"]), cell(edge["second"]), *cells)
     console.print(table, highlight=False)
 
 

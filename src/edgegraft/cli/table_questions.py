@@ -10,12 +10,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from edgegraft.cli.console import say
 from edgegraft.cli.row_files import write_blocks
-from edgegraft.cli.wording import counted
+from edgegraft.cli.wording import cell, counted
 from edgegraft.data import Variable, pack
 from edgegraft.data.frames import open_source
 from edgegraft.data.options import PackOptions
@@ -169,7 +168,7 @@ def show_scores(console: Console, found: Scores) -> None:
     table.add_column("mean log p(cell | rest)", justify="right")
     known = np.flatnonzero(~np.isnan(found.variables))
     for i in known[np.argsort(found.variables[known], kind="stable")][:_SHOWN]:
-        table.add_row(escape(found.names[i]), f"{found.variables[i]:.4f}")
+        table.add_row(cell(found.names[i]), f"{found.variables[i]:.4f}")
     console.print(table, highlight=False)
     error = found.standard_error
     spread = "" if error is None else f" (standard error {error:.2g})"

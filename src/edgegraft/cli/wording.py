@@ -9,8 +9,11 @@ import re
 from collections.abc import Callable, Sequence
 from shlex import quote
 
+from rich.markup import escape
+
 _TEXT = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""  # as Python writes one
 _TEXTS = rf"[\[(]{_TEXT}(?:, {_TEXT})*,?[\])]"
+_CONTROLS = {k: repr(chr(k))[1:-1] for k in (*range(32), *range(127, 160)) if chr(k) != "\n"}
 _Words = str | Callable[[re.Match[str]], str]
 
 
@@ -54,6 +57,29 @@ def as_options(message: str) -> str:
     for pattern, words in _REPLACED:
         message = re.sub(pattern, words, message)
     return message
+
+
+def visible(text: str) -> str:
+    r"""Return text with its control characters written out, which a terminal would obey.
+
+    Examples
+    --------
+    >>> print(visible("red \x1b[31m"))
+    red \x1b[31m
+    """
+    return text.translate(_CONTROLS)
+
+
+def cell(value: object, width: int = 60) -> str:
+    r"""Return a name or category of the data for the cell of a table, short and as it is.
+
+    Examples
+    --------
+    >>> cell("a\nb"), cell("[red]"), cell("x" * 100, 8)
+    ('a\\nb', '\\[red]', 'xxxxxxx…')
+    """
+    text = visible(str(value)).replace("\n", "\\n")
+    return escape(text if len(text) <= width else text[: width - 1] + "…")
 
 
 def counted(n: int, thing: str) -> str:
