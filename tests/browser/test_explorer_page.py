@@ -19,7 +19,8 @@ pytest.importorskip("selenium", reason="selenium is not installed")
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.browser.pages import new_tab, one, wait_for, wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -60,50 +61,18 @@ def page(browser, address):
 
 @contextmanager
 def _opened(browser, url, link="{}", refusal="no request is refused"):
-    home = browser.current_window_handle
-    browser.switch_to.new_window("tab")
-    for log in ("browser", "performance"):
-        browser.get_log(log)
-    try:
+    own = urlsplit(url).netloc
+    with new_tab(browser, lambda asked: urlsplit(asked).netloc == own, refusal):
         browser.get(url)
         wait_for_link(browser, link)
         yield browser
-        errors = [row["message"] for row in browser.get_log("browser") if row["level"] == "SEVERE"]
-        assert [text for text in errors if refusal not in text] == []
-        assert _foreign(browser, url) == []
-    finally:
-        browser.close()
-        browser.switch_to.window(home)
-
-
-def _foreign(browser, url):
-    """Addresses that the page asked for, other than its server's."""
-    own, found = urlsplit(url).netloc, []
-    for row in browser.get_log("performance"):
-        message = json.loads(row["message"])["message"]
-        if message["method"] == "Network.requestWillBeSent":
-            asked = urlsplit(message["params"]["request"]["url"])
-            if asked.scheme != "data" and asked.netloc != own:
-                found.append(asked.geturl())
-    return found
 
 
 def wait_for_link(browser, link):
-    def arrived(driver):
-        return driver.execute_script("return document.body.dataset.link") == link
+    def arrived():
+        return browser.execute_script("return document.body.dataset.link") == link
 
-    WebDriverWait(browser, 20).until(arrived, f"the page never showed {link}")
-
-
-def one(browser, selector):
-    return browser.find_element(By.CSS_SELECTOR, selector)
-
-
-def wait_for(browser, selector):
-    def there(driver):
-        return [e for e in driver.find_elements(By.CSS_SELECTOR, selector) if e.is_displayed()]
-
-    return WebDriverWait(browser, 20).until(there, f"{selector} never appeared")[0]
+    wait_until(browser, arrived, f"the page never showed {link}")
 
 
 def bars(browser):
@@ -180,7 +149,7 @@ def test_a_link_opens_with_its_evidence(page, browser, address, explorer):
 def test_search_finds_and_selects(page, explorer):
     field = one(page, "#search")
     field.send_keys("X17")
-    WebDriverWait(page, 20).until(lambda driver: "1 found" in one(driver, "#list-title").text)
+    wait_until(page, lambda: "1 found" in one(page, "#list-title").text, "nothing was found")
     assert one(page, 'circle[data-variable="17"]').get_attribute("class") == "found"
     field.send_keys(Keys.ENTER)
     title = wait_for(page, "#details .card .name")
@@ -208,9 +177,9 @@ def test_zoom_moves_dots_apart_and_fit_brings_them_back(page):
 
     before = spread()
     one(page, "#zoom-in").click()
-    WebDriverWait(page, 20).until(lambda _: spread() > 1.3 * before)
+    wait_until(page, lambda: spread() > 1.3 * before, "the network did not grow")
     one(page, "#fit").click()
-    WebDriverWait(page, 20).until(lambda _: abs(spread() - before) < 1.0)
+    wait_until(page, lambda: abs(spread() - before) < 1.0, "the network stayed as large")
 
 
 def test_contradictions_are_told_and_change_nothing(browser):
