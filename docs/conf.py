@@ -1,22 +1,101 @@
-"""Sphinx configuration; `make docs` builds with warnings as errors."""
+"""Sphinx configuration; `make docs` has warnings as errors and runs every gallery script."""
 
-from edgegraft import __version__
+import importlib
+import inspect
+import sys
+import warnings
+from pathlib import Path
+
+import edgegraft
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "edgegraft"
 author = "The edgegraft developers"
-release = __version__
+release = edgegraft.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
 ]
-source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "gallery", "**/GALLERY_HEADER.rst"]
+templates_path = ["_templates"]
+suppress_warnings = ["ref.python"]  # short names such as n_rows have several homes
+myst_heading_anchors = 3
+
 html_theme = "furo"
 html_title = f"edgegraft {release}"
+html_static_path = ["_static"]
+html_css_files = ["gallery.css"]
+html_show_sourcelink = False
+
 autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autosummary_generate = True
+autosummary_imported_members = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True  # fields of NamedTuples would be described twice otherwise
-suppress_warnings = ["ref.python"]  # short names such as n_rows have several homes
-myst_heading_anchors = 3
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["gallery/guide", "gallery/extending"],
+    "gallery_dirs": ["tutorials/guide", "tutorials/extending"],
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "order.ReadingOrder",
+    "run_stale_examples": True,  # what a page shows is what this version does, always
+    "doc_module": ("edgegraft",),
+    "reference_url": {"edgegraft": None},
+    "capture_repr": ("_repr_html_", "__repr__"),
+    "ignore_repr_types": r"matplotlib|list|tuple",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,
+    "write_computation_times": False,
+    "remove_config_comments": True,
+    "plot_gallery": True,
+}
+warnings.filterwarnings("error", category=DeprecationWarning, module="edgegraft")
+
+
+def _homes():
+    """Return the public name of every object, by the name of the module that defines it."""
+    homes = {}
+    for room in edgegraft._ROOMS:
+        module = importlib.import_module(f"edgegraft.{room}")
+        for name in module.__all__:
+            value = getattr(module, name)
+            if inspect.isclass(value) or inspect.isfunction(value):
+                homes[f"{value.__module__}.{value.__qualname__}"] = f"edgegraft.{room}.{name}"
+    return homes | {f"edgegraft.{name}": f"{home}.{name}" for name, home in edgegraft._HOME.items()}
+
+
+HOMES = _homes()
+
+
+def _resolve(app, env, node, contnode):
+    """Link names of private modules, and those of the package itself, to the public ones."""
+    target = node.get("reftarget", "")
+    if node.get("refdomain") != "py":
+        return None
+    whole, _, last = target.rpartition(".")
+    public = HOMES.get(target) or (f"{HOMES[whole]}.{last}" if whole in HOMES else None)
+    if public is None:
+        return None
+    domain = env.domains["py"]
+    return domain.resolve_xref(
+        env, node["refdoc"], app.builder, node["reftype"], public, node, contnode
+    )
+
+
+def _skip(app, what, name, value, skip, options):
+    """Leave out the fields of NamedTuples, which their class describes."""
+    return True if str(getattr(value, "__doc__", "")).startswith("Alias for field") else None
+
+
+def setup(app):
+    app.connect("missing-reference", _resolve)
+    app.connect("autodoc-skip-member", _skip)

@@ -1,0 +1,194 @@
+"""
+Reading a network honestly
+==========================
+
+An edge says: these two columns depend on each other, **given all other columns of the table**. No
+edge says: what they have in common, the other columns explain, or the rows are too few to tell.
+This page shows, on data whose truth is known, what that does and does not allow you to conclude.
+
+Direct and indirect
+-------------------
+In a chain ``a - b - c - d - e`` neighbours depend on each other directly, and every other pair
+through them. Measures of one pair at a time, such as mutual information, see no difference in
+kind. The network does.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from edgegraft import GraftedMRF, LocalCounts, pack
+from edgegraft.datasets import make_chain
+from edgegraft.stats import mutual_information
+
+rows = make_chain(
+    5, n_rows=6000, couplings="ising", coupling_range=(0.7, 0.9), node_scale=0.2, random_state=5
+).X
+frame = pd.DataFrame(rows, columns=list("abcde"))
+
+tables = LocalCounts(pack(frame)).pairs(np.stack(np.triu_indices(5, 1), axis=1))
+for (i, j), information in zip(tables.edges, mutual_information(tables), strict=True):
+    print(f"{frame.columns[i]} {frame.columns[j]}: {2 * len(frame) * information:6.0f}")
+
+# %%
+# These are the likelihood-ratio statistics of independence; above 3.8, a pair on its own looks
+# dependent at the 5 % level. All ten do. The network has the four true edges:
+
+
+def edges_of(network, names):
+    return [f"{names[i]}-{names[j]}" for i, j in sorted(network.edges_.tolist())]
+
+
+whole = GraftedMRF(random_state=0).fit(frame)
+print(edges_of(whole, frame.columns))
+
+# %%
+# What was not measured
+# ---------------------
+# "All other columns" means those in the table. Leave ``c`` out, and the path through it becomes an
+# edge ``b - d``. It is a true statement about the columns that are left, and no direct dependence.
+
+without = frame.drop(columns="c")
+hidden = GraftedMRF(random_state=0).fit(without)
+print(edges_of(hidden, without.columns))
+
+from edgegraft.report import plot_network
+
+figure, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+for ax, network, title in zip(
+    axes, (whole, hidden), ("all five columns", "c was not measured"), strict=True
+):
+    plot_network(network.model_, ax, colour_by=None)
+    ax.set_title(title, fontsize=10)
+
+# %%
+# A hidden cause of many columns is worse: each pair of its effects gets an edge, though none acts
+# on another. Dense patches in a network are a reason to ask what is behind them.
+
+from edgegraft.datasets import make_star
+
+star = make_star(
+    6, n_rows=6000, couplings="ising", coupling_range=(0.6, 0.8), node_scale=0.2, random_state=0
+).X
+effects = GraftedMRF(random_state=0).fit(star[:, 1:])
+print(f"{len(effects.edges_)} edges among the 5 effects of a cause that was left out")
+
+# %%
+# Edges have no direction. Which of two columns acts on the other, if either does, is not in the
+# table.
+#
+# Which rows were kept
+# --------------------
+# Selection makes edges as well. Two columns that are independent in the population are not among
+# those rows that were kept *because of* their values (respondents, admitted patients, users who
+# stayed).
+
+rng = np.random.default_rng(0)
+people = pd.DataFrame(rng.integers(0, 3, (8000, 2)), columns=["talent", "looks"])
+admitted = people[people["talent"] + people["looks"] >= 2]
+for name, kept in (("all", people), ("admitted", admitted)):
+    print(name, edges_of(GraftedMRF(random_state=0).fit(kept), people.columns))
+
+# %%
+# Strength is not certainty
+# -------------------------
+# The *strength* of an edge is the norm of its table: how much the two columns say about each other,
+# given the rest. The *p-value* says how surprising the data would be without the edge. With more
+# rows the strength settles, and the p-value falls without end. A weak edge of a large table can be
+# beyond doubt and of no consequence; a strong one of a small table may be chance.
+
+many = make_chain(3, n_rows=64000, couplings="ising", coupling_range=(0.08, 0.08), random_state=1).X
+sizes = (250, 1000, 4000, 16000, 64000)
+measured = []
+for size in sizes:
+    network = GraftedMRF(fdr=None, penalty=0.0, random_state=0).fit(many[:size])
+    found = pd.DataFrame(network.edge_table_)
+    edge = found[(found["first"] == "x0") & (found["second"] == "x1")].iloc[0]
+    measured.append((edge["strength"], edge["p_value"]))
+strengths, p_values = np.array(measured).T
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+left.plot(sizes, strengths, marker="o", color="#0072b2")
+left.set(xscale="log", xlabel="rows", ylabel="strength", ylim=(0, None))
+right.plot(sizes, p_values, marker="o", color="#d55e00")
+right.set(xscale="log", yscale="log", xlabel="rows", ylabel="p-value")
+
+# %%
+# How many are false
+# ------------------
+# ``edge_table_`` has a q-value for each edge, and ``fdr`` (0.005 by default) is the expected share
+# of false edges among those kept, all pairs of columns counted as tests. It is an average, not a
+# promise for your table, and it counts what is false *about these columns*: an edge from a hidden
+# cause is not false in this sense. Tables of independent columns show what chance alone gives:
+
+false = [
+    len(GraftedMRF(random_state=0).fit(rng.integers(0, 3, (1000, 20))).edges_) for _ in range(10)
+]
+print(f"edges found in ten tables of 20 independent columns: {false}")
+
+# %%
+# Would it be found again?
+# ------------------------
+# A bootstrap repeats the fit on rows drawn again. *Frequency* is the share of replicates that have
+# the edge; a replicate is worth about half of the rows, so an edge near 1 would be found with half
+# of your data, and one that just passed has a frequency well below one half. The interval is one
+# of the strength.
+
+small = frame.head(500)
+network = GraftedMRF(random_state=0).fit(small)
+sure = pd.DataFrame(network.bootstrap(small, 100))
+sure.round(2)
+
+# %%
+named = sure["first"] + " - " + sure["second"]
+own = sure["strength"].notna()
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(8, 0.9 + 0.35 * len(sure)), sharey=True, layout="constrained"
+)
+left.barh(named, sure["frequency"], color=np.where(own, "#0072b2", "#b0b7bf"))
+left.set(xlabel="frequency in 100 replicates", xlim=(0, 1))
+left.invert_yaxis()
+right.errorbar(
+    sure["strength"][own],
+    named[own],
+    xerr=[sure["strength"][own] - sure["lower"][own], sure["upper"][own] - sure["strength"][own]],
+    fmt="o",
+    color="#0072b2",
+)
+right.set(xlabel="strength, 95 % interval")
+
+# %%
+# Strengths are shrunk
+# --------------------
+# The last fit has a ridge, which pulls strengths towards zero. The automatic one weighs as two rows
+# do and is hardly felt; a large one is, and as a shrunken model leaves part of each dependence
+# unexplained, an indirect edge may enter. Compare strengths within one fit, not across fits with
+# different ridges.
+
+for ridge in ("auto", 0.01, 0.1):
+    strength = GraftedMRF(ridge=ridge, random_state=0).fit(frame).edge_strengths_
+    print(f"ridge {ridge}: {np.round(strength, 2)}")
+
+# %%
+# Cells that are missing
+# ----------------------
+# Rows with missing cells are used for what they know. That is sound where cells are missing for
+# reasons that have nothing to do with their values. If the value itself decides (those of high
+# income do not tell it), estimates are biased, and if the values of two columns decide together,
+# edges appear that are none, as with selection. No method can see this in the table alone.
+
+independent = pd.DataFrame(rng.integers(0, 3, (8000, 2)), columns=["income", "debt"])
+at_random = independent.mask(rng.random(independent.shape) < 0.2)
+shy = independent.astype(float)
+shy.loc[(shy["income"] == 2) & (shy["debt"] == 2), "debt"] = np.nan
+for name, kept in (("missing at random", at_random), ("missing where both are high", shy)):
+    print(name, edges_of(GraftedMRF(random_state=0).fit(kept), independent.columns))
+
+# %%
+# In short
+# --------
+# - An edge: dependence given the other columns of this table, in rows chosen as these were.
+# - No edge: explained by others, or not enough rows.
+# - Strength for how much, q-value for whether, frequency for whether again.
+# - Hidden causes, selection and cells missing by value make edges that no statistic flags.
+# - Report the number of rows, what was left out, ``fdr``, and the certificate.

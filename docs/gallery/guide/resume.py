@@ -1,0 +1,124 @@
+"""
+Stop and resume
+===============
+
+A long search can be stopped in three ways, and none loses the work.
+
+.. list-table::
+   :header-rows: 1
+   :widths: 24 40 36
+
+   * - what happens
+     - what you have
+     - how to go on
+   * - a budget is spent (``max_time``, ``max_edges``, ``max_tables``)
+     - the network of what was found, tested and refitted; ``reason_`` names the budget
+     - from a checkpoint, with a larger budget (``resume --max-time``, ``--max-edges``)
+   * - Ctrl-C
+     - the same, with a ConvergenceWarning and ``reason_`` "interrupted"; a second Ctrl-C gives up
+     - from a checkpoint
+   * - the process is killed, the machine goes down
+     - the last checkpoint
+     - from there
+
+A checkpoint is written every 25 activations, beside its destination and then renamed, so a file is
+whole or not there. It is plain arrays behind a checksum. **A resumed run gives the same bits as one
+that was never stopped**, for any number of threads.
+
+In Python
+---------
+:func:`~edgegraft.learn.discover` is what ``GraftedMRF.fit`` calls; it takes the path of a
+checkpoint and observers. This observer asks the search to stop, as an impatient user would. (The
+strategy adds one edge at a time, so that a small table gives a run long enough to be stopped.)
+"""
+
+import tempfile
+from pathlib import Path
+
+from edgegraft import pack
+from edgegraft.datasets import make_scale_free
+from edgegraft.learn import Plan, Settings, discover, resume_discovery
+
+folder = Path(tempfile.mkdtemp())
+data = make_scale_free(30, n_states=3, n_rows=4000, random_state=0)
+table = pack(data.X)
+
+
+class StopAfter:
+    def __init__(self, n_activations):
+        self.n_activations = n_activations
+
+    def on_event(self, event, growth):
+        return event.n_activations >= self.n_activations
+
+
+plan = Plan(settings=Settings(strategy="exhaustive", relaxed=True, tol=1e-3, checkpoint_every=10))
+path = folder / "survey.checkpoint"
+stopped = discover(table, plan, checkpoint=path, observers=[StopAfter(25)])
+print(stopped.growth.reason, "with", len(stopped.model.edges), "edges")
+
+# %%
+# The rows are not in the file: give the same table and plan again. Other rows or columns are
+# refused.
+
+resumed = resume_discovery(path, table, plan)
+whole = discover(table, plan)
+print(resumed.growth.reason, "with", len(resumed.model.edges), "edges")
+print("the same bits:", resumed.model == whole.model)
+
+# %%
+from edgegraft.errors import FileFormatError
+
+try:
+    resume_discovery(path, pack(data.X[:3000]), plan)
+except FileFormatError as error:
+    print(str(error).replace(str(folder), "..."))
+
+# %%
+# The trace of the resumed run has both parts, and its clock goes on where the first one stopped.
+
+from edgegraft.report import plot_trace
+
+plot_trace(resumed.growth.trace())
+
+# %%
+# On the command line
+# -------------------
+# ``learn --checkpoint FILE`` writes the checkpoint, and the options beside it; ``resume FILE``
+# needs nothing else, and takes other budgets. Here the process is killed as soon as there is a
+# checkpoint, and gets no chance to tidy up.
+
+import shutil
+import subprocess
+import sys
+import time
+
+import pandas as pd
+
+pd.DataFrame(data.X).add_prefix("q").to_csv(folder / "survey.csv", index=False)
+command = shutil.which("edgegraft", path=Path(sys.executable).parent) or "edgegraft"
+learn = "learn survey.csv -o survey.edgegraft --checkpoint run.checkpoint --strategy exhaustive"
+
+process = subprocess.Popen([command, *learn.split()], cwd=folder, stderr=subprocess.DEVNULL)
+written = [folder / "run.checkpoint", folder / "run.checkpoint.json"]
+while not all(file.exists() for file in written) and process.poll() is None:
+    time.sleep(0.01)
+process.kill()
+print("killed:", process.wait() != 0, "- model written:", (folder / "survey.edgegraft").exists())
+
+# %%
+done = subprocess.run(
+    [command, "resume", "run.checkpoint", "--top", "3"],
+    cwd=folder,
+    capture_output=True,
+    text=True,
+    check=True,
+)
+print(*done.stderr.splitlines()[-14:], sep="\n")
+
+# %%
+from edgegraft import load
+
+plan = Plan(settings=Settings(strategy="exhaustive", relaxed=True, tol=1e-3))
+unbroken = discover(pack(folder / "survey.csv"), plan)
+print("the same bits:", load(folder / "survey.edgegraft") == unbroken.model)
