@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import re
 import signal
 import subprocess
 import sys
 import tempfile
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,7 +61,13 @@ def measure(bench: Bench, rival: Rival, data: str, seed: int, again: bool = Fals
         if stored["status"] != "absent":
             return stored
     problem = bench.problem_path(data, seed)
-    result = {"rival": rival.name, "data": data, "seed": seed, "threads": bench.threads}
+    result = {
+        "rival": rival.name,
+        "data": data,
+        "seed": seed,
+        "threads": bench.threads,
+        "machine": machine(),
+    }
     if rival.binary_only and int(problems.read(problem).states.max()) > 2:
         result |= {"status": "binary only"}
     else:
@@ -68,6 +77,17 @@ def measure(bench: Bench, rival: Rival, data: str, seed: int, again: bool = Fals
     unfinished.write_text(json.dumps(result, indent=1), encoding="utf-8")
     unfinished.replace(path)
     return result
+
+
+def machine() -> str:
+    """Return the day, the processor and the Python of a result."""
+    processor = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        found = re.search(r"model name\s*:\s*(.+)", info.read_text())
+        processor = found[1] if found else processor
+    day = date.today().isoformat()
+    return f"{day}; {processor}, {os.cpu_count()} cores; Python {platform.python_version()}"
 
 
 def run_child(bench: Bench, rival: Rival, problem: Path, seed: int) -> Result:

@@ -46,8 +46,7 @@ _ALL = (
     ),
     Rival(
         "mean-field", f"{TOOLS}.mean_field:fit", ("numpy",),
-        "Ten lines of NumPy: block norms of the inverse of the one-hot covariance plus .001, in "
-        "zero-sum gauge; beside it with average-product correction.",
+        "Ten lines of NumPy: block norms of a regularised inverse of the one-hot correlations.",
     ),
     Rival(
         "mutual-information", f"{TOOLS}.mutual_information:fit", ("numpy",),

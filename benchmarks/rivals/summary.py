@@ -1,0 +1,166 @@
+"""Results over seeds: means with intervals, who is first, and how much faster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from benchmarks.rivals.harness import Result
+from benchmarks.rivals.registry import RIVALS
+
+OURS = "edgegraft"
+#: Average precision, F1 and relative pseudolikelihood within this are called equal.
+EQUAL = 0.005
+FASTER = 10.0
+NOT_FIGURES = ("variant",)
+
+
+class Spread(NamedTuple):
+    """A mean over seeds and half of its 95 % interval (Student's t), None of one seed."""
+
+    mean: float
+    half: float | None = None
+
+
+class Line(NamedTuple):
+    """One tool, or one variant of it, on one data set; `ended` says why it has no figures."""
+
+    label: str
+    rival: str
+    figures: dict[str, Spread]
+    ended: str | None = None
+
+
+def summarise(results: Sequence[Result], data: str) -> list[Line]:
+    """Return the lines of one data set: ours first, then the best; what failed comes last."""
+    lines: list[Line] = []
+    here = [each for each in results if each["data"] == data]
+    ours = {
+        each["seed"]: each["outcomes"][0]["held_out"]
+        for each in here
+        if each["rival"] == OURS and each["status"] == "done"
+    }
+    for name in RIVALS:
+        mine = [each for each in here if each["rival"] == name]
+        done = [each for each in mine if each["status"] == "done"]
+        if done:
+            lines += lines_of(name, done, ours)
+        elif mine and mine[0]["status"] not in ("absent", "binary only"):
+            lines.append(Line(name, name, {}, why(mine[0])))
+    return sorted(lines, key=place)
+
+
+def lines_of(name: str, done: Sequence[Result], ours: dict[int, float]) -> list[Line]:
+    """Return a line a variant.
+
+    Seeds of a generator differ in what can be predicted at all, far more than tools do. So the
+    interval of a held-out score is that of its difference from ours, seed by seed.
+    """
+    lines = []
+    paired = name != OURS and all(each["seed"] in ours for each in done)
+    for k, first in enumerate(done[0]["outcomes"]):
+        variant = first["variant"]
+        columns = {key: [each[key] for each in done] for key in ("cpu_s", "wall_s", "peak_mb")}
+        columns |= {
+            key: [each["outcomes"][k][key] for each in done]
+            for key in first
+            if key not in NOT_FIGURES
+        }
+        figures = {key: spread(values) for key, values in columns.items()}
+        for key in {"held_out", "held_out_conditionals"} & set(figures):
+            half = None
+            if paired:
+                gaps = [
+                    value - ours[each["seed"]]
+                    for value, each in zip(columns[key], done, strict=True)
+                ]
+                half = spread(gaps).half
+            figures[key] = Spread(figures[key].mean, half)
+        lines.append(Line(f"{name} {variant}".strip(), name, figures))
+    return lines
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Return mean and half of the interval."""
+    if len(values) < 2:
+        return Spread(float(values[0]))
+    error = float(np.std(values, ddof=1)) / len(values) ** 0.5
+    return Spread(float(np.mean(values)), float(stats.t.ppf(0.975, len(values) - 1)) * error)
+
+
+def why(result: Result) -> str:
+    """Return how a fit ended that gave nothing."""
+    if result["status"] == "timed out":
+        return f"timed out ({result['limit_s']:.0f} s)"
+    return f"failed: {result.get('message', '')}".replace("|", "/")
+
+
+def place(line: Line) -> tuple[bool, bool, float]:
+    figures = line.figures
+    if "average_precision" in figures:
+        quality = -figures["average_precision"].mean
+    else:
+        quality = likelihood(line) if likelihood(line) is not None else np.inf
+    return line.rival != OURS, line.ended is not None, quality
+
+
+def likelihood(line: Line) -> float | None:
+    """Return the better of the two held-out scores, lower is better."""
+    found = [
+        line.figures[key].mean
+        for key in ("held_out", "held_out_conditionals")
+        if key in line.figures
+    ]
+    return min(found) if found else None
+
+
+def verdict(lines: Sequence[Line]) -> list[str]:
+    """Say whether we are first in each figure, and how much faster than tools as good."""
+    ours = next((line for line in lines if line.rival == OURS and line.ended is None), None)
+    rest = [line for line in lines if not line.rival.startswith(OURS) and line.ended is None]
+    if ours is None or not rest:
+        return []
+    said = []
+    for key, head in (
+        ("average_precision", "Average precision"),
+        ("f1_true_number", "F1 at the true number of edges"),
+        ("f1_own_cut", "F1 of its own cut"),
+    ):
+        if key in ours.figures:
+            scores = {line.label: line.figures[key].mean for line in rest if key in line.figures}
+            said.append(compare(head, ours, ours.figures[key].mean, scores, rest))
+    mine = likelihood(ours)
+    scores = {line.label: -value for line in rest if (value := likelihood(line)) is not None}
+    if mine is not None:
+        scaled = {label: value / mine for label, value in scores.items()}
+        said.append(compare("Held-out pseudolikelihood", ours, -1.0, scaled, rest, mine))
+    return said
+
+
+def compare(
+    head: str,
+    ours: Line,
+    mine: float,
+    scores: dict[str, float],
+    rest: Sequence[Line],
+    unit: float | None = None,
+) -> str:
+    """Say one figure's first place and speed; higher scores are better."""
+    if not scores:
+        return f"{head}: no other tool gives one."
+    seconds = {line.label: line.figures["cpu_s"].mean for line in rest}
+    best = max(scores, key=lambda label: scores[label])
+    shown = f"{scores[best]:.3f}" if unit is None else f"{-scores[best] * unit:.3f}"
+    first = "first" if mine >= scores[best] else f"**not first**: {best} has {shown}"
+    equals = [label for label, value in scores.items() if value >= mine - EQUAL]
+    if equals:
+        fastest = min(equals, key=lambda label: seconds[label])
+        whom = f"{fastest}, the fastest that is as good within {EQUAL:g}"
+    else:
+        fastest, whom = best, f"the best of the others, {best} ({shown})"
+    ratio = seconds[fastest] / ours.figures["cpu_s"].mean
+    mark = "" if ratio >= FASTER else f" (**less than {FASTER:g}**)"
+    return f"{head}: {first}; {ratio:.2g} times as fast as {whom}{mark}."
