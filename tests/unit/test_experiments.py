@@ -145,3 +145,15 @@ def test_reservoirs_in_the_order_of_the_data_hold_better_pairs():
     rows = draw_reservoirs(Draws("ours", 1.0, 20, 20, 1, 1000), Context(n_jobs=1))
     assert all(row["average"] <= row["expected"] for row in rows)
     assert rows[-1]["average"] == 1
+
+
+def test_page_says_when_the_machine_was_busy(squares, tmp_path):
+    experiment, _, _ = squares
+    path = tmp_path / "paper.md"
+    path.write_text("<!-- begin squares --><!-- end squares -->")
+    done = reproduce(experiment, tmp_path / "results")
+    cores = done.machines[0]["cores"]
+    for load, said in ((cores, False), (cores + 5.0, True)):
+        Page(path, ["squares"]).write(experiment, done._replace(load=load), quick=True)
+        assert ("The machine had other work" in path.read_text()) == said
+        assert "small sizes" in path.read_text()

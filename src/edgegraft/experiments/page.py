@@ -70,7 +70,12 @@ def _parts(text: str, name: str, path: Path) -> tuple[str, str]:
 
 def _spent(done: Outcome) -> str:
     runs = "1 run" if done.n_cells == 1 else f"{done.n_cells} runs"
-    return f"{runs}, {done.seconds:,.0f} s in all, data and measuring included."
+    spent = f"{runs}, {done.seconds:,.0f} s in all, data and measuring included."
+    cores = int(str(done.machines[0]["cores"]))
+    if done.load <= cores + 1:
+        return spent
+    # Seconds mean little then, and searches are cut off early.
+    return f"{spent} The machine had other work: load {done.load:.0f} on {cores} cores."
 
 
 def _machine(machine: Row) -> str:

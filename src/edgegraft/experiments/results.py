@@ -40,6 +40,11 @@ def describe_machine() -> Row:
     return machine | {name: version(name) for name in _PACKAGES}
 
 
+def _load() -> float:
+    """Return how many processes wanted to run in the last minute, ours included; 0 if unknown."""
+    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0
+
+
 class Results:
     """Rows of cells in a folder.
 
@@ -65,7 +70,7 @@ class Results:
         except ValueError:  # damaged: as good as none
             return None
         same = isinstance(record, dict) and record.get("cell") == cell.values()
-        return record if same and record.keys() >= {"rows", "machine", "seconds"} else None
+        return record if same and record.keys() >= {"rows", "machine", "seconds", "load"} else None
 
     def save(self, runs: str, cell: Cell, rows: list[Row], seconds: float) -> dict[str, Any]:
         """Write the record of a cell, in one step, and return it."""
@@ -73,6 +78,7 @@ class Results:
             "cell": cell.values(),
             "rows": rows,
             "seconds": round(seconds, 3),
+            "load": _load(),
             "machine": describe_machine(),
         }
         path = self._path(runs, cell)
@@ -105,6 +111,7 @@ class Results:
         machines = {json.dumps(record["machine"], sort_keys=True): None for record in records}
         known[name] = {
             "seconds": round(sum(record["seconds"] for record in records), 1),
+            "largest_load": max(record["load"] for record in records),
             "machines": [json.loads(machine) for machine in machines],
         }
         replace_file(path, json.dumps(known, indent=1) + "\n")

@@ -24,6 +24,7 @@ class Outcome(NamedTuple):
     n_cells: int
     n_run: int  # the others were there from before
     seconds: float  # of all cells, whenever they ran
+    load: float  # the largest of any
     machines: list[Row]
     table: Path
     figure: Path
@@ -93,4 +94,5 @@ def reproduce(
     figure = results.write_figure(experiment.name, experiment.draw(merged))
     results.write_machines(experiment.name, records)
     seconds = sum(record["seconds"] for record in records)
-    return Outcome(merged, len(cells), n_run, seconds, list(machines.values()), table, figure)
+    load = max(record["load"] for record in records)
+    return Outcome(merged, len(cells), n_run, seconds, load, list(machines.values()), table, figure)
