@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 REPORT ?= edgegraft-demo.html
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser fast lint types imports format bench docs clean
+.PHONY: help demo test test-browser fast lint types imports format bench docs examples clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
@@ -51,6 +51,10 @@ bench: $(VENV)/.installed-dev ## run the benchmarks and rewrite docs/benchmarks.
 
 docs: $(VENV)/.installed-docs ## build the documentation into docs/_build, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
+
+examples: $(VENV)/.installed-browser ## run what docs/examples.md shows, renew it, its pictures and the screenshots
+	$(BIN)/python docs/examples/make.py
+	$(BIN)/python docs/examples/screenshots.py
 
 clean: ## remove everything that make created
 	rm -rf $(VENV) docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(REPORT)
