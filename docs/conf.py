@@ -2,13 +2,20 @@
 
 import importlib
 import inspect
+import re
+import shutil
 import sys
 import warnings
 from pathlib import Path
 
+from sphinx.domains.python import PyObject
+
 import edgegraft
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+for generated in ("api", "tutorials"):  # pages of what is gone would stay
+    shutil.rmtree(HERE / generated, ignore_errors=True)
 
 project = "edgegraft"
 author = "The edgegraft developers"
@@ -31,6 +38,8 @@ html_title = f"edgegraft {release}"
 html_static_path = ["_static"]
 html_css_files = ["gallery.css"]
 html_show_sourcelink = False
+html_show_copyright = False
+highlight_language = "text"
 
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
@@ -96,6 +105,19 @@ def _skip(app, what, name, value, skip, options):
     return True if str(getattr(value, "__doc__", "")).startswith("Alias for field") else None
 
 
+def _underscores(app, what, name, value, options, lines):
+    """Keep the last underscore of fitted attributes, which would be read as a link."""
+    for k, line in reversed(list(enumerate(lines))):
+        found = re.match(r":(ivar|vartype) ((?:\w+_(?:, )?)+):(.*)", line)
+        if found:
+            kind, names, rest = found.groups()
+            lines[k : k + 1] = [rf":{kind} {one[:-1]}\_:{rest}" for one in names.split(", ")]
+
+
 def setup(app):
+    for field in PyObject.doc_field_types:
+        if field.name == "variable":
+            field.label = "Attributes"
+    app.connect("autodoc-process-docstring", _underscores, priority=900)  # after napoleon
     app.connect("missing-reference", _resolve)
     app.connect("autodoc-skip-member", _skip)

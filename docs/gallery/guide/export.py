@@ -136,8 +136,12 @@ print(back.marginals(given).array("income").round(6))
 # ``write_report`` makes one HTML file with the network to move about in, the strongest edges and
 # the variables. It works offline and asks the network for nothing.
 
+import matplotlib.pyplot as plt
+
 from edgegraft.report import plot_network, write_report
 
 write_report(folder / "survey.html", model, edge_columns={"q_value": q_values}, title="Survey")
 print(f"{(folder / 'survey.html').stat().st_size:,} bytes")
-plot_network(model, colour_by=None)
+
+_, ax = plt.subplots(figsize=(6, 1.6), layout="constrained")
+plot_network(model, ax, colour_by=None)

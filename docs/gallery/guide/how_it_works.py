@@ -27,11 +27,11 @@ The search
 ----------
 ::
 
-     queue --- draw ---> s_e > penalty? --- yes ---> reservoir --- best ---> active edges --- fit
-       ^                       |                         |                                     |
-       |                       no                  least, if full                              |
-       |                       v                         |                                     |
-       +----- refill ----- frozen pairs <----------------+             all scores change <-----+
+    queue -- draw --> s_e > penalty? -- yes --> reservoir -- best --> active edges -- fit --+
+      ^                     |                       |                                       |
+      |                     no                 least, if full                               |
+      |                     v                       |                                       |
+      +---- refill ---- frozen pairs <--------------+            all scores change <--------+
 
 Pairs are drawn in the order of their priorities. Those that pass the test wait in a *reservoir* of
 bounded size, those that fail are *frozen* and come back when the queue is dry. After ``max_tests``

@@ -54,7 +54,8 @@ for (i, j), strength in zip(network.edges_, network.edge_strengths_, strict=True
 
 import pandas as pd
 
-pd.DataFrame(network.edge_table_)[["first", "second", "strength", "q_value", "kept"]].round(4)
+table = pd.DataFrame(network.edge_table_)
+table[["first", "second", "strength", "statistic", "dof", "q_value", "kept"]].round(4)
 
 # %%
 # Look
@@ -63,9 +64,12 @@ pd.DataFrame(network.edge_table_)[["first", "second", "strength", "q_value", "ke
 # picture opens one edge: blue pairs of categories occur together more often than all the rest of
 # the model would have it, vermillion ones less often.
 
+import matplotlib.pyplot as plt
+
 from edgegraft.report import plot_edge, plot_network
 
-plot_network(network.model_)
+_, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
+plot_network(network.model_, ax)
 
 # %%
 plot_edge(network.model_, "education", "income")
