@@ -56,7 +56,6 @@ sphinx_gallery_conf = {
     "within_subsection_order": "order.ReadingOrder",
     "run_stale_examples": True,  # what a page shows is what this version does, always
     "doc_module": ("edgegraft",),
-    "reference_url": {"edgegraft": None},
     "capture_repr": ("_repr_html_", "__repr__"),
     "ignore_repr_types": r"matplotlib|list|tuple",
     "download_all_examples": False,
