@@ -60,7 +60,7 @@ class TestFigures:
         assert found["f1_true_number"] == pytest.approx(2 / 3)
 
     def test_a_perfect_ranking_is_one_and_an_empty_one_zero(self):
-        best = ring(dict.fromkeys(TRUTH.tolist(), 1.0))
+        best = ring(dict.fromkeys(map(tuple, TRUTH.tolist()), 1.0))
         assert ranking_figures(best, TRUTH)["average_precision"] == 1.0
         assert ranking_figures(np.zeros((4, 4)), TRUTH)["average_precision"] == 0.0
 
