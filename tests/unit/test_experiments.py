@@ -60,7 +60,7 @@ def test_what_ran_before_an_error_is_kept(squares, tmp_path):
         assert [row["square"] for row in csv.DictReader(file)] == ["0", "1", "4", "9"]
     assert done.figure.read_bytes().startswith(b"\x89PNG")
     machine = json.loads((tmp_path / "machine.json").read_text())["squares"]
-    assert {"processor", "cores", "python", "numba"} <= machine["machines"][0].keys()
+    assert {"processor", "cores", "python", "numba", "source"} <= machine["machines"][0].keys()
 
 
 def test_damaged_and_foreign_records_are_run_again(squares, tmp_path):

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.data import PackedTable
+from edgegraft.experiments.courses import warm_up
 from edgegraft.experiments.experiment import Cell, Context, Experiment, Row, markdown
 from edgegraft.experiments.networks import Network, scale_free
 from edgegraft.experiments.propagation import CountedPropagation
@@ -77,6 +78,7 @@ def run(cell: Count, context: Context) -> list[Row]:
     """Return the counts at every activation, or the seconds of the start."""
     if cell.method == START:
         return [_start_up(cell, context)]
+    warm_up(cell.version, cell.method)
     network = Network(cell.n_variables, cell.n_rows, cell.seed, _BURN_IN, _THINNING)
     case = scale_free(network, context.n_jobs)
     used = learner(cell.version, case.train, context.n_jobs)

@@ -103,7 +103,7 @@ def synthetic(cell: Course, n_jobs: int) -> Case:
 
 def run_course(cell: Course, case: Case, n_jobs: int) -> list[Row]:
     """Run a search and return its course, a row a snapshot, the last one with how it ended."""
-    _warm_up(cell.version, cell.method, cell.priority, bool(case.train.n_missing.any()))
+    warm_up(cell.version, cell.method, cell.priority, bool(case.train.n_missing.any()))
     snapshots, growth = _search(cell, case.train, n_jobs)
     rows = _measure(snapshots, case, n_jobs)
     info = growth.solution.info
@@ -158,7 +158,7 @@ def _measure(snapshots: Sequence[Snapshot], case: Case, n_jobs: int) -> list[Row
 
 
 @cache
-def _warm_up(version: str, method: str, priority: str, missing: bool) -> None:
+def warm_up(version: str, method: str, priority: str = "", missing: bool = False) -> None:
     """Load what is compiled: a search like the one that is timed, on very little data."""
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, (_WARM_ROWS, 6))

@@ -81,5 +81,6 @@ def _spent(done: Outcome) -> str:
 def _machine(machine: Row) -> str:
     return (
         f"{machine['date']}; {machine['processor']}, {machine['cores']} cores; Python "
-        f"{machine['python']}, NumPy {machine['numpy']}, numba {machine['numba']}"
+        f"{machine['python']}, NumPy {machine['numpy']}, numba {machine['numba']}, source "
+        f"{machine['source']}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import platform
 import re
 from collections.abc import Sequence
 from datetime import date
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,17 @@ from edgegraft.experiments.experiment import Cell, Row
 from edgegraft.io.atomic import replace_file
 
 _PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
+
+
+@lru_cache(maxsize=1)
+def source_digest() -> str:
+    """Return a short name of the library's source as it is: another for any change of a line."""
+    root = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def describe_machine() -> Row:
@@ -36,6 +49,7 @@ def describe_machine() -> Row:
         "system": platform.system(),
         "python": platform.python_version(),
         "edgegraft": __version__,
+        "source": source_digest(),
     }
     return machine | {name: version(name) for name in _PACKAGES}
 
