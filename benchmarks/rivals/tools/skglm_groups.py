@@ -54,7 +54,9 @@ def follow(x: Floats, y: np.ndarray, sizes: Codes) -> tuple[float, Floats]:
         penalty = WeightedGroupL2(part * largest, roots, groups, indices)
         w = solver.solve(x, signs, datafit, penalty, w.copy(), x @ w[:-1] + w[-1])[0]
         scores = x @ w[:-1] + w[-1]
-        value = extended_bic(scores, y, np.count_nonzero(w[:-1]), len(indices))
+        active = np.add.reduceat(w[:-1] != 0.0, groups[:-1])
+        free = int((sizes - 1)[active > 0].sum())  # one-hot columns of a variable sum to one
+        value = extended_bic(scores, y, free, len(indices))
         if value >= best[0]:
             break
         best = (value, w.copy())
