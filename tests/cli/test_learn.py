@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import edgegraft as eg
 from tests.cli.conftest import LEARN, write_table
 from tests.cli.running import edgegraft, refused
+from tests.unit.test_bootstrap import make_near_copies
 
 
 def test_learn_finds_the_network_and_says_how(learned):
@@ -100,6 +102,24 @@ def test_learn_writes_a_report(inside, survey, tmp_path):
     refused(inside(*learn), "m.html", "--force")
     refused(inside("learn", survey, "-o", path, "--report", path), "named for something else")
     assert not path.exists()
+
+
+def test_an_edge_that_replicates_cannot_tell_of_has_no_frequency(inside, tmp_path):
+    data, path, edges = (tmp_path / name for name in ("near.csv", "m.edgegraft", "edges.csv"))
+    np.savetxt(data, make_near_copies(), "%d", ",", header="a,b,c,d", comments="")
+    learn = ("learn", data, "-o", path, "--bootstrap", 10)
+    done = inside(*learn, "--json")
+    told = {edge["first"] + edge["second"]: edge for edge in json.loads(done.stdout)["edges"]}
+    assert told["ab"]["frequency"] is None
+    assert told["ab"]["q_value"] < 0.005
+    assert told["bc"]["frequency"] > 0.5
+    shown = inside("info", path).stderr
+    row = next(line for line in shown.splitlines() if line.split()[1:4] == ["a", "│", "b"])
+    assert row.split("│")[-2].strip() == ""
+    inside("export", path, edges)
+    with edges.open(newline="") as file:
+        exported = {row["first"] + row["second"]: row for row in csv.DictReader(file)}
+    assert exported["ab"]["frequency"] == ""
 
 
 def test_dry_run_estimates_and_writes_nothing(inside, survey, tmp_path):

@@ -192,6 +192,34 @@ def test_results_begin_with_the_kept_edges(table, found):
     assert (result.n, result.level) == (20, 0.95)
 
 
+def make_near_copies(n_rows=120):
+    """Column 1 repeats 0 but for 5 rows in a hundred, column 2 likewise 1; column 3 is chance."""
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 2, (n_rows, 4))
+    for j in (1, 2):
+        codes[:, j] = codes[:, j - 1] ^ (rng.random(n_rows) < 0.05)
+    return codes
+
+
+def test_what_half_of_the_rows_cannot_tell_has_no_frequency():
+    table = PackedTable.from_codes(make_near_copies())
+    found = discover(table)
+    q = dict(zip(map(tuple, found.tests.edges.tolist()), found.tests.q_value, strict=True))
+    result = bootstrap(found, table, 30)
+    assert max(q[0, 1], q[1, 2]) <= found.plan.fdr
+    assert frequency_of(result, [1, 2]) > 0.9
+    assert np.isnan(frequency_of(result, [0, 1]))
+    assert np.isfinite(result.lower[: len(found.model.edges)]).all()
+    # Pairs that are not in the network are listed for their frequency: none without one.
+    assert np.isfinite(result.frequency[len(found.model.edges) :]).all()
+
+
+def test_without_a_test_frequencies_need_none():
+    table = PackedTable.from_codes(make_near_copies())
+    result = bootstrap(grow(Pseudolikelihood(table), NOISE), table, 10)
+    assert frequency_of(result, [0, 1]) == 1.0
+
+
 @pytest.mark.parametrize("length", [2.0, 6.0, 30.0])
 @pytest.mark.parametrize("size", [1, 4, 25])
 def test_intervals_of_norms_cover(length, size):

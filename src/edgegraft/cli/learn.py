@@ -68,7 +68,12 @@ def learn(
     ] = Strategy.BEST_CHOICE,
     objective: Annotated[Loss, typer.Option(help="What is fitted.")] = Loss.PSEUDOLIKELIHOOD,
     bootstrap: Annotated[
-        int, typer.Option(min=0, help="Replicates that say how sure the edges are.")
+        int,
+        typer.Option(
+            min=0,
+            help="Replicates that say how sure the edges are: the share that has an edge, blank "
+            "where half of the rows are too few to tell.",
+        ),
     ] = 0,
     seed: Seed = 0,
     jobs: Jobs = -1,

@@ -11,7 +11,9 @@ is at most that. The q-values are first-order approximations
 (:mod:`~edgegraft.learn.replicate_tests`). A relaxed search drops nothing, so without `fdr` its
 edges are tested at the level of the automatic threshold, which chance passes about once a variable.
 Because a replicate is worth half of the rows, an edge that just passes in the fit has a
-frequency well below one half; near one, an edge would be found with half of the rows.
+frequency well below one half; near one, an edge would be found with half of the rows. Where half
+of the rows cannot tell of an edge (too few of them show what it is about), there is no frequency:
+it is NaN, as a test without degrees of freedom has no q-value.
 
 **Interval.** Noise adds to a norm, so percentiles of replicated strengths would lie far too high;
 :mod:`~edgegraft.learn.strength_intervals` has what is done instead. Intervals hold for the
@@ -47,7 +49,6 @@ from edgegraft.stats.tables import Edges
 from edgegraft.stats.threads import resolve_jobs
 
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 OnReplicate = Callable[[int, int], object]
 
 _LARGEST_RATE = 0.05
@@ -64,7 +65,8 @@ class Bootstrap(NamedTuple):
         The kept edges of the fit, in its order; then other pairs that some replicates include,
         most frequent first.
     frequency : array of float, shape (m,)
-        Share of the replicates whose network has the edge.
+        Share of the replicates whose network has the edge; NaN where replicates cannot be tested
+        for it.
     strength : array of float, shape (m,)
         Of the kept edges, refitted with the ridge; NaN for other pairs, here and below.
     mean_strength : array of float, shape (m,)
@@ -149,8 +151,8 @@ def bootstrap(
     with threadpool_limits(1, "blas"):  # the threads are ours
         replicator = Replicator(growth, kept, table, draws, ridge)
         made = _make_all(replicator, n, n_jobs, on_replicate)
-        included = _included(growth, table, replicator.pairs, draws, made, rate, n_jobs)
-    return _summary(replicator, kept, list(made.values()), included.mean(axis=0), level)
+        frequency = _frequency(growth, table, replicator.pairs, draws, made, rate, n_jobs)
+    return _summary(replicator, kept, list(made.values()), frequency, level)
 
 
 def _check(
@@ -221,7 +223,7 @@ def _make_all(
     return dict(sorted(made.items()))
 
 
-def _included(
+def _frequency(
     growth: Growth,
     table: PackedTable,
     pairs: Edges,
@@ -229,12 +231,12 @@ def _included(
     made: dict[int, Replicate],
     rate: float | None,
     n_jobs: int,
-) -> Mask:
-    """Return which pairs are in the network of which replicate."""
+) -> Floats:
+    """Return the share of the replicates whose network has each pair; NaN where no test can say."""
     numbers, relaxed = list(made), growth.settings.relaxed
     active = np.stack([replicate.active for replicate in made.values()])
     if rate is None and not relaxed:
-        return active
+        return np.asarray(active.mean(axis=0))
     model = growth.model() if relaxed else refit(growth, growth.penalty.ridge)
     worth = (active.mean(axis=0) >= _RARE) | (np.arange(len(pairs)) < len(growth.graph))
     rows = read_rows(table, draws.base)
@@ -245,11 +247,14 @@ def _included(
         p[first : first + chunk, worth] = replicate_p_values(
             rows, model, pairs[worth], weights, INFLATION, n_jobs=n_jobs
         )
-    p[~active] = 1.0
+    untold = np.isnan(p).any(axis=0)
+    p[~active | untold] = 1.0
     n = len(table.schema)
     if rate is None:
-        return np.asarray(p <= min(_LARGEST_RATE, 1.0 / max(1, n - 1)))
-    return np.stack([q_values(row, n * (n - 1) // 2) <= rate for row in p]) & active
+        included = p <= min(_LARGEST_RATE, 1.0 / max(1, n - 1))
+    else:
+        included = np.stack([q_values(row, n * (n - 1) // 2) <= rate for row in p]) & active
+    return np.where(untold, np.nan, included.mean(axis=0))
 
 
 def _summary(
@@ -263,7 +268,7 @@ def _summary(
     pairs, fitted = replicator.pairs @ (n, 1), kept.layout.edges @ (n, 1)
     order = np.argsort(pairs)
     first = order[np.searchsorted(pairs, fitted, sorter=order)]
-    others = np.setdiff1d(np.flatnonzero(frequency), first)
+    others = np.setdiff1d(np.flatnonzero(frequency > 0), first)
     others = others[np.argsort(-frequency[others], kind="stable")]
     chosen = np.concatenate((first, others))
     again = np.stack([replicate.strengths for replicate in made])

@@ -70,9 +70,11 @@ def replicate_p_values(
     Returns
     -------
     array of float, shape (n_replicates, m)
+        NaN where half of the rows cannot tell of a pair (no direction of its table has enough of
+        them), although all of them may; the variance is the fit's, so in every replicate or none.
     """
     layout = model.layout
-    out = np.ones((len(weights), len(pairs)))
+    out = np.full((len(weights), len(pairs)), np.nan)
     place = {(i, j): k for k, (i, j) in enumerate(layout.edges.tolist())}
     nodes = describe_all(rows, layout, model.theta, n_jobs, max_bytes)
 
@@ -107,28 +109,28 @@ def _with_pair(
 def _test(
     rows: Rows, ends: list[tuple[Conditional, int]], weights: Floats, inflation: float
 ) -> Floats:
-    """Return the p-values of one pair; 1 where no conditional can be used."""
+    """Return the p-values of one pair; NaN where no conditional can be used."""
     ends = [(node, other) for node, other in ends if node.inverse is not None]
     if not ends:
-        return np.ones(len(weights))
+        return np.full(len(weights), np.nan)
     found = _judge_all(
         rows, [side_of(node, rows, other, None) for node, other in ends], weights, inflation
     )
-    if found.max() > SURE and table_strength(*ends[0]) > LINEAR:
+    if not found.max() <= SURE and table_strength(*ends[0]) > LINEAR:
         sides = [side_of(without(node, rows, other), rows, other, None) for node, other in ends]
         found = _judge_all(rows, sides, weights, inflation)
     return found
 
 
 def _judge_all(rows: Rows, sides: list[Side], weights: Floats, inflation: float) -> Floats:
-    """Return the p-values of the larger of the two variances, a replicate each.
+    """Return the p-values of the larger of the two variances, a replicate each, or NaN.
 
     A replicate is worth ``1 / inflation`` of the rows, and so are its score and its information.
     """
     _, by_model, by_rows = moments(sides, rows)
     told = directions(by_model / inflation, by_rows / inflation)
     if told.dof == 0:
-        return np.ones(len(weights))
+        return np.full(len(weights), np.nan)
     statistics = told.statistics(_scores(rows, sides, weights) / inflation)
     return np.asarray(chdtrc(told.dof, statistics))
 
