@@ -226,19 +226,7 @@ def test_hostile_names_are_text(browser, tmp_path):
         assert len(page.find_elements(By.CSS_SELECTOR, "script")) == 6
 
 
-@pytest.mark.parametrize(
-    "hub",
-    [
-        "library",
-        pytest.param(
-            LONG,
-            marks=pytest.mark.xfail(
-                reason="a long word among 'Most edges' is not broken (page.css: p needs "
-                "overflow-wrap: anywhere); remove this mark with the fix"
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("hub", ["library", LONG])
 def test_readable_on_a_phone(browser, tmp_path, hub):
     rng = np.random.default_rng(0)
     names = [hub, *(f"{LONG}_{k}" for k in range(5))]
