@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgegraft.cli.request import Request
 from edgegraft.data import PackedTable
@@ -30,23 +31,33 @@ def edge_columns(found: Discovery) -> dict[str, Any]:
     return {"strength": model.edge_strengths()} | columns
 
 
-def details_of(request: Request, plan: Plan, found: Discovery, table: PackedTable) -> Json:
+def details_of(
+    request: Request,
+    plan: Plan,
+    found: Discovery,
+    table: PackedTable,
+    weights: NDArray[np.float64] | None = None,
+) -> Json:
     """Return what a model file keeps of how its model was learned.
 
     Nothing in it depends on the machine or the clock: the same run gives the same file.
     """
     growth = found.growth
+    source: Json = {
+        "file": Path(request.data).name,
+        "rows": table.n_rows,
+        "missing": table.n_missing.tolist(),
+    }
+    if weights is not None:
+        source |= {"weights": request.weights, "weight": float(weights.sum())}
     return {
-        "source": {
-            "file": Path(request.data).name,
-            "rows": table.n_rows,
-            "missing": table.n_missing.tolist(),
-        },
+        "source": source,
         "settings": {
             "columns": request.columns,
             "drop": request.drop,
             "bins": request.bins,
             "missing": list(request.missing),
+            "weights": request.weights,
             "objective": plan.objective,
             "inference": plan.inference,
             "penalty": plan.penalty,

@@ -12,11 +12,13 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgegraft.data import PackedTable
 from edgegraft.learn import Discovery, Plan, discover
 from edgegraft.search.priorities import MAX_COLUMNS, ROWS_A_COLUMN
 
+Floats = NDArray[np.float64]
 PILOT_SECONDS = 10.0
 _LEAST, _MOST = 500, 5000  # rows of a pilot
 _WARM_UP = 100  # rows, so that loading the kernels is not measured
@@ -44,29 +46,32 @@ class Estimate(NamedTuple):
     pilot_edges: int
 
 
-def estimate(table: PackedTable, plan: Plan) -> Estimate:
+def estimate(table: PackedTable, plan: Plan, weights: Floats | None = None) -> Estimate:
     """Run a pilot and say what the whole would take."""
     n_rows = min(table.n_rows, max(_LEAST, min(_MOST, table.n_rows // 8)))
     limit = min(PILOT_SECONDS, plan.settings.max_time or PILOT_SECONDS)
     pilot = replace(plan, settings=replace(plan.settings, max_time=limit))
     short = replace(plan, settings=replace(plan.settings, max_time=1.0))
-    _try(table, min(_WARM_UP, n_rows), short)
+    _try(table, weights, min(_WARM_UP, n_rows), short)
     started = perf_counter()
-    found = _try(table, n_rows, pilot)
+    found = _try(table, weights, n_rows, pilot)
     seconds = (perf_counter() - started) * (table.n_rows / n_rows) ** _POWER
     cut = found.growth.reason.startswith("the time budget")
     return Estimate(seconds, cut, peak_bytes(table), n_rows, found.model.n_edges)
 
 
-def _try(table: PackedTable, n_rows: int, plan: Plan) -> Discovery:
-    found = discover(_some_rows(table, n_rows), plan)
+def _try(table: PackedTable, weights: Floats | None, n_rows: int, plan: Plan) -> Discovery:
+    counting = np.arange(table.n_rows) if weights is None else np.flatnonzero(weights)
+    n_rows = min(n_rows, len(counting))
+    rows = counting[np.linspace(0, len(counting) - 1, n_rows).astype(np.int64)]
+    chosen = None if weights is None else weights[rows]
+    found = discover(_some_rows(table, rows), plan, weights=chosen)
     if found.growth.reason == "interrupted":  # which the search takes for a wish to see the rest
         raise KeyboardInterrupt
     return found
 
 
-def _some_rows(table: PackedTable, n: int) -> PackedTable:
-    rows = np.linspace(0, table.n_rows - 1, n).astype(np.int64)
+def _some_rows(table: PackedTable, rows: NDArray[np.int64]) -> PackedTable:
     codes = np.stack([table.codes([i])[rows, 0] for i in range(table.n_variables)], axis=1)
     return PackedTable.from_codes(codes, table.schema)
 

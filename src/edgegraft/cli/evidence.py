@@ -60,6 +60,27 @@ def parse_variables(schema: Schema, texts: Sequence[str], option: str) -> list[s
     return list(dict.fromkeys(names))
 
 
+def parse_categories(schema: Schema, texts: Sequence[str], option: str) -> list[Any]:
+    """Return the categories that have one of the texts, of whatever type and variable.
+
+    Examples
+    --------
+    >>> schema = Schema.from_categories({"a": [0, 1], "b": ["0", "-"]})
+    >>> parse_categories(schema, ["0", "-"], "--without")
+    [0, '0', '-']
+    """
+    labels = [label for variable in schema for label in variable.categories]
+    found: dict[tuple[type, Any], Any] = {}  # by type, because 0 and False are equal
+    for text in texts:
+        known = {(type(label), label): label for label in labels if str(label) == text}
+        if not known:
+            near = _nearest(text, [str(label) for label in labels])
+            hint = "" if near is None else f"; did you mean {near!r}?"
+            raise ModelError(f"{option}: no variable has the category {text!r}{hint}")
+        found |= known
+    return list(found.values())
+
+
 def _parse(schema: Schema, text: str) -> tuple[str, Any]:
     """Return name and category; both may have equals signs in them, so what is known counts."""
     parts = text.split("=")

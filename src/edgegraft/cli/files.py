@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -16,17 +16,39 @@ from edgegraft.cli.console import (
     say,
     warned,
 )
-from edgegraft.cli.options import AsJson, Force, Given, Model, Quiet, Seed, Top
+from edgegraft.cli.options import (
+    AsJson,
+    Corrected,
+    Force,
+    Given,
+    Model,
+    Quiet,
+    Seed,
+    Top,
+    Without,
+)
+from edgegraft.cli.tasks import Correction
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
-def info(model: Model, top: Top = 15, as_json: AsJson = False) -> None:
+def info(
+    model: Model,
+    top: Top = 15,
+    without: Without = None,
+    correction: Corrected = None,
+    as_json: AsJson = False,
+) -> None:
     """Show what a model file holds, and how its model was learned."""
     with reported() as console:
         require_files(model)
         from edgegraft.cli.summary import describe, show
         from edgegraft.model.file import read_details
 
-        found = describe(read_details(model), model)
+        strengths = None if not (without or correction) else _strengths(model, without, correction)
+        found = describe(read_details(model), model, strengths)
         give(found) if as_json else show(console, found, top)
 
 
@@ -39,6 +61,8 @@ def export(
         str | None,
         typer.Option("--format", help="csv, parquet, graphml, gexf or uai; else by the suffix."),
     ] = None,
+    without: Without = None,
+    correction: Corrected = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -49,8 +73,23 @@ def export(
         from edgegraft.io.exports import export as write
         from edgegraft.model import load, read_details
 
-        write(load(model), output, file_format, read_details(model).edge_columns)
+        columns = dict(read_details(model).edge_columns)
+        if without or correction:
+            columns["strength"] = _strengths(model, without, correction)
+        write(load(model), output, file_format, columns)
         say(console, f"The model is exported to [bold]{escape(str(output))}[/].")
+
+
+def _strengths(
+    path: Path, without: list[str] | None, correction: Correction | None
+) -> NDArray[np.float64]:
+    """Work strengths out anew from a model's tables."""
+    from edgegraft.cli.evidence import parse_categories
+    from edgegraft.model import load
+
+    model = load(path)
+    left_out = parse_categories(model.schema, without or [], "--without")
+    return model.edge_strengths(without=left_out, correction="apc" if correction else None)
 
 
 def plot(

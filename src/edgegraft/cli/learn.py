@@ -20,6 +20,7 @@ from edgegraft.cli.options import (
     Quiet,
     Seed,
     Top,
+    Weights,
 )
 from edgegraft.cli.request import Request, parse_bins, parse_level, parse_names
 from edgegraft.cli.tasks import Loss, Strategy
@@ -47,8 +48,12 @@ def learn(
         typer.Option(help="Bins of numeric columns: 5, or age=4; repeat.", show_default=False),
     ] = None,
     missing: Missing = None,
+    weights: Weights = None,
     penalty: Annotated[
         str, typer.Option(help="Threshold of the test that a pair must pass, or 'auto'.")
+    ] = "auto",
+    ridge: Annotated[
+        str, typer.Option(help="Weight of the squared parameters in the fits, or 'auto'.")
     ] = "auto",
     fdr: Annotated[
         str | None,
@@ -112,7 +117,9 @@ def learn(
             delimiter=delimiter,
             header=header,
             encoding=encoding,
+            weights=weights,
             penalty=parse_level("penalty", penalty, "auto"),
+            ridge=parse_level("ridge", ridge, "auto"),
             fdr="default" if fdr is None else parse_level("fdr", fdr, "none"),
             max_edges=max_edges,
             max_time=max_time,

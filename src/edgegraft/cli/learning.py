@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import typer
@@ -33,6 +33,13 @@ from edgegraft.learn import Discovery, discover, resume_discovery
 from edgegraft.model import read_details
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Rows(NamedTuple):
+    """A table, and what its rows weigh if not 1 each."""
+
+    table: PackedTable
+    weights: Floats | None
 
 
 class Learning:
@@ -69,23 +76,30 @@ class Learning:
     def learn(self, checkpoint: Path | None) -> None:
         """Learn from the beginning."""
 
-        def work(table: PackedTable, observers: list[Any]) -> Discovery:
+        def work(rows: Rows, observers: list[Any]) -> Discovery:
             if checkpoint is not None:
                 for old in (checkpoint, self._request.beside(checkpoint)):
                     old.unlink(missing_ok=True)  # of another run
                 observers = [*observers, RequestKeeper(self._request, checkpoint, "checkpoint")]
-            return discover(table, self._plan, checkpoint=checkpoint, observers=observers)
+            return discover(
+                rows.table,
+                self._plan,
+                weights=rows.weights,
+                checkpoint=checkpoint,
+                observers=observers,
+            )
 
         self._run(work, checkpoint)
 
     def resume(self, checkpoint: Path) -> None:
         """Go on from a checkpoint."""
 
-        def work(table: PackedTable, observers: list[Any]) -> Discovery:
+        def work(rows: Rows, observers: list[Any]) -> Discovery:
             return resume_discovery(
                 checkpoint,
-                table,
+                rows.table,
                 self._plan,
+                weights=rows.weights,
                 observers=[*observers, RequestKeeper(self._request, checkpoint, "start")],
                 max_time=self._request.max_time,
                 max_edges=self._request.max_edges,
@@ -98,16 +112,19 @@ class Learning:
         from edgegraft.cli.estimate import estimate
 
         with self._progress.shown():
-            table = self._read()
+            rows = self._read()
             self._progress.stage("trying the search on some of the rows")
             with warned(Console(quiet=True)):  # a pilot that ends early is as it should be
-                found = estimate(table, self._plan)
+                found = estimate(rows.table, self._plan, rows.weights)
+        table = rows.table
         n, path = table.n_variables, Path(self._request.output)
         if self._as_json:
             told = {"rows": table.n_rows, "columns": describe_columns(table), "dry_run": True}
+            if rows.weights is not None:
+                told |= {"weights": self._request.weights, "weight": float(rows.weights.sum())}
             give(told | {"pairs": n * (n - 1) // 2} | {"estimate": found._asdict()})
             return
-        show_columns(self._console, table)
+        self._show(rows)
         least = "at least " if found.at_least else "about "
         lines = (
             f"{n * (n - 1) // 2:,} pairs would be searched by {self._request.strategy} under the "
@@ -120,32 +137,40 @@ class Learning:
         for line in lines:
             say(self._console, escape(line))
 
-    def _read(self) -> PackedTable:
+    def _read(self) -> Rows:
         self._progress.stage("reading", Path(self._request.data).name)
         with warned(self._console) as self._notes:
-            return self._request.table(self._jobs)
+            weights = self._request.row_weights()  # first: its complaints name the option
+            return Rows(self._request.table(self._jobs), weights)
+
+    def _show(self, rows: Rows) -> None:
+        show_columns(self._console, rows.table)
+        if rows.weights is not None:
+            name, whole = self._request.weights, rows.weights.sum()
+            text = f"Rows are weighed by '{name}': {rows.table.n_rows:,} rows weigh {whole:,.6g}."
+            say(self._console, escape(text))
 
     def _run(
         self,
-        work: Callable[[PackedTable, list[Any]], Discovery],
+        work: Callable[[Rows, list[Any]], Discovery],
         checkpoint: Path | None,
     ) -> None:
         progress = self._progress
         interrupts = progress.interrupts
         with progress.shown():
             with interrupts:
-                table = self._read()
+                rows = self._read()
                 interrupts.check()
-                show_columns(self._console, table)
+                self._show(rows)
                 progress.stage("ranking pairs")
                 with self._abandoning(checkpoint), warned(self._console):
-                    found = work(table, [interrupts, progress])
+                    found = work(rows, [interrupts, progress])
             frequency = None
             if self._request.bootstrap and not interrupts.asked:
                 with warned(self._console):
-                    frequency = self._bootstrap(found, table)
+                    frequency = self._bootstrap(found, rows)
             progress.stage("writing")
-            self._save(found, table, frequency, interrupts.asked)
+            self._save(found, rows, frequency, interrupts.asked)
             if checkpoint is not None and (interrupts.asked or out_of_budget(found)):
                 keep(self._request, checkpoint, found)
         self._tell(checkpoint, found, interrupts.asked)
@@ -165,7 +190,7 @@ class Learning:
                 )
             raise
 
-    def _bootstrap(self, found: Discovery, table: PackedTable) -> Floats | None:
+    def _bootstrap(self, found: Discovery, rows: Rows) -> Floats | None:
         """Return how often each edge of the model is found again; None where Ctrl-C came first."""
         from edgegraft.learn.bootstrap import bootstrap
 
@@ -174,8 +199,9 @@ class Learning:
         try:
             sure = bootstrap(
                 found,
-                table,
+                rows.table,
                 request.bootstrap,
+                weights=rows.weights,
                 fdr=self._plan.fdr,
                 n_jobs=self._jobs,
                 random_state=request.seed,
@@ -187,9 +213,9 @@ class Learning:
         return sure.frequency[: found.model.n_edges]
 
     def _save(
-        self, found: Discovery, table: PackedTable, frequency: Floats | None, interrupted: bool
+        self, found: Discovery, rows: Rows, frequency: Floats | None, interrupted: bool
     ) -> None:
-        details = details_of(self._request, self._plan, found, table)
+        details = details_of(self._request, self._plan, found, rows.table, rows.weights)
         if interrupted:
             details["reason"] = "interrupted"
         columns = edge_columns(found)
@@ -199,7 +225,7 @@ class Learning:
         if self._request.report is not None:
             self._progress.stage("writing the report")
             try:
-                self._write_report(self._request.report, found, table, details, columns)
+                self._write_report(self._request.report, found, rows.table, details, columns)
             except KeyboardInterrupt:
                 self._complete = False  # what is told later tells of the model alone
 
@@ -214,6 +240,8 @@ class Learning:
         from edgegraft.report import data_quality, write_report
 
         dropped = dict.fromkeys(self._request.drop or [], "left out by --drop")
+        if self._request.weights is not None:
+            dropped[self._request.weights] = "the weights of the rows"
         write_report(
             path,
             found.model,

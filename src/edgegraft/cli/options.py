@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from edgegraft.cli.tasks import EngineName, Unseen
+from edgegraft.cli.tasks import Correction, EngineName, Unseen
 
 
 def _check_jobs(jobs: int) -> int:
@@ -37,6 +37,22 @@ Jobs = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
 Top = Annotated[int, typer.Option("--top", min=0, help="Edges to show.")]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without",
+        help="A category that does not count towards strengths, such as a gap; repeat.",
+        show_default=False,
+    ),
+]
+Corrected = Annotated[
+    Correction | None,
+    typer.Option(
+        "--correction",
+        help="Take from strengths what those of their variables explain (average product).",
+        show_default=False,
+    ),
+]
 Engine = Annotated[EngineName, typer.Option("--engine", help="How to infer.")]
 Given = Annotated[
     list[str] | None,
@@ -52,6 +68,14 @@ Delimiter = Annotated[
         "--delimiter",
         callback=_read_delimiter,
         help="What separates the columns of a text file, such as ; or tab.",
+        show_default=False,
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        "--weights",
+        help="A column of row weights, left out of the model: a row of weight 2 is two rows.",
         show_default=False,
     ),
 ]

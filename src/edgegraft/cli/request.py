@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from edgegraft.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:
+    from edgegraft.cli.row_weights import Floats
     from edgegraft.data import PackedTable
     from edgegraft.learn import Plan
 
@@ -28,7 +29,9 @@ class Request:
         Absolute paths; without `report` no page is written.
     columns, drop, bins, missing, delimiter, header, encoding
         See :func:`edgegraft.data.pack`.
-    penalty, max_edges, max_time, strategy, objective, seed
+    weights : str, optional
+        The column of row weights, which is left out of the model.
+    penalty, ridge, max_edges, max_time, strategy, objective, seed
         See :class:`edgegraft.learn.Plan` and its settings.
     fdr : float, "none" or "default"
     bootstrap : int
@@ -45,7 +48,9 @@ class Request:
     delimiter: str | None = None
     header: bool = True
     encoding: str = "utf8"
+    weights: str | None = None
     penalty: float | str = "auto"
+    ridge: float | str = "auto"
     fdr: float | str = "default"
     max_edges: int | None = None
     max_time: float | None = None
@@ -55,13 +60,17 @@ class Request:
     seed: int = 0
 
     def table(self, n_jobs: int) -> PackedTable:
-        """Read the data."""
+        """Read the data, without their weights."""
         from edgegraft.data import pack
 
+        columns, drop = self.columns, self.drop
+        if self.weights is not None:
+            columns = columns and [name for name in columns if name != self.weights]
+            drop = [*(drop or ()), self.weights]
         return pack(
             Path(self.data),
-            columns=self.columns,
-            drop=self.drop,
+            columns=columns,
+            drop=drop,
             bins=self.bins,
             missing_values=self.missing,
             delimiter=self.delimiter,
@@ -69,6 +78,21 @@ class Request:
             encoding=self.encoding,
             n_jobs=n_jobs,
         )
+
+    def row_weights(self) -> Floats | None:
+        """Read the row weights, if there are any."""
+        if self.weights is None:
+            return None
+        from edgegraft.cli.row_weights import read_weights
+        from edgegraft.data.options import PackOptions
+
+        options = PackOptions(
+            missing_values=self.missing,
+            delimiter=self.delimiter,
+            header=self.header,
+            encoding=self.encoding,
+        )
+        return read_weights(Path(self.data), self.weights, options)
 
     def plan(self, n_jobs: int) -> Plan:
         """Return the plan; what does not go together is refused."""
@@ -82,6 +106,7 @@ class Request:
         strategy: Any = self.strategy
         objective: Any = self.objective
         penalty: Any = self.penalty
+        ridge: Any = self.ridge
         settings = Settings(
             strategy=strategy,
             relaxed=not features,
@@ -93,6 +118,7 @@ class Request:
         return Plan(
             objective=objective,
             penalty=penalty,
+            ridge=ridge,
             fdr=self.rate(Plan.fdr),
             settings=settings,
             n_jobs=n_jobs,

@@ -21,9 +21,14 @@ Json = dict[str, Any]
 _HUBS = 5
 
 
-def describe(stored: StoredModel, path: Path) -> Json:
-    """Return the network and the details of a model file, the strongest edges first."""
+def describe(stored: StoredModel, path: Path, strengths: np.ndarray | None = None) -> Json:
+    """Return the network and the details of a model file, the strongest edges first.
+
+    Strengths that are given take the place of the file's.
+    """
     columns = {"strength": _strengths(stored, path), **stored.edge_columns}
+    if strengths is not None:
+        columns["strength"] = strengths
     order = np.argsort(-columns["strength"], kind="stable")
     edges = [
         {"first": stored.names[i], "second": stored.names[j]}
@@ -115,9 +120,10 @@ def _history(details: Json) -> list[str]:
     lines = []
     source, search = details.get("source"), details.get("search")
     if isinstance(source, dict):
-        lines.append(
-            f"Learned from {counted(source.get('rows', 0), 'row')} of '{source.get('file')}'"
-        )
+        line = f"Learned from {counted(source.get('rows', 0), 'row')} of '{source.get('file')}'"
+        if source.get("weights") is not None:
+            line += f", weighed by '{source['weights']}'"
+        lines.append(line)
     if isinstance(search, dict):
         ended = f"The search ended with {counted(search.get('edges', 0), 'edge')}"
         lines.append(f"{ended}: {details.get('reason')}" + _unless(details.get("converged")))

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from edgegraft.cli.console import say
 from edgegraft.cli.row_files import write_blocks
+from edgegraft.cli.row_weights import read_weights
 from edgegraft.cli.wording import cell, counted
 from edgegraft.data import Variable, pack
 from edgegraft.data.frames import open_source
@@ -38,6 +39,7 @@ class Reading:
     delimiter: str | None
     header: bool
     encoding: str
+    weights: str | None = None
 
     def codes(self, model: PairwiseMRF) -> Codes:
         """Return the model's columns as codes; other columns of the file are left alone."""
@@ -47,6 +49,7 @@ class Reading:
             self.path,
             schema=model.schema,
             columns=model.names if self.header else None,
+            drop=None if self.header or self.weights is None else [self.weights],
             missing_values=self.missing,
             unseen=self.unseen,
             delimiter=self.delimiter,
@@ -54,6 +57,12 @@ class Reading:
             encoding=self.encoding,
         )
         return table.codes().astype(np.int64)
+
+    def row_weights(self) -> NDArray[np.float64] | None:
+        """Return the row weights, where a column of them was named."""
+        if self.weights is None:
+            return None
+        return read_weights(self.path, self.weights, self._options(self.missing))
 
     def _check_names(self, wanted: Sequence[str]) -> None:
         names, _ = self.blocks()
@@ -66,10 +75,18 @@ class Reading:
 
     def blocks(self) -> tuple[list[str], Iterator[Block]]:
         """Return the names of all columns of the file, and its cells, those of text as they are."""
-        options = PackOptions(delimiter=self.delimiter, header=self.header, encoding=self.encoding)
+        options = self._options()
         with open_source(self.path, options) as source:
             names = list(source.names)
         return names, self._cells(options, names)
+
+    def _options(self, missing: tuple[str, ...] = ()) -> PackOptions:
+        return PackOptions(
+            missing_values=missing,
+            delimiter=self.delimiter,
+            header=self.header,
+            encoding=self.encoding,
+        )
 
     def _cells(self, options: PackOptions, names: list[str]) -> Iterator[Block]:
         with open_source(self.path, options) as source:
@@ -121,6 +138,7 @@ class Scores(NamedTuple):
     names: tuple[str, ...]
     rows: NDArray[np.float64]  # the sum over the known cells of each row
     variables: NDArray[np.float64]  # the mean over the known cells of each column; nan if none
+    weights: NDArray[np.float64]  # of the rows; what is a mean is a weighted one
 
     def summary(self) -> dict[str, Any]:
         """Return the scores for programs."""
@@ -130,26 +148,34 @@ class Scores(NamedTuple):
         }
         return {
             "rows": len(self.rows),
-            "mean_log_pseudolikelihood": float(self.rows.mean()),
+            "mean_log_pseudolikelihood": self.mean,
             "standard_error": self.standard_error,
             "mean_by_variable": means,
         }
 
     @property
+    def mean(self) -> float:
+        """Of the rows."""
+        return float(np.average(self.rows, weights=self.weights))
+
+    @property
     def standard_error(self) -> float | None:
-        """Of the mean; None of a single row."""
-        n = len(self.rows)
-        return float(self.rows.std(ddof=1) / np.sqrt(n)) if n > 1 else None
+        """Of the mean, a row of weight 2 being two rows; None of a single row."""
+        n = float(self.weights.sum())
+        squares = float(self.weights @ np.square(self.rows - self.mean))
+        return float(np.sqrt(squares / (n - 1) / n)) if n > 1 else None
 
 
 def scores(model: PairwiseMRF, reading: Reading) -> Scores:
     """Return how well a model predicts the known cells of a file."""
+    weights = reading.row_weights()
     cells = model.pseudo_log_likelihood(reading.codes(model), per_variable=True)
+    weights = np.ones(len(cells)) if weights is None else weights
     known = ~np.isnan(cells)
-    sums = np.where(known, cells, 0.0).sum(axis=0)
-    counts = known.sum(axis=0)
-    means = np.where(counts, sums / np.maximum(counts, 1), np.nan)
-    return Scores(model.names, np.where(known, cells, 0.0).sum(axis=1), means)
+    told = np.where(known, cells, 0.0)
+    sums, counts = weights @ told, weights @ known
+    means = np.where(counts, sums / np.where(counts, counts, 1.0), np.nan)
+    return Scores(model.names, told.sum(axis=1), means, weights)
 
 
 def write_scores(path: Path, found: Scores) -> None:
@@ -175,5 +201,5 @@ def show_scores(console: Console, found: Scores) -> None:
     say(
         console,
         f"Mean log-pseudolikelihood of {counted(len(found.rows), 'row')}: "
-        f"[bold]{found.rows.mean():.4f}[/] nats{spread}; nearer to zero is better.",
+        f"[bold]{found.mean:.4f}[/] nats{spread}; nearer to zero is better.",
     )

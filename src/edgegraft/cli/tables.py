@@ -21,6 +21,7 @@ from edgegraft.cli.options import (
     OfUnseen,
     Quiet,
     Seed,
+    Weights,
 )
 from edgegraft.cli.tasks import Completion, Unseen
 
@@ -72,6 +73,7 @@ def score(
         typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file for the rows' scores."),
     ] = None,
     missing: Missing = None,
+    weights: Weights = None,
     unseen: OfUnseen = Unseen.ERROR,
     delimiter: Delimiter = None,
     header: Header = True,
@@ -89,7 +91,8 @@ def score(
         from edgegraft.model import load
 
         check_format(output)
-        reading = Reading(data, tuple(missing or ()), unseen.value, delimiter, header, encoding)
+        words = tuple(missing or ())
+        reading = Reading(data, words, unseen.value, delimiter, header, encoding, weights)
         found = scores(load(model), reading)
         if output is not None:
             write_scores(output, found)

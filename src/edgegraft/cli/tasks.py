@@ -23,6 +23,12 @@ class EngineName(StrEnum):
     GIBBS = "gibbs"
 
 
+class Correction(StrEnum):
+    """Corrections of edge strengths."""
+
+    APC = "apc"
+
+
 class Sampler(StrEnum):
     """Engines that draw rows."""
 
