@@ -14,7 +14,7 @@ import pytest
 from edgegraft.learn import Growth, Settings, go_on, grow, steps
 from edgegraft.learn.parts import Rounds, choose_parts
 from edgegraft.objective.penalty import Penalty
-from edgegraft.search import BestChoice
+from edgegraft.search import BestChoice, rank_pairs
 from edgegraft.stats import LocalCounts
 from tests.learn_cases import PENALTY, Log, grow_logged, make_loss, make_table
 
@@ -220,3 +220,29 @@ def test_neighbours_of_neighbours_follow_the_ranked_pairs(table):
     growth.judge = lambda edges: tested.append(edges) or judge(edges)
     steps.fill(growth)
     assert sorted(map(tuple, tested[0][:2].tolist())) == [(0, 2), (1, 3)]
+
+
+def test_a_relaxed_run_begins_with_what_the_ranking_is_sure_of(larger):
+    """All at once, however they touch, as long as they pass the test and the budget allows."""
+    rows, _ = larger
+    counts = LocalCounts(rows)
+    ranking = rank_pairs(counts, np.random.default_rng(0))
+    sure = {tuple(edge) for edge in ranking.edges[ranking.sure].tolist()}
+
+    def first_of(**settings):
+        return grow_logged(make_loss(rows), Penalty(0.001), counts, **settings)[1].edges[1]
+
+    whole = first_of(relaxed=True)
+    assert len(sure) > 4
+    assert set(whole) <= sure
+    assert len(whole) > 0.8 * len(sure)  # some have no gradient yet
+    assert len(first_of(relaxed=True, max_edges=3)) == 3
+    assert len(first_of(relaxed=False)) < len(whole)
+    assert len(first_of(relaxed=True, priority="uniform", max_touching=1)) < len(whole)
+
+
+def test_a_relaxed_run_takes_a_handful_whole(table):
+    growth = Growth.begin(make_loss(table), PENALTY, Settings(relaxed=True))
+    growth.graph.add([(i, j) for i in range(12) for j in range(i + 1, 12) if (i + j) % 4][:40])
+    growth.reservoir.offer(np.array([(0, 4), (0, 8)]), np.array([1.0, 9.0]))
+    assert steps._choose(growth).tolist() == [1, 0]

@@ -281,3 +281,25 @@ def test_great_hubs_are_not_looked_through():
     assert len(closing_pairs(star, 201)) == 0
     assert len(closing_pairs(star, 201, max_degree=200)) == 200 * 199 // 2
     assert closing_pairs(np.empty((0, 2), int), 3).shape == (0, 2)
+
+
+def test_p_values_of_independent_columns_are_uniform():
+    source = source_of(random_codes([2, 3, 4] * 10, 4000, seed=3))
+    ranking = mean_field(source, shrinkage=0.0)
+    assert stats.kstest(ranking.p_values, "uniform").pvalue > 0.01
+    for found in (ranking, local_field(source, screen(source, 8))):
+        assert not found.sure.any()
+
+
+@pytest.mark.parametrize(("share_missing", "share_right"), [(0.0, 0.95), (0.2, 0.9)])
+def test_what_a_ranking_is_sure_of_is_true(share_missing, share_right):
+    data = make_scale_free(60, 3, 5000, random_state=4)
+    codes = data.X.astype(int)
+    codes[np.random.default_rng(0).random(codes.shape) < share_missing] = -1
+    for ranking in (
+        mean_field(source_of(codes)),
+        local_field(source_of(codes), screen(source_of(codes), 20)),
+    ):
+        right = np.isin(ids_of(ranking.edges[ranking.sure], 60), ids_of(data.edges, 60))
+        assert right.mean() > share_right
+        assert right.sum() > 0.7 * len(data.edges)

@@ -37,8 +37,12 @@ def lower_block_norms(matrix, column_start, out):
 
 
 @njit(cache=True, nogil=True)
-def local_strengths(nodes, partners, between, blocks, block_start, column_start, shrinkage, out):
+def local_strengths(
+    nodes, partners, between, blocks, block_start, column_start, shrinkage, out, scale
+):
     """Write, for each of `nodes`, the strength of its pairs with its partners, given all of them.
+
+    `scale` gets the mean of the inverse's diagonal over the node's own columns.
 
     ``between[v, x, y]`` is the index of the block of members ``x < y`` of the neighbourhood
     ``(v, partners[v])`` (or minus that less one where the block is stored transposed).
@@ -55,6 +59,9 @@ def local_strengths(nodes, partners, between, blocks, block_start, column_start,
         matrix = np.eye(size)
         _gather(matrix, first, between[v], blocks, block_start)
         inverse = _own_rows(matrix, own, shrinkage)
+        scale[v] = 0.0
+        for a in range(own):
+            scale[v] += inverse[a, a] / own
         for x in range(1, k + 1):
             total = 0.0
             for a in range(own):

@@ -70,9 +70,7 @@ def grow(
     settings = settings or Settings()
     growth = Growth.begin(objective, penalty, settings)
     if settings.priority == "auto" and counts is not None and len(counts.schema) > 1:
-        ranking = rank_pairs(counts, growth.rng)
-        growth.stream.prioritise(ranking.edges, ranking.priorities())
-        growth.ranked = True
+        steps.queue(growth, rank_pairs(counts, growth.rng))
     return go_on(growth, observers)
 
 
@@ -102,6 +100,8 @@ def _step(growth: Growth) -> str:
     """Take one step; return why there is none to take, or nothing."""
     if growth.room == 0 and not growth.parts.single_features:
         return "the edge budget is spent"
+    if growth.n_sure and steps.begin(growth):
+        return ""
     steps.boost_hubs(growth)
     steps.fill(growth)
     if not steps.activate(growth):

@@ -21,6 +21,8 @@ from edgegraft.objective.penalty import Groups, Penalty
 from edgegraft.search import ActivationRule, BestChoice, Single
 
 _LEAST_TESTS = 32
+_TOUCHING, _TOUCHING_RELAXED = 4, 16
+_PATIENCE, _PATIENCE_RELAXED = 1.0, 5.0
 _HIT_BATCH = 16  # pairs scored together while the first hit is looked for
 _HOLD = 1e12  # a penalty that no gradient of a mean loss overcomes
 
@@ -31,7 +33,7 @@ class Parts(NamedTuple):
     rule: ActivationRule
     capacity: int | None  # of the reservoir
     max_tests: int  # between two activations
-    patient: bool  # whether few candidates of many edges are a reason to test more
+    patience: float  # tests an active edge, while few candidates are found
     batch: int  # pairs scored together
     exhaustive: bool  # every pair is scored at every step
     first_hit: bool
@@ -51,16 +53,19 @@ def choose_parts(settings: Settings, n_variables: int) -> Parts:
     strategy, size = settings.strategy, settings.reservoir_size
     if strategy != "best-choice" and strategy != "first-hit":
         features = strategy in ("feature", "feature-light")
-        return Parts(Single(), None, n_pairs, False, n_pairs, True, False, features)
+        return Parts(Single(), None, n_pairs, 0.0, n_pairs, True, False, features)
     capacity = None if size == "unlimited" else size or n_variables
     max_tests = settings.max_tests or max(_LEAST_TESTS, n_variables // 4)
     if strategy == "first-hit" or (capacity == 1 and max_tests == 1):
-        return Parts(Single(), 1, 1, False, _HIT_BATCH, False, True, False)
+        return Parts(Single(), 1, 1, 0.0, _HIT_BATCH, False, True, False)
     rule: ActivationRule = BestChoice(settings.selectivity)
-    if settings.max_touching > 1 and settings.selectivity < 1:
-        rule = Rounds(BestChoice(settings.selectivity), settings.max_touching)
-    patient = settings.max_tests is None
-    return Parts(rule, capacity, max_tests, patient, max_tests, False, False, False)
+    touching = settings.max_touching or (_TOUCHING_RELAXED if settings.relaxed else _TOUCHING)
+    if touching > 1 and settings.selectivity < 1:
+        rule = Rounds(BestChoice(settings.selectivity), touching)
+    patience = 0.0
+    if settings.max_tests is None:
+        patience = _PATIENCE_RELAXED if settings.relaxed else _PATIENCE
+    return Parts(rule, capacity, max_tests, patience, max_tests, False, False, False)
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,9 @@ class Settings:
     max_tests : int, optional
         Pairs tested between two activations. By default a quarter of the variables, at least 32,
         and up to as many as there are active edges while the reservoir is nearly empty.
-    max_touching : int, default 4
-        Edges of one variable activated together; 1 is the paper's.
+    max_touching : int, optional
+        Edges of one variable activated together: 4 by default, 16 where the run is relaxed; 1 is
+        the paper's.
     hub_threshold : "auto", "mean", float or None
         Centrality above which a variable's edges are tested earlier: the mean of the variables
         that have an edge, a number, or None to leave the order alone. "auto" is the mean where
@@ -67,14 +68,17 @@ class Settings:
         Use the penalty as the threshold of the activation test alone, and fit the active edges
         with the ridge. Nothing is shrunk, so what the active edges explain is explained whole and
         fewer indirect pairs pass the test; what should not have entered is for the tests of
-        :func:`~edgegraft.learn.edge_tests` to find. Not for single features.
+        :func:`~edgegraft.learn.edge_tests` to find. Where the data rank the pairs, best choice
+        begins with all that the ranking is sure of, and takes a last handful whole. Not for
+        single features.
     keep_zeros : bool, default False
         Keep edges that the penalty sets back to zero active, as the paper does.
-    growth_iterations : int, default 2
-        Solver iterations after an activation; the last fit goes on to `tol`.
+    growth_iterations : int, optional
+        Solver iterations after an activation: 2 by default, 5 where the run is relaxed; the last
+        fit goes on to `tol`.
     tol : float, default 1e-4
         Largest violation of a group's optimality condition at the end.
-    checkpoint_every : int, default 25
+    checkpoint_every : int, default 10
         Activations between two points from which a run can be resumed.
     random_state : int, default 0
     """
@@ -83,7 +87,7 @@ class Settings:
     selectivity: float = 0.0
     reservoir_size: int | Literal["unlimited"] | None = None
     max_tests: int | None = None
-    max_touching: int = 4
+    max_touching: int | None = None
     hub_threshold: float | Literal["auto", "mean"] | None = "auto"
     max_edges: int | None = None
     max_time: float | None = None
@@ -93,9 +97,9 @@ class Settings:
     requeue: bool = True
     relaxed: bool = False
     keep_zeros: bool = False
-    growth_iterations: int = 2
+    growth_iterations: int | None = None
     tol: float = 1e-4
-    checkpoint_every: int = 25
+    checkpoint_every: int = 10
     random_state: int = 0
 
     def __post_init__(self) -> None:

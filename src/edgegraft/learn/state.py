@@ -68,6 +68,8 @@ class Growth:
         Pairs scored so far.
     ranked : bool
         Whether the data ranked the pairs.
+    n_sure : int
+        Pairs at the head of the queue that the ranking is sure of: the first step activates them.
     n_closed : int
         Edges there were when neighbours of neighbours were last queued.
     n_fresh : int
@@ -93,6 +95,7 @@ class Growth:
     n_activations: int = 0
     filled: bool = False  # whether the reservoir has been full once
     ranked: bool = False
+    n_sure: int = 0
     n_closed: int = 0
     n_fresh: int = 0
     restarted_from: Floats | None = None

@@ -8,20 +8,54 @@ parameters; a step that ends with an empty reservoir has therefore tested every 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgegraft.kernels.penalty import group_norms
 from edgegraft.learn.parts import FeaturePenalty, allowing
 from edgegraft.learn.state import Floats, Growth, fit_penalty
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.search import Scored, closing_pairs, find_hubs
+from edgegraft.search.ranking import Ranking
 from edgegraft.stats.tables import Edges
 
 _LARGEST_BATCH = 4096  # pairs scored together: bounds the memory of a step
+_ITERATIONS, _RELAXED = 2, 5  # after an activation
 _FINAL_ITERATIONS = 500
+_FIRST_ITERATIONS = 20  # with many edges at once: scores must see what they explain
 _FEW_HITS = 0.1
 _WORTH_A_FIT = 0.05  # candidates an active edge
 _NEW_EDGES = 1.05  # growth of the graph between two looks at its triangles
 _NEXT = -(2.0**40)  # a priority below any other
+
+
+def queue(growth: Growth, ranking: Ranking) -> None:
+    """Queue ranked pairs; where the run is relaxed, those that the ranking is sure of come first.
+
+    A ranking conditions on all variables at once, so of pairs that touch each one may be sure.
+    """
+    edges, growth.ranked = ranking.edges, True
+    if growth.settings.relaxed and growth.settings.strategy == "best-choice":
+        edges = edges[np.argsort(~ranking.sure, kind="stable")]
+        growth.n_sure = int(ranking.sure.sum())
+    growth.stream.prioritise(edges, ranking.priorities())
+
+
+def begin(growth: Growth) -> bool:
+    """Activate what the ranking is sure of and violates optimality; tell whether anything does."""
+    edges = growth.stream.draw(growth.n_sure, growth.rng)
+    growth.n_sure = 0
+    scores, violates = growth.judge(edges)
+    _freeze(growth, edges[~violates], growth.offsets(scores[~violates]))
+    edges, scores = edges[violates], scores[violates]
+    room = len(edges) if growth.room is None else growth.room
+    growth.stream.restore(edges[room:], growth.offsets(scores[room:]))
+    if not len(edges):
+        return False
+    growth.graph.add(edges[:room])
+    growth.n_activations += 1
+    growth.filled = True
+    fit(growth, n_iter=_FIRST_ITERATIONS)
+    return True
 
 
 def fill(growth: Growth) -> None:
@@ -57,12 +91,14 @@ def _enough(growth: Growth, tests: int) -> bool:
         return growth.reservoir.full
     if tests < growth.parts.max_tests or not len(growth.reservoir):
         return False
-    if not growth.parts.patient:
+    if not growth.parts.patience:
         return True
     # A fit passes over all edges several times: not for a handful of new ones, as long as
     # looking for more is cheaper.
     n_edges = len(growth.graph)
-    return len(growth.reservoir) >= _WORTH_A_FIT * n_edges or tests >= n_edges
+    return (
+        len(growth.reservoir) >= _WORTH_A_FIT * n_edges or tests >= growth.parts.patience * n_edges
+    )
 
 
 def _close_triangles(growth: Growth) -> None:
@@ -115,13 +151,25 @@ def activate(growth: Growth) -> bool:
     """Move the edges that the rule selects into the graph; tell whether there were any."""
     if growth.parts.single_features:
         return _activate_feature(growth)
-    chosen = growth.parts.rule.select(growth.reservoir.edges, growth.reservoir.scores)
-    chosen = chosen[: growth.room]
+    chosen = _choose(growth)[: growth.room]
     if not len(chosen):
         return False
     growth.graph.add(growth.reservoir.take(chosen).edges)
     growth.n_activations += 1
     return True
+
+
+def _choose(growth: Growth) -> NDArray[np.int64]:
+    """Return which of the reservoir to activate.
+
+    A relaxed run takes a handful whole: a fit for each of them would cost more than the edges that
+    a choice keeps out, and those are for the tests to find.
+    """
+    waiting = growth.reservoir
+    few = len(waiting) <= _WORTH_A_FIT * len(growth.graph)
+    if few and growth.settings.relaxed and growth.settings.strategy == "best-choice":
+        return np.argsort(-waiting.scores, kind="stable")
+    return growth.parts.rule.select(waiting.edges, waiting.scores)
 
 
 def _activate_feature(growth: Growth) -> bool:
@@ -154,10 +202,10 @@ def _admit(growth: Growth, edges: Edges) -> None:
     growth.allowed[int(graph.layout.edge_offset[-2]) + cell] = True
 
 
-def fit(growth: Growth, *, final: bool = False) -> None:
+def fit(growth: Growth, *, final: bool = False, n_iter: int | None = None) -> None:
     """Fit the parameters of the graph: a few warm iterations, or to the tolerance at the end."""
     settings = growth.settings
-    n_iter = settings.growth_iterations
+    n_iter = n_iter or settings.growth_iterations or (_RELAXED if settings.relaxed else _ITERATIONS)
     if final or settings.strategy == "feature":
         n_iter = _FINAL_ITERATIONS
     elif settings.strategy == "feature-light":

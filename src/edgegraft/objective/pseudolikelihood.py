@@ -37,7 +37,7 @@ from edgegraft.objective.residuals import (
     nothing_kept,
 )
 from edgegraft.objective.row_choice import check_rows, draw_rows
-from edgegraft.objective.scoring import Residuals, sum_pairs, take_tables
+from edgegraft.objective.scoring import Residuals, score_tables
 from edgegraft.objective.wiring import Wiring, route
 from edgegraft.stats.source import check_edges, check_size, check_weights
 from edgegraft.stats.tables import Edges, PairTables, table_offsets
@@ -211,10 +211,8 @@ class Pseudolikelihood:
         residuals = state.residuals
         if residuals is None or not np.array_equal(theta, residuals.theta):
             residuals = Residuals(theta, self._columns, self.max_bytes)
-        asked = Layout(state.layout.states, np.unique(np.sort(edges, axis=1), axis=0))
-        gradient = sum_pairs(residuals, state.layout, asked, self.n_jobs)
-        gradient *= -1.0 / self._total
-        values = take_tables(gradient, asked, edges, offsets)
+        values = score_tables(residuals, state.layout, edges, offsets, self.n_jobs)
+        values *= -1.0 / self._total
         return PairTables(edges, shapes, values, offsets)
 
     def curvature(self, layout: Layout) -> Floats:

@@ -3,7 +3,8 @@
 Residuals of a variable are worked out once a batch whatever the number of its pairs, and kept
 for later batches at the same parameters as long as they fit the memory allowed. A batch of so
 many pairs that sixteen targets share most of their sources is worked off in bundles instead,
-without keeping anything.
+without keeping anything. Once the batches at one point have cost as much as all pairs together
+would, those are worked out (:mod:`edgegraft.objective.all_pairs`) and later batches look them up.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from edgegraft.graph import Layout
 from edgegraft.kernels.lanes import LANES
 from edgegraft.kernels.pseudolikelihood import Columns, Kept
+from edgegraft.objective.all_pairs import AllPairs, price
 from edgegraft.objective.objective import Floats
 from edgegraft.objective.residuals import Job, do_jobs, gradient_of, nothing_kept
 from edgegraft.objective.wiring import Integers, alternatives_of, bundle, estimate, wire
@@ -35,6 +37,8 @@ class Residuals:
         self.theta = theta
         self.columns = columns
         self.room = max_bytes
+        self.spent = 0.0  # nanoseconds a row, estimated
+        self.whole: AllPairs | None = None
         self._kept: dict[int, Kept] = {}
 
     def keep(self, targets: Integers, alternatives: int) -> Kept:
@@ -51,18 +55,58 @@ class Residuals:
         return self._kept[alternatives]
 
 
-def sum_pairs(residuals: Residuals, layout: Layout, asked: Layout, n_jobs: int) -> Floats:
-    """Return the sums of residuals for the pairs of `asked`, laid out by it.
+def score_tables(
+    residuals: Residuals, layout: Layout, edges: Edges, offsets: Integers, n_jobs: int
+) -> Floats:
+    """Return the sums of residuals for pairs, in their order and orientation, table after table.
 
     `layout` is the model's, in which the residuals' point lies.
     """
-    jobs = []
+    if residuals.whole is None:
+        asked = Layout(layout.states, np.unique(np.sort(edges, axis=1), axis=0))
+        touched = np.zeros(layout.n_variables, bool)
+        touched[asked.edges] = True
+        plans = [
+            _plan(residuals, layout, asked, targets, alternatives, touched)
+            for targets, alternatives in _rooms(layout)
+            if touched[targets].any()
+        ]
+        residuals.spent += sum(cost for cost, _ in plans)
+        if residuals.spent < price(residuals.columns) or not _fill(residuals, layout, n_jobs):
+            summed = _sum_pairs(residuals, layout, asked, [job for _, job in plans], n_jobs)
+            return take_tables(summed, asked, edges, offsets)
+    assert residuals.whole is not None
+    return residuals.whole.tables(edges, offsets, 1.0)
+
+
+def _rooms(layout: Layout) -> list[tuple[Integers, int]]:
+    """Return the variables by the room that their logits need."""
     room = alternatives_of(layout.states)
-    touched = np.zeros(layout.n_variables, bool)
-    touched[asked.edges] = True
-    for alternatives in np.unique(room[touched]):
-        targets = np.flatnonzero(room == alternatives)
-        jobs.append(_plan(residuals, layout, asked, targets, int(alternatives), touched))
+    return [(np.flatnonzero(room == wide), int(wide)) for wide in np.unique(room)]
+
+
+def _fill(residuals: Residuals, layout: Layout, n_jobs: int) -> bool:
+    """Work out all pairs at once; tell whether the memory allowed suffices."""
+    jobs, kept = [], []
+    for targets, alternatives in _rooms(layout):
+        held = residuals.keep(targets, alternatives)
+        if (held.start < 0).any():
+            residuals.spent = -np.inf  # and do not try again
+            return False
+        bundles = bundle(targets, alternatives, 1)
+        nothing = wire(Layout(layout.states), bundles, residuals.columns)
+        to_do = np.flatnonzero(~held.filled)
+        jobs.append(Job(wire(layout, bundles, residuals.columns), nothing, to_do, held))
+        kept.append((targets, held))
+    do_jobs(residuals.columns, layout, residuals.theta, jobs, n_jobs)
+    residuals.whole = AllPairs(residuals.columns, kept, n_jobs)
+    return True
+
+
+def _sum_pairs(
+    residuals: Residuals, layout: Layout, asked: Layout, jobs: list[Job], n_jobs: int
+) -> Floats:
+    """Return the sums of residuals for the pairs of `asked`, laid out by it."""
     out = np.zeros(asked.n_parameters)
     results = do_jobs(residuals.columns, layout, residuals.theta, jobs, n_jobs)
     for job, result in zip(jobs, results, strict=True):
@@ -94,8 +138,8 @@ def _plan(
     targets: Integers,
     alternatives: int,
     touched: np.ndarray,
-) -> Job:
-    """Return the cheaper way to work off the pairs of some targets."""
+) -> tuple[float, Job]:
+    """Return the cheaper way to work off the pairs of some targets, and its cost."""
     columns = residuals.columns
     choices: list[tuple[float, Job]] = []
     for lanes in (1, LANES):
@@ -115,4 +159,4 @@ def _plan(
         choices.append((cost, Job(forward, scatter, chosen, kept)))
         if alternatives > LANES // 2:
             break
-    return min(choices, key=lambda choice: choice[0])[1]
+    return min(choices, key=lambda choice: choice[0])

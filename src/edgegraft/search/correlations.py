@@ -61,7 +61,9 @@ class Correlations:
         self.source = source
         self.pseudocount = float(pseudocount)
         counts = np.array(margins.values, np.float64)
-        self.n_rows = float(np.add.reduceat(counts, margins.offsets[:-1]).max())
+        known = np.add.reduceat(counts, margins.offsets[:-1])
+        self.n_rows = float(known.max())
+        self.known = known / max(self.n_rows, 1.0)
         self._contrasts = _contrasts(counts, np.array(margins.offsets, np.int64))
         fill_contrasts(counts, self._contrasts, self.pseudocount)
 

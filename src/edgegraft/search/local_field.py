@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from edgegraft.kernels.precision import local_strengths
 from edgegraft.search.correlations import PSEUDOCOUNT, Correlations
 from edgegraft.search.pairs import Floats, edges_of
-from edgegraft.search.ranking import Ranking, strongest
+from edgegraft.search.ranking import Chance, Ranking, strongest
 from edgegraft.search.screening import Partners
 from edgegraft.stats import PairCounts
 
@@ -73,12 +73,16 @@ def local_field(
         raise ValueError(f"shrinkage must lie between 0 and 1, found {shrinkage}")
     correlations = Correlations(source, pseudocount)
     n, k = partners.partner.shape
-    one_sided = np.zeros((n, k))
+    one_sided, scale = np.zeros((n, k)), np.zeros(n)
     for nodes in _chunks(correlations, partners.partner):
-        one_sided[nodes] = _neighbourhoods(correlations, nodes, partners.partner[nodes], shrinkage)
+        one_sided[nodes], scale[nodes] = _neighbourhoods(
+            correlations, nodes, partners.partner[nodes], shrinkage
+        )
     ids, strengths = _both_sides(partners.partner, one_sided)
     method = f"local mean field given {k} partners, found by: {partners.method}"
-    return strongest(edges_of(ids, n), strengths, n_top, method)
+    columns = np.diff(correlations.column_start)
+    chance = Chance(columns, scale, correlations.known, correlations.n_rows)
+    return strongest(edges_of(ids, n), strengths, n_top, method, chance)
 
 
 def _neighbourhoods(
@@ -86,8 +90,8 @@ def _neighbourhoods(
     nodes: NDArray[np.int64],
     partner: NDArray[np.int64],
     shrinkage: float,
-) -> Floats:
-    """Return the strength of each node's pairs with its partners."""
+) -> tuple[Floats, Floats]:
+    """Return the strength of each node's pairs with its partners, and its own scale."""
     n = len(correlations.column_start) - 1
     members = np.column_stack((nodes, partner))
     x, y = np.triu_indices(members.shape[1], 1)
@@ -100,7 +104,7 @@ def _neighbourhoods(
     signed[~absent] = index
     between[:, x, y] = np.where(first > second, -1 - signed, signed)
     blocks = correlations.of(edges_of(unique, n))
-    out = np.zeros(partner.shape)
+    out, scale = np.zeros(partner.shape), np.zeros(len(nodes))
     local_strengths(
         nodes,
         partner,
@@ -110,8 +114,9 @@ def _neighbourhoods(
         correlations.column_start,
         shrinkage,
         out,
+        scale,
     )
-    return out
+    return out, scale
 
 
 def _chunks(correlations: Correlations, partner: NDArray[np.int64]) -> list[NDArray[np.int64]]:

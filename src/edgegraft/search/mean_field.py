@@ -20,7 +20,7 @@ from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.precision import lower_block_norms, place_blocks
 from edgegraft.search.correlations import PSEUDOCOUNT, Correlations
 from edgegraft.search.pairs import Floats
-from edgegraft.search.ranking import Ranking, strongest
+from edgegraft.search.ranking import Chance, Ranking, strongest
 from edgegraft.stats import PairCounts
 from edgegraft.stats.source import all_pair_blocks
 
@@ -85,11 +85,15 @@ def mean_field(
     # wait for each other took a hundred times as long.
     with threadpool_limits(1, "blas"):
         inverse, used = _inverse(matrix, shrinkage)
-    n = len(correlations.column_start) - 1
+    columns = np.diff(correlations.column_start)
+    n = len(columns)
+    owner = np.repeat(np.arange(n), columns)
+    scale = np.bincount(owner, inverse.diagonal(), n) / np.maximum(columns, 1)
+    chance = Chance(columns, scale, correlations.known, correlations.n_rows)
     strengths = np.empty(n * (n - 1) // 2)
     lower_block_norms(inverse, correlations.column_start, strengths)
     edges = np.stack(np.triu_indices(n, 1), axis=1).astype(np.int64, copy=False)
-    return strongest(edges, strengths, n_top, f"mean field, shrinkage {used:.3g}")
+    return strongest(edges, strengths, n_top, f"mean field, shrinkage {used:.3g}", chance)
 
 
 def _correlation_matrix(correlations: Correlations) -> Floats:

@@ -75,7 +75,9 @@ def rank_pairs(
     """
     n_top = PAIRS_A_VARIABLE * len(source.schema) if n_top is None else n_top
     n_columns = int((source.schema.n_states - 1).sum())
-    if n_columns <= min(max_columns, source.n_rows / ROWS_A_COLUMN):
+    margins = source.margins()
+    n_rows = float(np.add.reduceat(margins.values, margins.offsets[:-1]).max())  # by their weight
+    if n_columns <= min(max_columns, n_rows / ROWS_A_COLUMN):
         return mean_field(source, n_top, max_columns=max_columns)
     partners = screen(source, n_partners, sample_rows=SAMPLE_ROWS, rng=rng)
     return local_field(source, partners, n_top)

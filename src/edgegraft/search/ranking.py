@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
 
 from edgegraft.search.pairs import Edges, Floats
+
+_FALSE = 1e-3  # pairs expected among those that are sure, were no pair dependent
 
 
 class Ranking(NamedTuple):
@@ -19,11 +23,32 @@ class Ranking(NamedTuple):
         Descending; comparable within one ranking only.
     method : str
         What the strengths are, approximations named.
+    p_values : array of float, shape (m,), optional
+        Chance of such a strength between variables that are independent given the others, as far
+        as the approximation of `method` holds; without them nothing is sure.
+    n_pairs : int
+        Of which these are the strongest.
     """
 
     edges: Edges
     strengths: Floats
     method: str
+    p_values: Floats | None = None
+    n_pairs: int = 0
+
+    @property
+    def sure(self) -> NDArray[np.bool_]:
+        """Which pairs are no chance: of all pairs less than one in a thousand rankings.
+
+        Examples
+        --------
+        >>> edges = np.array([(0, 1), (0, 2), (1, 2)])
+        >>> Ranking(edges, np.ones(3), "example", np.array([1e-9, 1e-3, 0.5]), 3).sure
+        array([ True, False, False])
+        """
+        if self.p_values is None:
+            return np.zeros(len(self.edges), bool)
+        return np.asarray(self.p_values * self.n_pairs < _FALSE)
 
     def priorities(self) -> Floats:
         """Return ``rank - m``: below the default priority 0, one apart.
@@ -40,11 +65,34 @@ class Ranking(NamedTuple):
         return np.arange(-len(self.edges), 0, dtype=np.float64)
 
 
-def strongest(edges: Edges, strengths: Floats, n_top: int | None, method: str) -> Ranking:
+class Chance(NamedTuple):
+    """What strengths of independent variables would be, by variable.
+
+    The block of a pair has ``columns_i columns_j`` entries of variance ``scale_i scale_j / N``.
+    """
+
+    columns: NDArray[np.int64]  # of a variable's contrasts
+    scale: Floats  # mean of the inverse's diagonal over them
+    rows: Floats  # known rows of a variable, as a share of all
+    n_rows: float
+
+    def p_values(self, edges: Edges, strengths: Floats) -> Floats:
+        """Return the chance of such strengths, by chi-square."""
+        i, j = edges.T
+        n_rows = self.n_rows * self.rows[i] * self.rows[j]
+        scaled = n_rows * strengths**2 / np.maximum(self.scale[i] * self.scale[j], 1e-300)
+        return np.asarray(chdtrc(np.maximum(self.columns[i] * self.columns[j], 1), scaled))
+
+
+def strongest(
+    edges: Edges, strengths: Floats, n_top: int | None, method: str, chance: Chance
+) -> Ranking:
     """Return the `n_top` strongest pairs (all by default); ties go to the earlier pair."""
     kept = np.arange(len(strengths))
     if n_top is not None and n_top < len(strengths):
         least = np.partition(strengths, len(strengths) - n_top)[len(strengths) - n_top]
         kept = np.flatnonzero(strengths >= least)
     order = kept[np.argsort(-strengths[kept], kind="stable")][:n_top]
-    return Ranking(edges[order], strengths[order], method)
+    n = len(chance.scale)
+    p_values = chance.p_values(edges[order], strengths[order])
+    return Ranking(edges[order], strengths[order], method, p_values, n * (n - 1) // 2)

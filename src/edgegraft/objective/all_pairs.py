@@ -1,0 +1,123 @@
+"""Gradients of all pairs at one point, from one matrix product.
+
+A pass over a few pairs reads their columns alone. Where most pairs of a table are tested at the
+same parameters, as at the end of a search, the products of all one-hot columns with all residuals
+cost less: one multiply-add a row and pair of states, at the speed of a matrix product.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from edgegraft.kernels.pair_sums import Places, gather_tables
+from edgegraft.kernels.pseudolikelihood import Columns, Kept
+from edgegraft.objective.objective import Floats
+from edgegraft.objective.wiring import Integers
+from edgegraft.stats.tables import Edges
+from edgegraft.stats.threads import run
+
+MAX_CELLS = 1 << 22  # of the matrix of products: 32 MiB
+_ROWS = 4096  # multiplied at a time: products are summed in double precision from one to the next
+_MULTIPLY, _WRITE = 0.03, 0.6  # nanoseconds a row: a multiply-add in single precision, a cell
+
+
+def price(columns: Columns) -> float:
+    """Return the estimated nanoseconds a row of all products, or infinity where they are too many.
+
+    In the measure of :func:`~edgegraft.objective.wiring.estimate`.
+    """
+    n_columns = float((columns.states - 1).sum())
+    if n_columns**2 > MAX_CELLS:
+        return float("inf")
+    double = columns.weights.dtype.itemsize / 4
+    return double * (_MULTIPLY * n_columns**2 + _WRITE * n_columns)
+
+
+class AllPairs:
+    """Sums of the residuals of every variable over the states of every other.
+
+    Parameters
+    ----------
+    columns : Columns
+    kept : list of (targets, Kept)
+        The residuals of every variable, those of as many alternatives together.
+    n_jobs : int
+        Threads; the sums do not depend on it.
+    """
+
+    def __init__(self, columns: Columns, kept: list[tuple[Integers, Kept]], n_jobs: int) -> None:
+        states = columns.states
+        gaps = columns.radix > states
+        sizes = states - 1 + gaps
+        target = np.empty(len(states), np.int64)
+        first = 0
+        for targets, _ in kept:
+            used = _used(states, targets)
+            target[targets] = first + used * np.arange(len(targets))
+            first += used * len(targets)
+        self._places = Places(states, np.cumsum(sizes) - sizes, gaps, target)
+        self._sums = np.zeros((int(sizes.sum()) + 1, first))
+        owner = np.repeat(np.arange(len(states)), sizes)
+        state = np.arange(len(owner)) - np.repeat(self._places.source, sizes) + 1
+        state[state == states[owner]] = 0  # the row of a variable with missing cells
+        self._multiply(columns, kept, (owner, state.astype(columns.codes.dtype)), n_jobs)
+
+    def tables(self, edges: Edges, offsets: Integers, scale: float) -> Floats:
+        """Return `scale` times the sums of both ends of each pair, table after table."""
+        out = np.empty(int(offsets[-1]))
+        gather_tables(self._sums, self._places, edges, offsets, scale, out)
+        return out
+
+    def _multiply(
+        self,
+        columns: Columns,
+        kept: list[tuple[Integers, Kept]],
+        sources: tuple[Integers, Integers],
+        n_jobs: int,
+    ) -> None:
+        starts = list(range(0, columns.codes.shape[1], _ROWS))
+        task = partial(_product, columns, kept, sources)
+        parts: dict[int, Floats] = {}
+
+        def work(first: int) -> None:
+            parts[first] = task(first)
+
+        with _blas().limit(limits=1, user_api="blas"):  # the threads are ours
+            for wave in range(0, len(starts), n_jobs):  # few products are held at a time
+                run(work, starts[wave : wave + n_jobs], n_jobs)
+                for first in starts[wave : wave + n_jobs]:
+                    self._sums += parts.pop(first)
+
+
+def _product(
+    columns: Columns,
+    kept: list[tuple[Integers, Kept]],
+    sources: tuple[Integers, Integers],
+    first: int,
+) -> Floats:
+    """Return the products of a block of rows."""
+    owner, state = sources
+    n_rows = columns.codes.shape[1]
+    rows = slice(first, min(first + _ROWS, n_rows))
+    codes = columns.codes[:, rows]
+    shown = np.ones((len(owner) + 1, codes.shape[1]), columns.weights.dtype)
+    np.equal(codes[owner], state[:, None], out=shown[:-1], casting="unsafe")
+    residuals = []
+    for targets, (values, _, _) in kept:
+        used = _used(columns.states, targets)
+        wide = values.reshape(len(targets), n_rows, -1)[:, rows, :used]
+        residuals.append(wide.transpose(0, 2, 1).reshape(-1, codes.shape[1]))
+    return np.asarray(shown @ np.concatenate(residuals).T)
+
+
+def _used(states: Integers, targets: Integers) -> int:
+    """Return the most alternatives that one of the targets has."""
+    return max(1, int(states[targets].max()) - 1)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
