@@ -6,6 +6,7 @@ What :mod:`~edgegraft.learn.edge_tests` tests edges with, and
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -106,7 +107,7 @@ def side_of(node: Conditional, rows: Rows, other: int, residuals: Floats | None)
     i, q = node.design.target, node.coefficients.shape[1]
     m = len(rows.kept[other])
     cells = np.arange(node.coefficients.size).reshape(-1, q)[node.columns_of(other)]
-    basis = np.kron(_basis(m), _basis(q)) if other < i else np.kron(_basis(q), _basis(m))
+    basis = _table_basis(m, q) if other < i else _table_basis(q, m)
     chosen = (cells if other < i else cells.T).ravel()
     assert node.inverse is not None
     across = node.inverse[:, chosen]
@@ -137,6 +138,12 @@ def _basis(q: int) -> Floats:
     The reference's score is minus the sum of the others: the Gram matrix is ``I + 1 1'``.
     """
     return np.asarray(np.linalg.cholesky(np.eye(q) + 1.0).T)
+
+
+@lru_cache(maxsize=64)
+def _table_basis(tall: int, wide: int) -> Floats:
+    """Return the same for the contrasts of a table."""
+    return np.kron(_basis(tall), _basis(wide))
 
 
 def moments(sides: list[Side], rows: Rows) -> tuple[Floats, Floats, Floats]:
