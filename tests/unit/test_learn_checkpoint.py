@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ import pytest
 from edgegraft.data import PackedTable
 from edgegraft.errors import ConvergenceWarning, FileFormatError
 from edgegraft.inference import BeliefPropagation
-from edgegraft.learn import Checkpoints, Settings, grow, resume
+from edgegraft.learn import Checkpoints, Growth, Settings, grow, resume
+from edgegraft.learn.checkpoint import save
+from edgegraft.learn.loop import go_on
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.stats import LocalCounts
@@ -165,6 +168,41 @@ def test_checkpoints_of_other_data_are_refused(written, tmp_path, other, message
     path.write_bytes(written)
     with pytest.raises(FileFormatError, match=message):
         resume(path, make_loss(make_table(**other)[0]))
+
+
+@dataclass(frozen=True)
+class TwiceAsHard(Penalty):
+    """A penalty of the caller's own."""
+
+    def edge_weights(self, edges, cells):
+        return 2.0 * super().edge_weights(edges, cells)
+
+
+class First:
+    """An activation rule of the caller's own."""
+
+    def select(self, edges, scores):
+        return np.arange(min(1, len(edges)))
+
+
+def test_penalties_that_a_file_cannot_hold_are_refused_at_the_start(table, tmp_path):
+    loss, path, log = make_loss(table), tmp_path / "run", Log()
+    with pytest.raises(ValueError, match="cannot hold the penalty TwiceAsHard"):
+        grow(loss, TwiceAsHard(0.01), small_steps(), observers=[Checkpoints(path), log])
+    assert log.kinds == []
+    assert not path.exists()
+    growth = grow(loss, TwiceAsHard(0.01), small_steps(max_edges=2))  # without, as before
+    with pytest.raises(ValueError, match="TwiceAsHard"):
+        save(path, growth)
+    assert not path.exists()
+
+
+def test_rules_that_a_file_cannot_hold_are_refused_at_the_start(table, tmp_path):
+    growth = Growth.begin(make_loss(table), PENALTY, small_steps())
+    growth.parts = growth.parts._replace(rule=First())
+    with pytest.raises(ValueError, match="cannot hold the 'rule' of the search"):
+        go_on(growth, [Checkpoints(tmp_path / "run")])
+    assert growth.n_activations == 0
 
 
 def test_a_fallback_lasts_and_is_resumed(tmp_path):

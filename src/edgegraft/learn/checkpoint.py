@@ -3,7 +3,8 @@
 Checkpoints are taken every ``checkpoint_every`` activations, at which the loop itself forgets all
 but its parameters (messages, curvature), whether a file is written or not. A resumed run therefore
 has exactly what the uninterrupted one has, and gives the same bits. Files are plain arrays (no
-pickles) behind a checksum, written beside their destination and renamed.
+pickles) behind a checksum, written beside their destination and renamed. They hold settings and
+numbers, no code: a run with a penalty or an activation rule of the caller's own is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from edgegraft.learn import steps
 from edgegraft.learn.events import Event, Observer
 from edgegraft.learn.loop import go_on
 from edgegraft.learn.pair_set import PairSet
-from edgegraft.learn.parts import allowing
+from edgegraft.learn.parts import FeaturePenalty, Parts, allowing, choose_parts
 from edgegraft.learn.settings import Settings
 from edgegraft.learn.state import Growth
 from edgegraft.objective.noise_weight import NoiseWeights
@@ -55,13 +56,22 @@ class Checkpoints:
         self.path = Path(path)
 
     def on_event(self, event: Event, growth: Growth) -> None:
-        """Write the run as it is at a checkpoint."""
+        """Write the run as it is at a checkpoint; refuse at the start what a file cannot hold."""
+        if event.kind == "start":
+            _check(growth)
         if event.kind == "checkpoint":
             save(self.path, growth)
 
 
 def save(path: str | os.PathLike[str], growth: Growth) -> None:
-    """Write a run that has just passed a checkpoint."""
+    """Write a run that has just passed a checkpoint.
+
+    Raises
+    ------
+    ValueError
+        Where the file could not hold the run's penalty or rule.
+    """
+    _check(growth)
     meta = {
         "version": VERSION,
         "schema": growth.objective.schema.to_json(),
@@ -97,6 +107,23 @@ def save(path: str | os.PathLike[str], growth: Growth) -> None:
     with replacing(path) as file:
         file.write(_MAGIC + hashlib.sha256(content.getbuffer()).digest())
         file.write(content.getbuffer())
+
+
+def _check(growth: Growth) -> None:
+    """Refuse parts that would come back from a file as the library's own."""
+    own = choose_parts(growth.settings, len(growth.objective.schema))
+    foreign = [f"'{name}' of the search" for name in own._fields if not _same(own, growth, name)]
+    if type(growth.penalty) not in (Penalty, FeaturePenalty):
+        foreign.append(f"penalty {type(growth.penalty).__name__}")
+    if foreign:
+        raise ValueError(
+            f"a checkpoint cannot hold the {foreign[-1]}: files have the library's own parts "
+            "alone, and a resumed run would go on without yours; run it without checkpoints"
+        )
+
+
+def _same(own: Parts, growth: Growth, name: str) -> bool:
+    return bool(getattr(own, name) == getattr(growth.parts, name))
 
 
 def load(path: str | os.PathLike[str], objective: Objective) -> Growth:
