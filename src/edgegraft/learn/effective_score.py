@@ -143,7 +143,7 @@ def _basis(q: int) -> Floats:
 @lru_cache(maxsize=64)
 def _table_basis(tall: int, wide: int) -> Floats:
     """Return the same for the contrasts of a table."""
-    return np.kron(_basis(tall), _basis(wide))
+    return np.asarray(np.kron(_basis(tall), _basis(wide)), np.float64)
 
 
 def moments(sides: list[Side], rows: Rows) -> tuple[Floats, Floats, Floats]:
