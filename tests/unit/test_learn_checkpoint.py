@@ -8,7 +8,7 @@ import sys
 import textwrap
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -82,6 +82,22 @@ def test_resuming_twice_gives_the_same_bits(table, tmp_path):
     grow(objective, PENALTY, settings, observers=[Checkpoints(path), Log(stop_after=3)])
     resume(path, objective, [Checkpoints(path), Log(stop_after=7)])
     assert_same(whole, resume(path, objective))
+
+
+def test_a_run_stopped_before_its_first_step_begins_with_what_the_ranking_is_sure_of(
+    table, tmp_path
+):
+    objective, counts, path = make_loss(table), LocalCounts(table), tmp_path / "run"
+    settings = Settings(relaxed=True)
+    whole = grow(objective, PENALTY, settings, counts=counts)
+    stopped = grow(objective, PENALTY, replace(settings, max_edges=0), counts=counts)
+    assert stopped.n_sure
+    save(path, stopped)
+    resumed = resume(path, objective, max_edges=99)
+    assert [event.n_edges for event in resumed.events if event.kind == "activation"] == [
+        event.n_edges for event in whole.events if event.kind == "activation"
+    ]
+    np.testing.assert_allclose(resumed.theta(), whole.theta(), atol=1e-3)
 
 
 SCRIPT = """

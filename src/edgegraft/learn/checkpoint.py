@@ -29,6 +29,7 @@ from edgegraft.learn.events import Event, Observer
 from edgegraft.learn.loop import go_on
 from edgegraft.learn.pair_set import PairSet
 from edgegraft.learn.parts import FeaturePenalty, Parts, allowing, choose_parts
+from edgegraft.learn.returns import Returns
 from edgegraft.learn.settings import Settings
 from edgegraft.learn.state import Growth
 from edgegraft.objective.noise_weight import NoiseWeights
@@ -37,7 +38,7 @@ from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.descent import fallback_of
 from edgegraft.search import CandidateStream, Reservoir
 
-VERSION = 2
+VERSION = 3
 _MAGIC = b"edgegraft checkpoint\n"
 _DIGEST = hashlib.sha256().digest_size
 Arrays = dict[str, NDArray[Any]]
@@ -83,6 +84,7 @@ def save(path: str | os.PathLike[str], growth: Growth) -> None:
         "n_activations": growth.n_activations,
         "filled": growth.filled,
         "ranked": growth.ranked,
+        "n_sure": growth.n_sure,
         "sharpened": growth.sharpened,
         "n_closed": growth.n_closed,
         "fell_back": growth.solution.objective is not growth.objective,
@@ -102,6 +104,7 @@ def save(path: str | os.PathLike[str], growth: Growth) -> None:
         arrays |= {f"noise.{name}": np.array(v) for name, v in vars(growth.penalty.noise).items()}
     arrays |= {f"stream.{name}": value for name, value in growth.stream.state().items()}
     arrays |= {f"reservoir.{name}": value for name, value in growth.reservoir.state().items()}
+    arrays |= {f"returned.{name}": value for name, value in growth.returned.state().items()}
     content = io.BytesIO()
     np.savez(content, allow_pickle=False, **arrays)
     with replacing(path) as file:
@@ -206,7 +209,8 @@ def _restore(growth: Growth, arrays: Arrays, meta: dict[str, Any]) -> Growth:
     growth.rng.bit_generator.state = meta["rng"]
     growth.tested = PairSet.from_ids(arrays["tested"], len(growth.objective.schema))
     growth.n_tests, growth.n_activations = meta["n_tests"], meta["n_activations"]
-    growth.filled, growth.ranked = meta["filled"], meta["ranked"]
+    growth.filled, growth.ranked, growth.n_sure = meta["filled"], meta["ranked"], meta["n_sure"]
+    growth.returned = Returns.from_state(_part(arrays, "returned."))
     growth.sharpened, growth.n_closed = meta["sharpened"], meta["n_closed"]
     growth.seconds_before = meta["seconds"]
     growth.events = [Event(*values) for values in meta["events"]]

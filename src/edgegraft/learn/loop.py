@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import signal
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from edgegraft.errors import ConvergenceWarning
 from edgegraft.learn import steps
 from edgegraft.learn.events import Observer
 from edgegraft.learn.settings import Settings
@@ -25,6 +27,7 @@ from edgegraft.search.priorities import rank_pairs
 from edgegraft.stats import PairCounts
 
 _STOPPED = "stopped by an observer"
+_SHOWN = 3  # pairs in a warning
 
 
 def grow(
@@ -112,11 +115,29 @@ def _step(growth: Growth) -> str:
         if not steps.activate(growth):
             if growth.room == 0:
                 return "the edge budget is spent"
-            return growth.spent or "no pair violates optimality"
-    steps.fit(growth)
-    steps.drop_zeros(growth)
+            return growth.spent or _conclude(growth)
+    steps.drop_zeros(growth, moved=steps.fit(growth))
     steps.rescore(growth)
     return ""
+
+
+def _conclude(growth: Growth) -> str:
+    """Return why nothing is left to activate, with a warning where that is not optimality."""
+    pairs = steps.given_up(growth)
+    if not len(pairs):
+        return "no pair violates optimality"
+    names = growth.objective.schema.names
+    shown = ", ".join(f"('{names[i]}', '{names[j]}')" for i, j in pairs[:_SHOWN].tolist())
+    more = f" and {len(pairs) - _SHOWN:,} more" if len(pairs) > _SHOWN else ""
+    warnings.warn(
+        f"pairs whose scores violate optimality, and whose edges the fit sets back to zero "
+        f"whenever they are activated, are left out: {shown}{more}. Their scores and the fit's "
+        "gradients are different approximations: prefer exact inference where it is possible, or "
+        "belief propagation with pair_method='product'",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+    return "no pair violates optimality but those that the fit sets back to zero"
 
 
 def _tell(growth: Growth, observers: Sequence[Observer], kind: str) -> bool:

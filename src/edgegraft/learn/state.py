@@ -21,6 +21,7 @@ from edgegraft.graph import ActiveGraph, Layout
 from edgegraft.learn.events import Event
 from edgegraft.learn.pair_set import PairSet
 from edgegraft.learn.parts import Parts, allowing, choose_parts
+from edgegraft.learn.returns import Returns
 from edgegraft.learn.settings import Settings
 from edgegraft.learn.trace import Columns, as_columns
 from edgegraft.model import PairwiseMRF
@@ -74,6 +75,8 @@ class Growth:
         Edges there were when neighbours of neighbours were last queued.
     n_fresh : int
         Frozen pairs whose offsets are of the current parameters.
+    returned : Returns
+        Pairs that the fit set back to zero without moving anything.
     restarted_from : array or None
         Parameters that the last restart was given.
     sharpened : bool
@@ -98,6 +101,7 @@ class Growth:
     n_sure: int = 0
     n_closed: int = 0
     n_fresh: int = 0
+    returned: Returns = field(default_factory=Returns)
     restarted_from: Floats | None = None
     sharpened: bool = False
     seconds_before: float = 0.0
@@ -157,13 +161,16 @@ class Growth:
         return ""
 
     def judge(self, edges: Edges) -> Judged:
-        """Score pairs at the current parameters and count them as tested."""
+        """Score pairs at the current parameters and count them as tested.
+
+        Pairs that were given up do not count as violating.
+        """
         solution = self.solution
         tables = solution.objective.edge_gradients(solution.theta, solution.state, edges)
         self.n_tests += len(edges)
         self.tested.add(edges)
         scores = self.penalty.score(tables)
-        return Judged(scores, self.exceeds(scores, edges))
+        return Judged(scores, self.exceeds(scores, edges) & ~self.returned.given_up(edges))
 
     def exceeds(self, scores: Floats, edges: Edges) -> Mask:
         """Tell which scores of pairs violate optimality."""

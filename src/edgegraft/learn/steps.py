@@ -22,6 +22,7 @@ _LARGEST_BATCH = 4096  # pairs scored together: bounds the memory of a step
 _ITERATIONS, _RELAXED = 2, 5  # after an activation
 _FINAL_ITERATIONS = 500
 _FIRST_ITERATIONS = 20  # with many edges at once: scores must see what they explain
+_STILL = 1e-12  # of the objective: a fit that lowers it by less has moved nothing
 _FEW_HITS = 0.1
 _WORTH_A_FIT = 0.05  # candidates an active edge
 _NEW_EDGES = 1.05  # growth of the graph between two looks at its triangles
@@ -202,8 +203,12 @@ def _admit(growth: Growth, edges: Edges) -> None:
     growth.allowed[int(graph.layout.edge_offset[-2]) + cell] = True
 
 
-def fit(growth: Growth, *, final: bool = False, n_iter: int | None = None) -> None:
-    """Fit the parameters of the graph: a few warm iterations, or to the tolerance at the end."""
+def fit(growth: Growth, *, final: bool = False, n_iter: int | None = None) -> bool:
+    """Fit the parameters of the graph: a few warm iterations, or to the tolerance at the end.
+
+    Tell whether that lowered the objective.
+    """
+    before = growth.solution.info.objective
     settings = growth.settings
     n_iter = n_iter or settings.growth_iterations or (_RELAXED if settings.relaxed else _ITERATIONS)
     if final or settings.strategy == "feature":
@@ -221,10 +226,14 @@ def fit(growth: Growth, *, final: bool = False, n_iter: int | None = None) -> No
         quiet=not final,
     )
     growth.n_fresh = 0
+    return bool(before - growth.solution.info.objective > _STILL * max(1.0, abs(before)))
 
 
-def drop_zeros(growth: Growth) -> None:
-    """Take edges that the penalty set to zero out of the graph; they may come back."""
+def drop_zeros(growth: Growth, *, moved: bool = True) -> None:
+    """Take edges that the penalty set to zero out of the graph; they may come back.
+
+    Where the fit moved nothing that is counted: nothing keeps such an edge from violating again.
+    """
     if growth.settings.keep_zeros or growth.parts.single_features:
         return
     layout = growth.solution.layout
@@ -233,8 +242,19 @@ def drop_zeros(growth: Growth) -> None:
     gone = layout.edges[norms == 0]
     if len(gone):
         growth.graph.remove(gone)
+        if not moved:
+            growth.returned.add(gone)
         scores = growth.penalty.score(growth.solution.gradient, layout)[norms == 0]
         _freeze(growth, gone, growth.offsets(scores))
+
+
+def given_up(growth: Growth) -> Edges:
+    """Return the pairs that violate optimality and that the fit sets back to zero every time."""
+    pairs = growth.returned.pairs()
+    pairs = pairs[growth.returned.given_up(pairs) & ~growth.graph.contains(pairs)]
+    if not len(pairs):
+        return pairs
+    return pairs[growth.exceeds(growth.judge(pairs).scores, pairs)]
 
 
 def rescore(growth: Growth) -> None:

@@ -1,0 +1,96 @@
+"""A search ends although pairs violate from outside what their edges do not from inside."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from edgegraft.data import PackedTable
+from edgegraft.datasets import make_chain
+from edgegraft.errors import ConvergenceWarning
+from edgegraft.inference import BeliefPropagation
+from edgegraft.learn import Checkpoints, Settings, certify, grow, resume
+from edgegraft.learn.checkpoint import load
+from edgegraft.learn.returns import MOST, Returns
+from edgegraft.objective.likelihood import Likelihood
+from edgegraft.objective.penalty import Penalty
+from edgegraft.stats import LocalCounts
+from tests.learn_cases import Log, make_loss, make_table
+
+PENALTY = Penalty(0.005)
+FEW = Settings(checkpoint_every=2, max_tests=4, reservoir_size=4)
+
+
+@pytest.fixture(scope="module")
+def counts():
+    data = make_chain(8, n_states=3, n_rows=4000, random_state=0)
+    return LocalCounts(PackedTable.from_codes(data.X.astype(int)))
+
+
+def loss_of(counts, pair_method="linear-response"):
+    return Likelihood(counts, BeliefPropagation(pair_method=pair_method))
+
+
+class Limit(Log):
+    """An observer that fails where the search does not end."""
+
+    def on_event(self, event, growth):
+        assert event.n_activations < 500, "the search does not end"
+        return super().on_event(event, growth)
+
+
+@pytest.mark.parametrize("settings", [Settings(), FEW, Settings(strategy="exhaustive")])
+def test_pairs_that_return_for_ever_are_given_up_with_a_warning(counts, settings):
+    with pytest.warns(ConvergenceWarning, match=r"are left out: \('x\d', 'x\d'\)"):
+        growth = grow(loss_of(counts), PENALTY, settings, observers=[Limit()])
+    assert growth.reason == "no pair violates optimality but those that the fit sets back to zero"
+    edges = {tuple(edge) for edge in growth.graph.layout.edges.tolist()}
+    assert edges >= {(k, k + 1) for k in range(7)}
+    pairs = growth.returned.pairs()
+    given_up = pairs[growth.returned.given_up(pairs)]
+    assert not growth.graph.contains(given_up).any()
+    certificate = certify(growth)  # which knows nothing of what was given up
+    assert 0 < certificate.n_violating <= len(given_up)
+
+
+def test_without_such_pairs_nothing_is_counted(counts):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        growth = grow(loss_of(counts, "product"), PENALTY, FEW, observers=[Limit()])
+    assert growth.reason == "no pair violates optimality"
+    assert not len(growth.returned.pairs())
+    growth = grow(make_loss(make_table()[0]), Penalty(0.01, 1e-4), FEW)
+    assert not len(growth.returned.pairs())
+
+
+@pytest.mark.parametrize("stop_after", [14, 34])
+def test_a_resumed_run_gives_up_the_same_pairs(counts, tmp_path, stop_after):
+    with pytest.warns(ConvergenceWarning):
+        whole = grow(loss_of(counts), PENALTY, FEW)
+    assert whole.n_activations > stop_after
+    path = tmp_path / "run"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        grow(loss_of(counts), PENALTY, FEW, observers=[Checkpoints(path), Log(stop_after)])
+    counted = load(path, loss_of(counts)).returned.pairs()
+    assert bool(len(counted)) == (stop_after == 34)  # before the first return and amid them
+    with pytest.warns(ConvergenceWarning):
+        resumed = resume(path, loss_of(counts))
+    assert resumed.theta().tobytes() == whole.theta().tobytes()
+    assert (resumed.n_tests, resumed.n_activations) == (whole.n_tests, whole.n_activations)
+    np.testing.assert_array_equal(resumed.returned.pairs(), whole.returned.pairs())
+
+
+def test_returns_are_counted_by_pair():
+    returns = Returns()
+    for _ in range(MOST - 1):
+        returns.add(np.array([(0, 1), (2, 3)]))
+    assert not returns.given_up(np.array([(0, 1), (2, 3)])).any()
+    returns.add(np.array([(2, 3)]))
+    again = Returns.from_state(returns.state())
+    assert again.given_up(np.array([(0, 1), (2, 3), (0, 2)])).tolist() == [False, True, False]
+    assert again.given_up(np.empty((0, 2), np.int64)).shape == (0,)
+    empty = Returns.from_state(Returns().state())
+    assert empty.pairs().shape == (0, 2)
