@@ -57,5 +57,5 @@ examples: $(VENV)/.installed-browser ## run what docs/examples.md shows, renew i
 	$(BIN)/python docs/examples/screenshots.py
 
 clean: ## remove everything that make created
-	rm -rf $(VENV) docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(REPORT)
+	rm -rf $(VENV) docs/_build docs/api docs/tutorials build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(REPORT)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
