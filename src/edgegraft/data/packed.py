@@ -127,6 +127,32 @@ class PackedTable:
         return cls.from_columns(schema, columns, n_rows)
 
     @classmethod
+    def from_planes(
+        cls,
+        schema: Schema,
+        n_rows: int,
+        words: NDArray[np.uint64],
+        codes: NDArray[np.uint16],
+        complete: NDArray[np.bool_],
+    ) -> PackedTable:
+        """Assemble planes that were cut from a longer table; the arrays are taken over.
+
+        `complete` says which variables lack a plane for their last state. A variable that has
+        missing cells elsewhere, but none in these rows, loses that plane.
+        """
+        start, code_row = _arrange(schema.n_states, complete)
+        n_missing = np.zeros(len(schema), np.int64)
+        kept = np.ones(len(words), bool)
+        for i in np.flatnonzero(~complete):
+            if start[i] == start[i + 1]:
+                n_missing[i] = (codes[code_row[i]] == schema.n_states[i]).sum()
+                continue
+            known = int(np.bitwise_count(words[start[i] : start[i + 1]]).sum(dtype=np.int64))
+            n_missing[i] = n_rows - known
+            kept[start[i + 1] - 1] = n_missing[i] > 0
+        return cls._build(schema, n_rows, n_missing, words if kept.all() else words[kept], codes)
+
+    @classmethod
     def open(cls, path: str | PathLike[str]) -> PackedTable:
         """Map a file that :meth:`save` wrote; nothing is read until it is counted."""
         stored = packfile.read(path)

@@ -27,6 +27,7 @@ from edgegraft.errors import DataError, ModelError
 from edgegraft.graph import Layout
 from edgegraft.kernels.directed import margin_sums
 from edgegraft.kernels.pseudolikelihood import Columns, Kept
+from edgegraft.objective.composite import CompositeLoss, check_parameters
 from edgegraft.objective.objective import Evaluation, Floats
 from edgegraft.objective.residuals import (
     Job,
@@ -64,7 +65,7 @@ class PseudoState(NamedTuple):
     residuals: Residuals | None = None
 
 
-class Pseudolikelihood:
+class Pseudolikelihood(CompositeLoss):
     """Mean negative log-pseudolikelihood of the rows of a table.
 
     Parameters
@@ -121,31 +122,16 @@ class Pseudolikelihood:
     def _set(
         self, schema: Schema, columns: Columns, weights: Floats, n_jobs: int, max_bytes: int
     ) -> None:
-        self._schema = schema
         self._columns = columns
         self._weights = weights
-        self._total = float(weights.sum())
         self.n_jobs = n_jobs
         self.max_bytes = max_bytes
-        if not self._total > 0:
+        total = float(weights.sum())
+        if not total > 0:
             raise DataError("the rows chosen have no weight: no row counts")
-        self._margins = np.zeros(int(schema.n_states.sum()))
-        margin_sums(columns, Layout(schema.n_states).node_offset, self._margins)
-
-    @property
-    def schema(self) -> Schema:
-        """Names and categories of the variables."""
-        return self._schema
-
-    @property
-    def n_rows(self) -> float:
-        """Number of rows, or the sum of their weights: ``W``."""
-        return self._total
-
-    @property
-    def terms(self) -> int:
-        """A pair counts in the conditionals of both its ends."""
-        return 2
+        margins = np.zeros(int(schema.n_states.sum()))
+        margin_sums(columns, Layout(schema.n_states).node_offset, margins)
+        super().__init__(schema, margins, total, len(weights))
 
     def init(self, layout: Layout, *, lanes: int | None = None) -> PseudoState:
         """Return a state for a graph: how its rows are best read.
@@ -173,7 +159,7 @@ class Pseudolikelihood:
         array([0.6931, 0.7324])
         """
         layout = state.layout
-        theta = _check_parameters(theta, layout)
+        theta = check_parameters(theta, layout)
         jobs = [
             Job(wiring, wiring, np.arange(wiring.n_bundles), self._nothing(wiring))
             for wiring in state.wirings
@@ -207,52 +193,13 @@ class Pseudolikelihood:
         shapes = self._schema.n_states[edges]
         offsets = table_offsets(shapes)
         check_size(int(offsets[-1]))
-        theta = _check_parameters(theta, state.layout)
+        theta = check_parameters(theta, state.layout)
         residuals = state.residuals
         if residuals is None or not np.array_equal(theta, residuals.theta):
             residuals = Residuals(theta, self._columns, self.max_bytes)
         values = score_tables(residuals, state.layout, edges, offsets, self.n_jobs)
         values *= -1.0 / self._total
         return PairTables(edges, shapes, values, offsets)
-
-    def curvature(self, layout: Layout) -> Floats:
-        """Return the diagonal of the Hessian at the independent model.
-
-            u_i(a):      p_i(a) (1 - p_i(a))
-            w_ij(a, b):  p_i(a) p_j(b) (2 - p_i(a) - p_j(b))
-
-        with margins ``p``, half a row added to states that never occur. An estimate, not a
-        bound: `curvature_bound` is one.
-        """
-        p = np.maximum(self._margins, 0.5 * self._unit) / self._total
-        row, column = _ends(p, layout)
-        # A constant variable has no curvature: half a row keeps steps along it finite.
-        least = 0.5 / len(self._weights)
-        nodes = p * np.maximum(1 - p, least)
-        return np.concatenate((nodes, row * column * np.maximum(2 - row - column, least)))
-
-    def curvature_bound(self, layout: Layout) -> Floats:
-        """Return an upper bound of the Hessian of each node vector and of each edge's table.
-
-            u_i(a):      known_i / (2 W)
-            w_ij(a, b):  (p_i(a) + p_j(b)) / 2
-
-        The Hessian of a softmax is at most 1/2 and the columns of a one-hot matrix are disjoint,
-        so the diagonal matrix of these numbers exceeds each block's Hessian at any parameters.
-        Blocks interact: it is no bound of the whole Hessian.
-        """
-        p = self._margins / self._total
-        known = np.add.reduceat(p, layout.node_offset[:-1])
-        row, column = _ends(p, layout)
-        return np.concatenate((np.repeat(0.5 * known, layout.states), 0.5 * (row + column)))
-
-    def start(self, layout: Layout) -> Floats:
-        """Return log-margins for nodes, half a row for a state that never occurs, edges zero."""
-        counts = np.maximum(self._margins, 0.5 * self._unit)
-        theta = np.zeros(layout.n_parameters)
-        known = np.add.reduceat(counts, layout.node_offset[:-1])
-        theta[: len(counts)] = np.log(counts / np.repeat(known, layout.states))
-        return theta
 
     def subsample(
         self, rows: float | ArrayLike, rng: np.random.Generator | None = None
@@ -310,36 +257,5 @@ class Pseudolikelihood:
         other._set(self._schema, columns, weights, n_jobs or self.n_jobs, self.max_bytes)
         return other
 
-    @property
-    def _unit(self) -> float:
-        """The mean weight of a row."""
-        return self._total / len(self._weights)
-
     def _nothing(self, wiring: Wiring) -> Kept:
         return nothing_kept(wiring.n_bundles, self._columns.weights.dtype)
-
-
-def _ends(p: Floats, layout: Layout) -> tuple[Floats, Floats]:
-    """Return, for every cell of every edge, the node values of its row and of its column."""
-    sizes = np.diff(layout.edge_offset)
-    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    i, j = np.repeat(layout.edges, sizes, axis=0).T
-    wide = layout.states[j]
-    return p[layout.node_offset[i] + within // wide], p[layout.node_offset[j] + within % wide]
-
-
-def _check_parameters(theta: ArrayLike, layout: Layout) -> Floats:
-    """Return a copy of the parameters, refusing those that are no finite numbers."""
-    copy = np.array(theta, np.float64)
-    if copy.shape != (layout.n_parameters,):
-        raise ModelError(
-            f"parameters have shape {copy.shape} where the layout has {layout.n_parameters}"
-        )
-    bad = ~np.isfinite(copy)
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise ModelError(
-            f"parameter {at} is {copy[at]}: a pseudolikelihood needs finite parameters; "
-            "a ridge keeps them so"
-        )
-    return copy

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def resolve_jobs(n_jobs: int | None) -> int:
@@ -38,3 +40,30 @@ def run(task: Callable[[Item], None], items: Iterable[Item], n_jobs: int) -> Non
     with ThreadPoolExecutor(min(n_jobs, len(items))) as pool:
         for _ in pool.map(task, items):
             pass
+
+
+def run_in_order(
+    task: Callable[[Item], Result], items: Iterable[Item], n_jobs: int
+) -> Iterator[Result]:
+    """Yield what `task` returns for every item, in order, at most `n_jobs` results ahead.
+
+    Examples
+    --------
+    >>> list(run_in_order(lambda k: k * k, range(5), n_jobs=2))
+    [0, 1, 4, 9, 16]
+    """
+    if n_jobs == 1:
+        yield from map(task, items)
+        return
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(n_jobs) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(task, item))
+                if len(waiting) > n_jobs:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

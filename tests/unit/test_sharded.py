@@ -1,0 +1,171 @@
+"""The pseudolikelihood over shards is the pseudolikelihood, whoever adds up which shard."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgegraft.data import PackedTable
+from edgegraft.data.blocks import TableBlocks
+from edgegraft.errors import DataError, ModelError
+from edgegraft.graph import Layout
+from edgegraft.objective.local_shards import LocalShards
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective.sharded import ShardedPseudolikelihood
+from edgegraft.stats import LocalCounts
+from edgegraft.stats.blocks import BlockCounts
+
+STATES = [2, 3, 5, 20, 70]  # planes alone, planes and codes, codes alone
+EDGES = [(0, 1), (1, 2), (0, 3), (2, 4)]
+
+
+def codes(n_rows=1700, missing=True, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.stack([rng.integers(0, s, n_rows) for s in STATES], axis=1)
+    X[:, 1] = np.where(rng.random(n_rows) < 0.5, X[:, 0], X[:, 1])
+    if missing:  # none in the first block
+        X[600:, 1:][rng.random((n_rows - 600, len(STATES) - 1)) < 0.1] = -1
+    X[0], X[1] = 0, np.array(STATES) - 1
+    return X
+
+
+def parameters(layout, seed=1):
+    return np.random.default_rng(seed).normal(0, 0.3, layout.n_parameters)
+
+
+@pytest.fixture(params=[False, True], ids=["complete", "missing"])
+def table(request):
+    return PackedTable.from_codes(codes(missing=request.param))
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "weighted"])
+def weights(request):
+    return np.random.default_rng(5).integers(0, 4, 1700) / 2 if request.param else None
+
+
+def shards(table, weights=None, **options):
+    return LocalShards(TableBlocks(table, rows=512), weights=weights, **options)
+
+
+def test_blocks_are_the_rows_of_the_table(table):
+    blocks = TableBlocks(table, rows=512)
+    parts = [blocks.block(k) for k in range(4)]
+    np.testing.assert_array_equal(np.concatenate([p.codes() for p in parts]), table.codes())
+    np.testing.assert_array_equal(sum(p.n_missing for p in parts), table.n_missing)
+
+
+def test_a_block_can_be_saved_like_any_table(table, tmp_path):
+    block = TableBlocks(table, rows=512).block(0)
+    block.save(tmp_path / "block.packed")
+    again = PackedTable.open(tmp_path / "block.packed")
+    np.testing.assert_array_equal(again.codes(), table.codes()[:512])
+
+
+def test_blocks_must_be_whole_vectors(table):
+    with pytest.raises(ValueError, match="multiple of 512, found 100"):
+        TableBlocks(table, rows=100)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_counts_of_blocks_are_those_of_the_table(table, weights, n_jobs):
+    whole = LocalCounts(table, weights=weights)
+    parts = BlockCounts(TableBlocks(table, rows=512), n_jobs, weights)
+    edges = [(1, 0), (2, 4), (3, 4), (3, 2), (1, 0)]
+    np.testing.assert_array_equal(parts.margins().values, whole.margins().values)
+    np.testing.assert_array_equal(parts.pairs(edges).values, whole.pairs(edges).values)
+    all_pairs = np.concatenate([t.values for t in parts.all_blocks(1 << 14)])
+    np.testing.assert_array_equal(
+        all_pairs, np.concatenate([t.values for t in whole.blocks(1 << 14)])
+    )
+
+
+def test_value_gradient_and_pairs_are_those_of_the_rows(table, weights):
+    layout = Layout(STATES, EDGES)
+    theta = parameters(layout)
+    whole = Pseudolikelihood(table, weights=weights)
+    split = ShardedPseudolikelihood(shards(table, weights))
+    expected, found = (o.evaluate(theta, o.init(layout)) for o in (whole, split))
+    assert found.value == pytest.approx(expected.value, rel=1e-12)
+    np.testing.assert_allclose(found.gradient, expected.gradient, atol=1e-12)
+    np.testing.assert_allclose(found.state.losses, expected.state.losses, rtol=1e-12)
+    for edges in ([(3, 1)], [(1, 0), (4, 0), (1, 0)], [(0, 1), (1, 2), (3, 4), (0, 4)]):
+        tables = [
+            o.edge_gradients(theta, at.state, edges).values
+            for o, at in ((whole, expected), (split, found))
+        ]
+        np.testing.assert_allclose(tables[1], tables[0], atol=1e-12)
+
+
+def test_start_and_curvature_are_those_of_the_rows(table, weights):
+    layout = Layout(STATES, EDGES)
+    whole = Pseudolikelihood(table, weights=weights)
+    split = ShardedPseudolikelihood(shards(table, weights))
+    assert (split.n_rows, split.terms) == (whole.n_rows, whole.terms)
+    for name in ("start", "curvature", "curvature_bound"):
+        np.testing.assert_array_equal(getattr(split, name)(layout), getattr(whole, name)(layout))
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("options", [{"n_jobs": 3}, {"max_bytes": 0}, {"max_bytes": 10_000}])
+def test_neither_threads_nor_memory_change_a_bit(options, precision):
+    table = PackedTable.from_codes(codes())
+    layout = Layout(STATES, EDGES)
+    theta = parameters(layout)
+    one, other = (
+        ShardedPseudolikelihood(shards(table, **given), precision=precision)
+        for given in ({}, options)
+    )
+    for _ in range(2):  # the second time some shards are kept
+        first, second = (o.evaluate(theta, o.init(layout)) for o in (one, other))
+        assert first.value == second.value
+        np.testing.assert_array_equal(first.gradient, second.gradient)
+        np.testing.assert_array_equal(
+            one.edge_gradients(theta, first.state, [(0, 4)]).values,
+            other.edge_gradients(theta, second.state, [(0, 4)]).values,
+        )
+
+
+def test_all_pairs_are_worked_out_once_many_were_asked_for(monkeypatch):
+    table = PackedTable.from_codes(codes())
+    source = shards(table)
+    asked = []
+    true = source.edge_sums
+    monkeypatch.setattr(
+        source, "edge_sums", lambda *a, **k: asked.append(len(a[2])) or true(*a, **k)
+    )
+    loss = ShardedPseudolikelihood(source)
+    layout = Layout(STATES, EDGES)
+    state = loss.evaluate(parameters(layout), loss.init(layout)).state
+    for edges in ([(0, 1)], [(2, 1), (0, 3)], [(3, 2)], [(4, 1), (1, 4)]):
+        loss.edge_gradients(parameters(layout), state, edges)
+    assert asked == [1, 10]  # one pair, then all ten, then nothing
+
+
+def test_a_sample_has_rows_of_every_shard(table, weights):
+    source = shards(table, weights)
+    drawn = source.sample(400, np.random.default_rng(0))
+    again = shards(table, weights, n_jobs=3).sample(400, np.random.default_rng(0))
+    assert 300 <= drawn.table.n_rows <= 500
+    np.testing.assert_array_equal(drawn.table.codes(), again.table.codes())
+    rows = {tuple(row) for row in table.codes().tolist()}
+    assert {tuple(row) for row in drawn.table.codes().tolist()} <= rows
+    assert (drawn.weights is None) == (weights is None)
+
+
+def test_a_sample_of_everything_is_the_table(table, weights):
+    drawn = shards(table, weights).sample(10**9, np.random.default_rng(0))
+    np.testing.assert_array_equal(drawn.table.codes(), table.codes())
+    if weights is not None:
+        np.testing.assert_array_equal(drawn.weights, weights)
+
+
+def test_what_does_not_fit_is_refused(table):
+    loss = ShardedPseudolikelihood(shards(table))
+    with pytest.raises(ModelError, match="not those of the table"):
+        loss.init(Layout([2, 2]))
+    with pytest.raises(ModelError, match="shape"):
+        loss.evaluate(np.zeros(3), loss.init(Layout(STATES)))
+    with pytest.raises(ValueError, match="'half'"):
+        ShardedPseudolikelihood(shards(table), precision="half")
+    with pytest.raises(DataError, match="all weights are zero"):
+        shards(table, np.zeros(1700))
