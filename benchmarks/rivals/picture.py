@@ -38,7 +38,8 @@ def draw(shown: Mapping[str, Sequence[Line]], path: Path) -> None:
 def draw_panel(panel: object, title: str, lines: Sequence[Line]) -> None:
     done = [line for line in lines if line.ended is None]
     ranked = any("average_precision" in line.figures for line in done)
-    for line in done:
+    done.sort(key=lambda line: line.figures["cpu_s"].mean)
+    for k, line in enumerate(done):
         if ranked:
             value = line.figures["average_precision"].mean
         elif (score := likelihood(line)) is not None:
@@ -49,7 +50,8 @@ def draw_panel(panel: object, title: str, lines: Sequence[Line]) -> None:
         seconds = max(line.figures["cpu_s"].mean, 1e-3)
         colour = "#c0392b" if ours else "#34618f"
         panel.plot(seconds, value, "o", color=colour, ms=7 if ours else 5)
-        panel.annotate(line.label, (seconds, value), xytext=(4, 4), textcoords="offset points",
+        offset = (4, 4) if k % 2 else (4, -9)  # neighbours in time do not share a line
+        panel.annotate(line.label, (seconds, value), xytext=offset, textcoords="offset points",
                        fontsize=6.5, color=colour)  # fmt: skip
     panel.set_xscale("log")
     panel.set_title(title, fontsize=9)
@@ -59,5 +61,5 @@ def draw_panel(panel: object, title: str, lines: Sequence[Line]) -> None:
     if not ranked:
         panel.invert_yaxis()
     panel.tick_params(labelsize=7)
-    panel.margins(x=0.15, y=0.1)
+    panel.margins(x=0.25, y=0.1)
     panel.grid(alpha=0.25)

@@ -37,7 +37,8 @@ _ALL = (
     Rival(
         "edgegraft", f"{TOOLS}.grafted:fit", ("edgegraft",),
         "`GraftedMRF()` with nothing set; kernels compiled beforehand. The ranking is that of all "
-        "edges that the search ended with, the cut is `edges_`.", warm=True,
+        "edges that the search ended with, the cut is `edges_`; \"all pairs\" ranks the others "
+        "after them by `search.rank_pairs`.", warm=True,
     ),
     Rival(
         "edgegraft-cold", f"{TOOLS}.grafted:fit", ("edgegraft",),

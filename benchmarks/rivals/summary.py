@@ -79,7 +79,8 @@ def lines_of(name: str, done: Sequence[Result], ours: dict[int, float]) -> list[
                 ]
                 half = spread(gaps).half
             figures[key] = Spread(figures[key].mean, half)
-        lines.append(Line(f"{name} {variant}".strip(), name, figures))
+        if all(figures != line.figures for line in lines):  # variants may differ in ranking alone
+            lines.append(Line(f"{name} {variant}".strip(), name, figures))
     return lines
 
 
@@ -104,7 +105,7 @@ def place(line: Line) -> tuple[bool, bool, float]:
         quality = -figures["average_precision"].mean
     else:
         quality = likelihood(line) if likelihood(line) is not None else np.inf
-    return line.rival != OURS, line.ended is not None, quality
+    return line.label != OURS, line.ended is not None, quality
 
 
 def likelihood(line: Line) -> float | None:
@@ -119,7 +120,7 @@ def likelihood(line: Line) -> float | None:
 
 def verdict(lines: Sequence[Line]) -> list[str]:
     """Say whether we are first in each figure, and how much faster than tools as good."""
-    ours = next((line for line in lines if line.rival == OURS and line.ended is None), None)
+    ours = next((line for line in lines if line.label == OURS and line.ended is None), None)
     rest = [line for line in lines if not line.rival.startswith(OURS) and line.ended is None]
     if ours is None or not rest:
         return []
@@ -155,12 +156,17 @@ def compare(
     best = max(scores, key=lambda label: scores[label])
     shown = f"{scores[best]:.3f}" if unit is None else f"{-scores[best] * unit:.3f}"
     first = "first" if mine >= scores[best] else f"**not first**: {best} has {shown}"
+    mine_s = ours.figures["cpu_s"].mean
     equals = [label for label, value in scores.items() if value >= mine - EQUAL]
-    if equals:
-        fastest = min(equals, key=lambda label: seconds[label])
-        whom = f"{fastest}, the fastest that is as good within {EQUAL:g}"
-    else:
-        fastest, whom = best, f"the best of the others, {best} ({shown})"
-    ratio = seconds[fastest] / ours.figures["cpu_s"].mean
+    if not equals:
+        return (
+            f"{head}: {first}; none of the others is as good. The best, {best}, has {shown} and "
+            f"takes {seconds[best]:.2g} s to our {mine_s:.2g}."
+        )
+    fastest = min(equals, key=lambda label: seconds[label])
+    ratio = seconds[fastest] / mine_s
     mark = "" if ratio >= FASTER else f" (**less than {FASTER:g}**)"
-    return f"{head}: {first}; {ratio:.2g} times as fast as {whom}{mark}."
+    return (
+        f"{head}: {first}; {ratio:.2g} times as fast as {fastest}, the fastest that is as good "
+        f"within {EQUAL:g}{mark}."
+    )

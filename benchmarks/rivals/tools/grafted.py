@@ -1,15 +1,23 @@
-"""Our own: `GraftedMRF()` with nothing set."""
+"""Our own: `GraftedMRF()` with nothing set.
+
+Its ranking is that of the edges that the search ended with; the other pairs are not ranked. The
+second variant puts them after those, in the order of `edgegraft.search.rank_pairs`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.rivals.outcome import Codes, Outcome, Potentials
+from benchmarks.rivals.outcome import Codes, Floats, Outcome, Potentials
 from edgegraft import GraftedMRF
+from edgegraft.data import PackedTable
+from edgegraft.search import rank_pairs
+from edgegraft.stats import LocalCounts
 
 
 def fit(codes: Codes, states: Codes, seed: int, threads: int) -> list[Outcome]:
-    found = GraftedMRF(n_jobs=threads, random_state=seed).fit(codes.astype(np.int64))
+    packed = PackedTable.from_codes(codes.astype(np.int64))
+    found = GraftedMRF(n_jobs=threads, random_state=seed).fit(packed)
     table, layout = found.edge_table_, found.model_.layout
     position = {name: i for i, name in enumerate(found.model_.names)}
     strengths = np.zeros((len(states), len(states)))
@@ -23,4 +31,19 @@ def fit(codes: Codes, states: Codes, seed: int, threads: int) -> list[Outcome]:
         [layout.node(theta, i) for i in range(len(states))],
         {(i, j): layout.edge(theta, k) for k, (i, j) in enumerate(layout.edges.tolist())},
     )
-    return [Outcome(strengths, np.asarray(found.edges_), model)]
+    edges = np.asarray(found.edges_)
+    completed = with_the_rest(strengths, packed, threads)
+    return [Outcome(strengths, edges, model), Outcome(completed, edges, model, variant="all pairs")]
+
+
+def with_the_rest(strengths: Floats, packed: PackedTable, threads: int) -> Floats:
+    """Return the ranking with every other pair below what is ranked."""
+    n = len(strengths)
+    rest = rank_pairs(LocalCounts(packed, threads), np.random.default_rng(0), n * (n - 1) // 2)
+    i, j = rest.edges.T
+    ranked = strengths[strengths > 0.0]
+    scale = 0.5 * (ranked.min() if len(ranked) else 1.0) / max(rest.strengths.max(), 1e-300)
+    values = np.where(strengths[i, j] > 0.0, strengths[i, j], scale * rest.strengths)
+    completed = np.zeros_like(strengths)
+    completed[i, j] = completed[j, i] = values
+    return completed
