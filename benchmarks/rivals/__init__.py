@@ -1,6 +1,6 @@
 """What people would use instead, on the same data in the same harness.
 
-    python -m benchmarks.rivals run  [--data NAME ...] [--rivals NAME ...] [--seeds 0 1 2]
+    python -m benchmarks.rivals run  [--data NAME ...] [--rivals NAME ...] [--seeds 4 5 6]
     python -m benchmarks.rivals page [--data NAME ...]
 
 Every fit runs in a process of its own, under a limit, and leaves one JSON file: a run that was

@@ -73,7 +73,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
                         help=f"of {', '.join(SOURCES)}")  # fmt: skip
     parser.add_argument("--rivals", nargs="+", choices=list(RIVALS), metavar="NAME",
                         help=f"of {', '.join(RIVALS)}")  # fmt: skip
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    # Settings, ours and the rivals', were chosen with a look at seeds 0 to 3.
+    parser.add_argument("--seeds", nargs="+", type=int, default=[4, 5, 6])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--limit", type=float, default=600.0, help="CPU seconds of a fit")
     parser.add_argument("--memory", type=float, default=16.0, help="GiB of address space")
