@@ -121,5 +121,5 @@ print(proximal_objective(moved) <= min(map(proximal_objective, nearby)))
 #   another shape, such as MCP or a nuclear norm, needs kernels of its own.
 # - ``GraftedMRF`` and ``Plan`` make their penalty themselves; a penalty of your own goes to
 #   :func:`~edgegraft.learn.grow`.
-# - A checkpoint stores the fields of ``Penalty`` and not those of a subclass: do not resume such a
-#   run from a file.
+# - A checkpoint cannot hold a subclass of ``Penalty``: ``Checkpoints`` refuses such a run at its
+#   start.

@@ -106,4 +106,4 @@ print(f"{len(growth.graph)} edges after {growth.n_activations} activations;", gr
 # %%
 # Where this ends today: ``Settings(priority=...)``, and so ``GraftedMRF``, know "auto" and
 # "uniform" only; an order or a rule of your own goes through ``Growth`` as above. A checkpoint
-# keeps the order of the pairs, but not a rule of your own.
+# keeps the order of the pairs; a run with a rule of your own it refuses.
