@@ -1,8 +1,9 @@
 """Our own: `GraftedMRF()` with nothing set.
 
 Its ranking is that of the edges that the search ended with; the other pairs are not ranked. The
-second variant puts them after those, in the order of `edgegraft.search.rank_pairs`; it was added after the first had come
-behind the mean-field baseline on ``scale-free-100``, so first places are judged without it.
+second variant puts them after those, in the order of `edgegraft.search.rank_pairs`. It was added
+after the first had come behind the mean-field baseline on ``scale-free-100``, so first places are
+judged without it.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 In the mean-field approximation couplings are minus the inverse covariance. Columns are divided by
 the roots of their frequencies, 50 rows of independent cells are added and .03 is put on the
 diagonal: about the best of 48 settings on three tables with known truth, two of which are seed 0 of
-``scale-free-30`` and ``scale-free-100``. On those two the baseline is flattered. The average-product
-correction ranked worse on all three (.91, .97 and .98 against .99, .99 and 1.0) and is left out.
+``scale-free-30`` and ``scale-free-100``. On those two the baseline is flattered. The
+average-product correction ranked worse on all three (.91, .97 and .98 against .99, .99 and 1.0) and
+is left out.
 """
 
 from __future__ import annotations
