@@ -15,6 +15,7 @@ _HOME = {
     "GraftedMRFCV": "edgegraft.estimators",
     "LocalCounts": "edgegraft.stats",
     "CachedCounts": "edgegraft.stats",
+    "ClusterCounts": "edgegraft.stats.cluster",
     "PackedTable": "edgegraft.data",
     "PairwiseMRF": "edgegraft.model",
     "Schema": "edgegraft.data",

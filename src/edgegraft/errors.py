@@ -7,6 +7,7 @@ classes derive from the built-in ones that callers already catch.
 from __future__ import annotations
 
 __all__ = [
+    "ClusterError",
     "ConvergenceWarning",
     "DataError",
     "DataTypeError",
@@ -72,6 +73,10 @@ class MissingExtraError(ImportError):
             f"`pip install 'edgegraft[{extra}]'`",
             name=package,
         )
+
+
+class ClusterError(RuntimeError):
+    """A cluster was lost or could not finish its work; the message says how to go on."""
 
 
 class EncodingWarning(UserWarning):

@@ -1,0 +1,146 @@
+"""Waiting for a cluster without waiting for ever: workers that die, or that nobody starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from edgegraft.errors import ClusterError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+_POLL = 1.0  # seconds between two looks at a cluster that says nothing
+KILLED = 3  # times that the scheduler may give up one piece of work before we do
+
+RESUME = (
+    "make ClusterCounts again from the same partitions on a running cluster, and pass it with "
+    "the file given as checkpoint= to edgegraft.learn.resume_discovery"
+)
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long silence is borne.
+
+    Parameters
+    ----------
+    straggler : float
+        Seconds after which a worker may count as too slow: it does once half of the workers have
+        answered and it has taken four times as long as their median.
+    workers : float
+        Seconds to wait for a worker where there is none.
+    """
+
+    straggler: float = 30.0
+    workers: float = 60.0
+
+
+class Watch:
+    """A client whose work is waited for.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    patience : Patience
+    """
+
+    def __init__(self, client: Client, patience: Patience) -> None:
+        self.client = client
+        self.patience = patience
+        self._alone_since: float | None = None
+
+    def finished(self, futures: Iterable[Future]) -> list[Future]:
+        """Wait until some of the futures are done; return these, or none after a while.
+
+        Raises
+        ------
+        ClusterError
+            Where the scheduler is lost, or no worker came for too long.
+        """
+        from distributed import wait
+
+        pending = list(futures)
+        try:
+            done = wait(pending, timeout=_POLL, return_when="FIRST_COMPLETED").done
+        except TimeoutError:
+            done = set()
+        if self.client.status != "running":
+            raise lost(self.client)
+        if not done:
+            self._expect_workers()
+        return [future for future in pending if future in done]
+
+    def done(self, futures: Sequence[Future]) -> None:
+        """Wait until all futures are done, whatever workers die over them.
+
+        The error of the work itself is raised as it is, with a note of which piece it was.
+        """
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+        from distributed.comm import CommClosedError
+
+        place = {future: k for k, future in enumerate(futures)}
+        killed = dict.fromkeys(futures, 0)
+        try:
+            while place:
+                for future in self.finished(place):
+                    error = future.exception()
+                    if isinstance(error, KilledWorker) and killed[future] < KILLED:
+                        killed[future] += 1
+                        self.client.retry([future])
+                        continue
+                    if isinstance(error, KilledWorker):
+                        raise died(f"packing partition {place[future]}", error)
+                    if error is not None:
+                        raise _Refused(place[future], error)
+                    del place[future]
+        except _Refused as refused:
+            k, error = refused.args
+            if len(futures) > 1:
+                error.add_note(f"This is partition {k} of {len(futures)}, counted from 0.")
+            raise error from None
+        except (CommClosedError, FutureCancelledError) as gone:
+            raise lost(self.client) from gone
+
+    def result(self, future: Future) -> Any:
+        """Return the result of one piece of work, whatever workers die over it."""
+        self.done([future])
+        return future.result()
+
+    def _expect_workers(self) -> None:
+        """Raise where there has been no worker for too long."""
+        if self.client.nthreads():
+            self._alone_since = None
+            return
+        now = monotonic()
+        self._alone_since = self._alone_since or now
+        if now - self._alone_since > self.patience.workers:
+            raise ClusterError(
+                f"the cluster has had no worker for {self.patience.workers:.0f} seconds. What was "
+                f"learned until the last checkpoint is whole: {RESUME}"
+            )
+
+
+class _Refused(Exception):
+    """The error of the work itself, with its place."""
+
+
+def lost(client: Client) -> ClusterError:
+    """Return the error for a cluster that forgot its work."""
+    what = (
+        "the cluster dropped the partitions that it held (was it restarted?)"
+        if client.status == "running"
+        else f"the connection to the scheduler was lost (the client is {client.status})"
+    )
+    return ClusterError(f"{what}. What was learned until the last checkpoint is whole: {RESUME}")
+
+
+def died(over: str, error: BaseException) -> ClusterError:
+    """Return the error for work over which workers die again and again."""
+    return ClusterError(
+        f"workers died again and again over {over} ({error}): it may need more memory than a "
+        f"worker has; use smaller partitions or larger workers, then {RESUME}"
+    )
