@@ -46,21 +46,24 @@ def joint_tables(state: MessageState, edges: Edges, method: PairMethod) -> PairT
     pairs = _checked(edges, layout.n_variables)
     shapes = layout.states[pairs]
     offsets = table_offsets(shapes)
-    values = np.empty(int(offsets[-1]))
-    tables = PairTables(pairs, shapes, values, offsets)
+    tables = PairTables(pairs, shapes, _products(layout, state.beliefs, pairs, offsets), offsets)
     here, edge = common_pairs(layout, np.sort(pairs, axis=1))
     for k, e in zip(here, edge, strict=True):
         table = layout.edge(state.beliefs, int(e))
         tables[int(k)][:] = table if pairs[k, 0] < pairs[k, 1] else table.T
     rest = np.setdiff1d(np.arange(len(pairs)), here, assume_unique=True)
-    for k in rest:
-        i, j = pairs[k]
-        tables[int(k)][:] = np.outer(
-            layout.node(state.beliefs, int(i)), layout.node(state.beliefs, int(j))
-        )
     if method == "linear-response" and len(rest):
         _add_covariances(state, tables, rest)
     return tables
+
+
+def _products(layout: Layout, beliefs: Floats, pairs: Edges, offsets: Integers) -> Floats:
+    """Return the products of the two ends' beliefs, table after table."""
+    sizes = np.diff(offsets)
+    within = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], sizes)
+    row, column = np.divmod(within, np.repeat(layout.states[pairs[:, 1]], sizes))
+    first, second = np.repeat(layout.node_offset[pairs], sizes, axis=0).T
+    return np.asarray(beliefs[first + row] * beliefs[second + column])
 
 
 def _checked(edges: Edges, n: int) -> Edges:
