@@ -25,7 +25,7 @@ def write(folder: Path, text: str | bytes, name: str = "table.csv") -> Path:
 def test_paths(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no file '.*absent\.csv'"):
         pack(tmp_path / "absent.csv")
-    with pytest.raises(DataError, match="is a directory"):
+    with pytest.raises(DataError, match="has no file with a known extension"):
         pack(str(tmp_path))
     with pytest.raises(DataError, match=r"'\.xlsx'; known are \.csv"):
         pack(write(tmp_path, "", "table.xlsx"))

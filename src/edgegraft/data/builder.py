@@ -8,11 +8,13 @@ one pending chunk a column.
 
 from __future__ import annotations
 
-from typing import cast
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.data.spool import Spool, Spooled
 from edgegraft.kernels.bitplanes import MISSING, largest_code, pack_codes, unpack_codes
 from edgegraft.kernels.popcount import LANES
 
@@ -47,6 +49,11 @@ def words_a_plane(n_rows: int) -> int:
 class ColumnBuilder:
     """One column, received as provisional codes.
 
+    Parameters
+    ----------
+    spool : Spool, optional
+        File for finished chunks, which are otherwise kept in memory.
+
     Attributes
     ----------
     n_rows : int
@@ -55,19 +62,21 @@ class ColumnBuilder:
         Missing cells among them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, spool: Spool | None = None) -> None:
         self.n_rows = 0
         self.n_missing = 0
         self._pending: list[Codes] = []
         self._n_pending = 0
-        self._chunks: list[NDArray[np.uint64] | Codes] = []
+        self._chunks: list[Any] = []  # of planes, of codes, or where these lie in the spool
+        self._spool = spool
+        self._chunk_rows = CHUNK_ROWS if spool is None else spool.rows
 
     def append(self, codes: Codes) -> None:
         """Receive the next cells; `MISSING` marks a missing one."""
         self._pending.append(codes)
         self._n_pending += len(codes)
         self.n_rows += len(codes)
-        if self._n_pending >= CHUNK_ROWS:
+        if self._n_pending >= self._chunk_rows:
             self._flush()
 
     @property
@@ -91,50 +100,72 @@ class ColumnBuilder:
         self._flush(final=True)
         if recode is None:
             recode = np.arange(n_states, dtype=np.uint16)
-        column = PackedColumn(self._chunks, recode, n_states, self.n_rows, self.n_missing)
+        column = PackedColumn(
+            self._chunks, recode, n_states, self.n_rows, self.n_missing, self._chunk_rows
+        )
         self._chunks = []
         return column
 
     def _flush(self, final: bool = False) -> None:
-        """Turn pending cells into chunks of exactly CHUNK_ROWS rows (the last may be shorter)."""
+        """Turn pending cells into chunks of equally many rows (the last may be shorter)."""
         if not self._n_pending:
             return
         codes = self._pending[0] if len(self._pending) == 1 else np.concatenate(self._pending)
-        end = len(codes) if final else len(codes) - len(codes) % CHUNK_ROWS
-        for first in range(0, end, CHUNK_ROWS):
-            self._chunks.append(self._chunk(codes[first : min(first + CHUNK_ROWS, end)]))
+        rows = self._chunk_rows
+        end = len(codes) if final else len(codes) - len(codes) % rows
+        for first in range(0, end, rows):
+            self._chunks.append(self._chunk(codes[first : min(first + rows, end)]))
         self._pending = [codes[end:].copy()]
         self._n_pending = len(codes) - end
 
-    def _chunk(self, codes: Codes) -> NDArray[np.uint64] | Codes:
+    def _chunk(self, codes: Codes) -> NDArray[np.uint64] | Codes | Spooled:
         """Return planes (one a provisional code), or the codes where planes would be larger."""
         largest, missing = largest_code(codes)
         self.n_missing += missing
         if largest >= MAX_PLANES:
-            return codes.copy()
+            return codes.copy() if self._spool is None else self._spool.write(codes, missing)
         planes = np.zeros((largest + 1, -(-len(codes) // 64)), np.uint64)
         pack_codes(codes, planes, 0)
-        return planes
+        return planes if self._spool is None else self._spool.write(planes, missing)
 
 
 class PackedColumn:
-    """A finished column that waits to be written into its table."""
+    """A finished column that waits to be written into its table.
+
+    Parameters
+    ----------
+    chunks : list
+        Planes or provisional codes of `chunk_rows` rows each, the last of the rest.
+    recode : array of uint16
+        Final codes by provisional code.
+    n_states, n_rows : int
+    n_missing : int
+        Missing cells before the recoding.
+    chunk_rows : int
+    """
 
     def __init__(
         self,
-        chunks: list[NDArray[np.uint64] | Codes],
+        chunks: list[Any],
         recode: Codes,
         n_states: int,
         n_rows: int,
         n_missing: int,
+        chunk_rows: int = CHUNK_ROWS,
     ) -> None:
         self.n_states = n_states
         self.n_rows = n_rows
-        self._chunks = chunks
-        self._recode = recode
-        self.n_missing = n_missing
-        if (recode == MISSING).any():
-            self.n_missing = sum(int((c == MISSING).sum()) for c in self._recoded())
+        self.chunks = chunks
+        self.recode = recode
+        self._n_missing = n_missing
+        self._chunk_rows = chunk_rows
+
+    @cached_property
+    def n_missing(self) -> int:
+        """Missing cells, those of labels that turned missing included."""
+        if (self.recode == MISSING).any():
+            return sum(int((c == MISSING).sum()) for c in self._recoded())
+        return self._n_missing
 
     @property
     def complete(self) -> bool:
@@ -151,24 +182,24 @@ class PackedColumn:
                 pack_codes(part, planes, first // 64)
                 codes[first : first + len(part)] = np.where(part == MISSING, self.n_states, part)
                 first += len(part)
-        self._chunks = []
+        self.chunks = []
 
     def _write_planes(self, planes: NDArray[np.uint64]) -> None:
-        for k, chunk in enumerate(self._chunks):
-            first = k * (CHUNK_ROWS // 64)
+        for k, chunk in enumerate(self.chunks):
+            first = k * (self._chunk_rows // 64)
             if chunk.dtype == np.uint16:
                 pack_codes(self._apply(cast(Codes, chunk)), planes, first)
                 continue
-            for plane, code in zip(chunk, self._recode, strict=False):
+            for plane, code in zip(chunk, self.recode, strict=False):
                 if code < len(planes):
                     planes[code, first : first + len(plane)] |= plane
 
     def _recoded(self) -> list[Codes]:
         """Return the final codes chunk by chunk."""
         parts = []
-        for k, chunk in enumerate(self._chunks):
+        for k, chunk in enumerate(self.chunks):
             if chunk.dtype == np.uint64:
-                n_rows = min(CHUNK_ROWS, self.n_rows - k * CHUNK_ROWS)
+                n_rows = min(self._chunk_rows, self.n_rows - k * self._chunk_rows)
                 codes = np.empty(n_rows, np.uint16)
                 unpack_codes(chunk, 0, n_rows, MISSING, codes)
                 parts.append(self._apply(codes))
@@ -180,5 +211,5 @@ class PackedColumn:
         # The map of MISSING to itself closes the recoding, so that it is one look-up; it is made
         # when it is needed, since thousands of columns may wait at once.
         table = np.full(MISSING + 1, MISSING, np.uint16)
-        table[: len(self._recode)] = self._recode
+        table[: len(self.recode)] = self.recode
         return table[codes]

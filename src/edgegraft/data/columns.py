@@ -51,7 +51,7 @@ class OpenColumn:
         self.kind = kind_of(value_type) or Kind.TEXT
         self.dtype = type_name(dtype)
         self.from_text = from_text
-        self.builder = ColumnBuilder()
+        self.builder = options.builder()
         self.overflowed = False
         self.labels: list[Any] = []
         self.first_rows: list[int] = []
@@ -150,7 +150,7 @@ class ClosedColumn:
 
     def __init__(self, variable: Variable, options: PackOptions, from_text: bool) -> None:
         self.variable = variable
-        self._builder = ColumnBuilder()
+        self._builder = options.builder()
         self._unseen = options.unseen
         self._read_as = type(variable.categories[0]) if from_text else None
         self._missing = options.missing_labels(from_text)
@@ -190,7 +190,7 @@ class BinnedColumn:
 
     def __init__(self, variable: Variable, options: PackOptions, from_text: bool) -> None:
         self.variable = variable
-        self._builder = ColumnBuilder()
+        self._builder = options.builder()
         self._options = options
         self._from_text = from_text
 

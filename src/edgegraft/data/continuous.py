@@ -89,7 +89,9 @@ def _read_numbers(
         yield (
             first_row,
             {
-                name: numbers_of(name, batch.column(k), options, source.from_text, first_row)
+                name: numbers_of(
+                    name, batch.column(k), options, source.from_text, source.row(first_row)
+                )
                 for k, name in enumerate(names)
             },
         )

@@ -38,6 +38,7 @@ class CsvSource(Source):
         self.where = f"'{path}'"
         self._delimiter = delimiter
         self._gzipped = gzipped
+        self._stream: pa.NativeFile | None = None
         self._options = options
         content = None if gzipped else foreign_content(path, self._is_utf8)
         if content is not None:
@@ -107,6 +108,13 @@ class CsvSource(Source):
                     f"'{self._path}' cannot be read: {error}; the file is truncated or damaged"
                 ) from error
 
+    @property
+    def share(self) -> float | None:
+        """Share of the bytes that has been taken from the file; None of a compressed one."""
+        if self._gzipped or self._stream is None or self._stream.closed:
+            return None
+        return min(1.0, float(self._stream.tell()) / max(1, self._path.stat().st_size))
+
     def _locate(
         self, error: pa.ArrowInvalid, columns: Sequence[str], block: int
     ) -> pa.ArrowInvalid:
@@ -123,8 +131,11 @@ class CsvSource(Source):
     def _read(
         self, columns: Sequence[str], block: int, use_threads: bool
     ) -> Iterator[pa.RecordBatch]:
+        self._stream = pa.input_stream(
+            str(self._path), compression="gzip" if self._gzipped else None
+        )
         reader = pa_csv.open_csv(
-            pa.input_stream(str(self._path), compression="gzip" if self._gzipped else None),
+            self._stream,
             read_options=pa_csv.ReadOptions(
                 use_threads=use_threads,
                 block_size=block,

@@ -14,18 +14,27 @@ from edgegraft.data.continuous import pack_continuous
 from edgegraft.data.decide import Observed, all_missing, decide
 from edgegraft.data.options import PackOptions
 from edgegraft.data.packed import PackedTable
+from edgegraft.data.passes import PassWatch
 from edgegraft.data.schema import Schema, Variable
 from edgegraft.data.sources import Source
 from edgegraft.data.wording import Findings, listing
 from edgegraft.errors import DataError
 
-__all__ = ["encode_source"]
+__all__ = ["encode_columns", "encode_source"]
 
 
 def encode_source(
     source: Source, schema: Schema | None, options: PackOptions, findings: Findings
 ) -> PackedTable:
     """Return the packed table of a source, under `schema` or one that is learned."""
+    schema, columns = encode_columns(source, schema, options, findings)
+    return PackedTable.from_columns(schema, columns, columns[0].n_rows)
+
+
+def encode_columns(
+    source: Source, schema: Schema | None, options: PackOptions, findings: Findings
+) -> tuple[Schema, list[PackedColumn]]:
+    """Return the schema, given or learned, and the columns of a source in its order."""
     names = options.choose(source.names, source.named)
     variables = {} if schema is None else _match(schema, names, source.named)
     source.select(names)
@@ -38,8 +47,7 @@ def encode_source(
     else:
         at = {variable.name: name for name, variable in variables.items()}
         order = [at[name] for name in schema.names]
-    columns = [packed[name][1] for name in order]
-    return PackedTable.from_columns(schema, columns, columns[0].n_rows)
+    return schema, [packed[name][1] for name in order]
 
 
 def _match(schema: Schema, names: Sequence[str], named: bool) -> dict[str, Variable]:
@@ -72,7 +80,7 @@ def _pack_columns(
 ) -> dict[str, tuple[Variable, PackedColumn]]:
     packed: dict[str, tuple[Variable, PackedColumn]] = {}
     rest = list(names)
-    if isinstance(source, IntegerArraySource):
+    if isinstance(source, IntegerArraySource) and options.spool is None:
         narrow = source.narrow(names)
         for name, variable, column in pack_narrow(source, narrow, variables, options, findings):
             packed[name] = variable, column
@@ -97,10 +105,12 @@ def _pack_batches(
         for name in names
     ]
     first_row = 0
+    watch = PassWatch(source, options.on_rows)
     for batch in source.batches(names):
         for column, array in zip(columns, batch.columns, strict=True):
-            column.append(array, first_row)
+            column.append(array, source.row(first_row))
         first_row += batch.num_rows
+        watch.tell(first_row)
     if not first_row:
         raise DataError(f"{source.where} has no rows")
     empty = [c.name for c in columns if isinstance(c, OpenColumn) and c.empty]

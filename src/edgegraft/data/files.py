@@ -11,23 +11,31 @@ import pyarrow.parquet as pq
 
 from edgegraft.data.csv_source import CsvSource
 from edgegraft.data.foreign import foreign_content
+from edgegraft.data.many_files import FilesSource, find_files
 from edgegraft.data.options import PackOptions
 from edgegraft.data.sources import Source, check_names
 from edgegraft.errors import DataError, FileFormatError
 
-__all__ = ["IpcSource", "ParquetSource", "open_path"]
+__all__ = ["KNOWN", "IpcSource", "ParquetSource", "open_file", "open_path"]
 
 _TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
 _PARQUET = (".parquet", ".pq")
 _IPC = (".feather", ".arrow", ".ipc", ".arrows")
+KNOWN = (".csv", ".tsv", ".tab", *_PARQUET, *_IPC)  # in a folder, where .txt is seldom a table
 
 
 def open_path(path: Path, options: PackOptions) -> Source:
+    """Return the source for a file, a folder of files or a pattern."""
+    files = find_files(path, KNOWN)
+    if files == [path]:
+        return open_file(path, options)
+    return FilesSource(files, open_file, options)
+
+
+def open_file(path: Path, options: PackOptions) -> Source:
     """Return the source for a file, chosen by its extension."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file '{path}'")
-    if path.is_dir():
-        raise DataError(f"'{path}' is a directory: give the path of one file in it")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     gzipped = suffixes[-1:] == [".gz"]
     suffix = next(iter(suffixes[-2:-1] if gzipped else suffixes[-1:]), "")
@@ -85,6 +93,7 @@ class ParquetSource(Source):
         self._path = path
         self.where = f"'{path}'"
         self._options = options
+        self._n_read = 0
         with _explained(path, "Parquet"):
             # Buffered pages, because a row group can be as large as the file.
             self._file = pq.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False)
@@ -94,13 +103,21 @@ class ParquetSource(Source):
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the given columns."""
+        self._n_read = 0
         with _explained(self._path, "Parquet"):
             for batch in self._file.iter_batches(
                 batch_size=self._options.batch_rows,
                 columns=list(columns),
                 use_threads=self._options.use_threads,
             ):
+                self._n_read += batch.num_rows
                 yield _validated(batch.select(list(columns)))
+
+    @property
+    def share(self) -> float | None:
+        """Share of the rows that has been read."""
+        n_rows = self._file.metadata.num_rows
+        return self._n_read / n_rows if n_rows else None
 
     def close(self) -> None:
         """Close the file."""

@@ -10,7 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from edgegraft.data.builder import ColumnBuilder
+from edgegraft.data.passes import OnRows
 from edgegraft.data.schema import MAX_STATES, Label
+from edgegraft.data.spool import Spool
 from edgegraft.data.text_types import MISSING_TOKENS
 from edgegraft.data.wording import listing
 from edgegraft.errors import DataError
@@ -23,7 +26,10 @@ Unseen = Literal["error", "missing"]
 
 @dataclass(frozen=True)
 class PackOptions:
-    """The options of :func:`edgegraft.data.pack`, where they are described."""
+    """The options of :func:`edgegraft.data.pack`, where they are described.
+
+    Columns go to a `spool` instead of memory where :mod:`edgegraft.data.store` gives one.
+    """
 
     columns: Sequence[str | int] | None = None
     drop: Sequence[str | int] | None = None
@@ -38,6 +44,8 @@ class PackOptions:
     encoding: str = "utf8"
     batch_rows: int = 65536
     n_jobs: int = 1
+    spool: Spool | None = None
+    on_rows: OnRows | None = None
 
     def __post_init__(self) -> None:
         for option, allowed in (
@@ -80,6 +88,10 @@ class PackOptions:
             codecs.lookup(self.encoding)
         except LookupError:
             raise DataError(f"encoding={self.encoding!r} is not an encoding") from None
+
+    def builder(self) -> ColumnBuilder:
+        """Return an empty column, in memory or in the spool."""
+        return ColumnBuilder(self.spool)
 
     @property
     def use_threads(self) -> bool:

@@ -52,6 +52,15 @@ class Source(ABC):
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the given columns from the first row on, in that order of columns."""
 
+    def row(self, number: int) -> int:
+        """Return a row's number, as messages shall call it."""
+        return number
+
+    @property
+    def share(self) -> float | None:
+        """Share of the data that has been read in this pass; None where that is not known."""
+        return None
+
     def close(self) -> None:  # noqa: B027 - a table in memory has nothing to let go of
         """Let go of files; nothing can be read afterwards."""
 
@@ -135,7 +144,12 @@ class StreamSource(Source):
             return
         self._folder = tempfile.TemporaryDirectory(prefix="edgegraft-")
         kept = pa.schema([self.fields.field(name) for name in numeric])
-        with pa.OSFile(str(self._copy), "wb") as file, pa.ipc.new_file(file, kept) as writer:
+        # Most numbers are small: compressed, the copy is a fraction of the stream.
+        packed = pa.ipc.IpcWriteOptions(compression="lz4")
+        with (
+            pa.OSFile(str(self._copy), "wb") as file,
+            pa.ipc.new_file(file, kept, options=packed) as writer,
+        ):
             for batch in self._read_stream(reader, columns):
                 writer.write_batch(batch.select(numeric))
                 yield batch
