@@ -45,8 +45,10 @@ def pack(
     X : table or path
         A NumPy array of two dimensions, a pandas or polars DataFrame, a pyarrow Table,
         RecordBatch or RecordBatchReader, any object with ``__arrow_c_stream__``, a dict of
-        columns, or the path of a CSV, TSV (also gzipped), Parquet, Feather or Arrow IPC file.
-        Files are read in batches and need not fit in memory.
+        columns, or the path of a CSV, TSV (also gzipped), Parquet, Feather or Arrow IPC file, of
+        a folder of such files, or a pattern (``"rows/*.parquet"``); several files are one table,
+        in the order of their names. Files are read in batches and need not fit in memory; bit
+        planes that do not are for :func:`edgegraft.data.cache.open_store`.
     schema : Schema, optional
         Encode under these categories instead of learning them. Columns are matched by name, in
         any order; those of an array, or of a file without header, by position. Missing and

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any, Literal, Self
 
 from numpy.typing import ArrayLike
 
 from edgegraft.data import Schema
 from edgegraft.estimators.network import NetworkEstimator
-from edgegraft.estimators.parameters import CONSTRAINTS, make_plan
+from edgegraft.estimators.parameters import CONSTRAINTS, READING_CONSTRAINTS, make_plan
+from edgegraft.estimators.reading import Reading, as_table, rows_to_fit
 from edgegraft.learn import Plan, discover
 from edgegraft.learn.settings import Priority, Strategy
 from edgegraft.objective.penalty import GroupWeight
-from edgegraft.stats.source import check_weights
 
 
 class GraftedMRF(NetworkEstimator):
@@ -61,6 +62,18 @@ class GraftedMRF(NetworkEstimator):
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
         Of the search. None draws a new seed for every fit.
+    max_memory : int or str, optional
+        Bytes of memory that fitting files or a stream may take, such as ``"2 GiB"``. Where the
+        rows do not fit, their bit planes are kept on disk and read in blocks: the search begins
+        on a sample and ends over all rows, edges are tested on the sample (see
+        :mod:`edgegraft.learn.stages`). By default files up to an eighth of the machine's memory
+        are read as they are, and larger ones within half of it.
+    cache_dir : path, optional
+        Folder of the bit planes, which are found again as long as the files are the same. By
+        default that of the environment variable EDGEGRAFT_CACHE, or the user's cache.
+    cache_size : int or str, optional
+        Bytes that all bit planes in the folder may take, 32 GiB by default; those not used for
+        longest go first.
 
     Attributes
     ----------
@@ -120,7 +133,7 @@ class GraftedMRF(NetworkEstimator):
     (2, 5)
     """
 
-    _parameter_constraints = CONSTRAINTS
+    _parameter_constraints = CONSTRAINTS | READING_CONSTRAINTS
 
     def __init__(
         self,
@@ -147,6 +160,9 @@ class GraftedMRF(NetworkEstimator):
         schema: Schema | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
+        max_memory: int | str | None = None,
+        cache_dir: str | PathLike[str] | None = None,
+        cache_size: int | str | None = None,
     ) -> None:
         self.strategy = strategy
         self.objective = objective
@@ -170,6 +186,9 @@ class GraftedMRF(NetworkEstimator):
         self.schema = schema
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.max_memory = max_memory
+        self.cache_dir = cache_dir
+        self.cache_size = cache_size
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the network and the model.
@@ -178,9 +197,10 @@ class GraftedMRF(NetworkEstimator):
         ----------
         X : table
             A pandas or polars DataFrame, an Arrow table, a NumPy array, a dict of columns, a
-            PackedTable, or the path of a CSV or Parquet file: whatever
-            :func:`edgegraft.data.pack` takes. NaN and nulls are missing cells. For bins, declared
-            missing values and the like, pack first and fit what that gives.
+            PackedTable, a RecordBatchReader, or the path of a CSV or Parquet file, of a folder of
+            them, or a pattern (``"rows/*.parquet"``): whatever :func:`edgegraft.data.pack` takes.
+            NaN and nulls are missing cells. For bins, declared missing values and the like, pack
+            first and fit what that gives.
         y : ignored
         sample_weight : array of float, shape (n_rows,), optional
             A row of weight 2 counts as two rows.
@@ -192,7 +212,9 @@ class GraftedMRF(NetworkEstimator):
         """
         self._validate_params()
         plan = make_plan(self.get_params(deep=False))
-        X, table = self._read(X, self.schema, plan.n_jobs)
-        weights = None if sample_weight is None else check_weights(sample_weight, table.n_rows)
-        self._take(discover(table, plan, weights=weights), plan, X, table)
+        X = as_table(X, type(self).__name__)
+        reading = Reading(self.max_memory, self.cache_dir, self.cache_size)
+        with rows_to_fit(X, self.schema, plan.n_jobs, reading, sample_weight) as given:
+            found = discover(given.rows, plan, weights=given.weights, sample_rows=given.sample_rows)
+            self._take(found, plan, X, given.rows)
         return self

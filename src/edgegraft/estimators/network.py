@@ -17,6 +17,7 @@ from edgegraft.estimators.row_methods import RowMethods
 from edgegraft.estimators.writing import Kind
 from edgegraft.learn import Discovery, Plan, discover
 from edgegraft.learn.bootstrap import bootstrap
+from edgegraft.objective.sharded import Shards
 from edgegraft.stats.source import check_weights
 
 
@@ -90,13 +91,13 @@ class NetworkEstimator(RowMethods):
         table = read(X, schema, n_jobs)
         return X, table
 
-    def _take(self, found: Discovery, plan: Plan, X: Any, table: PackedTable) -> None:
+    def _take(self, found: Discovery, plan: Plan, X: Any, table: PackedTable | Shards) -> None:
         """Set the fitted attributes, all of them at the end of a fit or none."""
         growth, tests = found.growth, found.tests
         strengths = found.model.edge_strengths()
         order = np.argsort(-strengths, kind="stable")
         self.schema_ = table.schema
-        self.n_features_in_ = table.n_variables
+        self.n_features_in_ = len(table.schema)
         labels = column_labels(X)
         if labels is None and not isinstance(X, np.ndarray):
             labels = list(table.schema.names)

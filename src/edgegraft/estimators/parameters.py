@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,13 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state", np.random.Generator],
 }
 """What each parameter may be, in the terms of scikit-learn's parameter validation."""
+
+READING_CONSTRAINTS: dict[str, list[Any]] = {
+    "max_memory": [_COUNT, str, None],
+    "cache_dir": [str, PathLike, None],
+    "cache_size": [_COUNT, str, None],
+}
+"""The same for how a table is read."""
 
 _OF_PLAN = (
     "objective",

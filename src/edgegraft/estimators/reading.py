@@ -6,19 +6,30 @@ else that can be made an array is one first, with scikit-learn's own checks and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from edgegraft.data import PackedTable, Schema, pack
+from edgegraft.data.cache import CACHE_SIZE, open_store
+from edgegraft.data.files import KNOWN
+from edgegraft.data.many_files import find_files
+from edgegraft.data.options import PackOptions
 from edgegraft.errors import DataError, UnseenCategoryError
 from edgegraft.estimators.labels import labels
+from edgegraft.estimators.memory import physical_memory, read_size, share_out
+from edgegraft.learn.stages import SAMPLE_ROWS
+from edgegraft.objective.local_shards import LocalShards
+from edgegraft.objective.sharded import Shards
+from edgegraft.stats.source import check_weights
 
-"""Memory for what a fit keeps of one column: 11,585 categories."""
+_LARGE = 1 / 8  # of the machine's memory: larger files go through a store on disk unasked
+_USED = 1 / 2  # of the machine's memory, where no limit was given
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 
@@ -108,3 +119,71 @@ def read_codes(X: Any, schema: Schema) -> NDArray[np.int64]:
         )
         raise
     return np.ascontiguousarray(table.codes(), np.int64)
+
+
+class Reading(NamedTuple):
+    """How much memory reading and learning may take, and where bit planes may lie.
+
+    Attributes
+    ----------
+    max_memory : int, str or None
+    cache_dir : path or None
+    cache_size : int, str or None
+    """
+
+    max_memory: int | str | None = None
+    cache_dir: str | PathLike[str] | None = None
+    cache_size: int | str | None = None
+
+
+class RowsToFit(NamedTuple):
+    """Rows as `discover` takes them."""
+
+    rows: PackedTable | Shards
+    weights: NDArray[np.float64] | None  # of a table; shards have their own
+    sample_rows: int
+
+
+@contextmanager
+def rows_to_fit(
+    X: Any,
+    schema: Schema | None,
+    n_jobs: int,
+    reading: Reading,
+    weights: ArrayLike | None = None,
+) -> Iterator[RowsToFit]:
+    """Read a table, into memory where it fits the limit, otherwise into a store on disk."""
+    limit = _limit(X, reading.max_memory)
+    if limit is None:
+        table = read(X, schema, n_jobs)
+        checked = None if weights is None else check_weights(weights, table.n_rows)
+        yield RowsToFit(table, checked, SAMPLE_ROWS)
+        return
+    size = CACHE_SIZE if reading.cache_size is None else read_size(reading.cache_size)
+    options = PackOptions(n_jobs=n_jobs)
+    with open_store(
+        X, schema=schema, folder=reading.cache_dir, max_bytes=size, options=options
+    ) as store:
+        budget = share_out(limit, store.n_rows, store.n_variables, n_jobs)
+        checked = None if weights is None else check_weights(weights, store.n_rows)
+        if budget.whole:
+            yield RowsToFit(store.table(), checked, SAMPLE_ROWS)
+            return
+        shards = LocalShards(store, n_jobs=n_jobs, weights=checked, max_bytes=budget.kept_bytes)
+        yield RowsToFit(shards, None, budget.sample_rows)
+
+
+def _limit(X: Any, max_memory: int | str | None) -> int | None:
+    """Return the bytes that a fit may take; None where the rows are in memory or small."""
+    is_path = isinstance(X, str | PathLike)
+    if not is_path and not type(X).__name__.endswith("Reader"):
+        return None
+    if max_memory is not None:
+        return read_size(max_memory)
+    memory = physical_memory()
+    if memory is None:
+        return None
+    if not is_path:
+        return int(_USED * memory)
+    large = sum(p.stat().st_size for p in find_files(X, KNOWN) if p.exists()) > _LARGE * memory
+    return int(_USED * memory) if large else None

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from edgegraft.data import PackedTable
+from edgegraft.errors import DataError
 from edgegraft.learn import steps
 from edgegraft.learn.certificate import Certificate, certify
 from edgegraft.learn.checkpoint import Checkpoints, resume
@@ -28,9 +29,11 @@ from edgegraft.learn.loop import go_on, grow
 from edgegraft.learn.plan import ALL_PAIRS, Plan, losses
 from edgegraft.learn.refit import refit
 from edgegraft.learn.sharpen import FACTOR, sharpen
+from edgegraft.learn.stages import SAMPLE_ROWS, Stages
 from edgegraft.learn.state import Growth
 from edgegraft.learn.warm import warm_start
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.sharded import Shards
 from edgegraft.search import BestChoice
 
 _NEEDED = 1.5  # of the threshold, for an edge without a test
@@ -83,25 +86,31 @@ class Discovery(NamedTuple):
 
 
 def discover(
-    table: PackedTable,
+    table: PackedTable | Shards,
     plan: Plan | None = None,
     *,
     weights: ArrayLike | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     observers: Sequence[Observer] = (),
+    sample_rows: int = SAMPLE_ROWS,
 ) -> Discovery:
     """Learn the network of a table's columns, and a model of its rows.
 
     Parameters
     ----------
-    table : PackedTable
+    table : PackedTable or Shards
+        Rows in memory; or in shards on disk or on a cluster, of which a sample is learned from
+        first and then all (see :mod:`~edgegraft.learn.stages`).
     plan : Plan, optional
     weights : array of float, shape (n_rows,), optional
-        A row of weight 2 counts as two rows.
+        A row of weight 2 counts as two rows. Shards have their own.
     checkpoint : path, optional
         File for :func:`resume_discovery`, written as the search goes.
     observers : sequence of Observer
         Told of every step of the search; each may end it.
+    sample_rows : int, default 524288
+        Rows of shards that are read into memory, for the first steps and for the tests of edges.
+        Where there are no more rows than that, they are learned from as any table.
 
     Examples
     --------
@@ -112,22 +121,29 @@ def discover(
     [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
     """
     plan = plan or Plan()
+    watching = _watching(checkpoint, observers)
+    if not isinstance(table, PackedTable):
+        _refuse_weights(weights)
+        stages = Stages(table, plan, sample_rows)
+        if not stages.whole:
+            return _conclude(stages.run(watching), *_tested(stages), watching)
+        table, weights = stages.sample
     loss, counts = losses(table, plan, weights)
     settings = plan.search(len(table.schema))
-    watching = _watching(checkpoint, observers)
     growth = grow(loss, plan.rule(loss), settings, counts=counts, observers=watching)
     return _conclude(growth, table, plan, weights, watching)
 
 
 def resume_discovery(
     path: str | os.PathLike[str],
-    table: PackedTable,
+    table: PackedTable | Shards,
     plan: Plan | None = None,
     *,
     weights: ArrayLike | None = None,
     observers: Sequence[Observer] = (),
     max_time: float | None = None,
     max_edges: int | None = None,
+    sample_rows: int = SAMPLE_ROWS,
 ) -> Discovery:
     """Go on from a checkpoint of :func:`discover`, over the same rows and with the same plan.
 
@@ -135,10 +151,27 @@ def resume_discovery(
     `max_time` seconds and `max_edges` edges, in both of which the run until then counts.
     """
     plan = plan or Plan()
-    loss, _ = losses(table, plan, weights)
     watching = _watching(path, observers)
+    if not isinstance(table, PackedTable):
+        _refuse_weights(weights)
+        stages = Stages(table, plan, sample_rows)
+        if not stages.whole:
+            growth = stages.resume(path, watching, max_time, max_edges)
+            return _conclude(growth, *_tested(stages), watching)
+        table, weights = stages.sample
+    loss, _ = losses(table, plan, weights)
     growth = resume(path, loss, watching, max_time=max_time, max_edges=max_edges)
     return _conclude(growth, table, plan, weights, watching)
+
+
+def _refuse_weights(weights: ArrayLike | None) -> None:
+    if weights is not None:
+        raise DataError("shards have weights of their own: give them where the shards are made")
+
+
+def _tested(stages: Stages) -> tuple[PackedTable, Plan, ArrayLike | None]:
+    """Return what rows are read one by one: those of the sample."""
+    return stages.sample.table, stages.plan, stages.sample.weights
 
 
 def _watching(

@@ -101,6 +101,11 @@ class Plan:
     def _weigh(self, rows: float, n_rows: float) -> float:
         return rows * min(_MOST, 1.0 / n_rows) if self.ridge == "auto" else self.ridge
 
+    @property
+    def precision(self) -> Literal["single", "double"]:
+        """Of logits and probabilities: rounding must not be seen at the tolerance."""
+        return "single" if self.settings.tol >= 1e-4 else "double"
+
     def search(self, n_variables: int) -> Settings:
         """Return the settings of the search, with a budget where pairs are too many to test all."""
         if self.settings.max_tables is None and n_variables * (n_variables - 1) // 2 > ALL_PAIRS:
@@ -116,8 +121,7 @@ def losses(
     counts = LocalCounts(table, plan.n_jobs, weights)
     if plan.objective == "likelihood":
         return Likelihood(counts, make_engine(plan.inference)), counts
-    precision: Literal["single", "double"] = "single" if plan.settings.tol >= 1e-4 else "double"
-    loss = Pseudolikelihood(table, weights=weights, n_jobs=plan.n_jobs, precision=precision)
+    loss = Pseudolikelihood(table, weights=weights, n_jobs=plan.n_jobs, precision=plan.precision)
     return loss, counts
 
 

@@ -1,0 +1,85 @@
+"""How much memory a fit may take, and how it is shared out."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from edgegraft.errors import MemoryBudgetError
+from edgegraft.learn.stages import SAMPLE_ROWS
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY = {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
+_BASE = 500 << 20  # the interpreter, its libraries and compiled code, and one batch of a reader
+_THREAD = 250 << 20  # a block with its codes, residuals and sums
+_CELL = 24  # bytes of a sampled cell: its codes, bit planes, residuals and what tests make of them
+_LEAST_ROWS = 10_000  # of a sample
+
+
+class Budget(NamedTuple):
+    """What the parts of a fit may take.
+
+    Attributes
+    ----------
+    limit : int
+        Bytes, all together.
+    whole : bool
+        Whether all rows fit in memory.
+    sample_rows : int
+        Rows read into memory where not all fit.
+    kept_bytes : int
+        For blocks that stay decoded between passes.
+    """
+
+    limit: int
+    whole: bool
+    sample_rows: int
+    kept_bytes: int
+
+
+def read_size(size: int | str) -> int:
+    """Return a number of bytes, given as such or as text with a unit.
+
+    Examples
+    --------
+    >>> read_size("2 GiB"), read_size("500MB"), read_size(1024)
+    (2147483648, 500000000, 1024)
+    """
+    if isinstance(size, str):
+        found = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?)b?\s*", size.lower())
+        units = {**_UNITS, **_BINARY}
+        if not found or found[1].count(".") > 1 or found[2] not in units:
+            raise ValueError(f"{size!r} is no size: write a number of bytes, or such as '2 GiB'")
+        return int(float(found[1]) * units[found[2]])
+    return int(size)
+
+
+def physical_memory() -> int | None:
+    """Return the memory of the machine in bytes; None where it cannot be asked."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def share_out(limit: int, n_rows: int, n_variables: int, n_jobs: int) -> Budget:
+    """Return what the parts of a fit may take of `limit` bytes.
+
+    Examples
+    --------
+    >>> share_out(2 << 30, 50_000_000, 100, n_jobs=2)
+    Budget(limit=2147483648, whole=False, sample_rows=228939, kept_bytes=274726912)
+    """
+    room = limit - _BASE - n_jobs * _THREAD
+    needed = _CELL * n_variables * min(n_rows, _LEAST_ROWS)
+    if room < 2 * needed:
+        least = limit - room + 2 * needed
+        raise MemoryBudgetError(
+            f"{limit / 2**30:.2f} GiB are not enough for {n_variables:,} columns and {n_jobs} "
+            f"thread{'s' if n_jobs > 1 else ''}: allow at least {least / 2**30:.2f} GiB "
+            "(max_memory=), or use fewer threads (n_jobs=)"
+        )
+    whole = _CELL * n_variables * n_rows <= room
+    sample_rows = min(SAMPLE_ROWS, room // 2 // (_CELL * n_variables))
+    return Budget(limit, whole, sample_rows, room // 4)

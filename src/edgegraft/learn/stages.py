@@ -1,0 +1,155 @@
+"""Learning from rows in shards: a growing sample first, all rows at the end.
+
+    a few rows in memory -> more rows in memory -> all rows, shard by shard
+
+Early steps need no more than a direction, and a pass over all rows is dear; so the search begins
+on samples, each of which goes on from the graph and parameters of the one before, and ends over
+all rows: last fits, the test of every inactive pair, certificate and KKT residual are of all of
+them. Two parts read rows one by one and are worked out on the sample alone: the weights of
+:mod:`~edgegraft.learn.sharpen` and the tests of :mod:`~edgegraft.learn.edge_tests`, whose p-values
+are valid and have the power of the sample's rows.
+
+A sample has small runs of neighbouring rows from every shard, drawn with the seed of the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from edgegraft.errors import FileFormatError
+from edgegraft.inference import make_engine
+from edgegraft.learn.checkpoint import load
+from edgegraft.learn.events import Observer
+from edgegraft.learn.loop import go_on, grow
+from edgegraft.learn.parts import choose_parts
+from edgegraft.learn.plan import Plan, check_states, losses
+from edgegraft.learn.settings import Settings
+from edgegraft.learn.state import Growth
+from edgegraft.learn.warm import warm_start
+from edgegraft.objective.likelihood import Likelihood
+from edgegraft.objective.objective import Objective
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective.sharded import Sample, ShardedPseudolikelihood, Shards
+from edgegraft.stats import PairCounts
+
+#: Rows of the largest sample, unless the memory allows fewer.
+SAMPLE_ROWS = 1 << 19
+_STEP = 8  # from one sample to the next
+_LEAST = 50_000  # rows of a sample that are worth a stage of their own
+_EARLY = ("interrupted", "stopped by an observer")
+
+MakeLoss = Callable[[], tuple[Objective, PairCounts]]
+
+
+class Stages:
+    """The losses that a search over shards goes through, the last of them over all rows.
+
+    Parameters
+    ----------
+    shards : Shards
+    plan : Plan
+    sample_rows : int
+        Rows of the largest sample.
+
+    Attributes
+    ----------
+    sample : Sample
+        The largest one, in memory.
+    whole : bool
+        Whether the sample is all there is.
+    """
+
+    def __init__(self, shards: Shards, plan: Plan, sample_rows: int = SAMPLE_ROWS) -> None:
+        check_states(shards.schema)
+        rng = np.random.default_rng(plan.settings.random_state)
+        self.whole = shards.n_rows <= sample_rows
+        self.sample: Sample = shards.sample(sample_rows, rng)
+        self._shards, self.plan = shards, plan
+
+    def run(self, observers: Sequence[Observer]) -> Growth:
+        """Search from the beginning."""
+        first, *rest = self._losses()
+        loss, counts = first()
+        growth = grow(
+            loss, self.plan.rule(loss), self._settings, counts=counts, observers=observers
+        )
+        return self._go_through(growth, rest, observers)
+
+    def resume(
+        self,
+        path: str | PathLike[str],
+        observers: Sequence[Observer],
+        max_time: float | None,
+        max_edges: int | None,
+    ) -> Growth:
+        """Go on from a checkpoint of any stage."""
+        waiting = self._losses()
+        while True:
+            make, *waiting = waiting
+            try:
+                growth = load(path, make()[0])
+                break
+            except FileFormatError:
+                # A later stage has another loss; what is no checkpoint at all is told at the end.
+                if not waiting:
+                    raise
+        asked = {"max_time": max_time, "max_edges": max_edges}
+        given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        growth.settings = replace(growth.settings, **given)
+        return self._go_through(go_on(growth, observers), waiting, observers)
+
+    @property
+    def _settings(self) -> Settings:
+        return self.plan.search(len(self._shards.schema))
+
+    def _go_through(
+        self, growth: Growth, rest: list[MakeLoss], observers: Sequence[Observer]
+    ) -> Growth:
+        for make in rest:
+            if growth.reason in _EARLY:
+                break
+            growth = go_on(advance(growth, make()[0], self.plan), observers)
+        return growth
+
+    def _losses(self) -> list[MakeLoss]:
+        plan = self.plan
+        n = len(self._shards.schema)
+        if plan.objective == "likelihood" or choose_parts(self._settings, n).single_features:
+            return [self._over_all]
+        stages: list[MakeLoss] = [self._over_all, self._over_sample]
+        share = 1.0 / _STEP
+        while share * self.sample.table.n_rows >= _LEAST:
+            stages.append(partial(self._over_share, share))
+            share /= _STEP
+        return stages[::-1]
+
+    def _over_all(self) -> tuple[Objective, PairCounts]:
+        counts, plan = self._shards.counts, self.plan
+        if plan.objective == "likelihood":
+            return Likelihood(counts, make_engine(plan.inference)), counts
+        return ShardedPseudolikelihood(self._shards, precision=plan.precision), counts
+
+    def _over_sample(self) -> tuple[Objective, PairCounts]:
+        return losses(self.sample.table, self.plan, self.sample.weights)
+
+    def _over_share(self, share: float) -> tuple[Objective, PairCounts]:
+        loss, counts = self._over_sample()
+        assert isinstance(loss, Pseudolikelihood)
+        rng = np.random.default_rng([self.plan.settings.random_state, round(1 / share)])
+        return loss.subsample(share, rng), counts
+
+
+def advance(growth: Growth, loss: Objective, plan: Plan) -> Growth:
+    """Return a run over more rows, ready for `go_on`, from where one over fewer has ended."""
+    rule = plan.rule(loss)
+    after = warm_start(growth, objective=loss, penalty=rule)
+    # What a checkpoint is recognised by: the model without edges, over the rows at hand.
+    empty = Growth.begin(loss, rule, after.settings).solution.info.objective
+    after.events[0] = replace(after.events[0], objective=empty)
+    return after
