@@ -107,9 +107,9 @@ class ClusterCounts:
         else:
             futures = packing.apply(schema)
         self.schema = schema
-        again = partial(_again, packing, schema, learned)
-        self.partitions = HeldPartitions(packing.watch, futures, again)
-        self.partitions.watch.done(futures)
+        again = partial(packing.again, schema=schema, learned=learned)
+        self.partitions = HeldPartitions(packing.watch, futures, lambda k, on: again(k, workers=on))
+        self.partitions.settle()
         rows = self.partitions.each(worker.rows)
         self.partitions.keep(k for k, n in enumerate(rows) if n)
         self._rows = [n for n in rows if n]
@@ -181,14 +181,22 @@ class ClusterCounts:
         batch whose size followed the clock would give other edges every time. Sizes are powers of
         two, so that measurements that differ little advise the same.
         """
-        rates = rates or self.measure()
-        n = len(self.schema)
-        wanted = max(rates.round_trip / (share * rates.pair), _LEAST_TESTS, n / 4)
-        return int(min(2 ** np.ceil(np.log2(wanted)), max(1, n * (n - 1) // 2)))
+        return batch_size(rates or self.measure(), len(self.schema), share)
 
 
-def _again(packing: Packing, schema: Schema, learned: bool, k: int, workers: list[str]) -> Any:
-    return packing.again(k, schema, learned, workers)
+def batch_size(rates: Rates, n_variables: int, share: float = 0.1) -> int:
+    """Return the pairs of a batch that spends at most `share` of its time on the round trip.
+
+    Never fewer than a search of so many variables tests by default, nor more than there are.
+
+    Examples
+    --------
+    >>> [batch_size(Rates(seconds, 1e-5), 1000) for seconds in (0.0, 0.002, 0.05)]
+    [256, 2048, 65536]
+    """
+    wanted = max(rates.round_trip / (share * rates.pair), _LEAST_TESTS, n_variables / 4)
+    n_pairs = max(1, n_variables * (n_variables - 1) // 2)
+    return int(min(2 ** np.ceil(np.log2(wanted)), n_pairs))
 
 
 def _least(task: Callable[[], Any]) -> float:

@@ -72,7 +72,17 @@ class Packing:
     def learn(self) -> tuple[Schema, Findings, list[Future]]:
         """Open all partitions; return their schema, what to tell of it, and them packed."""
         opened = self._run("open", worker.open_table, range(len(self.sources)))
-        schema, findings = self._settle(opened)
+        self.watch.done(opened, self._open)
+
+        def merge_again(_: int) -> Future:
+            # What killed the merging may have taken open partitions along.
+            self.watch.done(opened, self._open)
+            return self._merge(opened)
+
+        merged = [self._merge(opened)]
+        self.watch.done(merged, merge_again)
+        findings = Findings()
+        schema = settle(merged[0].result(), self.options, findings)
         text = schema.to_json()
         return schema, findings, [self._hold(part, text) for part in opened]
 
@@ -81,23 +91,26 @@ class Packing:
         chosen = range(len(self.sources))
         return self._run("hold", worker.hold_source, chosen, schema.to_json())
 
-    def again(self, k: int, schema: Schema, learned: bool, workers: list[str]) -> Future:
-        """Pack one partition once more, on some workers."""
+    def again(
+        self, k: int, schema: Schema, learned: bool, workers: list[str] | None = None
+    ) -> Future:
+        """Pack one partition once more, on some workers or any."""
         text = schema.to_json()
         if not learned:
             return self._run("hold", worker.hold_source, [k], text, workers=workers)[0]
-        opened = self._run("open", worker.open_table, [k], workers=workers)[0]
-        return self._hold(opened, text, workers)
+        return self._hold(self._open(k, workers), text, workers)
 
-    def _settle(self, opened: Sequence[Future]) -> tuple[Schema, Findings]:
+    def _open(self, k: int, workers: list[str] | None = None) -> Future:
+        return self._run("open", worker.open_table, [k], workers=workers)[0]
+
+    def _merge(self, opened: Sequence[Future]) -> Future:
         level = [self._submit(worker.survey, part) for part in opened]
         while len(level) > 1:
             level = [
                 self._submit(worker.merge_surveys, *level[first : first + _FAN_IN])
                 for first in range(0, len(level), _FAN_IN)
             ]
-        findings = Findings()
-        return settle(self.watch.result(level[0]), self.options, findings), findings
+        return level[0]
 
     def _hold(self, part: Future, schema: str, workers: list[str] | None = None) -> Future:
         return self._submit(worker.hold_open, part, schema, self.options, workers=workers)

@@ -77,14 +77,15 @@ class HeldPartitions:
     futures : sequence of Future
         Of each partition's :class:`~edgegraft.stats.cluster_worker.Held`.
     again : callable
-        Packs a partition again from its source, on the workers given: ``again(k, workers)``.
+        Packs a partition again from its source, on the workers given or any:
+        ``again(k, workers)``.
     """
 
     def __init__(
         self,
         watch: Watch,
         futures: Sequence[Future],
-        again: Callable[[int, list[str]], Future],
+        again: Callable[[int, list[str] | None], Future],
     ) -> None:
         self.watch = watch
         self.client = watch.client
@@ -95,6 +96,10 @@ class HeldPartitions:
 
     def __len__(self) -> int:
         return len(self.futures)
+
+    def settle(self) -> None:
+        """Wait until all partitions are held."""
+        self.watch.done(self.futures, lambda k: self._again(k, None))
 
     def keep(self, chosen: Iterable[int]) -> None:
         """Let go of all partitions but these."""
@@ -110,18 +115,18 @@ class HeldPartitions:
         Parameters
         ----------
         question : callable
-            Of a `Held`, a number of threads and `arguments`; importable on the workers.
+            Of a `Held`, an `At` and `arguments`; importable on the workers.
         together : bool
             Whether answers are integers: those of one worker are added there.
         """
-        from distributed.client import FutureCancelledError
+        from distributed.client import FutureCancelledError, FuturesCancelledError
         from distributed.comm import CommClosedError
 
         try:
             return self._ask(_Question(self, question, arguments, together))
         except _Refused as refused:
             raise refused.args[0] from None
-        except (CommClosedError, FutureCancelledError, OSError) as error:
+        except (CommClosedError, FutureCancelledError, FuturesCancelledError, OSError) as error:
             raise lost(self.client) from error
 
     def each(self, question: worker.Question, *arguments: Any) -> list[Any]:
@@ -158,6 +163,16 @@ class HeldPartitions:
         holders = self.client.who_has(chosen)
         placed = place([list(holders.get(future.key, ())) for future in chosen], usable)
         return {name: [partitions[k] for k in found] for name, found in placed.items()}
+
+    def renew(self, partitions: Sequence[int]) -> None:
+        """Pack those partitions again that no worker holds."""
+        holders = self.client.who_has([self.futures[k] for k in partitions])
+        gone = [k for k in partitions if not holders.get(self.futures[k].key)]
+        # All are let go of before one is packed: the scheduler must forget what it gave up.
+        for k in gone:
+            self.futures[k].release()
+        for k in gone:
+            self.futures[k] = self._again(k, None)
 
     def _replace_slow(self, asked: _Question) -> None:
         """Give what a worker is too slow with to the others, packed again from the source."""
@@ -204,6 +219,7 @@ class _Question:
             future = held.client.submit(
                 worker.answer,
                 *self._task,
+                tuple(chosen),
                 *(held.futures[k] for k in chosen),
                 workers=[address] if address else None,
                 allow_other_workers=bool(address),
@@ -221,7 +237,8 @@ class _Question:
             self._n_killed += 1
             if self._n_killed > KILLED:
                 raise died(f"partitions {list(task.partitions)}", error)
-            held.client.retry([held.futures[k] for k in task.partitions])
+            future.release()
+            held.renew(task.partitions)
             held.count(recovered=1)
             self.give_out(task.partitions)
             return None

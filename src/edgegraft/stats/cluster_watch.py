@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from edgegraft.errors import ClusterError
 
@@ -73,42 +73,49 @@ class Watch:
             self._expect_workers()
         return [future for future in pending if future in done]
 
-    def done(self, futures: Sequence[Future]) -> None:
+    def done(self, futures: list[Future], again: Callable[[int], Future]) -> None:
         """Wait until all futures are done, whatever workers die over them.
 
-        The error of the work itself is raised as it is, with a note of which piece it was.
+        Parameters
+        ----------
+        futures : list of Future
+            Those over which the scheduler gives up are replaced.
+        again : callable
+            Starts one of them anew: ``again(k)``.
+
+        Raises
+        ------
+        ClusterError
+            Where the scheduler is lost, or workers die over the same piece again and again.
+        Exception
+            The error of the work itself, with a note of which piece it was.
         """
         from distributed import KilledWorker
-        from distributed.client import FutureCancelledError
+        from distributed.client import FutureCancelledError, FuturesCancelledError
         from distributed.comm import CommClosedError
 
-        place = {future: k for k, future in enumerate(futures)}
-        killed = dict.fromkeys(futures, 0)
+        killed = [0] * len(futures)
+        waiting = dict(zip(futures, range(len(futures)), strict=True))
         try:
-            while place:
-                for future in self.finished(place):
+            while waiting:
+                for future in self.finished(waiting):
+                    k = waiting.pop(future)
                     error = future.exception()
-                    if isinstance(error, KilledWorker) and killed[future] < KILLED:
-                        killed[future] += 1
-                        self.client.retry([future])
-                        continue
                     if isinstance(error, KilledWorker):
-                        raise died(f"packing partition {place[future]}", error)
-                    if error is not None:
-                        raise _Refused(place[future], error)
-                    del place[future]
+                        killed[k] += 1
+                        if killed[k] > KILLED:
+                            raise died(f"packing partition {k}", error)
+                        future.release()
+                        futures[k] = again(k)
+                        waiting[futures[k]] = k
+                    elif error is not None:
+                        raise _Refused(k, error)
         except _Refused as refused:
             k, error = refused.args
-            if len(futures) > 1:
-                error.add_note(f"This is partition {k} of {len(futures)}, counted from 0.")
+            error.add_note(f"This is partition {k} of {len(futures)}, counted from 0.")
             raise error from None
-        except (CommClosedError, FutureCancelledError) as gone:
+        except (CommClosedError, FutureCancelledError, FuturesCancelledError) as gone:
             raise lost(self.client) from gone
-
-    def result(self, future: Future) -> Any:
-        """Return the result of one piece of work, whatever workers die over it."""
-        self.done([future])
-        return future.result()
 
     def _expect_workers(self) -> None:
         """Raise where there has been no worker for too long."""

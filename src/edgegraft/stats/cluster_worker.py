@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgegraft.data import PackedTable, Schema
 from edgegraft.data.options import PackOptions
 from edgegraft.data.partition import OpenPart, Survey, merge, open_part, pack_part
 from edgegraft.stats.local import LocalCounts
 from edgegraft.stats.tables import Edges
+from edgegraft.stats.threads import run_in_order
 
+Counts = NDArray[np.int64]
 Question = Callable[..., Any]  # of a held partition and arguments, asked on its worker
 
 
@@ -108,24 +111,42 @@ def _held(table: PackedTable | None) -> Held:
     return held
 
 
-def answer(question: Question, arguments: Sequence[Any], together: bool, *held: Held) -> list[Any]:
-    """Ask partitions, one after another.
+class At(NamedTuple):
+    """Where a question is answered."""
+
+    number: int  # of the partition
+    threads: int  # that the answer may use
+
+
+def answer(
+    question: Question,
+    arguments: Sequence[Any],
+    together: bool,
+    numbers: Sequence[int],
+    *held: Held,
+) -> list[Any]:
+    """Ask the partitions of a worker.
 
     Parameters
     ----------
     question : callable
-        Of a `Held`, a number of threads, and the arguments.
+        Of a `Held`, an `At`, and the arguments.
     arguments : sequence
     together : bool
         Whether answers are integers that may be added in any order; then one is returned.
+    numbers : sequence of int
+        Of the partitions.
     """
     threads = _threads()
-    answers = (question(one, threads, *arguments) for one in held)
     if not together:
-        return list(answers)
-    total = next(answers)
-    for other in answers:
-        total += other
+        # Sums of one partition are one thread's, so that they do not depend on the threads.
+        def ask(k: int) -> Any:
+            return question(held[k], At(numbers[k], 1), *arguments)
+
+        return list(run_in_order(ask, range(len(held)), threads))
+    total = question(held[0], At(numbers[0], threads), *arguments)
+    for number, one in zip(numbers[1:], held[1:], strict=True):
+        total += question(one, At(number, threads), *arguments)
     return [total]
 
 
@@ -138,23 +159,23 @@ def _threads() -> int:
         return 1
 
 
-def rows(held: Held, threads: int) -> int:
+def rows(held: Held, at: At) -> int:
     """Return the number of rows."""
     return 0 if held.table is None else held.table.n_rows
 
 
-def margins(held: Held, threads: int) -> np.ndarray:
+def margins(held: Held, at: At) -> Counts:
     """Return the counts of every state, flat."""
     return held.some_counts.margins().values.copy()
 
 
-def pairs(held: Held, threads: int, edges: Edges) -> np.ndarray:
+def pairs(held: Held, at: At, edges: Edges) -> Counts:
     """Return the tables of a batch of edges, flat."""
     counts = held.some_counts
-    counts.n_jobs = threads
+    counts.n_jobs = at.threads
     return counts.pairs(edges).values
 
 
-def nothing(held: Held, threads: int) -> int:
+def nothing(held: Held, at: At) -> int:
     """Return at once: what a round trip costs."""
     return 0
