@@ -67,6 +67,7 @@ class ColumnBuilder:
         self.n_missing = 0
         self._pending: list[Codes] = []
         self._n_pending = 0
+        self._counts = np.zeros(0, np.int64)  # by provisional code, of the chunks
         self._chunks: list[Any] = []  # of planes, of codes, or where these lie in the spool
         self._spool = spool
         self._chunk_rows = CHUNK_ROWS if spool is None else spool.rows
@@ -89,8 +90,17 @@ class ColumnBuilder:
         other = ColumnBuilder()
         other.n_rows, other.n_missing = self.n_rows, self.n_missing
         other._pending, other._n_pending = list(self._pending), self._n_pending
-        other._chunks = list(self._chunks)
+        other._chunks, other._counts = list(self._chunks), self._counts.copy()
         return other
+
+    def counts(self, n_codes: int) -> NDArray[np.int64]:
+        """Return how many cells have each of the provisional codes."""
+        out = np.zeros(max(n_codes, len(self._counts)), np.int64)
+        out[: len(self._counts)] = self._counts
+        for codes in self._pending:
+            seen = np.bincount(codes[codes != MISSING])
+            out[: len(seen)] += seen
+        return out[:n_codes]
 
     def finish(self, recode: Codes | None, n_states: int) -> PackedColumn:
         """Return the column under its final codes ``recode[provisional]`` and let go of it.
@@ -123,10 +133,18 @@ class ColumnBuilder:
         largest, missing = largest_code(codes)
         self.n_missing += missing
         if largest >= MAX_PLANES:
+            self._count(np.bincount(codes[codes != MISSING]))
             return codes.copy() if self._spool is None else self._spool.write(codes, missing)
         planes = np.zeros((largest + 1, -(-len(codes) // 64)), np.uint64)
         pack_codes(codes, planes, 0)
+        self._count(np.bitwise_count(planes).sum(axis=1, dtype=np.int64))
         return planes if self._spool is None else self._spool.write(planes, missing)
+
+    def _count(self, seen: NDArray[np.int64]) -> None:
+        short = len(seen) - len(self._counts)
+        if short > 0:
+            self._counts = np.concatenate((self._counts, np.zeros(short, np.int64)))
+        self._counts[: len(seen)] += seen
 
 
 class PackedColumn:

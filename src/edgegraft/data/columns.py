@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from edgegraft.data.arrow_types import Kind, kind_of, simplify, storage_type, type_name
 from edgegraft.data.binning import assign_bins
-from edgegraft.data.builder import MISSING, ColumnBuilder, PackedColumn
+from edgegraft.data.builder import MAX_PLANES, MISSING, ColumnBuilder, PackedColumn
+from edgegraft.data.direct import DirectCodes
 from edgegraft.data.numeric_cells import numbers_of, reject_infinity, unseen_category
 from edgegraft.data.options import PackOptions
 from edgegraft.data.schema import MAX_STATES, Variable
@@ -55,7 +56,7 @@ class OpenColumn:
         self.overflowed = False
         self.labels: list[Any] = []
         self.first_rows: list[int] = []
-        self._counts = np.zeros(8, np.int64)
+        self._direct = DirectCodes({})
         self._n_numeric = 0  # labels of a text file that are known to be numbers
         self._max_states = options.max_states
         self._code: dict[Any, int] = dict.fromkeys(options.missing_labels(from_text), MISSING)
@@ -66,26 +67,29 @@ class OpenColumn:
     @property
     def counts(self) -> NDArray[np.int64]:
         """How often each label occurs."""
-        return self._counts[: len(self.labels)]
+        return self.builder.counts(len(self.labels))
 
     @property
     def empty(self) -> bool:
         """Whether no cell had a value."""
-        return not self.overflowed and not self._counts.any()
+        return not self.overflowed and not self.counts.any()
 
     def append(self, array: pa.Array, first_row: int) -> None:
         """Receive the cells from row `first_row` on."""
         if self.overflowed:
             return
+        found = self._direct.find(array)
+        if found is not None:
+            self.builder.append(found)
+            return
         labels, indices = _distinct(array)
         codes = [self._code.get(label, -1) for label in labels]
-        if -1 in codes and not self._meet(labels, codes, indices, first_row):
-            return
-        lut = np.array([*codes, MISSING], np.uint16)
-        self.builder.append(lut[indices])
-        seen = np.bincount(indices, minlength=len(lut))[:-1]
-        known = lut[:-1] != MISSING
-        np.add.at(self._counts, lut[:-1][known], seen[known])
+        if -1 in codes:
+            if not self._meet(labels, codes, indices, first_row):
+                return
+            if self.kind is Kind.INT and len(self.labels) <= MAX_PLANES:
+                self._direct = DirectCodes(self._code)
+        self.builder.append(np.array([*codes, MISSING], np.uint16)[indices])
 
     def _meet(
         self, labels: list[Any], codes: list[int], indices: NDArray[np.integer], first_row: int
@@ -112,8 +116,6 @@ class OpenColumn:
         self._code[label] = code
         self.labels.append(label)
         self.first_rows.append(row)
-        if code >= len(self._counts):
-            self._counts = np.concatenate([self._counts, np.zeros_like(self._counts)])
         return code
 
     def _may_grow(self, row: int) -> bool:
@@ -155,9 +157,15 @@ class ClosedColumn:
         self._read_as = type(variable.categories[0]) if from_text else None
         self._missing = options.missing_labels(from_text)
         self._code: dict[Any, int] = {label: k for k, label in enumerate(variable.categories)}
+        missing = dict.fromkeys(self._missing, MISSING)
+        self._direct = DirectCodes({**self._code, **missing})
 
     def append(self, array: pa.Array, first_row: int) -> None:
         """Receive the cells from row `first_row` on."""
+        found = self._direct.find(array)
+        if found is not None:
+            self._builder.append(found)
+            return
         labels, indices = _distinct(array)
         lut = np.full(len(labels) + 1, MISSING, np.uint16)
         firsts: NDArray[np.int64] | None = None

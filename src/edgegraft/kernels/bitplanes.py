@@ -21,25 +21,48 @@ def _trailing_zeros(typingctx, word):
     return types.uint64(types.uint64), codegen
 
 
+@intrinsic
+def _match_word(typingctx, codes, first, code):
+    """Return the 64 bits that tell which of the codes (uint16) from `first` on are `code`."""
+    signature = types.uint64(codes, types.intp, types.uint16)
+
+    def codegen(context, builder, sig, args):
+        source = context.make_array(sig.args[0])(context, builder, args[0])
+        vector = ir.VectorType(ir.IntType(16), 64)
+        undefined = ir.Constant(vector, ir.Undefined)
+        where = builder.bitcast(builder.gep(source.data, [args[1]]), vector.as_pointer())
+        one = builder.insert_element(undefined, args[2], ir.IntType(32)(0))
+        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+        wanted = builder.shuffle_vector(one, undefined, everywhere)
+        same = builder.icmp_unsigned("==", builder.load(where, align=2), wanted)
+        return builder.bitcast(same, ir.IntType(64))
+
+    return signature, codegen
+
+
 @njit(cache=True, nogil=True)
 def largest_code(codes):
     """Return the largest code that is not MISSING (-1 if there is none) and the missing cells."""
-    largest = -1
+    most = np.uint16(0)  # of the next codes: that of MISSING wraps to 0
     missing = 0
     for r in range(codes.shape[0]):
-        code = np.int64(codes[r])
-        if code == MISSING:
-            missing += 1
-        elif code > largest:
-            largest = code
-    return largest, missing
+        most = max(most, np.uint16(codes[r] + np.uint16(1)))
+        missing += codes[r] == MISSING
+    return np.int64(most) - 1, missing
 
 
 @njit(cache=True, nogil=True)
 def pack_codes(codes, planes, first_word):
-    """Set the bits of `codes` in `planes` from `first_word` on; codes without a plane set none."""
+    """Set the bits of `codes` in `planes` from `first_word` on; codes without a plane set none.
+
+    `codes` is a contiguous array of uint16.
+    """
     n_planes = planes.shape[0]
-    for r in range(codes.shape[0]):
+    whole = codes.shape[0] >> 6
+    for w in range(whole):
+        for k in range(n_planes):
+            planes[k, first_word + w] |= _match_word(codes, w << 6, np.uint16(k))
+    for r in range(whole << 6, codes.shape[0]):
         code = codes[r]
         if code < n_planes:
             planes[code, first_word + (r >> 6)] |= np.uint64(1) << np.uint64(r & 63)

@@ -1,11 +1,13 @@
-"""Integers to provisional codes: the distance of a cell from its column's smallest value."""
+"""Integers to codes: by distance from a column's smallest value, or by look-up."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-__all__ = ["offset_codes"]
+__all__ = ["UNKNOWN", "look_up", "offset_codes"]
+
+UNKNOWN = 65534  # stands for no code in a table that is looked up
 
 # A tile of this many rows and up to 64 columns stays in the first-level cache while it is
 # turned from rows into columns.
@@ -39,3 +41,19 @@ def offset_codes(block, low, mask, codes, counts):
                 code = np.uint16((np.uint64(block[i, j]) - least) & mask)
                 codes[j, i] = code
                 counts[j, code] += 1
+
+
+@njit(cache=True, nogil=True)
+def look_up(values, base, table, out):
+    """Write ``table[values - base]`` to `out`; return whether no cell is `UNKNOWN`.
+
+    The last entry of `table` is `UNKNOWN`, and stands for all numbers beyond its ends.
+    """
+    last = np.uint64(table.shape[0] - 1)
+    known = True
+    for r in range(values.shape[0]):
+        # The difference wraps: numbers below the base are very large.
+        code = table[min(np.uint64(np.int64(values[r]) - base), last)]
+        out[r] = code
+        known &= code != UNKNOWN
+    return known
