@@ -7,8 +7,10 @@ import pytest
 
 from edgegraft.data import PackedTable
 from edgegraft.data.blocks import TableBlocks
-from edgegraft.errors import DataError, ModelError
+from edgegraft.datasets import make_chain
+from edgegraft.errors import DataError, FileFormatError, ModelError
 from edgegraft.graph import Layout
+from edgegraft.learn import Plan, Settings, discover, resume_discovery, stages
 from edgegraft.objective.local_shards import LocalShards
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.sharded import ShardedPseudolikelihood
@@ -169,3 +171,114 @@ def test_what_does_not_fit_is_refused(table):
         ShardedPseudolikelihood(shards(table), precision="half")
     with pytest.raises(DataError, match="all weights are zero"):
         shards(table, np.zeros(1700))
+
+
+# Learning from shards
+
+
+def network_rows(n_rows=6000):
+    return make_chain(8, n_states=3, n_rows=n_rows, random_state=0).X.astype(int)
+
+
+def as_shards(X, **options):
+    return LocalShards(TableBlocks(PackedTable.from_codes(X), rows=512), **options)
+
+
+def edges_of(found):
+    return set(map(tuple, found.model.edges.tolist()))
+
+
+def score(found, X):
+    return float(found.model.pseudo_log_likelihood(X).mean())
+
+
+def test_a_network_is_found_from_shards():
+    X = network_rows()
+    found = discover(as_shards(X), sample_rows=2000)
+    assert edges_of(found) == {(k, k + 1) for k in range(7)}
+    assert found.converged
+    assert found.growth.objective.n_rows == 6000
+    assert found.certificate.exhaustive
+    assert found.certificate.n_violating == 0
+    # The model is that of all rows: the plain fit of the same edges agrees within its tolerance.
+    whole = discover(PackedTable.from_codes(X))
+    assert edges_of(whole) == edges_of(found)
+    assert score(found, X) == pytest.approx(score(whole, X), abs=1e-5)
+
+
+def test_threads_do_not_change_what_is_learned():
+    X = network_rows()
+    one = discover(as_shards(X), sample_rows=2000)
+    for options in ({"n_jobs": 3}, {"max_bytes": 0}):
+        other = discover(as_shards(X, **options), sample_rows=2000)
+        assert other.model == one.model
+        np.testing.assert_array_equal(other.tests.p_value, one.tests.p_value)
+
+
+def test_rows_that_fit_are_learned_from_as_any_table():
+    X = network_rows(1500)
+    assert discover(as_shards(X)).model == discover(PackedTable.from_codes(X)).model
+
+
+def test_weights_belong_to_the_shards():
+    X = network_rows(3000)
+    weights = np.random.default_rng(0).integers(0, 3, 3000).astype(float)
+    repeated = discover(PackedTable.from_codes(np.repeat(X, weights.astype(int), axis=0)))
+    found = discover(as_shards(X, weights=weights), sample_rows=1500)
+    assert edges_of(found) == edges_of(repeated)
+    assert score(found, X) == pytest.approx(score(repeated, X), abs=1e-4)
+    with pytest.raises(DataError, match="weights of their own"):
+        discover(as_shards(X), weights=weights)
+
+
+@pytest.mark.parametrize("changes", [{"objective": "likelihood"}, {"strategy": "feature"}])
+def test_other_objectives_and_strategies_need_no_stages(changes):
+    plan = Plan(**{k: v for k, v in changes.items() if k == "objective"})
+    if "strategy" in changes:
+        settings = Settings(strategy="feature", max_edges=3, tol=1e-2)
+        plan = Plan(settings=settings, penalty=0.05, group_weight="sqrt", fdr=None, refit=False)
+    found = discover(as_shards(network_rows(3000)), plan, sample_rows=1000)
+    assert edges_of(found) <= {(k, k + 1) for k in range(7)}
+    assert edges_of(found)
+
+
+def test_an_observer_ends_the_search_before_all_rows():
+    class Stop:
+        def on_event(self, event, growth):
+            return True
+
+    found = discover(as_shards(network_rows()), sample_rows=2000, observers=[Stop()])
+    assert found.growth.reason == "stopped by an observer"
+    assert found.growth.objective.n_rows < 6000
+
+
+class Copies:
+    """An observer that keeps every checkpoint that was written."""
+
+    def __init__(self, path):
+        self.path = path
+        self.files = []
+
+    def on_event(self, event, growth):
+        if event.kind == "activation" and self.path.exists():
+            content = self.path.read_bytes()
+            if not self.files or self.files[-1] != content:
+                self.files.append(content)
+
+
+def test_a_run_is_resumed_at_any_stage(tmp_path, monkeypatch):
+    monkeypatch.setattr(stages, "_LEAST", 200)
+    plan = Plan(settings=Settings(relaxed=True, tol=1e-3, checkpoint_every=1, selectivity=0.9))
+    path = tmp_path / "run.checkpoint"
+    copies = Copies(path)
+    X = network_rows()
+    whole = discover(as_shards(X), plan, sample_rows=2000, checkpoint=path, observers=[copies])
+    copies.files.append(path.read_bytes())
+    assert len(copies.files) > 2
+    for content in copies.files:
+        path.write_bytes(content)
+        again = resume_discovery(path, as_shards(X), plan, sample_rows=2000)
+        assert again.model == whole.model
+    path.write_bytes(b"nothing")
+    with pytest.raises(FileFormatError, match="no checkpoint"):
+        resume_discovery(path, as_shards(X), plan, sample_rows=2000)
