@@ -78,7 +78,7 @@ def machines(n_workers: int):
     cluster = Machines(n_workers)
     try:
         _until_open(cluster.address)
-        client = Client(cluster.address, timeout=WAIT)
+        client = Client(cluster.address, timeout=10)
         try:
             client.wait_for_workers(n_workers, timeout=WAIT)
             yield cluster, client

@@ -199,6 +199,8 @@ class GraftedMRF(NetworkEstimator):
             A pandas or polars DataFrame, an Arrow table, a NumPy array, a dict of columns, a
             PackedTable, a RecordBatchReader, or the path of a CSV or Parquet file, of a folder of
             them, or a pattern (``"rows/*.parquet"``): whatever :func:`edgegraft.data.pack` takes.
+            Of a Dask frame, or :class:`~edgegraft.stats.cluster.ClusterCounts`, the rows stay
+            with the workers.
             NaN and nulls are missing cells. For bins, declared missing values and the like, pack
             first and fit what that gives.
         y : ignored

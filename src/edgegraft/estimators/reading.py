@@ -24,8 +24,10 @@ from edgegraft.errors import DataError, UnseenCategoryError
 from edgegraft.estimators.labels import labels
 from edgegraft.estimators.memory import physical_memory, read_size, share_out
 from edgegraft.learn.stages import SAMPLE_ROWS
+from edgegraft.objective.cluster import ClusterShards
 from edgegraft.objective.local_shards import LocalShards
 from edgegraft.objective.sharded import Shards
+from edgegraft.stats.cluster import counts_of, is_on_cluster
 from edgegraft.stats.source import check_weights
 
 _LARGE = 1 / 8  # of the machine's memory: larger files go through a store on disk unasked
@@ -48,7 +50,7 @@ def as_table(X: Any, estimator: str) -> Any:
     estimator : str
         What messages call the estimator.
     """
-    if isinstance(X, PackedTable | str | PathLike | Mapping):
+    if isinstance(X, PackedTable | str | PathLike | Mapping) or is_on_cluster(X):
         return X
     if library_of(X) in _LIBRARIES or hasattr(X, "__arrow_c_stream__"):
         return X
@@ -152,7 +154,15 @@ def rows_to_fit(
     reading: Reading,
     weights: ArrayLike | None = None,
 ) -> Iterator[RowsToFit]:
-    """Read a table, into memory where it fits the limit, otherwise into a store on disk."""
+    """Read a table, into memory where it fits the limit, otherwise into a store on disk.
+
+    What lies on a cluster stays there.
+    """
+    if is_on_cluster(X):
+        if weights is not None:
+            raise DataError("rows on a cluster have no sample_weight: repeat rows instead")
+        yield RowsToFit(ClusterShards(counts_of(X, schema)), None, SAMPLE_ROWS)
+        return
     limit = _limit(X, reading.max_memory)
     if limit is None:
         table = read(X, schema, n_jobs)

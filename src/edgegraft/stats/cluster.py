@@ -184,6 +184,34 @@ class ClusterCounts:
         return batch_size(rates or self.measure(), len(self.schema), share)
 
 
+def is_on_cluster(X: Any) -> bool:
+    """Tell whether rows lie with the workers of a cluster: a Dask frame or array, or counts."""
+    library = type(X).__module__.partition(".")[0]
+    return isinstance(X, ClusterCounts) or (library == "dask" and hasattr(X, "to_delayed"))
+
+
+def counts_of(X: Any, schema: Schema | None = None) -> ClusterCounts:
+    """Return the counts of a Dask frame on the cluster of the current client."""
+    if isinstance(X, ClusterCounts):
+        if schema is not None and schema != X.schema:
+            raise DataError(
+                "schema= differs from that of the counts: give it where ClusterCounts is made"
+            )
+        return X
+    _need_dask()
+    from distributed import get_client
+
+    try:
+        client = get_client()
+    except ValueError:
+        raise DataError(
+            "a Dask frame is counted on a cluster, and there is no client of one: make it first, "
+            "client = distributed.Client('tcp://scheduler:8786'), or distributed.Client() for "
+            "processes on this machine"
+        ) from None
+    return ClusterCounts(client, X, schema=schema)
+
+
 def batch_size(rates: Rates, n_variables: int, share: float = 0.1) -> int:
     """Return the pairs of a batch that spends at most `share` of its time on the round trip.
 

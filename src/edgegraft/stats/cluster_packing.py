@@ -29,7 +29,7 @@ _FAN_IN = 8  # surveys merged by one task
 def as_sources(partitions: Any) -> list[Any]:
     """Return the partitions of a Dask frame or array, or of a sequence, one by one."""
     library = type(partitions).__module__.partition(".")[0]
-    if library in ("dask", "dask_expr") and hasattr(partitions, "to_delayed"):
+    if library == "dask" and hasattr(partitions, "to_delayed"):
         if getattr(partitions, "ndim", 2) != 2:
             raise DataTypeError("a Dask Series is one column: pass a frame")
         blocks = partitions.to_delayed()

@@ -122,6 +122,8 @@ class HeldPartitions:
         from distributed.client import FutureCancelledError, FuturesCancelledError
         from distributed.comm import CommClosedError
 
+        if self.client.status != "running":
+            raise lost(self.client)
         try:
             return self._ask(_Question(self, question, arguments, together))
         except _Refused as refused:

@@ -16,8 +16,8 @@ _POLL = 1.0  # seconds between two looks at a cluster that says nothing
 KILLED = 3  # times that the scheduler may give up one piece of work before we do
 
 RESUME = (
-    "make ClusterCounts again from the same partitions on a running cluster, and pass it with "
-    "the file given as checkpoint= to edgegraft.learn.resume_discovery"
+    "make ClusterCounts again from the same partitions on a running cluster, and give "
+    "ClusterShards(counts) with the file of checkpoint= to edgegraft.learn.resume_discovery"
 )
 
 

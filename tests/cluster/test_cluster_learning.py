@@ -1,0 +1,149 @@
+"""Networks learned on a cluster: the same for any number of workers, and after faults."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from threading import Thread
+from time import sleep
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import edgegraft as eg
+from edgegraft.data import pack
+from edgegraft.datasets import make_scale_free
+from edgegraft.errors import ClusterError, DataError
+from edgegraft.learn import Plan, Settings, discover, resume_discovery
+from edgegraft.objective.cluster import ClusterShards
+from edgegraft.objective.local_shards import LocalShards
+from tests.cluster.conftest import WHY, cut
+from tests.cluster.machines import machines
+from tests.cluster.test_cluster_counts import Parts
+
+dd = pytest.importorskip("dask.dataframe", reason=WHY)
+SAMPLE = 1500  # rows in memory, so that the last stage runs on the cluster
+
+
+@pytest.fixture(scope="module")
+def rows():
+    codes = make_scale_free(25, n_states=3, n_rows=6000, random_state=0).X.astype(int)
+    return pd.DataFrame(codes, columns=[f"v{i}" for i in range(codes.shape[1])])
+
+
+@pytest.fixture(scope="module")
+def plan():
+    settings = Settings(relaxed=True, tol=1e-3, checkpoint_every=1, max_tests=32)
+    return Plan(settings=settings)
+
+
+@pytest.fixture(scope="module")
+def expected(rows, plan):
+    """What one machine learns from the same partitions."""
+    schema = pack(rows).schema
+    shards = LocalShards(Parts([pack(part, schema=schema) for part in cut(rows, 5)]))
+    return discover(shards, plan, sample_rows=SAMPLE)
+
+
+def assert_same(found, expected):
+    np.testing.assert_array_equal(
+        found.growth.graph.layout.edges, expected.growth.graph.layout.edges
+    )
+    np.testing.assert_array_equal(found.growth.theta(), expected.growth.theta())
+    np.testing.assert_array_equal(found.kept, expected.kept)
+    assert found.model == expected.model
+    assert found.certificate == expected.certificate
+
+
+@pytest.mark.slow
+def test_edges_and_parameters_do_not_depend_on_the_number_of_workers(rows, plan, expected):
+    assert len(expected.model.edges) > 10
+    with machines(1) as (cluster, client):
+        for n_workers in (1, 2, 4):
+            while len(cluster.workers()) < n_workers:
+                cluster.add_worker()
+            client.wait_for_workers(n_workers, timeout=60)
+            counts = eg.ClusterCounts(client, cut(rows, 5))
+            assert_same(discover(ClusterShards(counts), plan, sample_rows=SAMPLE), expected)
+            assert counts.traffic.round_trips > 10
+
+
+@pytest.mark.slow
+def test_workers_killed_while_learning_change_nothing(rows, plan, expected):
+    rng = np.random.default_rng(1)
+    with machines(3) as (cluster, client):
+        counts = eg.ClusterCounts(client, cut(rows, 5))
+        ended = False
+
+        def kill():
+            for _ in range(3):
+                client.wait_for_workers(2, timeout=60)
+                sleep(float(rng.uniform(0.0, 0.4)))
+                if ended:
+                    return
+                cluster.kill(str(rng.choice(cluster.workers())))
+                cluster.add_worker()
+
+        killer = Thread(target=kill)
+        killer.start()
+        found = discover(ClusterShards(counts), plan, sample_rows=SAMPLE)
+        ended = True
+        killer.join()
+        assert_same(found, expected)
+
+
+@pytest.mark.slow
+def test_a_run_whose_scheduler_was_lost_goes_on_from_its_checkpoint(rows, plan, expected, tmp_path):
+    path = tmp_path / "run.checkpoint"
+
+    class Loser:
+        """Kills the scheduler once the last stage, over all rows, has begun."""
+
+        def on_event(self, event, growth):
+            if event.kind == "checkpoint" and growth.objective.n_rows == len(rows):
+                cluster.kill("scheduler")
+
+    # The checkpoint is written first: observers are told in order, and files come last.
+    with machines(2) as (cluster, client):
+        shards = ClusterShards(eg.ClusterCounts(client, cut(rows, 5)))
+        with pytest.raises(ClusterError, match="resume_discovery"):
+            discover(shards, plan, checkpoint=path, observers=[Loser()], sample_rows=SAMPLE)
+    assert path.exists()
+    with machines(2) as (_, client):
+        shards = ClusterShards(eg.ClusterCounts(client, cut(rows, 5)))
+        assert_same(resume_discovery(path, shards, plan, sample_rows=SAMPLE), expected)
+
+
+def test_an_estimator_fits_a_dask_frame(client, rows):
+    with client.as_current():
+        fitted = eg.GraftedMRF(random_state=0).fit(dd.from_pandas(rows, npartitions=3))
+    local = eg.GraftedMRF(random_state=0).fit(rows)
+    np.testing.assert_array_equal(fitted.edges_, local.edges_)
+    assert fitted.model_ == local.model_
+    assert list(fitted.feature_names_in_) == list(rows.columns)
+    assert fitted.score(rows) == local.score(rows)
+    counts = eg.ClusterCounts(client, cut(rows, 3))
+    again = eg.GraftedMRF(random_state=0).fit(counts)
+    assert again.model_ == local.model_
+
+
+def test_what_a_cluster_cannot_fit_is_refused(client, rows):
+    frame = dd.from_pandas(rows, npartitions=2)
+    with client.as_current(), pytest.raises(DataError, match="no sample_weight"):
+        eg.GraftedMRF().fit(frame, sample_weight=np.ones(len(rows)))
+    counts = eg.ClusterCounts(client, frame)
+    other = pack(rows.rename(columns={"v0": "w0"})).schema
+    with pytest.raises(DataError, match="schema= differs"):
+        eg.GraftedMRF(schema=other).fit(counts)
+
+
+def test_a_frame_without_a_client_says_what_to_do():
+    script = (
+        "import dask.dataframe as dd, pandas as pd, edgegraft as eg\n"
+        "frame = dd.from_pandas(pd.DataFrame({'a': [0, 1], 'b': [1, 0]}), npartitions=1)\n"
+        "eg.GraftedMRF().fit(frame)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "client = distributed.Client(" in done.stderr.splitlines()[-1]
