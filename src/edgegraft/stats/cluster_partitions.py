@@ -14,6 +14,8 @@ from statistics import median
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from edgegraft.stats import cluster_worker as worker
 from edgegraft.stats.cluster_placement import place
 from edgegraft.stats.cluster_watch import KILLED, Watch, died, lost
@@ -119,6 +121,7 @@ class HeldPartitions:
         together : bool
             Whether answers are integers: those of one worker are added there.
         """
+        from distributed import KilledWorker
         from distributed.client import FutureCancelledError, FuturesCancelledError
         from distributed.comm import CommClosedError
 
@@ -128,6 +131,8 @@ class HeldPartitions:
             return self._ask(_Question(self, question, arguments, together))
         except _Refused as refused:
             raise refused.args[0] from None
+        except KilledWorker as error:  # over an answer that was there, and lost on its way
+            raise died("the same answer", error) from error
         except (CommClosedError, FutureCancelledError, FuturesCancelledError, OSError) as error:
             raise lost(self.client) from error
 
@@ -141,19 +146,26 @@ class HeldPartitions:
 
     def total(self, question: worker.Question, *arguments: Any) -> Any:
         """Return the sum of answers that are integers: exact in any order."""
-        values = [answer.values[0] for answer in self.ask(question, *arguments, together=True)]
-        return sum(values[1:], start=values[0])
+        answers = self.ask(question, *arguments, together=True)
+        total = np.zeros(np.shape(answers[0].values[0]), np.int64)
+        for answer in answers:
+            total += answer.values[0]
+        return total if total.ndim else int(total)
 
     def _ask(self, asked: _Question) -> list[Answer]:
         asked.give_out(range(len(self)))
         self.count(round_trips=1)
         answers: list[Answer] = []
         while asked.waiting:
-            for future in self.watch.finished(asked.waiting):
-                task = asked.waiting.pop(future)
-                values = asked.values_of(future, task)
-                if values is not None:
-                    answers.append(Answer(task.partitions, values))
+            done = {
+                future: asked.waiting.pop(future) for future in self.watch.finished(asked.waiting)
+            }
+            for future, task in list(done.items()):
+                if asked.is_given_out_again(future, task):
+                    del done[future]
+            found = self.client.gather(list(done))
+            self.count(bytes_received=_nbytes(found))
+            answers += [Answer(t.partitions, v) for t, v in zip(done.values(), found, strict=True)]
             self._replace_slow(asked)
         return answers
 
@@ -230,8 +242,8 @@ class _Question:
             self.waiting[future] = _Task(tuple(chosen), address)
             held.count(tasks=1, bytes_sent=self._size)
 
-    def values_of(self, future: Future, task: _Task) -> list[Any] | None:
-        """Return what a finished task answered; None where it is given out again."""
+    def is_given_out_again(self, future: Future, task: _Task) -> bool:
+        """Tell whether a task that is done has to be done again: its workers died over it."""
         from distributed import KilledWorker
 
         held, error = self._held, future.exception()
@@ -243,13 +255,11 @@ class _Question:
             held.renew(task.partitions)
             held.count(recovered=1)
             self.give_out(task.partitions)
-            return None
+            return True
         if error is not None:
             raise _Refused(error)
-        values: list[Any] = future.result()
         self._took.append(monotonic() - task.started)
-        held.count(bytes_received=_nbytes(values))
-        return values
+        return False
 
     def slow(self) -> list[tuple[Future, _Task]]:
         """Return the tasks that have taken far longer than those that are done."""

@@ -1,0 +1,254 @@
+"""What a cluster costs: measured rates of workers on this machine, and the capacity they make.
+
+    python -m benchmarks.cluster [--rows 4000000] [--dry-run]
+
+Rates are measured on two workers of one thread each, checked by predicting a run eight times as
+large, and turned into the tables of docs/cluster.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.__main__ import machine
+from benchmarks.rows import best_of
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "cluster.md"
+WORKERS = 2
+REPEATS = 5
+PRECISION = "single"  # as the estimator has it by default
+ITERATIONS = 5  # of the solver after an activation
+BANDWIDTH = 125e6  # bytes a second of the network that is assumed: 1 Gbit/s
+# rows, columns, states, workers of one thread, partitions, edges
+CASES = [
+    (10_000_000, 100, 5, 4, 16, 300),
+    (50_000_000, 100, 5, 8, 32, 300),
+    (1_000_000_000, 100, 5, 64, 256, 300),
+    (100_000_000, 1000, 2, 32, 128, 3000),
+    (20_000_000, 1000, 21, 64, 256, 3000),
+]
+
+
+class Rates(NamedTuple):
+    """Seconds of one thread, but for the first."""
+
+    round_trip: float  # of a question without work
+    cell: float  # to read, survey and pack a cell
+    plane_pair: float  # to count a row of a pair of planes
+    evaluated: float  # of the loss, a row of a cell of an edge's table side
+    scored: float  # of a pair's gradient, a row of it
+
+
+def make_part(k: int, n_rows: int, n: int, states: int):
+    """Return one partition, made where it will lie."""
+    import pandas as pd
+
+    codes = np.random.default_rng(k).integers(0, states, (n_rows, n), dtype=np.int8)
+    return pd.DataFrame(codes, columns=[f"c{i}" for i in range(n)])
+
+
+def partitions(n_rows: int, n: int, states: int, count: int) -> list:
+    from dask import delayed
+
+    return [delayed(make_part)(k, n_rows // count, n, states) for k in range(count)]
+
+
+def some_edges(n: int, count: int) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    every = np.stack(np.triu_indices(n, 1), axis=1)
+    return every[np.sort(rng.choice(len(every), count, replace=False))]
+
+
+class Times(NamedTuple):
+    """Seconds that one table took on the cluster."""
+
+    pack: float
+    make: float
+    pairs: float
+    evaluate: float
+    score: float
+    round_trip: float
+
+
+N, STATES, PAIRS, EDGES, SCORED = 100, 5, 2000, 150, 500
+
+
+def measure(client, n_rows: int, count: int) -> Times:
+    """Time everything that learning asks of a table of random rows."""
+    import edgegraft as eg
+    from edgegraft.graph import Layout
+    from edgegraft.objective.cluster import ClusterShards
+    from edgegraft.stats import cluster_worker as worker
+
+    parts = partitions(n_rows, N, STATES, count)
+    started = perf_counter()
+    client.gather(client.compute([part.shape[0] for part in parts]))
+    make = perf_counter() - started
+    started = perf_counter()
+    counts = eg.ClusterCounts(client, parts)
+    pack = perf_counter() - started
+    shards = ClusterShards(counts)
+    pairs = some_edges(N, PAIRS)
+    layout = Layout(counts.schema.n_states, some_edges(N, EDGES))
+    theta = np.random.default_rng(2).normal(size=layout.n_parameters) * 0.1
+    asked = some_edges(N, SCORED)
+    sides = (
+        lambda: counts.pairs(pairs),
+        lambda: shards.evaluate(theta, layout, PRECISION),
+        lambda: shards.edge_sums(theta, layout, asked, PRECISION),
+        lambda: counts.partitions.total(worker.nothing),
+    )
+    for side in sides:
+        side()  # compiled code and laid out rows are there afterwards
+    return Times(pack, make, *best_of(REPEATS, *sides))
+
+
+def rates_of(times: Times, n_rows: int) -> Rates:
+    """Return rates of one thread from the times of all workers together."""
+    share = WORKERS / n_rows
+    trip = times.round_trip
+    return Rates(
+        trip,
+        max(times.pack - times.make, 1e-3) * share / N,
+        (times.pairs - trip) * share / (PAIRS * (STATES - 1) ** 2),
+        (times.evaluate - trip) * share / (2 * EDGES * STATES),
+        (times.score - trip) * share / (SCORED * STATES),
+    )
+
+
+def predict(rates: Rates, n_rows: int) -> Times:
+    """Return what the rates say of another number of rows."""
+    share, trip = n_rows / WORKERS, rates.round_trip
+    return Times(
+        rates.cell * share * N,
+        0.0,
+        trip + rates.plane_pair * share * PAIRS * (STATES - 1) ** 2,
+        trip + rates.evaluated * share * 2 * EDGES * STATES,
+        trip + rates.scored * share * SCORED * STATES,
+        trip,
+    )
+
+
+def beside_local(client, n_rows: int, n: int = 200, n_pairs: int = 10_000) -> tuple[float, float]:
+    """Return the seconds of a batch of pairs on the cluster, and on as many threads here."""
+    import edgegraft as eg
+    from edgegraft.data import pack
+
+    parts = [make_part(k, n_rows // 8, n, STATES) for k in range(8)]
+    import pandas as pd
+
+    local = eg.LocalCounts(pack(pd.concat(parts)), n_jobs=WORKERS)
+    counts = eg.ClusterCounts(client, partitions(n_rows, n, STATES, 8))
+    edges = some_edges(n, n_pairs)
+    assert np.array_equal(counts.pairs(edges).values, local.pairs(edges).values)
+    cluster, here = best_of(REPEATS, lambda: counts.pairs(edges), lambda: local.pairs(edges))
+    return cluster, here
+
+
+def capacity(rates: Rates) -> str:
+    """Return the table of memory, network and time for sizes that do not fit here."""
+    lines = [
+        "| rows | columns | states | workers | partitions | edges | memory a worker | packing | "
+        "network an activation | time an activation |",
+        "| ---: " * 10 + "|",
+    ]
+    for rows, n, states, workers, parts, edges in CASES:
+        planes = (states - 1) / 8 + (2 if states > 16 else 0)
+        memory = rows * n * (planes + 1) / workers
+        tests = max(32, n // 4)
+        parameters = 8 * (edges * states**2 + n * states)
+        sent = workers * (16 * tests + (ITERATIONS + 1) * (parameters + 16 * edges))
+        received = parts * (8 * tests * states**2 + ITERATIONS * parameters)
+        work = rates.scored * tests * states + ITERATIONS * rates.evaluated * 2 * edges * states
+        seconds = (
+            work * rows / workers
+            + (ITERATIONS + 1) * rates.round_trip
+            + (sent + received) / BANDWIDTH
+        )
+        packing = rates.cell * rows * n / workers
+        lines.append(
+            f"| {rows:,} | {n:,} | {states} | {workers} | {parts} | {edges:,} "
+            f"| {memory / 2**30:.2g} GiB | {_duration(packing)} "
+            f"| {(sent + received) / 2**20:,.0f} MiB | {_duration(seconds)} |"
+        )
+    return "\n".join(lines)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.1f} min" if seconds > 120 else f"{seconds:.2g} s"
+
+
+def report(n_rows: int) -> str:
+    """Measure, check, and return the section of the page."""
+    from distributed import Client, LocalCluster
+
+    small = n_rows // 8
+    with (
+        LocalCluster(
+            n_workers=WORKERS, threads_per_worker=1, dashboard_address=None, memory_limit=0
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        rates = rates_of(measure(client, small, 8), small)
+        found, expected = measure(client, n_rows, 8), predict(rates, n_rows)
+        ratio = beside_local(client, n_rows // 4)
+    names = {
+        "pack": "packing",
+        "pairs": f"counts of {PAIRS:,} pairs",
+        "evaluate": f"loss and gradient, {EDGES} edges",
+        "score": f"gradients of {SCORED} pairs outside the model",
+    }
+    checks = ["| work | measured | predicted |", "| --- | ---: | ---: |"]
+    for field, name in names.items():
+        taken = getattr(found, field) - (found.make if field == "pack" else 0.0)
+        checks.append(f"| {name} | {taken:.2g} s | {getattr(expected, field):.2g} s |")
+    return "\n".join(
+        [
+            "`python -m benchmarks.cluster`",
+            "",
+            "| rate | |",
+            "| --- | ---: |",
+            f"| round trip without work | {1e3 * rates.round_trip:.1f} ms |",
+            f"| cells read and packed, one thread | {1e-6 / rates.cell:.1f} million a second |",
+            f"| pair counts, a row of a pair of planes | {1e12 * rates.plane_pair:.1f} ps |",
+            f"| loss and gradient, a row of an edge's state | {1e9 * rates.evaluated:.2f} ns |",
+            f"| gradients of other pairs, a row of a pair's state | {1e9 * rates.scored:.2f} ns |",
+            f"| batch of 10,000 pairs, {n_rows // 4:,} rows x 200 columns, on the cluster over "
+            f"{WORKERS} threads here | {ratio[0]:.2g} s / {ratio[1]:.2g} s = "
+            f"{ratio[0] / ratio[1]:.2f} |",
+            "",
+            f"Rates are of {small:,} rows x {N} columns of {STATES} states in 8 partitions. What "
+            f"they say of {n_rows:,} rows, and what that took:",
+            "",
+            *checks,
+            "",
+            "And of what does not fit here, with one thread a worker and a network of 1 Gbit/s:",
+            "",
+            capacity(rates),
+            "",
+            machine(),
+        ]
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
+    parser.add_argument("--rows", type=int, default=4_000_000, help="of the largest run")
+    parser.add_argument("--dry-run", action="store_true", help="print, write nothing")
+    options = parser.parse_args()
+    text = report(options.rows)
+    print(text)
+    if not options.dry_run:
+        begin, end = "<!-- begin cluster -->", "<!-- end cluster -->"
+        before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
+        after = rest.partition(end)[2]
+        PAGE.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
