@@ -246,3 +246,12 @@ def test_a_relaxed_run_takes_a_handful_whole(table):
     growth.graph.add([(i, j) for i in range(12) for j in range(i + 1, 12) if (i + j) % 4][:40])
     growth.reservoir.offer(np.array([(0, 4), (0, 8)]), np.array([1.0, 9.0]))
     assert steps._choose(growth).tolist() == [1, 0]
+
+
+def test_a_relaxed_run_keeps_edges_that_the_fit_leaves_at_zero(table, recwarn):
+    """With a coarse tolerance nothing moves: dropped, they would be activated again for ever."""
+    growth = grow(make_loss(table), PENALTY, Settings(relaxed=True, tol=10.0))
+    assert growth.reason == "no pair violates optimality"
+    assert len(growth.graph) > 5
+    assert not growth.theta()[growth.graph.layout.edge_offset[0] :].any()
+    assert not len(recwarn)

@@ -234,7 +234,8 @@ def drop_zeros(growth: Growth, *, moved: bool = True) -> None:
 
     Where the fit moved nothing that is counted: nothing keeps such an edge from violating again.
     """
-    if growth.settings.keep_zeros or growth.parts.single_features:
+    settings = growth.settings
+    if settings.keep_zeros or settings.relaxed or growth.parts.single_features:
         return
     layout = growth.solution.layout
     norms = np.empty(layout.n_edges)
