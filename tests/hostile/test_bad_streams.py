@@ -7,14 +7,17 @@ import os
 import resource
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from edgegraft import load
 from edgegraft.data import pack
 from edgegraft.data.cache import open_store
+from edgegraft.datasets import make_scale_free
 from edgegraft.errors import DataError, DataTypeError, FileFormatError, UnseenCategoryError
 
 N_FILES = 400
@@ -203,3 +206,51 @@ def test_a_killed_pass_leaves_no_store(tmp_path, folder):
     os.utime(left, (0, 0))  # as it will be in an hour
     open_store(where, folder=folder).close()
     assert not left.exists()
+
+
+LEARN = """
+import sys
+from pathlib import Path
+
+from edgegraft.data.cache import open_store
+from edgegraft.learn import Plan, Settings, discover, resume_discovery
+from edgegraft.objective.local_shards import LocalShards
+
+rows, folder, checkpoint, out = sys.argv[1:]
+plan = Plan(settings=Settings(relaxed=True, tol=1e-3, checkpoint_every=1, selectivity=0.95))
+with open_store(rows, folder=folder) as store:
+    shards = LocalShards(store)
+    if Path(checkpoint).exists():
+        found = resume_discovery(checkpoint, shards, plan, sample_rows=3000)
+    else:
+        found = discover(shards, plan, checkpoint=checkpoint, sample_rows=3000)
+found.model.save(out)
+"""
+
+
+def test_a_run_killed_again_and_again_ends_like_one_that_was_not(tmp_path):
+    data = make_scale_free(12, n_states=3, n_rows=9000, random_state=0).X.astype(int)
+    rows = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({f"x{i}": column for i, column in enumerate(data.T)}), rows)
+    command = [sys.executable, "-c", LEARN, str(rows), str(tmp_path / "cache")]
+    checkpoint = tmp_path / "killed.checkpoint"
+    lives, last = 0, b""
+    while not (tmp_path / "killed.edgegraft").exists() and lives < 50:
+        lives += 1
+        child = subprocess.Popen([*command, str(checkpoint), str(tmp_path / "killed.edgegraft")])
+        # It may go on until it has written a checkpoint or two.
+        while child.poll() is None:
+            now = checkpoint.read_bytes() if checkpoint.exists() else b""
+            if now != last and lives < 4:
+                child.kill()
+                last = now
+            time.sleep(0.005)
+        assert child.wait() in (0, -9)
+    subprocess.run(
+        [*command, str(tmp_path / "whole.checkpoint"), str(tmp_path / "whole.edgegraft")],
+        check=True,
+    )
+    assert lives > 2
+    killed, whole = (load(tmp_path / f"{name}.edgegraft") for name in ("killed", "whole"))
+    assert killed == whole
+    assert len(whole.edges) > 10
