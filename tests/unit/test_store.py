@@ -16,7 +16,9 @@ from edgegraft.data import pack
 from edgegraft.data.cache import cache_folder, open_store, remove_stores
 from edgegraft.data.options import PackOptions
 from edgegraft.data.store import PlaneStore
-from edgegraft.errors import EncodingWarning, FileFormatError, MemoryBudgetError
+from edgegraft.datasets import make_chain
+from edgegraft.errors import DataError, EncodingWarning, FileFormatError, MemoryBudgetError
+from edgegraft.estimators import GraftedMRF
 
 N_ROWS = 3000
 
@@ -256,3 +258,77 @@ def test_a_stream_has_no_time_left(folder, monkeypatch):
     open_store(table().to_reader(), folder=folder, on_rows=told.append).close()
     assert told[-1].rows == N_ROWS
     assert told[-1].seconds_left is None
+
+
+# Fitting what is on disk
+
+
+def chain_table(n_rows=4000):
+    X = make_chain(6, n_states=3, n_rows=n_rows, random_state=0).X.astype(int)
+    return pa.table({f"x{i}": X[:, i] for i in range(6)})
+
+
+@pytest.fixture
+def tight(monkeypatch):
+    """Memory so short that only some of the rows fit."""
+    monkeypatch.setattr("edgegraft.estimators.memory._LEAST_ROWS", 100)
+    monkeypatch.setattr("edgegraft.estimators.memory._BASE", 0)
+    monkeypatch.setattr("edgegraft.estimators.memory._THREAD", 0)
+    return 24 * 6 * 3000
+
+
+@pytest.mark.parametrize("kind", ["folder", "pattern", "file", "reader"])
+def test_a_fit_within_a_limit_of_memory(tmp_path, folder, kind, tight):
+    data = chain_table()
+    where = write(tmp_path, parts=1 if kind == "file" else 3, data=data)
+    given = {
+        "folder": where,
+        "pattern": f"{where}/*.parquet",
+        "file": where / "part-00.parquet",
+        "reader": data.to_reader(),
+    }[kind]
+    network = GraftedMRF(max_memory=tight, cache_dir=folder, random_state=0).fit(given)
+    assert sorted(map(tuple, network.edges_.tolist())) == [(k, k + 1) for k in range(5)]
+    assert list(network.feature_names_in_) == data.column_names
+    assert network.n_features_in_ == 6
+    assert len(list(folder.glob("*.planes"))) == (kind != "reader")
+
+
+def test_rows_that_fit_the_limit_are_fitted_as_ever(tmp_path, folder):
+    where = write(tmp_path, data=chain_table())
+    limited = GraftedMRF(max_memory="4 GiB", cache_dir=folder, random_state=0).fit(where)
+    assert limited.model_ == GraftedMRF(random_state=0).fit(where).model_
+
+
+def test_weights_come_along(tmp_path, folder, tight):
+    where = write(tmp_path, data=chain_table())
+    weights = np.arange(4000) % 3
+    network = GraftedMRF(max_memory=tight, cache_dir=folder, random_state=0)
+    network.fit(where, sample_weight=weights)
+    assert {(k, k + 1) for k in range(5)} <= set(map(tuple, network.edges_.tolist()))
+    assert (
+        network.model_
+        != GraftedMRF(max_memory=tight, cache_dir=folder, random_state=0).fit(where).model_
+    )
+    with pytest.raises(DataError, match=r"shape \(7,\) where the table has 4000 rows"):
+        network.fit(where, sample_weight=weights[:7])
+
+
+def test_a_limit_that_cannot_be_kept_is_refused(tmp_path, folder):
+    where = write(tmp_path, data=chain_table())
+    with pytest.raises(MemoryBudgetError, match=r"allow at least 0\.\d+ GiB \(max_memory=\)"):
+        GraftedMRF(max_memory="100 MB", cache_dir=folder).fit(where)
+    with pytest.raises(ValueError, match="'much' is no size"):
+        GraftedMRF(max_memory="much", cache_dir=folder).fit(where)
+    with pytest.raises(MemoryBudgetError, match="cache_size="):
+        GraftedMRF(max_memory="4 GiB", cache_dir=folder / "new", cache_size=100).fit(where)
+
+
+def test_large_files_are_limited_unasked(tmp_path, folder, monkeypatch, passes):
+    where = write(tmp_path, data=chain_table())
+    monkeypatch.setenv("EDGEGRAFT_CACHE", str(folder))
+    GraftedMRF(random_state=0).fit(where)
+    assert passes == []
+    monkeypatch.setattr("edgegraft.estimators.reading._LARGE", 0.0)
+    GraftedMRF(random_state=0).fit(where)
+    assert passes == [1]
