@@ -30,6 +30,7 @@ from edgegraft.learn.loop import go_on, grow
 from edgegraft.learn.parts import choose_parts
 from edgegraft.learn.plan import Plan, check_states, losses
 from edgegraft.learn.settings import Settings
+from edgegraft.learn.sharpen import TESTS_A_VARIABLE
 from edgegraft.learn.state import Growth
 from edgegraft.learn.warm import warm_start
 from edgegraft.objective.likelihood import Likelihood
@@ -148,7 +149,11 @@ class Stages:
 def advance(growth: Growth, loss: Objective, plan: Plan) -> Growth:
     """Return a run over more rows, ready for `go_on`, from where one over fewer has ended."""
     rule = plan.rule(loss)
-    after = warm_start(growth, objective=loss, penalty=rule)
+    settings = growth.settings
+    if isinstance(loss, ShardedPseudolikelihood) and plan.settings.max_tests is None:
+        # A fit is several passes over all rows: it must not be made for a handful of edges.
+        settings = replace(settings, max_tests=TESTS_A_VARIABLE * len(loss.schema))
+    after = warm_start(growth, objective=loss, penalty=rule, settings=settings)
     # What a checkpoint is recognised by: the model without edges, over the rows at hand.
     empty = Growth.begin(loss, rule, after.settings).solution.info.objective
     after.events[0] = replace(after.events[0], objective=empty)
