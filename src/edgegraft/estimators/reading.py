@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
+from tempfile import gettempdir
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,9 +172,10 @@ def rows_to_fit(
         return
     size = CACHE_SIZE if reading.cache_size is None else read_size(reading.cache_size)
     options = PackOptions(n_jobs=n_jobs)
-    with open_store(
-        X, schema=schema, folder=reading.cache_dir, max_bytes=size, options=options
-    ) as store:
+    folder = reading.cache_dir
+    if folder is None and _is_stream(X):
+        folder = gettempdir()  # its planes are not kept
+    with open_store(X, schema=schema, folder=folder, max_bytes=size, options=options) as store:
         budget = share_out(limit, store.n_rows, store.n_variables, n_jobs)
         checked = None if weights is None else check_weights(weights, store.n_rows)
         if budget.whole:
@@ -183,10 +185,16 @@ def rows_to_fit(
         yield RowsToFit(shards, None, budget.sample_rows)
 
 
+def _is_stream(X: Any) -> bool:
+    """Tell whether rows come in batches, once, and may be more than fit in memory."""
+    in_memory = type(X).__name__ in ("Table", "RecordBatch", "DataFrame", "Series")
+    return hasattr(X, "__arrow_c_stream__") and not in_memory
+
+
 def _limit(X: Any, max_memory: int | str | None) -> int | None:
     """Return the bytes that a fit may take; None where the rows are in memory or small."""
     is_path = isinstance(X, str | PathLike)
-    if not is_path and not type(X).__name__.endswith("Reader"):
+    if not is_path and not _is_stream(X):
         return None
     if max_memory is not None:
         return read_size(max_memory)
