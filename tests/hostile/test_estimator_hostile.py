@@ -307,15 +307,15 @@ def test_questions_that_make_no_sense(fitted):
 
 def interrupt(monkeypatch, times):
     """Press Ctrl-C in the first step of the next search."""
-    rescore, left = steps.rescore, [times]
+    fit, left = steps.fit, [times]
 
-    def press(growth):
+    def press(growth, **options):
         while left[0]:
             left[0] -= 1
             signal.raise_signal(signal.SIGINT)
-        rescore(growth)
+        return fit(growth, **options)
 
-    monkeypatch.setattr(steps, "rescore", press)
+    monkeypatch.setattr(steps, "fit", press)
 
 
 def test_an_interrupted_fit_is_a_fit_with_a_warning(monkeypatch):
