@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 
+from edgegraft.cli import demo
 from edgegraft.graph import Layout
 from edgegraft.io import read_mar, read_pr, write_evidence, write_uai
 from edgegraft.model import PairwiseMRF
@@ -113,6 +114,20 @@ def test_bad_usage_is_told_from_bad_work():
     assert edgegraft("infer", "nowhere.uai", "--task", "PR").returncode == 2
     assert edgegraft("--version").stdout.startswith("edgegraft ")
     assert edgegraft("--help").returncode == 0
+
+
+def test_what_the_demo_compiles_ahead_runs(monkeypatch):
+    """Its errors would be seen by nobody: the process that calls it is silent."""
+    called = []
+    for name in ("_impute", "write_report", "plot_network"):
+        whole = getattr(demo, name)
+        monkeypatch.setattr(
+            demo,
+            name,
+            lambda *a, name=name, whole=whole, **k: (called.append(name), whole(*a, **k))[1],
+        )
+    demo.compile_ahead()
+    assert called == ["_impute", "write_report", "plot_network"]
 
 
 def test_demo_writes_and_names_its_report(tmp_path):

@@ -6,9 +6,12 @@ page, and hidden pixels should follow from those around them: results that anyon
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -18,6 +21,7 @@ from edgegraft import __version__
 from edgegraft.cli.details import edge_columns
 from edgegraft.data import PackedTable, pack
 from edgegraft.datasets import load_digits
+from edgegraft.graph import Layout
 from edgegraft.learn import Discovery, Plan, discover
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import data_quality, plot_network, write_report
@@ -43,17 +47,51 @@ class Outputs(NamedTuple):
 def run_demo(outputs: Outputs, n_edges: int, n_jobs: int) -> str:
     """Run every stage, write the files and return the summary."""
     watch = _Watch()
-    with watch("load the images, bin the pixels and pack them"):
-        table = _pixels()
-        codes = table.codes()
-        train = PackedTable.from_codes(codes[:_TRAIN], table.schema)
-    with watch("learn the network"):
-        found = discover(train, Plan(n_jobs=n_jobs))
-    with watch("hide pixels of other images and impute them"):
-        right, usual = _impute(found.model, codes[_TRAIN:].astype(np.int64), codes[:_TRAIN])
-    with watch("write the model, the page and the picture"):
-        _write(outputs, found, train)
+    with _compiling_ahead():
+        with watch("load the images, bin the pixels and pack them"):
+            table = _pixels()
+            codes = table.codes()
+            train = PackedTable.from_codes(codes[:_TRAIN], table.schema)
+        with watch("learn the network"):
+            found = discover(train, Plan(n_jobs=n_jobs))
+        with watch("hide pixels of other images and impute them"):
+            right, usual = _impute(found.model, codes[_TRAIN:].astype(np.int64), codes[:_TRAIN])
+        with watch("write the model, the page and the picture"):
+            _write(outputs, found, train)
     return _summary(found, n_edges, right, usual, watch)
+
+
+@contextmanager
+def _compiling_ahead() -> Iterator[None]:
+    """Let a second process compile the kernels of the later stages while the network is learned.
+
+    It shares nothing but the cache on disk, and is ended with the demonstration.
+    """
+    code = "from edgegraft.cli.demo import compile_ahead; compile_ahead()"
+    quiet = subprocess.DEVNULL
+    ahead = subprocess.Popen([sys.executable, "-c", code], stdout=quiet, stderr=quiet)
+    try:
+        yield
+    finally:
+        ahead.kill()
+        ahead.wait()
+
+
+def compile_ahead() -> None:
+    """Call what the later stages call, on a random model of the same size."""
+    rng = np.random.default_rng(0)
+    table = PackedTable.from_codes(rng.integers(0, _BINS, (200, 60)))
+    pairs = np.stack(np.triu_indices(60, 1), axis=1)
+    layout = Layout(table.schema.n_states, pairs[rng.random(len(pairs)) < 0.1])
+    model = PairwiseMRF(table.schema, layout.edges, 0.1 * rng.normal(size=layout.n_parameters))
+    codes = table.codes().astype(np.int64)
+    _impute(model, codes, codes)
+    with TemporaryDirectory() as folder:
+        page = Path(folder) / "page.html"
+        write_report(page, model, data_quality=data_quality(table))
+        figure = plot_network(model).get_figure(root=True)
+        assert figure is not None
+        figure.savefig(page.with_suffix(".png"), dpi=150, bbox_inches="tight")
 
 
 def _pixels() -> PackedTable:
