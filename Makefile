@@ -23,8 +23,8 @@ $(VENV)/.installed-%: pyproject.toml | $(VENV)/bin/python
 demo: $(VENV)/.installed-demo ## install and run the main job on bundled data
 	$(BIN)/edgegraft demo --output $(REPORT) --force
 
-test: lint types imports ## lint, types, import rules, the whole suite and the doctests
-	$(BIN)/python -m pytest
+test: lint types imports ## lint, types, import rules, the whole suite and the doctests; not the browser's
+	$(BIN)/python -m pytest -m "not browser"
 
 test-browser: $(VENV)/.installed-browser ## the pages in headless Chromium (apt-get install chromium chromium-driver)
 	$(BIN)/python -m pytest -m browser tests/browser

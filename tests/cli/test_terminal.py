@@ -7,7 +7,6 @@ import re
 import pytest
 
 import edgegraft as eg
-from tests.cli.conftest import LEARN
 from tests.cli.running import at_terminal, edgegraft
 
 pytest.importorskip("pty", reason="needs pseudo-terminals")
@@ -24,17 +23,19 @@ def rows(tmp_path_factory):
     return path
 
 
-def test_progress_comes_and_goes(survey, tmp_path):
+def test_progress_comes_and_goes(rows, tmp_path):
+    """First hit takes a step an edge, which no display is too slow to show."""
     path = tmp_path / "m.edgegraft"
-    arguments = ("learn", survey, "-o", path, *LEARN, "--max-time", "500", "--bootstrap", "5")
+    arguments = ("learn", rows, "-o", path, "--strategy", "first-hit", "--max-time", "500")
     code, shown = at_terminal(arguments)
     assert code == 0, shown
-    assert re.search(r"\[0:\d\d\]  reading  survey.csv", shown)
-    assert re.search(r"growing  8:\d\d left  \d edges, objective [\d.]+, \d+ of 10 pairs", shown)
+    assert re.search(rf"\[0:\d\d\]  reading  {rows.name}", shown)
+    facts = r"\d+ edges, objective [\d.]+, [\d,]+ of [\d,]+ pairs"
+    assert re.search(r"growing  8:\d\d left  " + facts, shown)
     assert "\x1b[?25h" in shown  # the cursor is back
     rest = shown[shown.rindex("\x1b[?25h") :]
     assert "growing" not in rest
-    assert "3 edges" in rest
+    assert re.search(r"\d+ edges", rest)
     assert "m.edgegraft" in rest
 
 
