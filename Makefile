@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 REPORT ?= edgegraft-demo.html
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser fast lint types imports format bench docs examples clean
+.PHONY: help demo test test-cluster test-browser fast lint types imports format bench docs examples clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
@@ -23,8 +23,11 @@ $(VENV)/.installed-%: pyproject.toml | $(VENV)/bin/python
 demo: $(VENV)/.installed-demo ## install and run the main job on bundled data
 	$(BIN)/edgegraft demo --output $(REPORT) --force
 
-test: lint types imports ## lint, types, import rules, the whole suite and the doctests; not the browser's
-	$(BIN)/python -m pytest -m "not browser"
+test: lint types imports ## lint, types, import rules, the whole suite and the doctests; not what follows
+	$(BIN)/python -m pytest -m "not browser and not (cluster and slow)"
+
+test-cluster: $(VENV)/.installed-dev ## clusters whose workers and scheduler are killed
+	$(BIN)/python -m pytest -m cluster tests/cluster
 
 test-browser: $(VENV)/.installed-browser ## the pages in headless Chromium (apt-get install chromium chromium-driver)
 	$(BIN)/python -m pytest -m browser tests/browser
