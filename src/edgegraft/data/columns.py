@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from edgegraft.data.arrow_types import Kind, kind_of, simplify, storage_type, type_name
 from edgegraft.data.binning import assign_bins
 from edgegraft.data.builder import MAX_PLANES, MISSING, ColumnBuilder, PackedColumn
+from edgegraft.data.decide import Observed
 from edgegraft.data.direct import DirectCodes
 from edgegraft.data.numeric_cells import numbers_of, reject_infinity, unseen_category
 from edgegraft.data.options import PackOptions
@@ -68,6 +69,20 @@ class OpenColumn:
     def counts(self) -> NDArray[np.int64]:
         """How often each label occurs."""
         return self.builder.counts(len(self.labels))
+
+    def observed(self) -> Observed:
+        """Return what has been read so far."""
+        return Observed(
+            name=self.name,
+            kind=self.kind,
+            dtype=self.dtype,
+            declared=self.declared,
+            ordered=self.ordered,
+            labels=self.labels,
+            counts=self.counts.copy(),
+            from_text=self.from_text,
+            first_rows=self.first_rows,
+        )
 
     @property
     def empty(self) -> bool:

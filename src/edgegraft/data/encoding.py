@@ -11,7 +11,7 @@ from edgegraft.data.arrow_types import check_type, plain_type
 from edgegraft.data.builder import PackedColumn
 from edgegraft.data.columns import BinnedColumn, ClosedColumn, OpenColumn
 from edgegraft.data.continuous import pack_continuous
-from edgegraft.data.decide import Observed, all_missing, decide
+from edgegraft.data.decide import all_missing, decide
 from edgegraft.data.options import PackOptions
 from edgegraft.data.packed import PackedTable
 from edgegraft.data.passes import PassWatch
@@ -147,16 +147,5 @@ def _settle(
     column: OpenColumn, options: PackOptions, findings: Findings
 ) -> tuple[Variable, PackedColumn]:
     """Decide about a column that has been read, and finish it under its final codes."""
-    observed = Observed(
-        name=column.name,
-        kind=column.kind,
-        dtype=column.dtype,
-        declared=column.declared,
-        ordered=column.ordered,
-        labels=column.labels,
-        counts=column.counts,
-        from_text=column.from_text,
-        first_rows=column.first_rows,
-    )
-    variable, final = decide(observed, options, findings)
+    variable, final = decide(column.observed(), options, findings)
     return variable, column.builder.finish(final, variable.n_states)

@@ -67,7 +67,7 @@ class OpenPart:
 
     def survey(self) -> Survey:
         """Return the labels of every column, and how often each occurs."""
-        return Survey(tuple(_observed(column) for column in self.columns), self.n_rows)
+        return Survey(tuple(column.observed() for column in self.columns), self.n_rows)
 
     def close(self, schema: Schema, options: PackOptions) -> PackedTable | None:
         """Return the part packed under a schema that knows all its labels; None without rows."""
@@ -175,20 +175,6 @@ def _is_empty(X: Any) -> bool:
         return False
     shape = getattr(X, "shape", None)
     return isinstance(shape, tuple) and len(shape) == 2 and shape[0] == 0
-
-
-def _observed(column: OpenColumn) -> Observed:
-    return Observed(
-        name=column.name,
-        kind=column.kind,
-        dtype=column.dtype,
-        declared=column.declared,
-        ordered=column.ordered,
-        labels=column.labels,
-        counts=column.counts.copy(),
-        from_text=column.from_text,
-        first_rows=column.first_rows,
-    )
 
 
 def _merge_columns(parts: Sequence[Observed]) -> Observed:

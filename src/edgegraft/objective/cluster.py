@@ -19,12 +19,14 @@ from edgegraft.objective.sharded import (
     Sample,
     Sums,
     TableShard,
+    add_sums,
+    add_tables,
     draw_shard,
     join_sample,
 )
 from edgegraft.stats.cluster import ClusterCounts
 from edgegraft.stats.cluster_worker import At, Held
-from edgegraft.stats.tables import Edges, table_offsets
+from edgegraft.stats.tables import Edges
 
 
 class ClusterShards:
@@ -56,22 +58,17 @@ class ClusterShards:
 
     def evaluate(self, theta: Floats, layout: Layout, precision: Precision = "double") -> Sums:
         """Return the sums of all partitions, added in their order; one round trip."""
-        total = Sums(np.zeros(layout.n_variables), np.zeros(layout.n_parameters))
-        for part in self.counts.partitions.each(_evaluate, theta, layout.edges, precision):
-            np.add(total.losses, part.losses, out=total.losses)
-            np.add(total.gradient, part.gradient, out=total.gradient)
-        return total
+        ask = self.counts.partitions.each
+        return add_sums(ask(_evaluate, theta, layout.edges, precision), layout)
 
     def edge_sums(
         self, theta: Floats, layout: Layout, edges: Edges, precision: Precision = "double"
     ) -> Floats:
         """Return the summed gradients of pairs, added in the order of the partitions."""
-        total = np.zeros(int(table_offsets(layout.states[edges])[-1]))
-        if len(edges):
-            ask = self.counts.partitions.each
-            for part in ask(_edge_sums, theta, layout.edges, edges, precision):
-                total += part
-        return total
+        if not len(edges):
+            return np.zeros(0)
+        ask = self.counts.partitions.each
+        return add_tables(ask(_edge_sums, theta, layout.edges, edges, precision), layout, edges)
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> Sample:
         """Return about `n_rows` random rows, drawn in small runs from every partition."""

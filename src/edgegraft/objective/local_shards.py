@@ -19,11 +19,13 @@ from edgegraft.objective.sharded import (
     Sample,
     Sums,
     TableShard,
+    add_sums,
+    add_tables,
     draw_shard,
     join_sample,
 )
 from edgegraft.stats.blocks import BlockCounts
-from edgegraft.stats.tables import Edges, table_offsets
+from edgegraft.stats.tables import Edges
 from edgegraft.stats.threads import run_in_order
 
 Result = TypeVar("Result")
@@ -77,21 +79,16 @@ class LocalShards:
 
     def evaluate(self, theta: Floats, layout: Layout, precision: Precision = "double") -> Sums:
         """Return the sums of all shards, added in their order."""
-        total = Sums(np.zeros(layout.n_variables), np.zeros(layout.n_parameters))
-        for part in self._each(lambda shard: shard.evaluate(theta, layout), precision):
-            np.add(total.losses, part.losses, out=total.losses)
-            np.add(total.gradient, part.gradient, out=total.gradient)
-        return total
+        return add_sums(self._each(lambda shard: shard.evaluate(theta, layout), precision), layout)
 
     def edge_sums(
         self, theta: Floats, layout: Layout, edges: Edges, precision: Precision = "double"
     ) -> Floats:
         """Return the summed gradients of pairs, added in the order of the shards."""
-        total = np.zeros(int(table_offsets(layout.states[edges])[-1]))
-        if len(edges):
-            for part in self._each(lambda shard: shard.edge_sums(theta, layout, edges), precision):
-                total += part
-        return total
+        if not len(edges):
+            return np.zeros(0)
+        parts = self._each(lambda shard: shard.edge_sums(theta, layout, edges), precision)
+        return add_tables(parts, layout, edges)
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> Sample:
         """Return about `n_rows` random rows, drawn in small runs from every shard."""

@@ -161,6 +161,23 @@ class TableShard:
         return -score_tables(residuals, layout, edges, offsets, 1)
 
 
+def add_sums(parts: Iterable[Sums], layout: Layout) -> Sums:
+    """Return the sums of all shards, added in the order in which they come."""
+    total = Sums(np.zeros(layout.n_variables), np.zeros(layout.n_parameters))
+    for part in parts:
+        np.add(total.losses, part.losses, out=total.losses)
+        np.add(total.gradient, part.gradient, out=total.gradient)
+    return total
+
+
+def add_tables(parts: Iterable[Floats], layout: Layout, edges: Edges) -> Floats:
+    """Return the tables of pairs of all shards, added in the order in which they come."""
+    total = np.zeros(int(table_offsets(layout.states[edges])[-1]))
+    for part in parts:
+        total += part
+    return total
+
+
 def draw_shard(table: PackedTable, weights: Floats | None, share: float, seed: int) -> Drawn:
     """Return about ``share`` of a shard's rows, in small runs of neighbours."""
     rows = draw_rows(table.n_rows, share, np.random.default_rng(seed))
