@@ -222,7 +222,7 @@ def test_neighbours_of_neighbours_follow_the_ranked_pairs(table):
     assert sorted(map(tuple, tested[0][:2].tolist())) == [(0, 2), (1, 3)]
 
 
-def test_a_relaxed_run_begins_with_what_the_ranking_is_sure_of(larger):
+def test_a_relaxed_run_begins_with_what_the_ranking_is_sure_of(larger, monkeypatch):
     """All at once, however they touch, as long as they pass the test and the budget allows."""
     rows, _ = larger
     counts = LocalCounts(rows)
@@ -237,6 +237,9 @@ def test_a_relaxed_run_begins_with_what_the_ranking_is_sure_of(larger):
     assert set(whole) <= sure
     assert len(whole) > 0.8 * len(sure)  # some have no gradient yet
     assert len(first_of(relaxed=True, max_edges=3)) == 3
+    monkeypatch.setattr(steps, "_LARGEST_BATCH", 5)
+    assert first_of(relaxed=True) == whole
+    monkeypatch.undo()
     assert len(first_of(relaxed=False)) < len(whole)
     assert len(first_of(relaxed=True, priority="uniform", max_touching=1)) < len(whole)
 

@@ -175,11 +175,15 @@ def resume(
     max_time, max_edges : optional
         Other budgets than those of the checkpoint, of the whole run: what it took before counts.
     """
-    growth = load(path, objective)
+    return go_on(allow(load(path, objective), max_time, max_edges), observers)
+
+
+def allow(growth: Growth, max_time: float | None, max_edges: int | None) -> Growth:
+    """Give a run other budgets where there are any, and return it."""
     asked = {"max_time": max_time, "max_edges": max_edges}
     budgets: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     growth.settings = replace(growth.settings, **budgets)
-    return go_on(growth, observers)
+    return growth
 
 
 def _read(path: str | os.PathLike[str]) -> Arrays:

@@ -18,13 +18,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import Any
 
 import numpy as np
 
 from edgegraft.errors import FileFormatError
 from edgegraft.inference import make_engine
-from edgegraft.learn.checkpoint import load
+from edgegraft.learn.checkpoint import allow, load
 from edgegraft.learn.events import Observer
 from edgegraft.learn.loop import go_on, grow
 from edgegraft.learn.parts import choose_parts
@@ -100,10 +99,8 @@ class Stages:
                 # A later stage has another loss; what is no checkpoint at all is told at the end.
                 if not waiting:
                     raise
-        asked = {"max_time": max_time, "max_edges": max_edges}
-        given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-        growth.settings = replace(growth.settings, **given)
-        return self._go_through(go_on(growth, observers), waiting, observers)
+        growth = go_on(allow(growth, max_time, max_edges), observers)
+        return self._go_through(growth, waiting, observers)
 
     @property
     def _settings(self) -> Settings:

@@ -45,7 +45,11 @@ def begin(growth: Growth) -> bool:
     """Activate what the ranking is sure of and violates optimality; tell whether anything does."""
     edges = growth.stream.draw(growth.n_sure, growth.rng)
     growth.n_sure = 0
-    scores, violates = growth.judge(edges)
+    judged = [
+        growth.judge(edges[first : first + _LARGEST_BATCH])
+        for first in range(0, len(edges), _LARGEST_BATCH)
+    ]
+    scores, violates = (np.concatenate(part) for part in zip(*judged, strict=True))
     _freeze(growth, edges[~violates], growth.offsets(scores[~violates]))
     edges, scores = edges[violates], scores[violates]
     room = len(edges) if growth.room is None else growth.room
