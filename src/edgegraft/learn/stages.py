@@ -23,6 +23,7 @@ import numpy as np
 
 from edgegraft.errors import FileFormatError
 from edgegraft.inference import make_engine
+from edgegraft.learn import steps
 from edgegraft.learn.checkpoint import allow, load
 from edgegraft.learn.events import Observer
 from edgegraft.learn.loop import go_on, grow
@@ -35,13 +36,15 @@ from edgegraft.learn.warm import warm_start
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.sharded import Sample, ShardedPseudolikelihood, Shards
+from edgegraft.objective.sharded import Sample, Shards
+from edgegraft.objective.sharded_loss import ShardedPseudolikelihood
 from edgegraft.stats import PairCounts
 
 #: Rows of the largest sample, unless the memory allows fewer.
 SAMPLE_ROWS = 1 << 19
 _STEP = 8  # from one sample to the next
 _LEAST = 50_000  # rows of a sample that are worth a stage of their own
+_OF_NOISE = 0.2  # left unfitted at most, of the standard deviation of one row's share
 _EARLY = ("interrupted", "stopped by an observer")
 
 MakeLoss = Callable[[], tuple[Objective, PairCounts]]
@@ -71,6 +74,7 @@ class Stages:
         self.whole = shards.n_rows <= sample_rows
         self.sample: Sample = shards.sample(sample_rows, rng)
         self._shards, self.plan = shards, plan
+        self._in_memory: tuple[Objective, PairCounts] | None = None
 
     def run(self, observers: Sequence[Observer]) -> Growth:
         """Search from the beginning."""
@@ -131,10 +135,14 @@ class Stages:
         counts, plan = self._shards.counts, self.plan
         if plan.objective == "likelihood":
             return Likelihood(counts, make_engine(plan.inference)), counts
-        return ShardedPseudolikelihood(self._shards, precision=plan.precision), counts
+        stand_in, _ = self._over_sample()
+        loss = ShardedPseudolikelihood(self._shards, precision=plan.precision, stand_in=stand_in)
+        return loss, counts
 
     def _over_sample(self) -> tuple[Objective, PairCounts]:
-        return losses(self.sample.table, self.plan, self.sample.weights)
+        if self._in_memory is None:
+            self._in_memory = losses(self.sample.table, self.plan, self.sample.weights)
+        return self._in_memory
 
     def _over_share(self, share: float) -> tuple[Objective, PairCounts]:
         loss, counts = self._over_sample()
@@ -147,11 +155,23 @@ def advance(growth: Growth, loss: Objective, plan: Plan) -> Growth:
     """Return a run over more rows, ready for `go_on`, from where one over fewer has ended."""
     rule = plan.rule(loss)
     settings = growth.settings
-    if isinstance(loss, ShardedPseudolikelihood) and plan.settings.max_tests is None:
-        # A fit is several passes over all rows: it must not be made for a handful of edges.
-        settings = replace(settings, max_tests=TESTS_A_VARIABLE * len(loss.schema))
+    if isinstance(loss, ShardedPseudolikelihood):
+        settings = _settings_of_all(settings, plan, loss)
     after = warm_start(growth, objective=loss, penalty=rule, settings=settings)
+    if isinstance(loss, ShardedPseudolikelihood):
+        steps.fit(after, final=True)  # at parameters of fewer rows nearly every pair violates
     # What a checkpoint is recognised by: the model without edges, over the rows at hand.
     empty = Growth.begin(loss, rule, after.settings).solution.info.objective
     after.events[0] = replace(after.events[0], objective=empty)
     return after
+
+
+def _settings_of_all(settings: Settings, plan: Plan, loss: Objective) -> Settings:
+    """Return the settings of a search over all rows.
+
+    A fit is several passes over them: it must not be made for a handful of edges. And what it
+    leaves unfitted must stay below the noise of the gradients, or else it is taken for edges.
+    """
+    tests = plan.settings.max_tests or TESTS_A_VARIABLE * len(loss.schema)
+    tol = min(settings.tol, _OF_NOISE / np.sqrt(loss.n_rows))
+    return replace(settings, max_tests=tests, tol=float(tol))

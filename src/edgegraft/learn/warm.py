@@ -71,10 +71,11 @@ def warm_start(
     rule = rule.bound(loss)
     whole = growth.graph.layout
     graph = ActiveGraph(loss.schema.n_states, whole.edges if keep is None else whole.edges[keep])
-    theta = graph.layout.carry(growth.theta(), whole)
+    known = growth.solution.objective is loss  # what its rows were asked before need not be again
+    start = growth.solution if known else graph.layout.carry(growth.theta(), whole)
     first = Stopping(tol=settings.tol, max_iter=0)
     fitted = fit_penalty(rule, settings)
-    solution = minimize(loss, fitted, graph.layout, theta, first, quiet=True)
+    solution = minimize(loss, fitted, graph.layout, start, first, quiet=True)
     rng = np.random.default_rng(settings.random_state)
     rng.bit_generator.state = growth.rng.bit_generator.state
     return Growth(

@@ -92,10 +92,16 @@ class Descent:
         diagonal += 2.0 * self.ridge
         return np.asarray(np.maximum(diagonal, 1e-9 * diagonal.max(initial=1.0)))
 
+    def start(self, theta: Floats, state: State) -> Point:
+        """Evaluate everything at parameters, which are kept to the last bit."""
+        return self._evaluate(theta, self.coordinates.inward(theta), state)
+
     def at(self, inner: Floats, state: State) -> Point:
         """Evaluate everything at a point in the solver's coordinates."""
+        return self._evaluate(self.coordinates.outward(inner), inner, state)
+
+    def _evaluate(self, theta: Floats, inner: Floats, state: State) -> Point:
         self.n_evaluations += 1
-        theta = self.coordinates.outward(inner)
         found = self.objective.evaluate(theta, state)
         loss = found.value + float(dot(self.ridge, theta * theta))
         smooth = found.gradient + 2.0 * self.ridge * theta

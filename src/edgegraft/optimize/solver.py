@@ -6,6 +6,11 @@ One evaluation of the loss an iteration is the rule, whatever the penalty: the c
 the objective's diagonal, corrected by the last steps, and the inner problem needs no inference.
 It ends when no group violates its optimality condition by more than ``tol`` in the Euclidean
 norm. Without a penalty this is L-BFGS in the metric of the objective's curvature.
+
+An objective may have a `stand_in`, the same loss over few of its rows. Steps then go to the minimum
+of that one, tilted to the slope at hand (:mod:`~edgegraft.objective.tilted`), which takes a few
+evaluations of the dear loss in all; where that no longer brings the end nearer, the steps above
+go on.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from edgegraft.errors import ConvergenceWarning
 from edgegraft.graph import Layout
 from edgegraft.objective.objective import Objective, State
 from edgegraft.objective.penalty import Penalty
+from edgegraft.objective.tilted import Tilted
 from edgegraft.optimize.dense import DenseMetric, suits
 from edgegraft.optimize.descent import Descent, Point, Refusal, fallback_of
 from edgegraft.optimize.info import FitInfo
@@ -29,6 +35,9 @@ from edgegraft.stats.source import PairCounts
 MEMORY = 20
 #: Steps that inference may spoil before a surer engine takes over: shorter ones get nowhere.
 PATIENCE = 20
+#: Of the residual, for a step through a stand-in to be worth the next; and how far one is solved.
+_NEARER, _SOLVED = 0.8, 0.03
+_INNER_ITERATIONS = 300
 
 
 class Solution(NamedTuple):
@@ -105,10 +114,11 @@ def minimize(
     if counts is not None and suits(layout, penalty.penalty, penalty.ridge):
         base = DenseMetric(layout, counts, penalty.ridge, metric.diagonal)
         metric = Metric(metric.diagonal, MEMORY, base)
-    point = descent.at(descent.coordinates.inward(theta), state)
+    point = descent.start(theta, state)
     path = [point.total]
     message = ""
     n_iter = 0
+    stand_in: Objective | None = getattr(descent.objective, "stand_in", None)
     while not (point.trusted and point.residual <= stopping.tol):
         if n_iter >= stopping.max_iter:
             message = f"max_iter={stopping.max_iter} iterations were not enough"
@@ -116,7 +126,9 @@ def minimize(
         if np.abs(point.theta).max(initial=0.0) > stopping.largest:
             message = f"a log-potential passed {stopping.largest:g}: the optimum is at infinity"
             break
-        after = _iterate(descent, point, metric)
+        after = _iterate(descent, point, metric, stand_in, penalty, stopping.tol)
+        if isinstance(after, Refusal) or after.residual > _NEARER * point.residual:
+            stand_in = None
         if isinstance(after, Refusal):
             message = after.message
             safer = _take_over(descent, penalty, after)
@@ -153,12 +165,23 @@ def _begin(descent: Descent, start: Solution | Floats | None) -> tuple[Floats, S
     return theta, objective.init(layout), metric
 
 
-def _iterate(descent: Descent, point: Point, metric: Metric) -> Point | Refusal:
-    """Return the next point; where the learned curvature misleads, try without it."""
+def _iterate(
+    descent: Descent,
+    point: Point,
+    metric: Metric,
+    stand_in: Objective | None,
+    penalty: Penalty,
+    tol: float,
+) -> Point | Refusal:
+    """Return the next point; where a stand-in or the learned curvature misleads, try without."""
     if not point.trusted:
         return Refusal(point.message or "inference did not converge", untrusted=True)
     if descent.n_untrusted > PATIENCE and descent.fallback is not None:
         return Refusal("inference did not converge again and again", untrusted=True)
+    if stand_in is not None:
+        found = descent.step(point, _through(stand_in, descent, point, penalty, tol))
+        if isinstance(found, Point):
+            return found
     while True:
         target = solve_step(point.inner, point.slope, point.violation, metric, descent.norms)
         after = descent.step(point, target)
@@ -168,6 +191,17 @@ def _iterate(descent: Descent, point: Point, metric: Metric) -> Point | Refusal:
         if not metric.n_pairs:
             return after
         metric.forget()
+
+
+def _through(
+    stand_in: Objective, descent: Descent, point: Point, penalty: Penalty, tol: float
+) -> Floats:
+    """Return where the stand-in, tilted to the slope at a point, has its minimum."""
+    layout = descent.layout
+    tilted = Tilted(stand_in, descent.objective, layout, point.theta, point.gradient)
+    stopping = Stopping(max(_SOLVED * point.residual, 0.3 * tol), _INNER_ITERATIONS)
+    found = minimize(tilted, penalty, layout, point.theta, stopping, quiet=True)
+    return descent.coordinates.inward(found.theta)
 
 
 def _take_over(descent: Descent, penalty: Penalty, refusal: Refusal) -> Descent | None:
