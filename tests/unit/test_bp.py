@@ -187,11 +187,15 @@ def test_messages_survive_a_change_between_strong_and_moderate_potentials():
         np.testing.assert_allclose(marginals.values, truth.values, atol=1e-9)
 
 
-def test_a_hub_with_very_many_neighbours_does_not_underflow():
+@pytest.mark.parametrize("schedule", ["residual", "flooding"])
+@pytest.mark.parametrize("scale", [1.0, 0.01], ids=["strong", "weak"])
+def test_a_hub_with_very_many_neighbours_does_not_underflow(scale, schedule):
+    """Messages of little contrast do not span much, but their product is small all the same."""
     n = 2001
     layout = Layout([3] * n, [(0, i) for i in range(1, n)])
-    theta = draw(layout, 1.0)
-    marginals, state, info = BeliefPropagation().run(theta, BeliefPropagation().init(layout))
+    theta = draw(layout, scale)
+    engine = BeliefPropagation(schedule=schedule)
+    marginals, state, info = engine.run(theta, engine.init(layout))
     assert state.plain
     assert info.converged
     log = layout.node(theta, 0).copy()

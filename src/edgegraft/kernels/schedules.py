@@ -32,12 +32,15 @@ LINEAR, LOG, MAX = range(3)
 
 @njit(cache=True, nogil=True)
 def wide_nodes(wiring, potentials):
-    """Return which nodes' beliefs may span too much for plain products."""
+    """Return which nodes' beliefs may span too much for plain products, or be too small for them.
+
+    The entries of a message sum to one: every one of a hub's makes the product smaller.
+    """
     span = potentials.node_span.copy()
     edge, edge_span = wiring.edge, potentials.edge_span
     for i in range(len(span)):
         for k in range(wiring.start[i], wiring.start[i + 1]):
-            span[i] += edge_span[edge[k]]
+            span[i] += edge_span[edge[k]] + np.log(wiring.states[i])
     return span > WIDE_BELIEF
 
 
