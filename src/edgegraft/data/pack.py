@@ -17,7 +17,7 @@ from edgegraft.data.schema import MAX_STATES, Label, Schema
 from edgegraft.data.wording import Findings
 from edgegraft.errors import DataTypeError, EncodingWarning
 
-__all__ = ["encode", "pack"]
+__all__ = ["encode", "pack", "pack_as"]
 
 
 def pack(
@@ -147,11 +147,16 @@ def pack(
         batch_rows=batch_rows,
         n_jobs=n_jobs,
     )
+    return pack_as(X, schema, options)
+
+
+def pack_as(X: Any, schema: Schema | None, options: PackOptions) -> PackedTable:
+    """Encode a table like :func:`pack`, whose options are given as one value."""
     findings = Findings()
     with open_source(X, options) as source:
         table = encode_source(source, schema, options, findings)
     for message in findings.messages():
-        warnings.warn(message, EncodingWarning, stacklevel=2)
+        warnings.warn(message, EncodingWarning, stacklevel=3)
     return table
 
 

@@ -108,6 +108,11 @@ class PlaneStore:
         return len(self.schema)
 
     @property
+    def n_missing(self) -> NDArray[np.int64]:
+        """Missing cells of every column."""
+        return np.asarray(self._footer.missing.sum(axis=0))
+
+    @property
     def source(self) -> str:
         """What the table was read from."""
         return self._footer.told.source

@@ -8,8 +8,14 @@ from typing import Any, Literal, Self
 from numpy.typing import ArrayLike
 
 from edgegraft.data import Schema
+from edgegraft.data.options import PackOptions
 from edgegraft.estimators.network import NetworkEstimator
-from edgegraft.estimators.parameters import CONSTRAINTS, READING_CONSTRAINTS, make_plan
+from edgegraft.estimators.parameters import (
+    CONSTRAINTS,
+    READING_CONSTRAINTS,
+    make_plan,
+    suit_batches,
+)
 from edgegraft.estimators.reading import Reading, as_table, rows_to_fit
 from edgegraft.learn import Plan, discover
 from edgegraft.learn.settings import Priority, Strategy
@@ -53,6 +59,8 @@ class GraftedMRF(NetworkEstimator):
     selectivity, reservoir_size, max_tests, hub_threshold, max_edges, max_time, max_tables, priority
         The search, with the defaults of :class:`~edgegraft.learn.Settings`, where they are
         described. (``selectivity=0.5`` and ``hub_threshold="mean"`` are the paper's.)
+        ``max_tests="auto"`` measures what a round trip to a cluster costs and asks for batches
+        that make up for it; the number it chose is ``max_tests_``.
     tol : float, default 1e-3
         Largest violation of a group's optimality condition at the end.
     schema : Schema, optional
@@ -102,6 +110,8 @@ class GraftedMRF(NetworkEstimator):
         Why the search ended.
     penalty_, ridge_ : float
         What was used.
+    max_tests_ : int or None
+        Pairs tested between two activations, where it was asked for or measured.
     schema_ : Schema
         Names and categories of the columns.
     n_features_in_ : int
@@ -150,7 +160,7 @@ class GraftedMRF(NetworkEstimator):
         relaxed: bool = True,
         selectivity: float = 0.0,
         reservoir_size: int | Literal["unlimited"] | None = None,
-        max_tests: int | None = None,
+        max_tests: int | Literal["auto"] | None = None,
         hub_threshold: float | Literal["auto", "mean"] | None = "auto",
         max_edges: int | None = None,
         max_time: float | None = None,
@@ -216,7 +226,10 @@ class GraftedMRF(NetworkEstimator):
         plan = make_plan(self.get_params(deep=False))
         X = as_table(X, type(self).__name__)
         reading = Reading(self.max_memory, self.cache_dir, self.cache_size)
-        with rows_to_fit(X, self.schema, plan.n_jobs, reading, sample_weight) as given:
+        options = PackOptions(n_jobs=plan.n_jobs)
+        with rows_to_fit(X, self.schema, options, reading, sample_weight) as given:
+            if self.max_tests == "auto":
+                plan = suit_batches(plan, given.rows)
             found = discover(given.rows, plan, weights=given.weights, sample_rows=given.sample_rows)
             self._take(found, plan, X, given.rows)
         return self

@@ -63,6 +63,22 @@ def physical_memory() -> int | None:
         return None
 
 
+def check_limit(limit: int, n_jobs: int) -> None:
+    """Refuse a limit that no rows fit, so that none are read in vain.
+
+    Examples
+    --------
+    >>> check_limit(1 << 30, n_jobs=2)
+    """
+    least = _BASE + n_jobs * _THREAD
+    if limit < least:
+        raise MemoryBudgetError(
+            f"{limit / 2**30:.2f} GiB are not enough for the library and {_threads(n_jobs)}: "
+            f"allow at least {least / 2**30:.2f} GiB (max_memory=) and some room for rows, or use "
+            "fewer threads (n_jobs=)"
+        )
+
+
 def share_out(limit: int, n_rows: int, n_variables: int, n_jobs: int) -> Budget:
     """Return what the parts of a fit may take of `limit` bytes.
 
@@ -76,10 +92,14 @@ def share_out(limit: int, n_rows: int, n_variables: int, n_jobs: int) -> Budget:
     if room < 2 * needed:
         least = limit - room + 2 * needed
         raise MemoryBudgetError(
-            f"{limit / 2**30:.2f} GiB are not enough for {n_variables:,} columns and {n_jobs} "
-            f"thread{'s' if n_jobs > 1 else ''}: allow at least {least / 2**30:.2f} GiB "
+            f"{limit / 2**30:.2f} GiB are not enough for {n_variables:,} columns and "
+            f"{_threads(n_jobs)}: allow at least {least / 2**30:.2f} GiB "
             "(max_memory=), or use fewer threads (n_jobs=)"
         )
     whole = _CELL * n_variables * n_rows <= room
     sample_rows = min(SAMPLE_ROWS, room // 2 // (_CELL * n_variables))
     return Budget(limit, whole, sample_rows, room // 4)
+
+
+def _threads(n_jobs: int) -> str:
+    return f"{n_jobs} thread{'s' if n_jobs > 1 else ''}"

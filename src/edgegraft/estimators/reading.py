@@ -14,16 +14,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
 from edgegraft.data import PackedTable, Schema, pack
 from edgegraft.data.cache import CACHE_SIZE, open_store
 from edgegraft.data.files import KNOWN
 from edgegraft.data.many_files import find_files
 from edgegraft.data.options import PackOptions
+from edgegraft.data.pack import pack_as
+from edgegraft.data.store import PlaneStore
 from edgegraft.errors import DataError, UnseenCategoryError
 from edgegraft.estimators.labels import labels
-from edgegraft.estimators.memory import physical_memory, read_size, share_out
+from edgegraft.estimators.memory import (
+    Budget,
+    check_limit,
+    physical_memory,
+    read_size,
+    share_out,
+)
 from edgegraft.learn.stages import SAMPLE_ROWS
 from edgegraft.objective.cluster import ClusterShards
 from edgegraft.objective.local_shards import LocalShards
@@ -63,6 +70,8 @@ def as_table(X: Any, estimator: str) -> Any:
         # As objects: numbers beside text stay numbers, and every column finds its own type.
         _check_lengths(X)
         X = np.array(X, dtype=object)
+    from sklearn.utils.validation import check_array  # slow to load, and files do without
+
     return check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
 
 
@@ -132,32 +141,48 @@ class Reading(NamedTuple):
     max_memory : int, str or None
     cache_dir : path or None
     cache_size : int, str or None
+    sample_rows : int or None
+        Of a fit that is gone on with, which must have the same again: the rows of its sample, 0
+        where it had all rows in memory.
     """
 
     max_memory: int | str | None = None
     cache_dir: str | PathLike[str] | None = None
     cache_size: int | str | None = None
+    sample_rows: int | None = None
 
 
 class RowsToFit(NamedTuple):
-    """Rows as `discover` takes them."""
+    """Rows as `discover` takes them, and where they come from."""
 
     rows: PackedTable | Shards
     weights: NDArray[np.float64] | None  # of a table; shards have their own
     sample_rows: int
+    store: PlaneStore | None = None  # which they were read through
+    budget: Budget | None = None  # where there is a limit
 
 
 @contextmanager
 def rows_to_fit(
     X: Any,
     schema: Schema | None,
-    n_jobs: int,
+    options: PackOptions,
     reading: Reading,
     weights: ArrayLike | None = None,
 ) -> Iterator[RowsToFit]:
     """Read a table, into memory where it fits the limit, otherwise into a store on disk.
 
     What lies on a cluster stays there.
+
+    Parameters
+    ----------
+    X : table
+        As :func:`as_table` returns it.
+    schema : Schema or None
+    options : PackOptions
+        How `X` is read, with its threads.
+    reading : Reading
+    weights : array of float, optional
     """
     if is_on_cluster(X):
         if weights is not None:
@@ -166,23 +191,42 @@ def rows_to_fit(
         return
     limit = _limit(X, reading.max_memory)
     if limit is None:
-        table = read(X, schema, n_jobs)
+        packed = isinstance(X, PackedTable)
+        table = read(X, schema) if packed else pack_as(X, schema, options)
         checked = None if weights is None else check_weights(weights, table.n_rows)
         yield RowsToFit(table, checked, SAMPLE_ROWS)
         return
+    n_jobs = options.n_jobs
+    check_limit(limit, n_jobs)
+    with _open(X, schema, options, reading) as store:
+        budget = _same(share_out(limit, store.n_rows, store.n_variables, n_jobs), reading)
+        checked = None if weights is None else check_weights(weights, store.n_rows)
+        if budget.whole:
+            yield RowsToFit(store.table(), checked, SAMPLE_ROWS, store, budget)
+            return
+        shards = LocalShards(store, n_jobs=n_jobs, weights=checked, max_bytes=budget.kept_bytes)
+        yield RowsToFit(shards, None, budget.sample_rows, store, budget)
+
+
+def _open(X: Any, schema: Schema | None, options: PackOptions, reading: Reading) -> PlaneStore:
     size = CACHE_SIZE if reading.cache_size is None else read_size(reading.cache_size)
-    options = PackOptions(n_jobs=n_jobs)
     folder = reading.cache_dir
     if folder is None and _is_stream(X):
         folder = gettempdir()  # its planes are not kept
-    with open_store(X, schema=schema, folder=folder, max_bytes=size, options=options) as store:
-        budget = share_out(limit, store.n_rows, store.n_variables, n_jobs)
-        checked = None if weights is None else check_weights(weights, store.n_rows)
-        if budget.whole:
-            yield RowsToFit(store.table(), checked, SAMPLE_ROWS)
-            return
-        shards = LocalShards(store, n_jobs=n_jobs, weights=checked, max_bytes=budget.kept_bytes)
-        yield RowsToFit(shards, None, budget.sample_rows)
+    return open_store(
+        X,
+        schema=schema,
+        folder=folder,
+        max_bytes=size,
+        on_rows=options.on_rows,
+        options=options,
+    )
+
+
+def _same(budget: Budget, reading: Reading) -> Budget:
+    """Return a budget with the sample of the fit that is gone on with, if it is one."""
+    rows = reading.sample_rows
+    return budget if rows is None else budget._replace(whole=rows == 0, sample_rows=rows)
 
 
 def _is_stream(X: Any) -> bool:

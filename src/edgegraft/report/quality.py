@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from edgegraft.data import PackedTable
-from edgegraft.stats import LocalCounts
+from edgegraft.data.store import PlaneStore
+from edgegraft.stats import LocalCounts, PairCounts
+from edgegraft.stats.blocks import BlockCounts
 
 
 def data_quality(
-    table: PackedTable,
+    table: PackedTable | PlaneStore,
     *,
     dropped: Mapping[str, str] | None = None,
     notes: Iterable[str] = (),
@@ -20,7 +22,7 @@ def data_quality(
 
     Parameters
     ----------
-    table : PackedTable
+    table : PackedTable or PlaneStore
     dropped : dict of column to reason, optional
         Columns of the source that are not in the table.
     notes : iterable of str
@@ -40,7 +42,10 @@ def data_quality(
     >>> found["missing"], found["rare"][0]
     ({'x1': 1}, {'variable': 'x0', 'category': '0', 'count': 1})
     """
-    margins = LocalCounts(table).margins()
+    counts: PairCounts = (
+        LocalCounts(table) if isinstance(table, PackedTable) else BlockCounts(table)
+    )
+    margins = counts.margins()
     rare = [
         {"variable": variable.name, "category": str(label), "count": int(count)}
         for k, variable in enumerate(table.schema)
