@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import contextmanager
 from threading import Thread
 from time import sleep
 
@@ -66,31 +67,51 @@ def test_edges_and_parameters_do_not_depend_on_the_number_of_workers(rows, plan,
             client.wait_for_workers(n_workers, timeout=60)
             counts = eg.ClusterCounts(client, cut(rows, 5))
             assert_same(discover(ClusterShards(counts), plan, sample_rows=SAMPLE), expected)
-            assert counts.traffic.round_trips > 10
+            assert counts.traffic.round_trips > 5
+
+
+class UnderFire(ClusterShards):
+    """Shards of which a worker is killed in the course of each of the first questions."""
+
+    def __init__(self, counts, cluster, n_kills):
+        super().__init__(counts)
+        self.cluster, self.left = cluster, n_kills
+        self.rng = np.random.default_rng(1)
+
+    def evaluate(self, *given):
+        with self.strike():
+            return super().evaluate(*given)
+
+    def edge_sums(self, *given, **options):
+        with self.strike():
+            return super().edge_sums(*given, **options)
+
+    @contextmanager
+    def strike(self):
+        """Kill a worker at a random moment of the block, and send for another."""
+        if not self.left:
+            yield
+            return
+        self.left -= 1
+        victim, delay = str(self.rng.choice(self.cluster.workers())), self.rng.uniform(0.0, 0.3)
+        killer = Thread(target=lambda: (sleep(delay), self.cluster.kill(victim)))
+        killer.start()
+        yield
+        killer.join()
+        self.cluster.add_worker()
 
 
 @pytest.mark.slow
-def test_workers_killed_while_learning_change_nothing(rows, plan, expected):
-    rng = np.random.default_rng(1)
+def test_ten_workers_killed_while_learning_change_nothing(rows, plan, expected):
     with machines(3) as (cluster, client):
-        counts = eg.ClusterCounts(client, cut(rows, 5))
-        ended = False
-
-        def kill():
-            for _ in range(3):
-                client.wait_for_workers(2, timeout=60)
-                sleep(float(rng.uniform(0.0, 0.4)))
-                if ended:
-                    return
-                cluster.kill(str(rng.choice(cluster.workers())))
-                cluster.add_worker()
-
-        killer = Thread(target=kill)
-        killer.start()
-        found = discover(ClusterShards(counts), plan, sample_rows=SAMPLE)
-        ended = True
-        killer.join()
+        shards = UnderFire(eg.ClusterCounts(client, cut(rows, 5)), cluster, n_kills=10)
+        found = discover(shards, plan, sample_rows=SAMPLE)
+        assert shards.left == 0
         assert_same(found, expected)
+        trips = found.growth.trace()["n_trips"]
+        assert trips[0] == 0  # on the sample
+        assert (np.diff(trips) >= 0).all()
+        assert 10 <= trips[-1] <= shards.counts.traffic.round_trips
 
 
 @pytest.mark.slow
@@ -126,6 +147,16 @@ def test_an_estimator_fits_a_dask_frame(client, rows):
     counts = eg.ClusterCounts(client, cut(rows, 3))
     again = eg.GraftedMRF(random_state=0).fit(counts)
     assert again.model_ == local.model_
+
+
+@pytest.mark.slow
+def test_batches_that_suit_the_round_trip_are_a_setting_like_any_other(client, rows):
+    counts = eg.ClusterCounts(client, cut(rows, 3))
+    found = eg.GraftedMRF(max_tests="auto", random_state=0).fit(counts)
+    tests = found.max_tests_
+    assert tests >= 32
+    local = eg.GraftedMRF(max_tests=tests, random_state=0).fit(rows)
+    assert found.model_ == local.model_
 
 
 def test_what_a_cluster_cannot_fit_is_refused(client, rows):

@@ -117,6 +117,7 @@ class NetworkEstimator(RowMethods):
         self.converged_ = found.converged
         self.penalty_ = found.penalty
         self.ridge_ = found.ridge
+        self.max_tests_ = plan.settings.max_tests
         self.reason_ = growth.reason
         if growth.reason == "interrupted":
             warnings.warn(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any
@@ -9,10 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from edgegraft.data import Schema
+from edgegraft.data import PackedTable, Schema
 from edgegraft.inference.auto import ENGINES
 from edgegraft.learn import Plan, Settings
 from edgegraft.learn.settings import STRATEGIES
+from edgegraft.objective.cluster import ClusterShards
+from edgegraft.objective.sharded import Shards
 from edgegraft.stats.threads import resolve_jobs
 
 _COUNT = Interval(Integral, 1, None, closed="left")
@@ -33,7 +36,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "relaxed": ["boolean"],
     "selectivity": [_SHARE],
     "reservoir_size": [_COUNT, StrOptions({"unlimited"}), None],
-    "max_tests": [_COUNT, None],
+    "max_tests": [_COUNT, StrOptions({"auto"}), None],
     "hub_threshold": [StrOptions({"auto", "mean"}), _SHARE, None],
     "max_edges": [_SIZE, None],
     "max_time": [_LEVEL, None],
@@ -81,6 +84,8 @@ _OF_SETTINGS = (
 def make_plan(parameters: dict[str, Any]) -> Plan:
     """Return the plan of an estimator's parameters; what does not go together is refused."""
     values = {name: _plain(value) for name, value in parameters.items()}
+    if values["max_tests"] == "auto":
+        values["max_tests"] = None
     settings = Settings(
         **{name: values[name] for name in _OF_SETTINGS},
         random_state=make_seed(parameters["random_state"]),
@@ -90,6 +95,14 @@ def make_plan(parameters: dict[str, Any]) -> Plan:
         settings=settings,
         n_jobs=resolve_jobs(values["n_jobs"]),
     )
+
+
+def suit_batches(plan: Plan, rows: PackedTable | Shards) -> Plan:
+    """Return a plan whose batches suit what a round trip to the rows costs, measured now."""
+    if not isinstance(rows, ClusterShards):
+        return plan
+    tests = rows.counts.advise_max_tests()
+    return replace(plan, settings=replace(plan.settings, max_tests=tests))
 
 
 def _plain(value: Any) -> Any:

@@ -34,6 +34,8 @@ class Event:
         Different pairs scored so far.
     reason : str
         Why the run ended, with kind "end".
+    n_trips : int
+        Questions to a cluster so far, of this process; 0 while the rows are on this machine.
     """
 
     kind: str
@@ -44,6 +46,7 @@ class Event:
     n_tests: int
     n_tables: int
     reason: str = ""
+    n_trips: int = 0
 
 
 class Observer(Protocol):

@@ -19,7 +19,7 @@ from edgegraft.objective.composite import CompositeLoss, check_parameters
 from edgegraft.objective.objective import Evaluation, Floats, Objective
 from edgegraft.objective.scoring import take_tables
 from edgegraft.objective.sharded import Precision, Shards
-from edgegraft.stats.source import check_edges, check_size
+from edgegraft.stats.source import PairCounts, check_edges, check_size
 from edgegraft.stats.tables import Edges, PairTables, table_offsets
 
 #: Tables of all pairs are worked out in one pass where they take no more, once a quarter of the
@@ -97,6 +97,11 @@ class ShardedPseudolikelihood(CompositeLoss):
             raise DataError("the rows have no weight: no row counts")
         margins = shards.counts.margins().values.astype(np.float64)
         super().__init__(shards.schema, margins, weight, shards.n_rows)
+
+    @property
+    def source(self) -> PairCounts:
+        """Counts of the same rows."""
+        return self.shards.counts
 
     def init(self, layout: Layout) -> ShardState:
         """Return a state for a graph."""
