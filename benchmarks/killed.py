@@ -1,0 +1,72 @@
+"""A run that is killed and resumed, again and again, beside one that was left alone."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+from benchmarks.out_of_memory import CHUNK, THREADS, write_rows
+from benchmarks.processes import answer, start
+from benchmarks.rows import Row
+from edgegraft.data.cache import open_store
+from edgegraft.learn import Plan, Settings, discover, resume_discovery
+from edgegraft.objective.local_shards import LocalShards
+
+ROWS = 1_000_000
+EVERY = 20.0  # seconds
+
+
+def run(scale: float = 1.0) -> list[Row]:
+    """Return the row of the section."""
+    with tempfile.TemporaryDirectory(prefix="edgegraft-killed-") as folder:
+        n_rows = max(CHUNK, int(ROWS * scale) // CHUNK * CHUNK)
+        write_rows(Path(folder) / "rows", n_rows)
+        return [killed(Path(folder))]
+
+
+def killed(where: Path) -> Row:
+    """Kill a run again and again, resume it until it is done, and compare its model."""
+    began = monotonic()
+    whole = answer(start(learn, str(where), str(where / "whole")))
+    seconds = monotonic() - began
+    lives, digest = 0, None
+    while digest is None:
+        lives += 1
+        child = start(learn, str(where), str(where / "killed"))
+        end = monotonic() + EVERY
+        while child.poll() is None and monotonic() < end:
+            sleep(0.05)
+        if child.poll() is None:
+            child.kill()
+            child.communicate()
+        else:
+            digest = answer(child)["digest"]
+    same = digest == whole["digest"]
+    return Row(
+        f"{whole['rows']:,} rows, killed every {EVERY:.0f} s and resumed: lives until done",
+        lives,
+        "no rival",
+        None,
+        "lives",
+        notes="the model is "
+        + ("identical to" if same else "NOT that of")
+        + f" the whole run's, which took {seconds:.0f} s",
+    )
+
+
+def learn(folder: str, checkpoint: str) -> dict[str, Any]:
+    """Learn from the rows, from a checkpoint where there is one."""
+    plan = Plan(settings=Settings(relaxed=True, tol=1e-3, checkpoint_every=1), n_jobs=THREADS)
+    with open_store(f"{folder}/rows", folder=f"{folder}/planes") as store:
+        shards = LocalShards(store, n_jobs=THREADS)
+        sample = store.n_rows // 16
+        if Path(checkpoint).exists():
+            found = resume_discovery(checkpoint, shards, plan, sample_rows=sample)
+        else:
+            found = discover(shards, plan, checkpoint=checkpoint, sample_rows=sample)
+    model = found.model
+    digest = hashlib.sha256(model.edges.tobytes() + model.theta.tobytes()).hexdigest()
+    return {"digest": digest, "rows": store.n_rows}

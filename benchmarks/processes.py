@@ -1,0 +1,32 @@
+"""Functions of benchmarks in processes of their own, whose memory is theirs alone."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def start(function: Callable[..., Any], *given: object) -> subprocess.Popen[str]:
+    """Run a function of a module in a process of its own."""
+    module = sys.modules[function.__module__].__spec__
+    assert module is not None
+    call = json.dumps([module.name, function.__name__, *given])
+    command = [sys.executable, "-m", "benchmarks.processes", call]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def answer(child: subprocess.Popen[str]) -> dict[str, Any]:
+    """Return what the function of a process that was started returns."""
+    out, _ = child.communicate()
+    if child.returncode:
+        raise RuntimeError(f"{child.args} ended with {child.returncode}")
+    return dict(json.loads(out.splitlines()[-1]))
+
+
+if __name__ == "__main__":
+    module, function, *given = json.loads(sys.argv[1])
+    print(json.dumps(getattr(importlib.import_module(module), function)(*given)))
