@@ -42,7 +42,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command, _example in _EXAMPLES.items():
-    app.command(_example.split()[1], epilog=f"Example: {_example}")(_command)
+    app.command(
+        _example.split()[1],
+        epilog=f"Example: {_example}",
+        context_settings={"allow_extra_args": _command is learn},  # it says more of them
+    )(_command)
 
 
 def _show_version(wanted: bool) -> None:

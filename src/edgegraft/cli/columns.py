@@ -10,13 +10,15 @@ from rich.table import Table
 from edgegraft.cli.console import say
 from edgegraft.cli.wording import cell, counted
 from edgegraft.data import PackedTable, Variable
+from edgegraft.data.store import PlaneStore
 
+AnyTable = PackedTable | PlaneStore
 _SHOWN = 25
 _LABELS = 4
 _DOUBTFUL = (" ", "?", "-", "--", ".", "*")  # often written for a missing cell, and not read as one
 
 
-def describe_columns(table: PackedTable) -> list[dict[str, Any]]:
+def describe_columns(table: AnyTable) -> list[dict[str, Any]]:
     """Return a description of each column, for programs."""
     return [
         {
@@ -30,7 +32,7 @@ def describe_columns(table: PackedTable) -> list[dict[str, Any]]:
     ]
 
 
-def show_columns(console: Console, table: PackedTable) -> None:
+def show_columns(console: Console, table: AnyTable) -> None:
     """Show the columns, those that need a word first where there are many."""
     shown = Table(title=f"{counted(table.n_variables, 'column')} of {counted(table.n_rows, 'row')}")
     shown.title_justify = "left"
@@ -61,7 +63,7 @@ def show_columns(console: Console, table: PackedTable) -> None:
             )
 
 
-def _remarkable(table: PackedTable, i: int) -> bool:
+def _remarkable(table: AnyTable, i: int) -> bool:
     variable = table.schema[i]
     return variable.binned or variable.n_states == 1 or bool(table.n_missing[i])
 

@@ -6,6 +6,7 @@ people goes to stderr, results for programs to stdout.
 
 from __future__ import annotations
 
+import glob
 import json
 import sys
 import warnings
@@ -108,6 +109,29 @@ def require_files(*paths: Path | None) -> None:
             raise IsADirectoryError(f"'{path}' is a folder: give the path of one file in it")
 
 
+def require_table(data: Path) -> list[Path]:
+    """Return the files of a table: one, those of a folder, or those that match a pattern.
+
+    Stops before anything is loaded if there are none.
+    """
+    if not data.exists() and not glob.has_magic(str(data)):
+        raise FileNotFoundError(f"there is no file or folder '{data}'")
+    from edgegraft.data.files import KNOWN
+    from edgegraft.data.many_files import find_files
+
+    return find_files(data, KNOWN)
+
+
+def require_folder(path: Path | None) -> None:
+    """Stop if what shall be a folder is something else, or cannot be made one."""
+    if path is None:
+        return
+    there = next(part for part in (path, *path.absolute().parents) if part.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(f"'{there}' is a file: give the name of a folder")
+    _try_writing(path.name, there)
+
+
 def refuse_overwriting(path: Path | None, force: bool, others: tuple[Path, ...] = ()) -> None:
     """Stop before the work if its output would replace what the user did not give up.
 
@@ -125,15 +149,25 @@ def refuse_overwriting(path: Path | None, force: bool, others: tuple[Path, ...] 
         raise FileExistsError(f"'{path}' exists: choose another name, or add --force")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder '{path.parent}' to write '{path.name}' to")
+    _try_writing(path.name, path.parent)  # files are written beside their place and moved
+
+
+def _try_writing(name: str, folder: Path) -> None:
     try:
-        with TemporaryFile(dir=path.parent):  # files are written beside their place and moved
+        with TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise PermissionError(
-            f"'{path.name}' cannot be written to the folder '{path.parent}': {error.strerror}"
+            f"'{name}' cannot be written to the folder '{folder}': {error.strerror}"
         ) from None
 
 
 def _same(path: Path, other: Path) -> bool:
     linked = path.exists() and other.exists() and path.samefile(other)
     return linked or path.absolute() == other.absolute()
+
+
+def near(path: Path) -> Path:
+    """Return a path as it is seen from here."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

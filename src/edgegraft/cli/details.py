@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.cli.request import Request
-from edgegraft.data import PackedTable
+from edgegraft.cli.rows import Rows
 from edgegraft.learn import Certificate, Discovery, Plan
 
 Json = dict[str, Any]
@@ -35,19 +34,22 @@ def details_of(
     request: Request,
     plan: Plan,
     found: Discovery,
-    table: PackedTable,
-    weights: NDArray[np.float64] | None = None,
+    rows: Rows,
 ) -> Json:
     """Return what a model file keeps of how its model was learned.
 
     Nothing in it depends on the machine or the clock: the same run gives the same file.
     """
-    growth = found.growth
+    growth, table, weights = found.growth, rows.table, rows.weights
     source: Json = {
         "file": Path(request.data).name,
         "rows": table.n_rows,
         "missing": table.n_missing.tolist(),
     }
+    if rows.sample_rows:
+        source |= {"sample": rows.sample_rows}  # on which edges were tested
+        if rows.shards is not None and growth.objective.n_rows < rows.shards.weight:
+            source["fitted"] = "the sample"  # interrupted before all rows were looked at
     if weights is not None:
         source |= {"weights": request.weights, "weight": float(weights.sum())}
     return {

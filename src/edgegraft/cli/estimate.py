@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.cli.rows import Rows
 from edgegraft.data import PackedTable
 from edgegraft.learn import Discovery, Plan, discover
 from edgegraft.search.priorities import MAX_COLUMNS, ROWS_A_COLUMN
 
-Floats = NDArray[np.float64]
 PILOT_SECONDS = 10.0
 _LEAST, _MOST = 500, 5000  # rows of a pilot
 _WARM_UP = 100  # rows, so that loading the kernels is not measured
@@ -46,21 +46,34 @@ class Estimate(NamedTuple):
     pilot_edges: int
 
 
-def estimate(table: PackedTable, plan: Plan, weights: Floats | None = None) -> Estimate:
-    """Run a pilot and say what the whole would take."""
-    n_rows = min(table.n_rows, max(_LEAST, min(_MOST, table.n_rows // 8)))
+def estimate(rows: Rows, plan: Plan) -> Estimate:
+    """Run a pilot and say what the whole would take.
+
+    Of rows that do not fit in memory the time is that of the search on their sample.
+    """
+    if isinstance(rows.given.rows, PackedTable):
+        table, weights = rows.given.rows, rows.given.weights
+        whole, n_bytes = table.n_rows, peak_bytes(table)
+    else:
+        assert rows.given.budget is not None
+        rng = np.random.default_rng(plan.settings.random_state)
+        table, weights = rows.given.rows.sample(_MOST, rng)
+        whole, n_bytes = rows.sample_rows, rows.given.budget.limit
+    n_rows = min(table.n_rows, max(_LEAST, min(_MOST, whole // 8)))
     limit = min(PILOT_SECONDS, plan.settings.max_time or PILOT_SECONDS)
     pilot = replace(plan, settings=replace(plan.settings, max_time=limit))
     short = replace(plan, settings=replace(plan.settings, max_time=1.0))
     _try(table, weights, min(_WARM_UP, n_rows), short)
     started = perf_counter()
     found = _try(table, weights, n_rows, pilot)
-    seconds = (perf_counter() - started) * (table.n_rows / n_rows) ** _POWER
+    seconds = (perf_counter() - started) * (whole / n_rows) ** _POWER
     cut = found.growth.reason.startswith("the time budget")
-    return Estimate(seconds, cut, peak_bytes(table), n_rows, found.model.n_edges)
+    return Estimate(seconds, cut, n_bytes, n_rows, found.model.n_edges)
 
 
-def _try(table: PackedTable, weights: Floats | None, n_rows: int, plan: Plan) -> Discovery:
+def _try(
+    table: PackedTable, weights: NDArray[np.float64] | None, n_rows: int, plan: Plan
+) -> Discovery:
     counting = np.arange(table.n_rows) if weights is None else np.flatnonzero(weights)
     n_rows = min(n_rows, len(counting))
     rows = counting[np.linspace(0, len(counting) - 1, n_rows).astype(np.int64)]

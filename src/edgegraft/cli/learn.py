@@ -7,27 +7,38 @@ from typing import Annotated
 
 import typer
 
-from edgegraft.cli.console import refuse_overwriting, reported, require_files
+from edgegraft.cli.console import (
+    refuse_overwriting,
+    reported,
+    require_folder,
+    require_table,
+)
 from edgegraft.cli.options import (
     AsJson,
-    Data,
+    CacheDir,
+    CacheSize,
     Delimiter,
     Encoding,
     Force,
     Header,
     Jobs,
+    ManyFiles,
+    MaxMemory,
     Missing,
+    OtherJobs,
     Quiet,
     Seed,
     Top,
     Weights,
 )
-from edgegraft.cli.request import Request, parse_bins, parse_level, parse_names
+from edgegraft.cli.request import Request, parse_bins, parse_level, parse_names, parse_size
 from edgegraft.cli.tasks import Loss, Strategy
+from edgegraft.errors import DataError
 
 
 def learn(
-    data: Data,
+    context: typer.Context,
+    data: ManyFiles,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The model file to write (.edgegraft).")
     ],
@@ -93,6 +104,9 @@ def learn(
     delimiter: Delimiter = None,
     header: Header = True,
     encoding: Encoding = "utf8",
+    max_memory: MaxMemory = None,
+    cache_dir: CacheDir = None,
+    cache_size: CacheSize = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, with memory and time.")
     ] = False,
@@ -106,6 +120,9 @@ def learn(
     Ctrl-C ends the search early and writes the model of the edges found so far.
     """
     with reported(quiet) as console:
+        _refuse_more(context.args)
+        files = require_table(data)
+        require_folder(cache_dir)
         request = Request(
             data=str(data.absolute()),
             output=str(output.absolute()),
@@ -127,18 +144,30 @@ def learn(
             objective=objective.value,
             bootstrap=bootstrap,
             seed=seed,
+            jobs=jobs,
+            max_memory=parse_size("max-memory", max_memory),
+            cache_dir=None if cache_dir is None else str(cache_dir.absolute()),
+            cache_size=parse_size("cache-size", cache_size),
         )
-        require_files(data)
         if not dry_run:
             named = [output, report, checkpoint]
             named += [None if checkpoint is None else request.beside(checkpoint)]
             written = [path for path in named if path is not None]
             for k, path in enumerate(written):
-                refuse_overwriting(path, force, (data, *written[:k]))
+                refuse_overwriting(path, force, (*files, *written[:k]))
         from edgegraft.cli.learning import Learning
 
-        work = Learning(request, console, jobs, top, as_json)
+        work = Learning(request, console, top, as_json)
         work.rehearse() if dry_run else work.learn(checkpoint)
+
+
+def _refuse_more(more: list[str]) -> None:
+    """Say what to do where a shell has put files in the place of a pattern."""
+    if more:
+        raise DataError(
+            f"{len(more) + 1:,} names were given where one table is learned from: name the folder "
+            "of its files, or put their pattern in quotes, such as 'rows/*.csv'"
+        )
 
 
 def resume(
@@ -157,7 +186,10 @@ def resume(
         float | None,
         typer.Option(min=0.0, help="Another budget of seconds; those before count."),
     ] = None,
-    jobs: Jobs = -1,
+    max_memory: Annotated[
+        str | None, typer.Option(help="Another limit of memory, such as '2 GiB'.")
+    ] = None,
+    jobs: OtherJobs = None,
     top: Top = 15,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -168,11 +200,17 @@ def resume(
     The data and all other options are those that the search was begun with.
     """
     with reported(quiet) as console:
-        request = Request.read(checkpoint).within(max_edges, max_time).moved(data, output)
-        require_files(Path(request.data))
-        read = (Path(request.data), checkpoint, request.beside(checkpoint))
+        request = Request.read(checkpoint).moved(data, output)
+        request = request.within(
+            max_edges=max_edges,
+            max_time=max_time,
+            max_memory=parse_size("max-memory", max_memory),
+            jobs=jobs,
+        )
+        files = require_table(Path(request.data))
+        read = (*files, checkpoint, request.beside(checkpoint))
         refuse_overwriting(Path(request.output), force, read)
         refuse_overwriting(None if request.report is None else Path(request.report), force, read)
         from edgegraft.cli.learning import Learning
 
-        Learning(request, console, jobs, top, as_json).resume(checkpoint)
+        Learning(request, console, top, as_json).resume(checkpoint)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from edgegraft.cli.columns import describe_columns, show_columns
-from edgegraft.cli.console import give, say, warned
+from edgegraft.cli.console import give, near, say, warned
 from edgegraft.cli.details import details_of, edge_columns
 from edgegraft.cli.going_on import (
     RequestKeeper,
@@ -26,20 +25,13 @@ from edgegraft.cli.going_on import (
 )
 from edgegraft.cli.progress import Progress, clock
 from edgegraft.cli.request import Request
+from edgegraft.cli.row_weights import Floats
+from edgegraft.cli.rows import Rows, open_rows, show_rows
 from edgegraft.cli.summary import describe, show
 from edgegraft.data import PackedTable
 from edgegraft.errors import MissingExtraError
 from edgegraft.learn import Discovery, discover, resume_discovery
 from edgegraft.model import read_details
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-
-
-class Rows(NamedTuple):
-    """A table, and what its rows weigh if not 1 each."""
-
-    table: PackedTable
-    weights: Floats | None
 
 
 class Learning:
@@ -50,25 +42,19 @@ class Learning:
     request : Request
     console : Console
         For people.
-    jobs : int
-        Threads.
     top : int
         Edges to show.
     as_json : bool
         Whether the summary goes to stdout.
     """
 
-    def __init__(
-        self, request: Request, console: Console, jobs: int, top: int, as_json: bool
-    ) -> None:
+    def __init__(self, request: Request, console: Console, top: int, as_json: bool) -> None:
         self._request = request
         self._console = console
-        self._jobs = jobs
         self._top = top
         self._as_json = as_json
-        self._plan = request.plan(jobs)
+        self._plan = request.plan()
         self._progress = Progress(console, request.max_time)
-        self._notes: list[str] = []
         self._complete = True
         if request.report is not None:
             require_report()
@@ -82,9 +68,10 @@ class Learning:
                     old.unlink(missing_ok=True)  # of another run
                 observers = [*observers, RequestKeeper(self._request, checkpoint, "checkpoint")]
             return discover(
-                rows.table,
+                rows.given.rows,
                 self._plan,
-                weights=rows.weights,
+                weights=rows.given.weights,
+                sample_rows=rows.given.sample_rows,
                 checkpoint=checkpoint,
                 observers=observers,
             )
@@ -97,9 +84,10 @@ class Learning:
         def work(rows: Rows, observers: list[Any]) -> Discovery:
             return resume_discovery(
                 checkpoint,
-                rows.table,
+                rows.given.rows,
                 self._plan,
-                weights=rows.weights,
+                weights=rows.given.weights,
+                sample_rows=rows.given.sample_rows,
                 observers=[*observers, RequestKeeper(self._request, checkpoint, "start")],
                 max_time=self._request.max_time,
                 max_edges=self._request.max_edges,
@@ -110,45 +98,19 @@ class Learning:
     def rehearse(self) -> None:
         """Read the data and say what learning would take, without doing it."""
         from edgegraft.cli.estimate import estimate
+        from edgegraft.cli.rehearsal import give_rehearsal, show_rehearsal
 
-        with self._progress.shown():
-            rows = self._read()
+        with self._progress.shown(), self._open() as rows:
             self._progress.stage("trying the search on some of the rows")
             with warned(Console(quiet=True)):  # a pilot that ends early is as it should be
-                found = estimate(rows.table, self._plan, rows.weights)
-        table = rows.table
-        n, path = table.n_variables, Path(self._request.output)
+                found = estimate(rows, self._plan)
         if self._as_json:
-            told = {"rows": table.n_rows, "columns": describe_columns(table), "dry_run": True}
-            if rows.weights is not None:
-                told |= {"weights": self._request.weights, "weight": float(rows.weights.sum())}
-            give(told | {"pairs": n * (n - 1) // 2} | {"estimate": found._asdict()})
-            return
-        self._show(rows)
-        least = "at least " if found.at_least else "about "
-        lines = (
-            f"{n * (n - 1) // 2:,} pairs would be searched by {self._request.strategy} under the "
-            f"{self._request.objective}; the model would go to '{_near(path)}'.",
-            f"Memory: about {found.n_bytes / 2**20:,.0f} MiB.",
-            f"Time: {least}{clock(found.seconds)} (a guess, by a pilot over "
-            f"{found.pilot_rows:,} rows that found {found.pilot_edges:,} edges; it may be wrong by "
-            "a factor of three).",
-        )
-        for line in lines:
-            say(self._console, escape(line))
+            give_rehearsal(self._request, rows, found)
+        else:
+            show_rehearsal(self._console, self._request, rows, found)
 
-    def _read(self) -> Rows:
-        self._progress.stage("reading", Path(self._request.data).name)
-        with warned(self._console) as self._notes:
-            weights = self._request.row_weights()  # first: its complaints name the option
-            return Rows(self._request.table(self._jobs), weights)
-
-    def _show(self, rows: Rows) -> None:
-        show_columns(self._console, rows.table)
-        if rows.weights is not None:
-            name, whole = self._request.weights, rows.weights.sum()
-            text = f"Rows are weighed by '{name}': {rows.table.n_rows:,} rows weigh {whole:,.6g}."
-            say(self._console, escape(text))
+    def _open(self) -> AbstractContextManager[Rows]:
+        return open_rows(self._request, self._console, self._progress)
 
     def _run(
         self,
@@ -157,11 +119,12 @@ class Learning:
     ) -> None:
         progress = self._progress
         interrupts = progress.interrupts
-        with progress.shown():
+        with progress.shown(), ExitStack() as stack:
             with interrupts:
-                rows = self._read()
+                rows = stack.enter_context(self._open())
                 interrupts.check()
-                self._show(rows)
+                self._request = replace(self._request, sample_rows=rows.sample_rows)
+                show_rows(self._console, self._request, rows)
                 progress.stage("ranking pairs")
                 with self._abandoning(checkpoint), warned(self._console):
                     found = work(rows, [interrupts, progress])
@@ -194,16 +157,17 @@ class Learning:
         """Return how often each edge of the model is found again; None where Ctrl-C came first."""
         from edgegraft.learn.bootstrap import bootstrap
 
+        assert isinstance(rows.given.rows, PackedTable)  # it was refused for any other
         request = self._request
         self._progress.stage("bootstrap")
         try:
             sure = bootstrap(
                 found,
-                rows.table,
+                rows.given.rows,
                 request.bootstrap,
                 weights=rows.weights,
                 fdr=self._plan.fdr,
-                n_jobs=self._jobs,
+                n_jobs=request.jobs,
                 random_state=request.seed,
                 on_replicate=self._progress.on_replicate,
             )
@@ -215,7 +179,7 @@ class Learning:
     def _save(
         self, found: Discovery, rows: Rows, frequency: Floats | None, interrupted: bool
     ) -> None:
-        details = details_of(self._request, self._plan, found, rows.table, rows.weights)
+        details = details_of(self._request, self._plan, found, rows)
         if interrupted:
             details["reason"] = "interrupted"
         columns = edge_columns(found)
@@ -225,7 +189,7 @@ class Learning:
         if self._request.report is not None:
             self._progress.stage("writing the report")
             try:
-                self._write_report(self._request.report, found, rows.table, details, columns)
+                self._write_report(self._request.report, found, rows, details, columns)
             except KeyboardInterrupt:
                 self._complete = False  # what is told later tells of the model alone
 
@@ -233,7 +197,7 @@ class Learning:
         self,
         path: str,
         found: Discovery,
-        table: PackedTable,
+        rows: Rows,
         details: dict[str, Any],
         columns: dict[str, Any],
     ) -> None:
@@ -248,24 +212,24 @@ class Learning:
             details=details,
             edge_columns=columns,
             trace=found.growth.trace(),
-            data_quality=data_quality(table, dropped=dropped, notes=self._notes),
+            data_quality=data_quality(rows.table, dropped=dropped, notes=rows.notes),
             title=f"The network of {Path(self._request.data).name}",
         )
 
     def _tell(self, checkpoint: Path | None, found: Discovery, interrupted: bool) -> None:
         path = Path(self._request.output)
-        summary = describe(read_details(path), _near(path))
+        summary = describe(read_details(path), near(path))
         if self._as_json:
             summary |= {"report": self._request.report if self._complete else None}
             give(summary | {"seconds": round(self._progress.seconds, 3)})
         else:
             show(self._console, summary, self._top)
         taken = clock(self._progress.seconds)
-        say(self._console, f"The model is in [bold]{escape(str(_near(path)))}[/] after {taken}.")
+        say(self._console, f"The model is in [bold]{escape(str(near(path)))}[/] after {taken}.")
         if not self._complete:
             say(self._console, "The report was interrupted, and is not written.")
         elif self._request.report is not None:
-            page = _near(Path(self._request.report))
+            page = near(Path(self._request.report))
             say(self._console, f"The report is in [bold]{escape(str(page))}[/].")
         if interrupted:
             say(self._console, escape(after_interruption(checkpoint)))
@@ -277,9 +241,3 @@ def require_report() -> None:
     """Refuse to begin where what the report needs is not installed."""
     if find_spec("networkx") is None:
         raise MissingExtraError("networkx", "report", "a report")
-
-
-def _near(path: Path) -> Path:
-    """Return a path as it is seen from here."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path

@@ -10,8 +10,8 @@ import typer
 from edgegraft.cli.tasks import Correction, EngineName, Unseen
 
 
-def _check_jobs(jobs: int) -> int:
-    if jobs < 1 and jobs != -1:
+def _check_jobs(jobs: int | None) -> int | None:
+    if jobs is not None and jobs < 1 and jobs != -1:
         raise typer.BadParameter(f"{jobs} is neither -1, for all cores, nor at least 1")
     return jobs
 
@@ -23,6 +23,39 @@ def _read_delimiter(text: str | None) -> str | None:
 
 Model = Annotated[Path, typer.Argument(help="A model file, as `edgegraft learn` writes.")]
 Data = Annotated[Path, typer.Argument(help="CSV, TSV (also .gz), Parquet, Feather or Arrow file.")]
+ManyFiles = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV, TSV (also .gz), Parquet, Feather or Arrow file; or several as one table: a "
+        "folder of them, or a pattern in quotes, such as 'rows/*.csv'."
+    ),
+]
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        "--max-memory",
+        help="Memory that the run may take, such as '2 GiB'. Rows that do not fit are kept on "
+        "disk as bit planes: the search begins on a sample, which also tests the edges, and ends "
+        "over all rows.",
+        show_default="half of the machine's, for files above an eighth of it",
+    ),
+]
+CacheDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache-dir",
+        help="Folder of the bit planes, which are found again while the files are the same.",
+        show_default="$EDGEGRAFT_CACHE, or the user's cache",
+    ),
+]
+CacheSize = Annotated[
+    str | None,
+    typer.Option(
+        "--cache-size",
+        help="Room that all bit planes in the folder may take; the oldest make way.",
+        show_default="32 GiB",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing output files.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write the result to stdout as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors only.")]
@@ -33,6 +66,15 @@ Jobs = Annotated[
         "-j",
         callback=_check_jobs,
         help="Threads; -1 for all cores. Results do not depend on it",
+    ),
+]
+OtherJobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        callback=_check_jobs,
+        help="Threads, if others than before; -1 for all cores. Results do not depend on it",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]

@@ -14,6 +14,7 @@ from rich.text import Text
 from edgegraft.cli.interrupts import Interrupts
 
 if TYPE_CHECKING:
+    from edgegraft.data.passes import RowsRead
     from edgegraft.learn import Event, Growth
 
 _SIGNS = "|/-\\"
@@ -41,6 +42,7 @@ class Progress:
         self._event: Event | None = None
         self._event_at = 0.0
         self._searching = False
+        self._all_rows: float | None = None
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -59,6 +61,17 @@ class Progress:
         self._stage, self._facts = name, facts
         self._searching = False
 
+    def on_rows(self, read: RowsRead) -> None:
+        """Take notice of how far a pass over the files has come."""
+        facts = [f"{read.rows:,} rows", f"{read.rate:,.0f} rows a second"]
+        if read.seconds_left is not None:
+            facts.append(f"{clock(read.seconds_left)} left")
+        self.stage(self._stage, ", ".join(facts))
+
+    def over(self, all_rows: float) -> None:
+        """Learn what all rows weigh where the search begins on a sample of them."""
+        self._all_rows = all_rows
+
     def on_event(self, event: Event, growth: Growth) -> None:
         """Take notice of a step of the search."""
         n = len(growth.objective.schema)
@@ -67,11 +80,17 @@ class Progress:
             f"objective {event.objective:.4f}",
             f"{event.n_tables:,} of {n * (n - 1) // 2:,} pairs tested",
         ]
+        some = self._all_rows is not None and growth.objective.n_rows < self._all_rows
+        if some:
+            facts.append(f"over a sample of {growth.objective.n_rows:,.0f} rows")
+        elif self._all_rows is not None:
+            facts.append("over all rows")
         self.stage("growing again" if growth.sharpened else "growing", ", ".join(facts))
         self._event, self._event_at = event, perf_counter()
         self._searching = event.kind != "end"
         if event.kind == "end":
-            self._stage = "testing edges"
+            more = some and not self.interrupts.asked
+            self._stage = "going on with more rows" if more else "testing edges"
 
     def on_replicate(self, done: int, n: int) -> None:
         """Take notice of a replicate of the bootstrap."""

@@ -13,7 +13,9 @@ from edgegraft.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:
     from edgegraft.cli.row_weights import Floats
-    from edgegraft.data import PackedTable
+    from edgegraft.data.options import PackOptions
+    from edgegraft.data.passes import OnRows
+    from edgegraft.estimators.reading import Reading
     from edgegraft.learn import Plan
 
 _VERSION = 1
@@ -26,7 +28,8 @@ class Request:
     Attributes
     ----------
     data, output, report : str
-        Absolute paths; without `report` no page is written.
+        Absolute paths, `data` also of a folder of files, or a pattern; without `report` no page
+        is written.
     columns, drop, bins, missing, delimiter, header, encoding
         See :func:`edgegraft.data.pack`.
     weights : str, optional
@@ -36,6 +39,13 @@ class Request:
     fdr : float, "none" or "default"
     bootstrap : int
         Replicates, 0 for none.
+    jobs : int
+        Threads; a limit of memory is shared out among them.
+    max_memory, cache_dir, cache_size : str, optional
+        See :class:`edgegraft.GraftedMRF`; the folder is an absolute path.
+    sample_rows : int, optional
+        How the rows were read, which a run that goes on must do again: the rows of the sample
+        that the search began with, 0 for all rows in memory. None before they are read.
     """
 
     data: str
@@ -58,17 +68,22 @@ class Request:
     objective: str = "pseudolikelihood"
     bootstrap: int = 0
     seed: int = 0
+    jobs: int = -1
+    max_memory: str | None = None
+    cache_dir: str | None = None
+    cache_size: str | None = None
+    sample_rows: int | None = None
 
-    def table(self, n_jobs: int) -> PackedTable:
-        """Read the data, without their weights."""
-        from edgegraft.data import pack
+    def options(self, on_rows: OnRows | None = None) -> PackOptions:
+        """Return how the data are read, without their weights."""
+        from edgegraft.data.options import PackOptions
+        from edgegraft.stats.threads import resolve_jobs
 
         columns, drop = self.columns, self.drop
         if self.weights is not None:
             columns = columns and [name for name in columns if name != self.weights]
             drop = [*(drop or ()), self.weights]
-        return pack(
-            Path(self.data),
+        return PackOptions(
             columns=columns,
             drop=drop,
             bins=self.bins,
@@ -76,25 +91,25 @@ class Request:
             delimiter=self.delimiter,
             header=self.header,
             encoding=self.encoding,
-            n_jobs=n_jobs,
+            n_jobs=resolve_jobs(self.jobs),
+            on_rows=on_rows,
         )
+
+    def reading(self) -> Reading:
+        """Return how much memory the rows may take, and where they lie if that is too little."""
+        from edgegraft.estimators.reading import Reading
+
+        return Reading(self.max_memory, self.cache_dir, self.cache_size, self.sample_rows)
 
     def row_weights(self) -> Floats | None:
         """Read the row weights, if there are any."""
         if self.weights is None:
             return None
         from edgegraft.cli.row_weights import read_weights
-        from edgegraft.data.options import PackOptions
 
-        options = PackOptions(
-            missing_values=self.missing,
-            delimiter=self.delimiter,
-            header=self.header,
-            encoding=self.encoding,
-        )
-        return read_weights(Path(self.data), self.weights, options)
+        return read_weights(Path(self.data), self.weights, self.options())
 
-    def plan(self, n_jobs: int) -> Plan:
+    def plan(self) -> Plan:
         """Return the plan; what does not go together is refused."""
         from edgegraft.learn import Plan, Settings
 
@@ -121,7 +136,7 @@ class Request:
             ridge=ridge,
             fdr=self.rate(Plan.fdr),
             settings=settings,
-            n_jobs=n_jobs,
+            n_jobs=self.jobs,
         )
 
     def rate(self, default: float | None) -> float | None:
@@ -138,13 +153,10 @@ class Request:
             output=self.output if output is None else str(output.absolute()),
         )
 
-    def within(self, max_edges: int | None, max_time: float | None) -> Request:
+    def within(self, **budgets: float | str | None) -> Request:
         """Return the request with other budgets, where there are."""
-        return replace(
-            self,
-            max_edges=self.max_edges if max_edges is None else max_edges,
-            max_time=self.max_time if max_time is None else max_time,
-        )
+        other: dict[str, Any] = {k: value for k, value in budgets.items() if value is not None}
+        return replace(self, **other)
 
     @staticmethod
     def beside(checkpoint: Path) -> Path:
@@ -221,6 +233,25 @@ def parse_bins(texts: Sequence[str] | None) -> int | dict[str, int] | None:
             )
         found[name] = number
     return found
+
+
+def parse_size(option: str, text: str | None) -> str | None:
+    """Return a size in memory or on disk as it was written, if it is one.
+
+    Examples
+    --------
+    >>> parse_size("max-memory", "2 GiB")
+    '2 GiB'
+    """
+    if text is None:
+        return None
+    from edgegraft.estimators.memory import read_size
+
+    try:
+        read_size(text)
+    except ValueError as error:
+        raise DataError(f"--{option}: {error}") from None
+    return text
 
 
 def _whole(text: str) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Collection
 from difflib import get_close_matches
 from pathlib import Path
@@ -31,7 +32,7 @@ def read_weights(path: Path, name: str, options: PackOptions) -> Floats:
     options : PackOptions
         How the file is read.
     """
-    weights: list[float] = []
+    weights = array("d")  # a list would take four times the memory
     with open_source(path, options) as source:
         if name not in source.names:
             near = get_close_matches(name, source.names, n=1)
@@ -39,20 +40,32 @@ def read_weights(path: Path, name: str, options: PackOptions) -> Floats:
             raise DataError(f"--weights names column '{name}', which the table lacks: {hint}")
         missing = options.missing_labels(source.from_text)
         for batch in source.batches([name]):
+            first = len(weights)
             for cell in batch.column(0).to_pylist():
-                weights.append(_weight(name, cell, missing, len(weights)))
+                weight = _weight(cell, missing)
+                if weight is None:
+                    raise _refused(name, cell, missing, source.row(first) + (len(weights) - first))
+                weights.append(weight)
     if weights and not any(weights):
         raise DataError(f"--weights: every cell of column '{name}' is zero, so no row counts")
     return np.array(weights, np.float64)
 
 
-def _weight(name: str, cell: Any, missing: Collection[Any], row: int) -> float:
+def _weight(cell: Any, missing: Collection[Any]) -> float | None:
+    """Return a cell as a weight; None where it is none."""
     number = read_number(cell.strip()) if isinstance(cell, str) else cell
-    unknown = cell in missing or (isinstance(cell, float) and math.isnan(cell))
-    if isinstance(number, int | float) and not unknown and 0 <= number < math.inf:
-        return float(number)
-    found = "the cell is missing" if unknown else f"{cell!r} was found"
-    raise DataError(
+    if not isinstance(number, int | float) or _is_missing(cell, missing):
+        return None
+    return float(number) if 0 <= number < math.inf else None
+
+
+def _is_missing(cell: Any, missing: Collection[Any]) -> bool:
+    return cell in missing or (isinstance(cell, float) and math.isnan(cell))
+
+
+def _refused(name: str, cell: Any, missing: Collection[Any], row: int) -> DataError:
+    found = "the cell is missing" if _is_missing(cell, missing) else f"{cell!r} was found"
+    return DataError(
         f"--weights: column '{name}', row {row} (counted from 0): {found} where a weight, a "
         "number that is not negative, must stand; give rows that should not count the weight 0"
     )

@@ -123,6 +123,9 @@ def _history(details: Json) -> list[str]:
         line = f"Learned from {counted(source.get('rows', 0), 'row')} of '{source.get('file')}'"
         if source.get("weights") is not None:
             line += f", weighed by '{source['weights']}'"
+        if source.get("sample") is not None:
+            done = "all was done" if source.get("fitted") else "edges were tested"
+            line += f"; {done} on a sample of about {counted(source['sample'], 'row')}"
         lines.append(line)
     if isinstance(search, dict):
         ended = f"The search ended with {counted(search.get('edges', 0), 'edge')}"

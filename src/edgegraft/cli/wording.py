@@ -39,6 +39,8 @@ _REPLACED: tuple[tuple[str, _Words], ...] = (
     (r"\b(engine|unseen)='(\w+)'", r"--\1 \2"),
     (r"\bbins=(\d+)", r"--bins \1"),
     (r"\b(columns|drop|bins|delimiter|encoding)=", r"--\1"),
+    (r"\b(max|cache)_(memory|dir|size)=", r"--\1-\2"),
+    (r"\bn_jobs=", "--jobs"),
     (r"^(penalty|ridge|fdr|bins) must be", r"--\1 must be"),
     (r"^(--fdr must be .*) or None,", r"\1 or 'none',"),
 )

@@ -47,12 +47,23 @@ def read_size(size: int | str) -> int:
     (2147483648, 500000000, 1024)
     """
     if isinstance(size, str):
-        found = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?)b?\s*", size.lower())
+        found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([kmgt]?i?)b?\s*", size.lower())
         units = {**_UNITS, **_BINARY}
-        if not found or found[1].count(".") > 1 or found[2] not in units:
+        if not found or found[2] not in units:
             raise ValueError(f"{size!r} is no size: write a number of bytes, or such as '2 GiB'")
         return int(float(found[1]) * units[found[2]])
     return int(size)
+
+
+def enough(n_bytes: int) -> str:
+    """Return a size that will do when it is given as it is read: rounded up.
+
+    Examples
+    --------
+    >>> enough((1 << 30) + 1)
+    '1.01 GiB'
+    """
+    return f"{-(-100 * n_bytes >> 30) / 100:.2f} GiB"
 
 
 def physical_memory() -> int | None:
@@ -74,9 +85,14 @@ def check_limit(limit: int, n_jobs: int) -> None:
     if limit < least:
         raise MemoryBudgetError(
             f"{limit / 2**30:.2f} GiB are not enough for the library and {_threads(n_jobs)}: "
-            f"allow at least {least / 2**30:.2f} GiB (max_memory=) and some room for rows, or use "
+            f"allow at least {enough(least)} (max_memory=) and some room for rows, or use "
             "fewer threads (n_jobs=)"
         )
+
+
+def needed_for_all(n_rows: int, n_variables: int, n_jobs: int) -> int:
+    """Return the least limit within which all rows are learned from in memory."""
+    return _BASE + n_jobs * _THREAD + _CELL * n_variables * n_rows
 
 
 def share_out(limit: int, n_rows: int, n_variables: int, n_jobs: int) -> Budget:
@@ -93,10 +109,10 @@ def share_out(limit: int, n_rows: int, n_variables: int, n_jobs: int) -> Budget:
         least = limit - room + 2 * needed
         raise MemoryBudgetError(
             f"{limit / 2**30:.2f} GiB are not enough for {n_variables:,} columns and "
-            f"{_threads(n_jobs)}: allow at least {least / 2**30:.2f} GiB "
-            "(max_memory=), or use fewer threads (n_jobs=)"
+            f"{_threads(n_jobs)}: allow at least {enough(least)} (max_memory=), or use "
+            "fewer threads (n_jobs=)"
         )
-    whole = _CELL * n_variables * n_rows <= room
+    whole = limit >= needed_for_all(n_rows, n_variables, n_jobs)
     sample_rows = min(SAMPLE_ROWS, room // 2 // (_CELL * n_variables))
     return Budget(limit, whole, sample_rows, room // 4)
 
