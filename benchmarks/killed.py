@@ -15,7 +15,7 @@ from edgegraft.data.cache import open_store
 from edgegraft.learn import Plan, Settings, discover, resume_discovery
 from edgegraft.objective.local_shards import LocalShards
 
-ROWS = 1_000_000
+ROWS = 500_000
 EVERY = 20.0  # seconds
 
 
