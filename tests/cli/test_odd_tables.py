@@ -73,7 +73,7 @@ def test_refusals_name_files_of_no_table(learn, inside, tmp_path):
     refused(learn("a b\n", name="t.dat"), "t.dat", "with --delimiter")
     folder = tmp_path / "folder.csv"
     folder.mkdir()
-    refused(inside("learn", folder, "-o", tmp_path / "m"), "folder.csv", "is a folder")
+    refused(inside("learn", folder, "-o", tmp_path / "m"), "the folder", "folder.csv'")
     pq.write_table(pa.table({"a": [[1], [2]], "b": ["x", "y"]}), tmp_path / "t.parquet")
     refused(inside("learn", tmp_path / "t.parquet", "-o", tmp_path / "m"), "column 'a'", "list<")
     many = "\n".join(["c,d", *(f"c{k % 13_000},{k % 2}" for k in range(26_000))])

@@ -60,6 +60,46 @@ print(f"{1e6 * (perf_counter() - began) / len(every_pair):.1f} microseconds a pa
 # likelihood needs the counts alone (:ref:`choosing <sphx_glr_tutorials_guide_choosing.py>`). Where
 # rows abound, a network of a sample is often as good: edges that 100,000 rows do not show are weak.
 #
+# Rows that do not fit in memory
+# ------------------------------
+# Several files are one table: give their folder, or a pattern. ``max_memory`` says what a fit may
+# take (by default half of the machine's memory, for files above an eighth of it). Where the rows do
+# not fit, one pass over the files writes their bit planes to disk; the search begins on a sample
+# that fits and ends over all rows, block by block. The tests of edges are those of the sample, and
+# all the rest, the last fit and the certificate among them, is of all rows.
+
+rows = folder / "rows"
+rows.mkdir()
+for k in range(5):
+    frame[10_000 * k :][:10_000].to_csv(rows / f"part-{k}.csv", index=False)
+
+import shutil
+import subprocess
+import sys
+
+command = shutil.which("edgegraft", path=Path(sys.executable).parent) or "edgegraft"
+learn = "learn rows -o survey.edgegraft --max-memory 770MiB --jobs 1 --cache-dir planes --top 3"
+done = subprocess.run(
+    [command, *learn.split()], cwd=folder, capture_output=True, text=True, check=True
+)
+print(*done.stderr.replace(str(folder), "...").splitlines()[-16:], sep="\n")
+
+# %%
+# In Python that is ``GraftedMRF(max_memory="770 MiB", n_jobs=1, cache_dir="planes").fit("rows")``;
+# a pattern (``"rows/*.csv"``, on a shell in quotes), an Arrow stream or a single file do as well.
+# The limit is shared out by estimates, and not enforced. The sample gets what the threads leave, so
+# it is the same for the same limit and number of threads.
+#
+# The planes stay in the folder, by default in the user's cache (or what the environment variable
+# ``EDGEGRAFT_CACHE`` names), and are found again as long as the files are the same; those not used
+# for longest make way when all take more than ``cache_size``, 32 GiB if nothing is said. A terminal
+# shows the rows read, their speed and the time left. Ctrl-C during that pass leaves nothing behind;
+# later it ends the search with the model so far, and ``resume`` goes on with the same sample.
+#
+# ``--dry-run`` says beforehand whether all rows fit. It reads the files for that, and the planes
+# that it makes are those that the run finds. Replicates (``--bootstrap``) need all rows in memory,
+# and are refused where these do not fit.
+#
 # Many columns
 # ------------
 # Pairs grow with the square of the columns. The search tests the pairs that the data rank first,
@@ -114,7 +154,8 @@ print(certify(runs[1_500].growth, max_pairs=3_000))
 # The last line is what a sample of 3,000 pairs says: an estimate with its bound, not a proof.
 #
 # From a shell, ``edgegraft learn survey.csv -o survey.edgegraft --dry-run`` tells memory and time
-# beforehand. ``n_jobs`` (``--jobs``) sets threads and never changes a result.
+# beforehand. ``n_jobs`` (``--jobs``) sets threads and changes no result, but for the size of the
+# sample where there is a limit of memory.
 #
 # Many categories
 # ---------------
@@ -137,4 +178,4 @@ ages = pack({"age": [18, 25, 31, 40, 52, 67] * 20, "smoker": ["no", "yes"] * 60}
 print(ages.schema["age"].categories)
 
 # %%
-# Limits today: one machine. Rows that do not fit one disk, and clusters, are not supported.
+# Rows that do not fit one disk are for a cluster: :doc:`/cluster`.

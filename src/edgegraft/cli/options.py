@@ -36,7 +36,7 @@ MaxMemory = Annotated[
         "--max-memory",
         help="Memory that the run may take, such as '2 GiB'. Rows that do not fit are kept on "
         "disk as bit planes: the search begins on a sample, which also tests the edges, and ends "
-        "over all rows.",
+        "over all rows. The sample gets what the threads (--jobs) leave.",
         show_default="half of the machine's, for files above an eighth of it",
     ),
 ]
