@@ -42,16 +42,22 @@ class Results(NamedTuple):
     losses: Floats  # (n,), of targets whose residuals were worked out
 
 
-def lay_out(table: PackedTable, rows: Integers, weights: Floats, precision: Any) -> Columns:
-    """Return the chosen rows of a table as the kernels read them."""
+def lay_out(table: PackedTable, rows: Integers | None, weights: Floats, precision: Any) -> Columns:
+    """Return the chosen rows of a table, or all, as the kernels read them."""
     states = table.schema.n_states
     dtype = np.uint8 if states.max() <= np.iinfo(np.uint8).max else np.uint16
-    codes = np.zeros((table.n_variables, -(-len(rows) // LANES) * LANES), dtype)
+    n_rows = len(weights)
+    codes = np.zeros((table.n_variables, -(-n_rows // LANES) * LANES), dtype)
     missing = np.zeros(table.n_variables, bool)
     for i in range(table.n_variables):
-        column = table.codes([i])[rows, 0]
-        missing[i] = (column < 0).any()
-        codes[i, : len(rows)] = np.where(column < 0, states[i], column)
+        column = table.codes([i])[:, 0]
+        if rows is not None:
+            column = column[rows]
+        absent = column < 0
+        missing[i] = absent.any()
+        codes[i, :n_rows] = column
+        if missing[i]:
+            codes[i, :n_rows][absent] = states[i]
     return columns_of(codes, weights, states, missing, precision)
 
 

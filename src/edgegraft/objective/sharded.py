@@ -127,7 +127,7 @@ class TableShard:
         whole = np.ones(table.n_rows) if weights is None else weights
         dtype = np.float32 if precision == "single" else np.float64
         self.n_rows = float(whole.sum())
-        self._columns = lay_out(table, np.arange(table.n_rows), whole, dtype)
+        self._columns = lay_out(table, None, whole, dtype)
 
     @property
     def nbytes(self) -> int:
