@@ -19,6 +19,7 @@ from edgegraft.data.store import PlaneStore
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, EncodingWarning, FileFormatError, MemoryBudgetError
 from edgegraft.estimators import GraftedMRF
+from edgegraft.estimators.memory import share_out
 
 N_ROWS = 3000
 
@@ -272,8 +273,7 @@ def chain_table(n_rows=4000):
 def tight(monkeypatch):
     """Memory so short that only some of the rows fit."""
     monkeypatch.setattr("edgegraft.estimators.memory._LEAST_ROWS", 100)
-    monkeypatch.setattr("edgegraft.estimators.memory._BASE", 0)
-    monkeypatch.setattr("edgegraft.estimators.memory._THREAD", 0)
+    monkeypatch.setattr("edgegraft.estimators.memory._RESERVED", 0)
     return 24 * 6 * 3000
 
 
@@ -298,6 +298,13 @@ def test_rows_that_fit_the_limit_are_fitted_as_ever(tmp_path, folder):
     where = write(tmp_path, data=chain_table())
     limited = GraftedMRF(max_memory="4 GiB", cache_dir=folder, random_state=0).fit(where)
     assert limited.model_ == GraftedMRF(random_state=0).fit(where).model_
+
+
+def test_the_sample_does_not_depend_on_threads():
+    budgets = [share_out(4 << 30, 50_000_000, 100, n_jobs) for n_jobs in (1, 2, 4, 64)]
+    assert len({budget.sample_rows for budget in budgets}) == 1
+    assert [budget.n_jobs for budget in budgets] == [1, 2, 4, 5]
+    assert all(budget.kept_bytes >= 0 for budget in budgets)
 
 
 def test_weights_come_along(tmp_path, folder, tight):

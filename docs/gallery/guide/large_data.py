@@ -78,17 +78,17 @@ import subprocess
 import sys
 
 command = shutil.which("edgegraft", path=Path(sys.executable).parent) or "edgegraft"
-learn = "learn rows -o survey.edgegraft --max-memory 770MiB --jobs 1 --cache-dir planes --top 3"
+learn = "learn rows -o survey.edgegraft --max-memory 1020MiB --jobs 1 --cache-dir planes --top 3"
 done = subprocess.run(
     [command, *learn.split()], cwd=folder, capture_output=True, text=True, check=True
 )
 print(*done.stderr.replace(str(folder), "...").splitlines()[-16:], sep="\n")
 
 # %%
-# In Python that is ``GraftedMRF(max_memory="770 MiB", n_jobs=1, cache_dir="planes").fit("rows")``;
+# In Python that is ``GraftedMRF(max_memory="1020 MiB", n_jobs=1, cache_dir="planes").fit("rows")``;
 # a pattern (``"rows/*.csv"``, on a shell in quotes), an Arrow stream or a single file do as well.
-# The limit is shared out by estimates, and not enforced. The sample gets what the threads leave, so
-# it is the same for the same limit and number of threads.
+# The limit is shared out by estimates, and not enforced. The sample depends on the limit alone; so
+# that the result does not depend on threads, those that the limit has no room for are not started.
 #
 # The planes stay in the folder, by default in the user's cache (or what the environment variable
 # ``EDGEGRAFT_CACHE`` names), and are found again as long as the files are the same; those not used
@@ -154,8 +154,7 @@ print(certify(runs[1_500].growth, max_pairs=3_000))
 # The last line is what a sample of 3,000 pairs says: an estimate with its bound, not a proof.
 #
 # From a shell, ``edgegraft learn survey.csv -o survey.edgegraft --dry-run`` tells memory and time
-# beforehand. ``n_jobs`` (``--jobs``) sets threads and changes no result, but for the size of the
-# sample where there is a limit of memory.
+# beforehand. ``n_jobs`` (``--jobs``) sets threads and changes no result.
 #
 # Many categories
 # ---------------

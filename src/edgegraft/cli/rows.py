@@ -71,12 +71,12 @@ def open_rows(request: Request, console: Console, progress: Progress) -> Iterato
         if rows.shards is not None:
             progress.over(rows.shards.weight)
             if request.bootstrap:
-                raise _no_bootstrap(rows.table, options.n_jobs)
+                raise _no_bootstrap(rows.table)
         yield rows
 
 
-def _no_bootstrap(table: AnyTable, n_jobs: int) -> MemoryBudgetError:
-    needed = needed_for_all(table.n_rows, table.n_variables, n_jobs)
+def _no_bootstrap(table: AnyTable) -> MemoryBudgetError:
+    needed = needed_for_all(table.n_rows, table.n_variables)
     return MemoryBudgetError(
         f"--bootstrap needs all rows in memory: allow at least {enough(needed)} (--max-memory) for "
         f"{table.n_rows:,} rows of {table.n_variables:,} columns, or learn without --bootstrap"

@@ -13,6 +13,8 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
 _BASE = 500 << 20  # the interpreter, its libraries and compiled code, and one batch of a reader
 _THREAD = 250 << 20  # a block with its codes, residuals and sums
+_THREADS = 2  # whose memory is set aside whatever their number: rows must not depend on it
+_RESERVED = _BASE + _THREADS * _THREAD
 _CELL = 24  # bytes of a sampled cell: its codes, bit planes, residuals and what tests make of them
 _LEAST_ROWS = 10_000  # of a sample
 
@@ -30,12 +32,15 @@ class Budget(NamedTuple):
         Rows read into memory where not all fit.
     kept_bytes : int
         For blocks that stay decoded between passes.
+    n_jobs : int
+        Threads that pass over the rows, at most those asked for.
     """
 
     limit: int
     whole: bool
     sample_rows: int
     kept_bytes: int
+    n_jobs: int
 
 
 def read_size(size: int | str) -> int:
@@ -74,48 +79,46 @@ def physical_memory() -> int | None:
         return None
 
 
-def check_limit(limit: int, n_jobs: int) -> None:
+def check_limit(limit: int) -> None:
     """Refuse a limit that no rows fit, so that none are read in vain.
 
     Examples
     --------
-    >>> check_limit(1 << 30, n_jobs=2)
+    >>> check_limit(1 << 30)
     """
-    least = _BASE + n_jobs * _THREAD
-    if limit < least:
+    if limit < _RESERVED:
         raise MemoryBudgetError(
-            f"{limit / 2**30:.2f} GiB are not enough for the library and {_threads(n_jobs)}: "
-            f"allow at least {enough(least)} (max_memory=) and some room for rows, or use "
-            "fewer threads (n_jobs=)"
+            f"{limit / 2**30:.2f} GiB are not enough for the library and its working memory: "
+            f"allow at least {enough(_RESERVED)} (max_memory=) and some room for rows"
         )
 
 
-def needed_for_all(n_rows: int, n_variables: int, n_jobs: int) -> int:
+def needed_for_all(n_rows: int, n_variables: int) -> int:
     """Return the least limit within which all rows are learned from in memory."""
-    return _BASE + n_jobs * _THREAD + _CELL * n_variables * n_rows
+    return _RESERVED + _CELL * n_variables * n_rows
 
 
 def share_out(limit: int, n_rows: int, n_variables: int, n_jobs: int) -> Budget:
     """Return what the parts of a fit may take of `limit` bytes.
 
+    How rows are learned from depends on the limit and on the rows alone. More than two threads
+    get what is left for them.
+
     Examples
     --------
     >>> share_out(2 << 30, 50_000_000, 100, n_jobs=2)
-    Budget(limit=2147483648, whole=False, sample_rows=228939, kept_bytes=274726912)
+    Budget(limit=2147483648, whole=False, sample_rows=228939, kept_bytes=274726912, n_jobs=2)
     """
-    room = limit - _BASE - n_jobs * _THREAD
+    room = limit - _RESERVED
     needed = _CELL * n_variables * min(n_rows, _LEAST_ROWS)
     if room < 2 * needed:
-        least = limit - room + 2 * needed
         raise MemoryBudgetError(
-            f"{limit / 2**30:.2f} GiB are not enough for {n_variables:,} columns and "
-            f"{_threads(n_jobs)}: allow at least {enough(least)} (max_memory=), or use "
-            "fewer threads (n_jobs=)"
+            f"{limit / 2**30:.2f} GiB are not enough for {n_variables:,} columns: allow at least "
+            f"{enough(_RESERVED + 2 * needed)} (max_memory=)"
         )
-    whole = limit >= needed_for_all(n_rows, n_variables, n_jobs)
+    whole = limit >= needed_for_all(n_rows, n_variables)
     sample_rows = min(SAMPLE_ROWS, room // 2 // (_CELL * n_variables))
-    return Budget(limit, whole, sample_rows, room // 4)
-
-
-def _threads(n_jobs: int) -> str:
-    return f"{n_jobs} thread{'s' if n_jobs > 1 else ''}"
+    spare = room // 4
+    threads = min(n_jobs, _THREADS + spare // _THREAD)
+    kept = spare - max(0, threads - _THREADS) * _THREAD
+    return Budget(limit, whole, sample_rows, kept, threads)

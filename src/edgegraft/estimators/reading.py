@@ -197,14 +197,16 @@ def rows_to_fit(
         yield RowsToFit(table, checked, SAMPLE_ROWS)
         return
     n_jobs = options.n_jobs
-    check_limit(limit, n_jobs)
+    check_limit(limit)
     with _open(X, schema, options, reading) as store:
         budget = _same(share_out(limit, store.n_rows, store.n_variables, n_jobs), reading)
         checked = None if weights is None else check_weights(weights, store.n_rows)
         if budget.whole:
             yield RowsToFit(store.table(), checked, SAMPLE_ROWS, store, budget)
             return
-        shards = LocalShards(store, n_jobs=n_jobs, weights=checked, max_bytes=budget.kept_bytes)
+        shards = LocalShards(
+            store, n_jobs=budget.n_jobs, weights=checked, max_bytes=budget.kept_bytes
+        )
         yield RowsToFit(shards, None, budget.sample_rows, store, budget)
 
 
