@@ -78,7 +78,7 @@ def test_rows_that_do_not_fit_are_learned_from_on_disk(inside, folder, cache, tm
     assert done.returncode == 0, done.stderr
     (store,) = here.iterdir()
     assert not cache.exists()
-    assert "do not fit in the 1003 MiB of memory allowed" in done.stderr
+    assert "do not fit in the 1,003 MiB of memory allowed" in done.stderr
     assert str(store) in done.stderr
     assert "edges were tested on a sample of about 10,922 rows" in done.stderr
     assert edges(path) >= CHAIN  # rows that weigh 2 make chance look twice as sure
@@ -126,8 +126,8 @@ def test_a_dry_run_says_where_the_rows_would_lie(inside, folder, cache, tmp_path
     learn = ("learn", folder, "--drop", "w", "-o", tmp_path / "m", "--dry-run")
     done = inside(*learn, *TIGHT)
     assert done.returncode == 0, done.stderr
-    assert "The rows do not fit in the 1003 MiB" in done.stderr
-    assert "Memory: about 1003 MiB" in done.stderr
+    assert "The rows do not fit in the 1,003 MiB" in done.stderr
+    assert "Memory: about 1,003 MiB" in done.stderr
     assert "passes over all rows come on top" in done.stderr
     told = json.loads(inside(*learn, *TIGHT, "--json").stdout)["memory"]
     (store,) = cache.iterdir()
