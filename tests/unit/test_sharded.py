@@ -261,7 +261,7 @@ class Copies:
         self.files = []
 
     def on_event(self, event, growth):
-        if event.kind == "activation" and self.path.exists():
+        if self.path.exists():
             content = self.path.read_bytes()
             if not self.files or self.files[-1] != content:
                 self.files.append(content)

@@ -29,7 +29,7 @@ from edgegraft.learn.loop import go_on, grow
 from edgegraft.learn.plan import ALL_PAIRS, Plan, losses
 from edgegraft.learn.refit import refit
 from edgegraft.learn.sharpen import FACTOR, sharpen
-from edgegraft.learn.stages import SAMPLE_ROWS, Stages
+from edgegraft.learn.stages import SAMPLE_ROWS, Stages, marks
 from edgegraft.learn.state import Growth
 from edgegraft.learn.warm import warm_start
 from edgegraft.model import PairwiseMRF
@@ -192,7 +192,7 @@ def _conclude(
     whole = None if weights is None else np.asarray(weights, np.float64)
     again = growth.settings.relaxed and growth.penalty.group_weight == "noise"
     if again and not growth.sharpened and growth.reason == _DONE and n_pairs <= ALL_PAIRS:
-        growth = go_on(sharpen(growth, table, whole), observers)
+        growth = go_on(sharpen(growth, table, whole), observers, mark=marks(growth))
     model = growth.model() if growth.settings.relaxed else refit(growth, growth.penalty.ridge)
     with threadpool_limits(1, "blas"):  # the threads are ours
         tests = edge_tests(table, model, weights=weights, n_jobs=plan.n_jobs)

@@ -77,9 +77,13 @@ def grow(
     return go_on(growth, observers)
 
 
-def go_on(growth: Growth, observers: Sequence[Observer] = ()) -> Growth:
-    """Run the loop from wherever `growth` is to its end."""
-    if _tell(growth, observers, "start"):
+def go_on(growth: Growth, observers: Sequence[Observer] = (), *, mark: bool = False) -> Growth:
+    """Run the loop from wherever `growth` is to its end; `mark` begins with a checkpoint."""
+    stopped = _tell(growth, observers, "start")
+    if mark:
+        steps.restart(growth)
+        stopped |= _tell(growth, observers, "checkpoint")
+    if stopped:
         growth.reason = _STOPPED
     with _interruptible() as interrupted:
         while not growth.reason:

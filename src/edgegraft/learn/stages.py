@@ -116,7 +116,8 @@ class Stages:
         for make in rest:
             if growth.reason in _EARLY:
                 break
-            growth = go_on(advance(growth, make()[0], self.plan), observers)
+            growth = advance(growth, make()[0], self.plan)
+            growth = go_on(growth, observers, mark=marks(growth))
         return growth
 
     def _losses(self) -> list[MakeLoss]:
@@ -169,9 +170,15 @@ def advance(growth: Growth, loss: Objective, plan: Plan) -> Growth:
 def _settings_of_all(settings: Settings, plan: Plan, loss: Objective) -> Settings:
     """Return the settings of a search over all rows.
 
-    A fit is several passes over them: it must not be made for a handful of edges. And what it
-    leaves unfitted must stay below the noise of the gradients, or else it is taken for edges.
+    A fit is several passes over them: it must not be made for a handful of edges, nor be lost with
+    a run that is killed. And what it leaves unfitted must stay below the noise of the gradients,
+    or else it is taken for edges.
     """
     tests = plan.settings.max_tests or TESTS_A_VARIABLE * len(loss.schema)
     tol = min(settings.tol, _OF_NOISE / np.sqrt(loss.n_rows))
-    return replace(settings, max_tests=tests, tol=float(tol))
+    return replace(settings, max_tests=tests, tol=float(tol), checkpoint_every=1)
+
+
+def marks(growth: Growth) -> bool:
+    """Whether every step of a run is dear enough for a checkpoint: one over all rows of shards."""
+    return isinstance(growth.objective, ShardedPseudolikelihood)

@@ -2,7 +2,8 @@
 
 A pass may be minutes, so what is known is not worked out again: an evaluation at the parameters of
 the one before costs nothing, nor does one that only adds edges of zeros to it once the gradients of
-all pairs are there, nor one without edges, for which the margins are enough.
+all pairs are there, nor one without edges, for which the margins are enough. All of this is in the
+state, but for the last pass, which is what a run that begins again from a checkpoint works out.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ class ShardedPseudolikelihood(CompositeLoss):
         self.shards = shards
         self.precision: Precision = precision
         self.stand_in = stand_in
+        self._last: Known | None = None
         weight = float(shards.weight)
         if not weight > 0:
             raise DataError("the rows have no weight: no row counts")
@@ -118,12 +120,8 @@ class ShardedPseudolikelihood(CompositeLoss):
         theta = check_parameters(theta, state.layout)
         known = self._reuse(theta, state)
         if known is None:
-            if state.layout.n_edges:
-                sums = self.shards.evaluate(theta, state.layout, self.precision)
-                losses, gradient = sums.losses / self._total, sums.gradient / self._total
-            else:
-                losses, gradient = self._without_edges(theta, state.layout)
-            known = Known(state.layout, theta, losses, gradient, _Pairs(theta))
+            pass_over = self._over_rows if state.layout.n_edges else self._without_edges
+            known = Known(state.layout, theta, *pass_over(theta, state.layout), _Pairs(theta))
         after = ShardState(state.layout, known)
         return Evaluation(float(known.losses.sum()), known.gradient, after, True)
 
@@ -166,6 +164,19 @@ class ShardedPseudolikelihood(CompositeLoss):
         pairs = _Pairs(theta)
         pairs.asked, pairs.whole = known.pairs.asked, whole
         return Known(layout, theta, known.losses, gradient, pairs)
+
+    def _over_rows(self, theta: Floats, layout: Layout) -> tuple[Floats, Floats]:
+        """Return losses and gradient; the last are kept, for a run that forgets all it knows."""
+        last = self._last
+        if (
+            last is None
+            or not np.array_equal(last.theta, theta)
+            or not np.array_equal(last.layout.edges, layout.edges)
+        ):
+            sums = self.shards.evaluate(theta, layout, self.precision)
+            losses, gradient = sums.losses / self._total, sums.gradient / self._total
+            last = self._last = Known(layout, theta, losses, gradient, _Pairs(theta))
+        return last.losses, last.gradient
 
     def _without_edges(self, theta: Floats, layout: Layout) -> tuple[Floats, Floats]:
         """Return losses and gradient of a model of independent variables."""
