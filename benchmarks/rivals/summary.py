@@ -133,11 +133,16 @@ def verdict(lines: Sequence[Line]) -> list[str]:
         if key in ours.figures:
             scores = {line.label: line.figures[key].mean for line in rest if key in line.figures}
             said.append(compare(head, ours, ours.figures[key].mean, scores, rest))
-    mine = likelihood(ours)
-    scores = {line.label: -value for line in rest if (value := likelihood(line)) is not None}
-    if mine is not None:
-        scaled = {label: value / mine for label, value in scores.items()}
-        said.append(compare("Held-out pseudolikelihood", ours, -1.0, scaled, rest, mine))
+    for key, head in (
+        ("held_out", "Held-out pseudolikelihood of one model"),
+        ("held_out_conditionals", "The same, against separate conditionals"),
+    ):
+        mine = ours.figures["held_out"].mean
+        scores = {
+            line.label: -line.figures[key].mean / mine for line in rest if key in line.figures
+        }
+        if scores:
+            said.append(compare(head, ours, -1.0, scores, rest, mine))
     return said
 
 
@@ -161,7 +166,7 @@ def compare(
     if not equals:
         return (
             f"{head}: {first}; none of the others is as good. The best, {best}, has {shown} and "
-            f"takes {seconds[best]:.2g} s to our {mine_s:.2g}."
+            f"takes {seconds[best]:,.3g} s to our {mine_s:,.3g}."
         )
     fastest = min(equals, key=lambda label: seconds[label])
     ratio = seconds[fastest] / mine_s
