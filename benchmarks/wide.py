@@ -43,7 +43,9 @@ def run(scale: float = 1.0) -> list[Row]:
 
 def learn_wide(n: int, budget: int) -> dict[str, Any]:
     """Learn one wide table in this process."""
-    data = make_regular(n, degree=3, n_rows=WIDE_ROWS, couplings="ising", random_state=0)
+    data = make_regular(
+        n, degree=3, n_rows=WIDE_ROWS, couplings="ising", random_state=0, n_jobs=THREADS
+    )
     truth = set(map(tuple, np.sort(data.edges, axis=1).tolist()))
     table = PackedTable.from_codes(data.X.astype(np.int8))
     del data
