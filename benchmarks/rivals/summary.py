@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -16,6 +17,8 @@ OURS = "edgegraft"
 EQUAL = 0.005
 FASTER = 10.0
 NOT_FIGURES = ("variant",)
+#: Figures in which tools are compared on the seeds that both were run on.
+PAIRED = ("average_precision", "f1_true_number", "f1_own_cut", "held_out")
 
 
 class Spread(NamedTuple):
@@ -26,12 +29,16 @@ class Spread(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One tool, or one variant of it, on one data set; `ended` says why it has no figures."""
+    """One tool, or one variant of it, on one data set; `ended` says why it has no figures.
+
+    `ours` are our own means over the seeds that the tool was run on.
+    """
 
     label: str
     rival: str
     figures: dict[str, Spread]
     ended: str | None = None
+    ours: Mapping[str, float] = MappingProxyType({})
 
 
 def summarise(results: Sequence[Result], data: str) -> list[Line]:
@@ -39,7 +46,7 @@ def summarise(results: Sequence[Result], data: str) -> list[Line]:
     lines: list[Line] = []
     here = [each for each in results if each["data"] == data]
     ours = {
-        each["seed"]: each["outcomes"][0]["held_out"]
+        each["seed"]: each["outcomes"][0]
         for each in here
         if each["rival"] == OURS and each["status"] == "done"
     }
@@ -53,7 +60,7 @@ def summarise(results: Sequence[Result], data: str) -> list[Line]:
     return sorted(lines, key=place)
 
 
-def lines_of(name: str, done: Sequence[Result], ours: dict[int, float]) -> list[Line]:
+def lines_of(name: str, done: Sequence[Result], ours: dict[int, dict[str, Any]]) -> list[Line]:
     """Return a line a variant.
 
     Seeds of a generator differ in what can be predicted at all, far more than tools do. So the
@@ -74,13 +81,19 @@ def lines_of(name: str, done: Sequence[Result], ours: dict[int, float]) -> list[
             half = None
             if paired:
                 gaps = [
-                    value - ours[each["seed"]]
+                    value - ours[each["seed"]]["held_out"]
                     for value, each in zip(columns[key], done, strict=True)
                 ]
                 half = spread(gaps).half
             figures[key] = Spread(figures[key].mean, half)
         if all(figures != line.figures for line in lines):  # variants may differ in ranking alone
-            lines.append(Line(f"{name} {variant}".strip(), name, figures))
+            beside = [ours[each["seed"]] for each in done if each["seed"] in ours]
+            means = {
+                key: float(np.mean([each[key] for each in beside]))
+                for key in PAIRED
+                if beside and key in beside[0]
+            }
+            lines.append(Line(f"{name} {variant}".strip(), name, figures, ours=means))
     return lines
 
 
@@ -132,37 +145,31 @@ def verdict(lines: Sequence[Line]) -> list[str]:
     ):
         if key in ours.figures:
             scores = {line.label: line.figures[key].mean for line in rest if key in line.figures}
-            said.append(compare(head, ours, ours.figures[key].mean, scores, rest))
+            said.append(compare(head, ours, key, scores, rest))
     for key, head in (
         ("held_out", "Held-out pseudolikelihood of one model"),
         ("held_out_conditionals", "The same, against separate conditionals"),
     ):
-        mine = ours.figures["held_out"].mean
-        scores = {
-            line.label: -line.figures[key].mean / mine for line in rest if key in line.figures
-        }
+        scores = {line.label: line.figures[key].mean for line in rest if key in line.figures}
         if scores:
-            said.append(compare(head, ours, -1.0, scores, rest, mine))
+            said.append(compare(head, ours, "held_out", scores, rest))
     return said
 
 
-def compare(
-    head: str,
-    ours: Line,
-    mine: float,
-    scores: dict[str, float],
-    rest: Sequence[Line],
-    unit: float | None = None,
-) -> str:
-    """Say one figure's first place and speed; higher scores are better."""
+def compare(head: str, ours: Line, key: str, scores: dict[str, float], rest: Sequence[Line]) -> str:
+    """Say one figure's first place and speed, by the differences on common seeds."""
     if not scores:
         return f"{head}: no other tool gives one."
     seconds = {line.label: line.figures["cpu_s"].mean for line in rest}
-    best = max(scores, key=lambda label: scores[label])
-    shown = f"{scores[best]:.3f}" if unit is None else f"{-scores[best] * unit:.3f}"
-    first = "first" if mine >= scores[best] else f"**not first**: {best} has {shown}"
+    mine = {line.label: line.ours.get(key, ours.figures[key].mean) for line in rest}
+    ahead = {label: value - mine[label] for label, value in scores.items()}
+    if key == "held_out":  # lower is better, and the scale is that of the data
+        ahead = {label: -value / mine[label] for label, value in ahead.items()}
+    best = max(ahead, key=lambda label: ahead[label])
+    shown = f"{scores[best]:.3f} to our {mine[best]:.3f}"
+    first = "first" if ahead[best] <= 0.0 else f"**not first**: {best} has {shown}"
     mine_s = ours.figures["cpu_s"].mean
-    equals = [label for label, value in scores.items() if value >= mine - EQUAL]
+    equals = [label for label, value in ahead.items() if value >= -EQUAL]
     if not equals:
         return (
             f"{head}: {first}; none of the others is as good. The best, {best}, has {shown} and "
