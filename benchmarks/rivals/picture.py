@@ -56,7 +56,7 @@ def draw_panel(panel: object, title: str, lines: Sequence[Line]) -> None:
     panel.set_xscale("log")
     panel.set_title(title, fontsize=9)
     panel.set_xlabel("CPU seconds", fontsize=8)
-    panel.set_ylabel("average precision" if ranked else "held-out nats a row (down is better)",
+    panel.set_ylabel("average precision" if ranked else "held-out nats a row (fewer is better)",
                      fontsize=8)  # fmt: skip
     if not ranked:
         panel.invert_yaxis()
