@@ -8,7 +8,7 @@ state, but for the last pass, which is what a run that begins again from a check
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +35,7 @@ class _Pairs:
     def __init__(self, theta: Floats) -> None:
         self.theta = theta
         self.asked = 0
-        self.whole: Floats | None = None  # tables of all pairs i < j, one after another
+        self.whole: Floats | None = None  # of all pairs i < j, laid out as a graph of them all
 
 
 class Known(NamedTuple):
@@ -142,7 +142,8 @@ class ShardedPseudolikelihood(CompositeLoss):
         pairs.asked += len(edges)
         ask = partial(self.shards.edge_sums, theta, state.layout, precision=self.precision)
         if pairs.whole is None and self._worth_all(pairs.asked):
-            pairs.whole = ask(_all_pairs(len(self._schema)))
+            nodes = np.zeros(int(self._every.node_offset[-1]))
+            pairs.whole = np.concatenate((nodes, ask(self._every.edges)))
         values = ask(edges) if pairs.whole is None else self._look_up(pairs.whole, edges, offsets)
         return PairTables(edges, shapes, values / self._total, offsets)
 
@@ -196,9 +197,12 @@ class ShardedPseudolikelihood(CompositeLoss):
         return 8 * cells <= ALL_PAIRS_BYTES and asked >= _MANY * n * (n - 1) / 2
 
     def _look_up(self, whole: Floats, edges: Edges, offsets: NDArray[np.int64]) -> Floats:
-        every = Layout(self._schema.n_states, _all_pairs(len(self._schema)))
-        nodes = np.zeros(int(every.node_offset[-1]))
-        return take_tables(np.concatenate((nodes, whole)), every, edges, offsets)
+        return take_tables(whole, self._every, edges, offsets)
+
+    @cached_property
+    def _every(self) -> Layout:
+        """Where the table of any pair stands among those of all: asked for batch by batch."""
+        return Layout(self._schema.n_states, _all_pairs(len(self._schema)))
 
 
 def _same_model(theta: Floats, layout: Layout, known: Known) -> bool:
