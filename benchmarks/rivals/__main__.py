@@ -14,9 +14,9 @@ from benchmarks.rivals.problems import SOURCES
 from benchmarks.rivals.registry import RIVALS
 
 FOLDER = ROOT / "build" / "rivals"
-#: In a plain run: a first look is by name, and compiling everything once is enough.
+#: In a plain run: a first look is by name, compiling once is enough, and few have a GPU.
 DATA = [name for name in SOURCES if name != "scale-free-30"]
-TOOLS = [name for name, rival in RIVALS.items() if not rival.cold]
+TOOLS = [name for name, rival in RIVALS.items() if not rival.cold and not rival.gpu]
 
 
 def main(arguments: list[str] | None = None) -> None:

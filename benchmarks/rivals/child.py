@@ -52,6 +52,10 @@ def main(order: dict[str, Any]) -> None:
         "versions": versions,
     }
     allow(None, None)
+    if order["gpu"]:
+        import torch
+
+        figures["gpu"] = torch.cuda.get_device_name()
 
     from benchmarks.rivals.figures import judge
 

@@ -72,6 +72,8 @@ def measure(bench: Bench, rival: Rival, data: str, seed: int, again: bool = Fals
         result |= {"status": "binary only"}
     else:
         result |= run_child(bench, rival, problem, seed)
+    if "gpu" in result:
+        result["machine"] += f"; {result['gpu']}"
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.part")
     unfinished.write_text(json.dumps(result, indent=1), encoding="utf-8")
@@ -101,7 +103,8 @@ def run_child(bench: Bench, rival: Rival, problem: Path, seed: int) -> Result:
             "seed": seed,
             "threads": bench.threads,
             "cpu_seconds": bench.limits.cpu_seconds,
-            "memory_gib": bench.limits.memory_gib,
+            "memory_gib": None if rival.gpu else bench.limits.memory_gib,
+            "gpu": rival.gpu,
             "result": str(Path(scratch) / "result.json"),
         }
         written = Path(scratch) / "order.json"
@@ -110,6 +113,8 @@ def run_child(bench: Bench, rival: Rival, problem: Path, seed: int) -> Result:
         if rival.cold:
             environment["NUMBA_CACHE_DIR"] = str(Path(scratch) / "cache")
         command = [bench.python, "-m", "benchmarks.rivals.child", str(written)]
+        limits = bench.limits
+        wall_seconds = limits.cpu_seconds if rival.gpu else limits.wall_seconds
         try:
             ended = subprocess.run(
                 command,
@@ -118,11 +123,11 @@ def run_child(bench: Bench, rival: Rival, problem: Path, seed: int) -> Result:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=bench.limits.wall_seconds,
+                timeout=wall_seconds,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return {"status": "timed out", "limit_s": bench.limits.wall_seconds}
+            return {"status": "timed out", "limit_s": wall_seconds}
         if ended.returncode == 0:
             figures: Result = json.loads(Path(order["result"]).read_text(encoding="utf-8"))
             return {"status": "done"} | figures

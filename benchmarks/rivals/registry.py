@@ -22,6 +22,8 @@ class Rival(NamedTuple):
         Fit a small table first in the same process, because the tool compiles at the first call.
     cold : bool
         Compile everything afresh, in a cache of its own.
+    gpu : bool
+        Runs on a GPU: its seconds are those of the clock, and it has no limit of address space.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Rival(NamedTuple):
     warm: bool = False
     cold: bool = False
     binary_only: bool = False
+    gpu: bool = False
 
 
 _ALL = (
@@ -44,6 +47,11 @@ _ALL = (
         "edgegraft-cold", f"{TOOLS}.grafted:fit", ("edgegraft",),
         "The same in a process that compiles every kernel: what the first fit after installation "
         "takes.", cold=True,
+    ),
+    Rival(
+        "edgegraft-dense", f"{TOOLS}.grafted:fit_dense", ("edgegraft",),
+        "`fit_parameters` of all pairs with the ridge of `choose_ridge`: one model for prediction, "
+        "no network.", warm=True,
     ),
     Rival(
         "mean-field", f"{TOOLS}.mean_field:fit", ("numpy",),
@@ -104,6 +112,14 @@ _ALL = (
     Rival(
         "eaDCA", f"{TOOLS}.adabmdca:fit_elements", ("adabmDCA", "torch"),
         "edgeDCA with `model_type=\"eaDCA\"`, which activates single couplings.",
+    ),
+    Rival(
+        "edgeDCA-gpu", f"{TOOLS}.adabmdca_gpu:fit_edge", ("adabmDCA", "torch"),
+        "edgeDCA on a GPU, warmed up; seconds of the clock.", warm=True, gpu=True,
+    ),
+    Rival(
+        "eaDCA-gpu", f"{TOOLS}.adabmdca_gpu:fit_elements", ("adabmDCA", "torch"),
+        "eaDCA on a GPU, warmed up; seconds of the clock.", warm=True, gpu=True,
     ),
     Rival(
         "pxpy", f"{TOOLS}.pxpy_tree:fit", ("pxpy",),

@@ -12,7 +12,7 @@ from scipy import stats
 from benchmarks.rivals.harness import Result
 from benchmarks.rivals.registry import RIVALS
 
-OURS = "edgegraft"
+OURS, DENSE = "edgegraft", "edgegraft-dense"
 #: Average precision, F1 and relative pseudolikelihood within this are called equal.
 EQUAL = 0.005
 FASTER = 10.0
@@ -31,14 +31,14 @@ class Spread(NamedTuple):
 class Line(NamedTuple):
     """One tool, or one variant of it, on one data set; `ended` says why it has no figures.
 
-    `ours` are our own means over the seeds that the tool was run on.
+    `ours` are the means of our own tools, by name, over the seeds that the tool was run on.
     """
 
     label: str
     rival: str
     figures: dict[str, Spread]
     ended: str | None = None
-    ours: Mapping[str, float] = MappingProxyType({})
+    ours: Mapping[str, Mapping[str, float]] = MappingProxyType({})
 
 
 def summarise(results: Sequence[Result], data: str) -> list[Line]:
@@ -46,9 +46,12 @@ def summarise(results: Sequence[Result], data: str) -> list[Line]:
     lines: list[Line] = []
     here = [each for each in results if each["data"] == data]
     ours = {
-        each["seed"]: each["outcomes"][0]
-        for each in here
-        if each["rival"] == OURS and each["status"] == "done"
+        name: {
+            each["seed"]: each["outcomes"][0]
+            for each in here
+            if each["rival"] == name and each["status"] == "done"
+        }
+        for name in (OURS, DENSE)
     }
     for name in RIVALS:
         mine = [each for each in here if each["rival"] == name]
@@ -60,17 +63,22 @@ def summarise(results: Sequence[Result], data: str) -> list[Line]:
     return sorted(lines, key=place)
 
 
-def lines_of(name: str, done: Sequence[Result], ours: dict[int, dict[str, Any]]) -> list[Line]:
+def lines_of(
+    name: str, done: Sequence[Result], ours: dict[str, dict[int, dict[str, Any]]]
+) -> list[Line]:
     """Return a line a variant.
 
     Seeds of a generator differ in what can be predicted at all, far more than tools do. So the
     interval of a held-out score is that of its difference from ours, seed by seed.
     """
     lines = []
-    paired = name != OURS and all(each["seed"] in ours for each in done)
+    paired = name != OURS and all(each["seed"] in ours[OURS] for each in done)
+    means = {own: means_beside(done, found) for own, found in ours.items()}
     for k, first in enumerate(done[0]["outcomes"]):
         variant = first["variant"]
         columns = {key: [each[key] for each in done] for key in ("cpu_s", "wall_s", "peak_mb")}
+        if RIVALS[name].gpu:  # what its processor does meanwhile says little
+            columns["cpu_s"] = columns["wall_s"]
         columns |= {
             key: [each["outcomes"][k][key] for each in done]
             for key in first
@@ -81,20 +89,24 @@ def lines_of(name: str, done: Sequence[Result], ours: dict[int, dict[str, Any]])
             half = None
             if paired:
                 gaps = [
-                    value - ours[each["seed"]]["held_out"]
+                    value - ours[OURS][each["seed"]]["held_out"]
                     for value, each in zip(columns[key], done, strict=True)
                 ]
                 half = spread(gaps).half
             figures[key] = Spread(figures[key].mean, half)
         if all(figures != line.figures for line in lines):  # variants may differ in ranking alone
-            beside = [ours[each["seed"]] for each in done if each["seed"] in ours]
-            means = {
-                key: float(np.mean([each[key] for each in beside]))
-                for key in PAIRED
-                if beside and key in beside[0]
-            }
             lines.append(Line(f"{name} {variant}".strip(), name, figures, ours=means))
     return lines
+
+
+def means_beside(done: Sequence[Result], ours: dict[int, dict[str, Any]]) -> dict[str, float]:
+    """Return our own means over the seeds of some results."""
+    beside = [ours[each["seed"]] for each in done if each["seed"] in ours]
+    return {
+        key: float(np.mean([each[key] for each in beside]))
+        for key in PAIRED
+        if beside and key in beside[0]
+    }
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -146,13 +158,12 @@ def verdict(lines: Sequence[Line]) -> list[str]:
         if key in ours.figures:
             scores = {line.label: line.figures[key].mean for line in rest if key in line.figures}
             said.append(compare(head, ours, key, scores, rest))
-    for key, head in (
-        ("held_out", "Held-out pseudolikelihood of one model"),
-        ("held_out_conditionals", "The same, against separate conditionals"),
-    ):
-        scores = {line.label: line.figures[key].mean for line in rest if key in line.figures}
-        if scores:
-            said.append(compare(head, ours, "held_out", scores, rest))
+    for own in [line for line in lines if line.label in (OURS, DENSE) and line.ended is None]:
+        for key, what in (("held_out", "one model"), ("held_out_conditionals", "conditionals")):
+            scores = {line.label: line.figures[key].mean for line in rest if key in line.figures}
+            if scores:
+                head = f"Held out, `{own.label}` against {what}"
+                said.append(compare(head, own, "held_out", scores, rest))
     return said
 
 
@@ -161,7 +172,9 @@ def compare(head: str, ours: Line, key: str, scores: dict[str, float], rest: Seq
     if not scores:
         return f"{head}: no other tool gives one."
     seconds = {line.label: line.figures["cpu_s"].mean for line in rest}
-    mine = {line.label: line.ours.get(key, ours.figures[key].mean) for line in rest}
+    mine = {
+        line.label: line.ours.get(ours.label, {}).get(key, ours.figures[key].mean) for line in rest
+    }
     ahead = {label: value - mine[label] for label, value in scores.items()}
     if key == "held_out":  # lower is better, and the scale is that of the data
         ahead = {label: -value / mine[label] for label, value in ahead.items()}

@@ -23,7 +23,7 @@ from edgegraft.datasets import make_chain, make_scale_free
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits are those of Unix")
 DATA, SEED = "scale-free-30", 7
 #: Compiles everything; activates a thousandth of the couplings at a time, none of a small table's.
-TOO_MUCH = ("edgegraft-cold", "eaDCA")
+TOO_MUCH = ("edgegraft-cold", "eaDCA", "eaDCA-gpu")
 
 
 @pytest.fixture(scope="module")
@@ -294,6 +294,24 @@ class TestPage:
         said = verdict(summarise(kept, DATA))
         assert "Average precision: first; none" in said[0]
         assert "mean-field, has 0.980 to our 0.990" in said[0]
+
+    def test_on_a_gpu_seconds_are_those_of_the_clock(self, results):
+        outcome = {"variant": "", "average_precision": 0.5}
+        self.put(results, "edgeDCA-gpu", 0, status="done", cpu_s=1.0, wall_s=9.0, peak_mb=1.0,
+                 versions={}, outcomes=[outcome])  # fmt: skip
+        stored = [json.loads(path.read_text()) for path in results.glob("*.json")]
+        (line,) = [each for each in summarise(stored, DATA) if each.rival == "edgeDCA-gpu"]
+        assert line.figures["cpu_s"].mean == 9.0
+
+    def test_the_model_of_all_pairs_is_judged_by_what_it_predicts_alone(self, results):
+        for name, score in (("edgegraft-dense", 18.0), ("sklearn-l2", 19.0)):
+            self.put(results, name, 0, status="done", cpu_s=1.0, wall_s=1.0, peak_mb=1.0,
+                     versions={}, outcomes=[{"variant": "", "held_out": score}])  # fmt: skip
+        stored = [json.loads(path.read_text()) for path in results.glob("*.json")]
+        said = verdict(summarise(stored, DATA))
+        assert "`edgegraft` against one model: **not first**: sklearn-l2 has 19.000" in said[-2]
+        assert "`edgegraft-dense` against one model: first; none" in said[-1]
+        assert "19.000 to our 18.000" in said[-1]
 
     def test_a_page_without_markers_is_refused(self):
         with pytest.raises(ValueError, match="begin tables"):

@@ -31,7 +31,9 @@ def fit_elements(codes: Codes, states: Codes, seed: int, threads: int) -> list[O
     return train(codes, states, seed, threads, "eaDCA")
 
 
-def train(codes: Codes, states: Codes, seed: int, threads: int, kind: str) -> list[Outcome]:
+def train(
+    codes: Codes, states: Codes, seed: int, threads: int, kind: str, device: str = "cpu"
+) -> list[Outcome]:
     torch.set_num_threads(threads)
     letters = string.ascii_uppercase[: int(states.max())]
     rows, counts = np.unique(codes, axis=0, return_counts=True)
@@ -43,15 +45,15 @@ def train(codes: Codes, states: Codes, seed: int, threads: int, kind: str) -> li
         weights_path=counts.astype(np.float64),
         alphabet=letters,
         seed=seed,
-        device="cpu",
+        device=device,
     )
     return [outcome(found.model.params, states)]
 
 
 def outcome(parameters: dict[str, torch.Tensor], states: Codes) -> Outcome:
     """Return ranking (Frobenius norms in zero-sum gauge), cut and model of the couplings."""
-    bias = parameters["bias"].double().numpy()
-    couplings = parameters["coupling_matrix"].double().numpy()
+    bias = parameters["bias"].double().cpu().numpy()
+    couplings = parameters["coupling_matrix"].double().cpu().numpy()
     n, width = bias.shape
     start = np.arange(0, n * width + 1, width)
     flat = couplings.reshape(n * width, n * width)

@@ -12,6 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from edgegraft.kernels.lanes import LANES, sum_rows
+
+_AT_A_TIME = 256  # rows whose sums stay in cache
+
 
 class Design(NamedTuple):
     """How the rows of a table become the design of one variable's conditional."""
@@ -141,37 +145,66 @@ def unpack_information(packed, out):
 def project_rows(codes, weights, design, residuals, projection, first, out):
     """Write the projected scores of the rows from `first` on, as many as `out` has.
 
-    `projection` has shape (columns, q, size of the projected score).
+    `projection` has shape (columns, q, size of the projected score). What a row's columns add up
+    to comes first, in vector registers, a tile of the ``q * size`` numbers at a time, so that the
+    tables of a tile stay in cache; the residuals are multiplied once a row.
     """
-    q = residuals.shape[1]
-    d = design.sources.shape[0]
-    if q == 1 and out.shape[1] == 1:
+    q, size = projection.shape[1], projection.shape[2]
+    if q == 1 and size == 1:
         _project_binary(codes, weights, design, residuals, projection, first, out)
         return
-    at = np.zeros(d + 1, np.int64)
-    for r in range(out.shape[0]):
-        row = first + r
-        for t in range(out.shape[1]):
-            out[r, t] = 0.0
+    n_tiles = -(-q * size // LANES)
+    tables = np.zeros((n_tiles, design.sources.shape[0] * design.column.shape[1], LANES))
+    _fill_tables(design, projection, tables)
+    at = np.empty((design.sources.shape[0], _AT_A_TIME), np.int32)
+    sums = np.empty((_AT_A_TIME, n_tiles * LANES))
+    for begin in range(0, out.shape[0], _AT_A_TIME):
+        n = min(_AT_A_TIME, out.shape[0] - begin)
+        _find_rows(codes, design, first + begin, n, at)
+        for tile in range(n_tiles):
+            table = tables[tile]
+            for r in range(n):
+                sum_rows(table, at, len(at), r, sums, (r * n_tiles + tile) * LANES, LANES)
+        _multiply_out(sums, residuals, weights, first, begin, n, out)
+
+
+@njit(cache=True, nogil=True)
+def _fill_tables(design, projection, tables):
+    """Lay the projection out by neighbour and state; the intercept goes to the first neighbour."""
+    n_states = design.column.shape[1]
+    q, size = projection.shape[1], projection.shape[2]
+    for k in range(design.sources.shape[0]):
+        for state in range(n_states):
+            c = design.column[k, state]
+            for t in range(q * size):
+                a, b = t // size, t % size
+                value = projection[c, a, b] if c >= 0 else 0.0
+                if k == 0:
+                    value += projection[0, a, b]
+                tables[t // LANES, k * n_states + state, t % LANES] = value
+
+
+@njit(cache=True, nogil=True)
+def _find_rows(codes, design, first, n, at):
+    n_states = design.column.shape[1]
+    for k in range(design.sources.shape[0]):
+        column = codes[design.sources[k]]
+        for r in range(n):
+            at[k, r] = (k * n_states + column[first + r]) * LANES
+
+
+@njit(cache=True, nogil=True)
+def _multiply_out(sums, residuals, weights, first, begin, n, out):
+    q, size = residuals.shape[1], out.shape[1]
+    for r in range(n):
+        row, target = first + begin + r, out[begin + r]
+        target[:] = 0.0
         if weights[row] == 0:
             continue
-        n = 1  # columns of the row, the intercept first
-        for k in range(d):
-            c = design.column[k, codes[design.sources[k], row]]
-            if c >= 0:
-                at[n] = c
-                n += 1
-        a = 0
-        while a + 3 < q:  # four at a time: `out` is then loaded and stored a quarter as often
-            _add_four(residuals, projection, row, a, at, n, r, out)
-            a += 4
-        while a < q:
+        for a in range(q):
             x = residuals[row, a]
-            for k in range(n):
-                c = at[k]
-                for t in range(out.shape[1]):
-                    out[r, t] += x * projection[c, a, t]
-            a += 1
+            for t in range(size):
+                target[t] += x * sums[r, a * size + t]
 
 
 @njit(cache=True, nogil=True)
@@ -189,18 +222,6 @@ def _project_binary(codes, weights, design, residuals, projection, first, out):
             out[r, 0] += slope[column[first + r]]
     for r in range(n):
         out[r, 0] = out[r, 0] * residuals[first + r, 0] if weights[first + r] > 0 else 0.0
-
-
-@njit(cache=True, nogil=True)
-def _add_four(residuals, projection, row, a, at, n, r, out):
-    x0, x1 = residuals[row, a], residuals[row, a + 1]
-    x2, x3 = residuals[row, a + 2], residuals[row, a + 3]
-    for k in range(n):
-        c = at[k]
-        for t in range(out.shape[1]):
-            out[r, t] += (x0 * projection[c, a, t] + x1 * projection[c, a + 1, t]) + (
-                x2 * projection[c, a + 2, t] + x3 * projection[c, a + 3, t]
-            )
 
 
 @njit(cache=True, nogil=True)

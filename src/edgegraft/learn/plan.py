@@ -16,13 +16,13 @@ from edgegraft.objective.noise_weight import chance_level
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import GroupWeight, Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.optimize.ridge import ridge_of
 from edgegraft.stats import LocalCounts
 
 ALL_PAIRS = 2_000_000  # up to so many pairs every one is tested, and tested again by `sharpen`
 PAIRS_A_VARIABLE = 300  # tested at most where there are more
 MAX_BYTES = 1 << 30  # of the states of a column compared with each other
 _SEARCH_ROWS, _LAST_ROWS = 10.0, 2.0
-_MOST = 0.01  # of a ridge, for each of those rows
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Plan:
         return self._weigh(_LAST_ROWS, n_rows)
 
     def _weigh(self, rows: float, n_rows: float) -> float:
-        return rows * min(_MOST, 1.0 / n_rows) if self.ridge == "auto" else self.ridge
+        return ridge_of(rows, n_rows) if self.ridge == "auto" else self.ridge
 
     @property
     def precision(self) -> Literal["single", "double"]:

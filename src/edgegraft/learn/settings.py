@@ -42,8 +42,9 @@ class Settings:
     reservoir_size : int or "unlimited", optional
         Room for candidates; as many as there are variables by default.
     max_tests : int, optional
-        Pairs tested between two activations. By default a quarter of the variables, at least 32,
-        and up to as many as there are active edges while the reservoir is nearly empty.
+        Pairs tested between two activations. By default a quarter of the variables, at least 32;
+        where the run is relaxed, at least half as many as there are active edges; and more while
+        the reservoir is nearly empty.
     max_touching : int, optional
         Edges of one variable activated together: 4 by default, 16 where the run is relaxed; 1 is
         the paper's.

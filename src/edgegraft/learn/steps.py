@@ -25,6 +25,7 @@ _FIRST_ITERATIONS = 20  # with many edges at once: scores must see what they exp
 _STILL = 1e-12  # of the objective: a fit that lowers it by less has moved nothing
 _FEW_HITS = 0.1
 _WORTH_A_FIT = 0.05  # candidates an active edge
+_TESTED = 0.5  # pairs an active edge, at least, before a relaxed run fits again
 _NEW_EDGES = 1.05  # growth of the graph between two looks at its triangles
 _NEXT = -(2.0**40)  # a priority below any other
 
@@ -101,6 +102,8 @@ def _enough(growth: Growth, tests: int) -> bool:
     # A fit passes over all edges several times: not for a handful of new ones, as long as
     # looking for more is cheaper.
     n_edges = len(growth.graph)
+    if growth.settings.relaxed and tests < _TESTED * n_edges:
+        return False
     return (
         len(growth.reservoir) >= _WORTH_A_FIT * n_edges or tests >= growth.parts.patience * n_edges
     )

@@ -2,6 +2,15 @@
 
 from edgegraft.optimize.fit import fit_parameters
 from edgegraft.optimize.info import FitInfo
+from edgegraft.optimize.ridge import RidgeChoice, choose_ridge
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 
-__all__ = ["FitInfo", "Solution", "Stopping", "fit_parameters", "minimize"]
+__all__ = [
+    "FitInfo",
+    "RidgeChoice",
+    "Solution",
+    "Stopping",
+    "choose_ridge",
+    "fit_parameters",
+    "minimize",
+]
