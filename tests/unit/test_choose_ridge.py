@@ -17,8 +17,15 @@ def data():
 
 def test_the_ridge_is_that_of_the_best_score_over_all_rows(data):
     chosen = choose_ridge(data.X[:300])
-    assert chosen.rows.tolist() == [640, 160, 40, 10, 2, 0.5]
+    assert chosen.rows.tolist() == [640, 160, 40, 10, 2, 0.5][: len(chosen.scores)]
     assert chosen.ridge == chosen.rows[chosen.scores.argmin()] / 300
+
+
+def test_it_ends_where_a_weaker_ridge_predicts_worse(data):
+    shuffled = np.random.default_rng(0).permuted(data.X[:300], axis=0)
+    scores = choose_ridge(shuffled).scores
+    assert 2 <= len(scores) < 6
+    assert scores.argmin() == len(scores) - 2
 
 
 def test_columns_that_are_independent_get_a_strong_one(data):
