@@ -62,7 +62,7 @@ def test_missing_cells_and_rare_states_are_no_obstacle(data):
 
 
 def test_what_cannot_be_chosen_from_is_refused(data):
-    with pytest.raises(DataError, match="4 rows.*fewer than 5"):
+    with pytest.raises(DataError, match=r"4 rows.*fewer than 5"):
         choose_ridge(data.X[[0, 1, 2, 3]][:, :2])
     for wrong in ([], [-1.0], [np.inf]):
         with pytest.raises(ValueError, match="rows must be"):

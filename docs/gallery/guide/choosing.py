@@ -61,7 +61,7 @@ for objective in ("pseudolikelihood", "likelihood"):
 # A network leaves out every edge that the rows do not prove, and that costs predictions where each
 # column depends a little on most others. Pixels of written digits are such a table. With
 # ``fdr=None`` the model keeps all edges that the search ended with. All pairs with a ridge make no
-# network at all; :func:`~edgegraft.optimize.choose_ridge` finds the ridge by rows that it holds out.
+# network at all; :func:`~edgegraft.optimize.choose_ridge` finds the ridge by rows held out.
 
 from edgegraft import fit_parameters
 from edgegraft.datasets import load_digits
