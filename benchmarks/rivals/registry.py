@@ -119,7 +119,7 @@ _ALL = (
     ),
     Rival(
         "eaDCA-gpu", f"{TOOLS}.adabmdca_gpu:fit_elements", ("adabmDCA", "torch"),
-        "eaDCA on a GPU, warmed up; seconds of the clock.", warm=True, gpu=True,
+        "eaDCA on a GPU; seconds of the clock.", gpu=True,
     ),
     Rival(
         "pxpy", f"{TOOLS}.pxpy_tree:fit", ("pxpy",),
