@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.kernels.effective_scores import Design, project_rows
+from edgegraft.kernels.effective_scores import Design, lay_out, project_rows
 
 
 def twin(codes, weights, design, residuals, projection, rows):
@@ -42,7 +42,7 @@ def test_projected_scores_are_those_of_the_twin(q, size, states):
     projection = rng.normal(size=(start, q, size))
     for first, length in ((0, n_rows), (13, 300), (699, 1)):
         out = np.full((length, size), np.nan)
-        project_rows(codes, weights, design, residuals, projection, first, out)
+        project_rows(codes, weights, design, residuals, lay_out(design, projection), first, out)
         rows = np.arange(first, first + length)
         expected = twin(codes, weights, design, residuals, projection, rows)
         np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)

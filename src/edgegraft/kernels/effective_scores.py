@@ -142,20 +142,39 @@ def unpack_information(packed, out):
 
 
 @njit(cache=True, nogil=True)
-def project_rows(codes, weights, design, residuals, projection, first, out):
+def lay_out(design, projection):
+    """Return a projection of shape (columns, q, size) as `project_rows` reads it.
+
+    By neighbour and state, in tiles of the ``q * size`` numbers; the intercept is in the rows of
+    the first neighbour.
+    """
+    n_states = design.column.shape[1]
+    q, size = projection.shape[1], projection.shape[2]
+    n_tiles = -(-q * size // LANES)
+    tables = np.zeros((n_tiles, design.sources.shape[0] * n_states, LANES))
+    for k in range(design.sources.shape[0]):
+        for state in range(n_states):
+            c = design.column[k, state]
+            for t in range(q * size):
+                a, b = t // size, t % size
+                value = projection[c, a, b] if c >= 0 else 0.0
+                if k == 0:
+                    value += projection[0, a, b]
+                tables[t // LANES, k * n_states + state, t % LANES] = value
+    return tables
+
+
+@njit(cache=True, nogil=True)
+def project_rows(codes, weights, design, residuals, tables, first, out):
     """Write the projected scores of the rows from `first` on, as many as `out` has.
 
-    `projection` has shape (columns, q, size of the projected score). What a row's columns add up
-    to comes first, in vector registers, a tile of the ``q * size`` numbers at a time, so that the
+    What a row's columns add up to comes first, in vector registers, a tile at a time, so that the
     tables of a tile stay in cache; the residuals are multiplied once a row.
     """
-    q, size = projection.shape[1], projection.shape[2]
-    if q == 1 and size == 1:
-        _project_binary(codes, weights, design, residuals, projection, first, out)
+    if residuals.shape[1] == 1 and out.shape[1] == 1:
+        _project_binary(codes, weights, design, residuals, tables, first, out)
         return
-    n_tiles = -(-q * size // LANES)
-    tables = np.zeros((n_tiles, design.sources.shape[0] * design.column.shape[1], LANES))
-    _fill_tables(design, projection, tables)
+    n_tiles = tables.shape[0]
     at = np.empty((design.sources.shape[0], _AT_A_TIME), np.int32)
     sums = np.empty((_AT_A_TIME, n_tiles * LANES))
     for begin in range(0, out.shape[0], _AT_A_TIME):
@@ -166,22 +185,6 @@ def project_rows(codes, weights, design, residuals, projection, first, out):
             for r in range(n):
                 sum_rows(table, at, len(at), r, sums, (r * n_tiles + tile) * LANES, LANES)
         _multiply_out(sums, residuals, weights, first, begin, n, out)
-
-
-@njit(cache=True, nogil=True)
-def _fill_tables(design, projection, tables):
-    """Lay the projection out by neighbour and state; the intercept goes to the first neighbour."""
-    n_states = design.column.shape[1]
-    q, size = projection.shape[1], projection.shape[2]
-    for k in range(design.sources.shape[0]):
-        for state in range(n_states):
-            c = design.column[k, state]
-            for t in range(q * size):
-                a, b = t // size, t % size
-                value = projection[c, a, b] if c >= 0 else 0.0
-                if k == 0:
-                    value += projection[0, a, b]
-                tables[t // LANES, k * n_states + state, t % LANES] = value
 
 
 @njit(cache=True, nogil=True)
@@ -208,15 +211,12 @@ def _multiply_out(sums, residuals, weights, first, begin, n, out):
 
 
 @njit(cache=True, nogil=True)
-def _project_binary(codes, weights, design, residuals, projection, first, out):
+def _project_binary(codes, weights, design, residuals, tables, first, out):
     """Do the same for two binary ends: column by column, since a row's work is a few additions."""
-    n = out.shape[0]
-    out[:, 0] = projection[0, 0, 0]
-    slope = np.zeros(design.column.shape[1])
+    n, n_states = out.shape[0], design.column.shape[1]
+    out[:, 0] = 0.0
     for k in range(design.sources.shape[0]):
-        for state in range(design.column.shape[1]):
-            c = design.column[k, state]
-            slope[state] = projection[c, 0, 0] if c >= 0 else 0.0
+        slope = tables[0, k * n_states : (k + 1) * n_states, 0].copy()
         column = codes[design.sources[k]]
         for r in range(n):
             out[r, 0] += slope[column[first + r]]

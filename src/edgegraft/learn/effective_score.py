@@ -13,7 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.graph import Layout
-from edgegraft.kernels.effective_scores import add_products, add_rows, project_rows
+from edgegraft.kernels.effective_scores import (
+    add_products,
+    add_rows,
+    lay_out,
+    project_rows,
+)
 from edgegraft.learn.conditional import Conditional, Rows, describe
 from edgegraft.stats.threads import run
 
@@ -39,7 +44,7 @@ class Side(NamedTuple):
 
     conditional: Conditional
     residuals: Floats
-    projection: Floats  # (columns, q, size)
+    tables: Floats  # of the projection, see `lay_out`
     information: Floats  # (size, size)
     shift: Floats  # (size,) information times parameters
 
@@ -118,7 +123,7 @@ def side_of(node: Conditional, rows: Rows, other: int, residuals: Floats | None)
     return Side(
         node,
         node.residuals(rows) if residuals is None else residuals,
-        np.ascontiguousarray(projection.reshape(-1, q, len(chosen))),
+        lay_out(node.design, np.ascontiguousarray(projection.reshape(-1, q, len(chosen)))),
         basis @ information @ basis.T,
         basis @ (information @ table),
     )
@@ -175,5 +180,5 @@ def project(side: Side, rows: Rows, first: int, n: int) -> Floats:
     """Return the effective scores of `n` rows."""
     out = np.empty((n, len(side.shift)))
     node = side.conditional
-    project_rows(rows.codes, node.weights, node.design, side.residuals, side.projection, first, out)
+    project_rows(rows.codes, node.weights, node.design, side.residuals, side.tables, first, out)
     return out
