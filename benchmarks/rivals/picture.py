@@ -52,7 +52,7 @@ def look(rival: str) -> dict[str, object]:
     """Return colour and marker of a tool."""
     if rival.startswith(OURS):
         ours = [name for name in RIVALS if name.startswith(OURS)]
-        return {"color": "#c0392b", "marker": ("*", "d", "p")[ours.index(rival) % 3], "ms": 10}
+        return {"color": "#c0392b", "marker": ("*", "d", "p", "h")[ours.index(rival) % 4], "ms": 10}
     k = [name for name in RIVALS if not name.startswith(OURS)].index(rival)
     return {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)], "ms": 6}
 

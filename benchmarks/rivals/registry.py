@@ -54,6 +54,10 @@ _ALL = (
         "no network.", warm=True,
     ),
     Rival(
+        "edgegraft-rank", f"{TOOLS}.grafted:fit_rank", ("edgegraft",),
+        "`search.rank_pairs` alone: the order in which the search tests pairs.", warm=True,
+    ),
+    Rival(
         "mean-field", f"{TOOLS}.mean_field:fit", ("numpy",),
         "Ten lines of NumPy: block norms of a regularised inverse of the one-hot correlations.",
     ),
