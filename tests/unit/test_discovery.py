@@ -54,6 +54,22 @@ def test_nothing_tuned_finds_the_network(ising):
     assert found.growth.sharpened
 
 
+def test_a_second_look_adds_half_as_many_edges_at_most():
+    """Noisy copies of one column: none is settled by the others, each nearly is."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 2, (3000, 4))
+    codes = np.concatenate([first ^ (rng.random(first.shape) < 0.03) for _ in range(6)], axis=1)
+    table = PackedTable.from_codes(codes.astype(int))
+    loss = Pseudolikelihood(table)
+    run = grow(loss, Plan().rule(loss), replace(Plan().settings, max_edges=20))
+    after = sharpen(run, table)
+    assert after.sharpened == 20
+    after.settings = replace(after.settings, max_edges=None)
+    go_on(after)
+    assert len(after.graph) == 31
+    assert after.reason == "a second look had added half as many edges again"
+
+
 def test_threads_do_not_change_a_bit(ising):
     table, _ = ising
     one, two = (discover(table, Plan(n_jobs=n)) for n in (1, 2))

@@ -38,7 +38,7 @@ from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.descent import fallback_of
 from edgegraft.search import CandidateStream, Reservoir
 
-VERSION = 3
+VERSION = 4
 _MAGIC = b"edgegraft checkpoint\n"
 _DIGEST = hashlib.sha256().digest_size
 Arrays = dict[str, NDArray[Any]]

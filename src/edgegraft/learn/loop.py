@@ -105,8 +105,8 @@ def go_on(growth: Growth, observers: Sequence[Observer] = (), *, mark: bool = Fa
 
 def _step(growth: Growth) -> str:
     """Take one step; return why there is none to take, or nothing."""
-    if growth.room == 0 and not growth.parts.single_features:
-        return "the edge budget is spent"
+    if growth.full and not growth.parts.single_features:
+        return growth.full
     if growth.n_sure and steps.begin(growth):
         return ""
     steps.boost_hubs(growth)
@@ -117,9 +117,7 @@ def _step(growth: Growth) -> str:
         steps.drop_zeros(growth)
         steps.fill(growth)
         if not steps.activate(growth):
-            if growth.room == 0:
-                return "the edge budget is spent"
-            return growth.spent or _conclude(growth)
+            return growth.full or growth.spent or _conclude(growth)
     steps.drop_zeros(growth, moved=steps.fit(growth))
     steps.rescore(growth)
     return ""

@@ -34,6 +34,7 @@ from edgegraft.stats.tables import Edges
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+SECOND_LOOK = 1.5  # times the edges that it began with: it is for the last few
 _SLACK = 1.1  # of the solver's tolerance: rounding must not let it leave a chosen edge at zero
 
 
@@ -79,8 +80,8 @@ class Growth:
         Pairs that the fit set back to zero without moving anything.
     restarted_from : array or None
         Parameters that the last restart was given.
-    sharpened : bool
-        Whether the weights are those of :func:`~edgegraft.learn.sharpen.sharpen`.
+    sharpened : int
+        Edges at which the second look of :func:`~edgegraft.learn.discover` began; 0 before it.
     """
 
     objective: Objective
@@ -103,7 +104,7 @@ class Growth:
     n_fresh: int = 0
     returned: Returns = field(default_factory=Returns)
     restarted_from: Floats | None = None
-    sharpened: bool = False
+    sharpened: int = 0
     seconds_before: float = 0.0
     events: list[Event] = field(default_factory=list)
     reason: str = ""
@@ -145,10 +146,21 @@ class Growth:
 
     @property
     def room(self) -> int | None:
-        """How many more edges the budget allows; None without a budget."""
-        if self.settings.max_edges is None:
-            return None
-        return max(0, self.settings.max_edges - len(self.graph))
+        """How many more edges the budget allows, or a second look; None without a limit."""
+        limits = [] if self.settings.max_edges is None else [self.settings.max_edges]
+        if self.sharpened:
+            limits.append(int(SECOND_LOOK * self.sharpened) + 1)
+        return max(0, min(limits) - len(self.graph)) if limits else None
+
+    @property
+    def full(self) -> str:
+        """Why no edge has room, in words; empty where one has."""
+        if self.room != 0:
+            return ""
+        budget = self.settings.max_edges
+        if budget is not None and len(self.graph) >= budget:
+            return "the edge budget is spent"
+        return "a second look had added half as many edges again"
 
     @property
     def spent(self) -> str:
