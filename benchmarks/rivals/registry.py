@@ -50,8 +50,8 @@ _ALL = (
     ),
     Rival(
         "edgegraft-dense", f"{TOOLS}.grafted:fit_dense", ("edgegraft",),
-        "`fit_parameters` of all pairs with the ridge of `choose_ridge`: one model for prediction, "
-        "no network.", warm=True,
+        "`fit_parameters` of all pairs with the ridge or penalty of `choose_penalty`: a model for "
+        "prediction, no network.", warm=True,
     ),
     Rival(
         "edgegraft-rank", f"{TOOLS}.grafted:fit_rank", ("edgegraft",),

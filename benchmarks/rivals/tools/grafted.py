@@ -1,4 +1,4 @@
-"""Our own: `GraftedMRF()` with nothing set, and all pairs with a ridge where only rows matter.
+"""Our own: `GraftedMRF()` with nothing set, and all pairs where only predictions matter.
 
 Its ranking is that of the edges that the search ended with; the other pairs are not ranked. The
 second variant puts them after those, in the order of `edgegraft.search.rank_pairs`. It was added
@@ -14,7 +14,7 @@ from benchmarks.rivals.outcome import Codes, Floats, Outcome, Potentials
 from edgegraft import GraftedMRF
 from edgegraft.data import PackedTable
 from edgegraft.model import PairwiseMRF
-from edgegraft.optimize import choose_ridge, fit_parameters
+from edgegraft.optimize import choose_penalty, fit_parameters
 from edgegraft.search import rank_pairs
 from edgegraft.stats import LocalCounts
 
@@ -43,10 +43,12 @@ def fit_rank(codes: Codes, states: Codes, seed: int, threads: int) -> list[Outco
 
 
 def fit_dense(codes: Codes, states: Codes, seed: int, threads: int) -> list[Outcome]:
-    """Fit all pairs with the ridge that predicts a fifth of the rows best: no cut, no network."""
+    """Fit all pairs with what predicts a fifth of the rows best: no cut, no network."""
     packed = PackedTable.from_codes(codes.astype(np.int64))
-    chosen = choose_ridge(packed, n_jobs=threads, random_state=seed)
-    model, _ = fit_parameters(packed, ridge=chosen.ridge, tol=1e-3, n_jobs=threads)
+    chosen = choose_penalty(packed, n_jobs=threads, random_state=seed)
+    model, _ = fit_parameters(
+        packed, penalty=chosen.penalty, ridge=chosen.ridge, tol=1e-3, n_jobs=threads
+    )
     strengths = np.zeros((len(states), len(states)))
     i, j = model.edges.T
     strengths[i, j] = strengths[j, i] = model.edge_strengths()

@@ -60,20 +60,21 @@ for objective in ("pseudolikelihood", "likelihood"):
 #
 # A network leaves out every edge that the rows do not prove, and that costs predictions where each
 # column depends a little on most others. Pixels of written digits are such a table. With
-# ``fdr=None`` the model keeps all edges that the search ended with. All pairs with a ridge make no
-# network at all; :func:`~edgegraft.optimize.choose_ridge` finds the ridge by rows held out.
+# ``fdr=None`` the model keeps all edges that the search ended with. All pairs make no network;
+# :func:`~edgegraft.optimize.choose_penalty` finds their ridge or penalty by rows held out.
 
 from edgegraft import fit_parameters
 from edgegraft.datasets import load_digits
-from edgegraft.optimize import choose_ridge
+from edgegraft.optimize import choose_penalty
 
 pixels = (load_digits().X > 7).astype(int)
 pixels = pixels[:, (pixels.mean(axis=0) > 0.01) & (pixels.mean(axis=0) < 0.99)]
 known, new = pixels[:1300], pixels[1300:]
+chosen = choose_penalty(known)
 models = {
     "the network": GraftedMRF(random_state=0).fit(known).model_,
     "all edges of the search": GraftedMRF(fdr=None, random_state=0).fit(known).model_,
-    "all pairs": fit_parameters(known, ridge=choose_ridge(known).ridge)[0],
+    "all pairs": fit_parameters(known, penalty=chosen.penalty, ridge=chosen.ridge)[0],
 }
 for name, model in models.items():
     score = -model.pseudo_log_likelihood(new).mean()

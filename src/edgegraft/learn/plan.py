@@ -16,7 +16,7 @@ from edgegraft.objective.noise_weight import chance_level
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import GroupWeight, Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.optimize.ridge import ridge_of
+from edgegraft.optimize.choice import ridge_of
 from edgegraft.stats import LocalCounts
 
 ALL_PAIRS = 2_000_000  # up to so many pairs every one is tested, and tested again by `sharpen`

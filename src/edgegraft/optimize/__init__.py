@@ -1,16 +1,16 @@
 """Solvers that stop when the optimality conditions hold, and say so when they do not."""
 
+from edgegraft.optimize.choice import PenaltyChoice, choose_penalty
 from edgegraft.optimize.fit import fit_parameters
 from edgegraft.optimize.info import FitInfo
-from edgegraft.optimize.ridge import RidgeChoice, choose_ridge
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 
 __all__ = [
     "FitInfo",
-    "RidgeChoice",
+    "PenaltyChoice",
     "Solution",
     "Stopping",
-    "choose_ridge",
+    "choose_penalty",
     "fit_parameters",
     "minimize",
 ]
