@@ -17,13 +17,15 @@ from benchmarks.rivals.problems import Problem, recoded
 from benchmarks.rivals.registry import RIVALS, Rival
 from benchmarks.rivals.regressions import Regressions
 from benchmarks.rivals.summary import spread, summarise, verdict
+from benchmarks.rivals.tools.grafted import fit_dense, fit_rank
 
 from edgegraft.datasets import make_chain, make_scale_free
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits are those of Unix")
 DATA, SEED = "scale-free-30", 7
-#: Compiles everything; activates a thousandth of the couplings at a time, none of a small table's.
-TOO_MUCH = ("edgegraft-cold", "eaDCA", "eaDCA-gpu")
+#: Compiles everything; tested below; activates a thousandth of the couplings at a time, none of a
+#: small table's.
+TOO_MUCH = ("edgegraft-cold", "edgegraft-rank", "edgegraft-dense", "eaDCA", "eaDCA-gpu")
 
 
 @pytest.fixture(scope="module")
@@ -228,6 +230,14 @@ def test_every_tool_that_is_installed_learns_a_chain(tmp_path, name, states):
         assert outcome["average_precision"] > 0.75
         for key in ("held_out", "held_out_conditionals"):
             assert outcome.get(key, 0.0) < uniform
+
+
+@pytest.mark.parametrize("fit", [fit_rank, fit_dense])
+def test_our_own_lines_beside_the_network_rank_a_chain(chain, fit):
+    (outcome,) = fit(chain.train, chain.states, 0, 1)
+    found = judge(outcome, chain.test, chain.states, chain.truth)
+    assert found["average_precision"] == 1.0
+    assert found.get("held_out", 0.0) < 6 * np.log(3)
 
 
 class TestPage:
