@@ -18,7 +18,9 @@ EQUAL = 0.005
 FASTER = 10.0
 NOT_FIGURES = ("variant",)
 #: Figures in which tools are compared on the seeds that both were run on.
-PAIRED = ("average_precision", "f1_true_number", "f1_own_cut", "held_out")
+PAIRED = (
+    "average_precision", "f1_true_number", "f1_own_cut", "held_out", "held_out_conditionals",
+)  # fmt: skip
 
 
 class Spread(NamedTuple):
@@ -31,7 +33,8 @@ class Spread(NamedTuple):
 class Line(NamedTuple):
     """One tool, or one variant of it, on one data set; `ended` says why it has no figures.
 
-    `ours` are the means of our own tools, by name, over the seeds that the tool was run on.
+    `ours` and `theirs` are means over the seeds that both were run on, ours and the tool's, by the
+    name of the tool of ours.
     """
 
     label: str
@@ -39,6 +42,11 @@ class Line(NamedTuple):
     figures: dict[str, Spread]
     ended: str | None = None
     ours: Mapping[str, Mapping[str, float]] = MappingProxyType({})
+    theirs: Mapping[str, Mapping[str, float]] = MappingProxyType({})
+
+    def score(self, key: str, own: str) -> float:
+        """Return the mean of a figure over the seeds that a tool of ours has too."""
+        return self.theirs.get(own, {}).get(key, self.figures[key].mean)
 
 
 def summarise(results: Sequence[Result], data: str) -> list[Line]:
@@ -73,7 +81,10 @@ def lines_of(
     """
     lines = []
     paired = name != OURS and all(each["seed"] in ours[OURS] for each in done)
-    means = {own: means_beside(done, found) for own, found in ours.items()}
+    means = {
+        own: means_of([found[each["seed"]] for each in done if each["seed"] in found])
+        for own, found in ours.items()
+    }
     for k, first in enumerate(done[0]["outcomes"]):
         variant = first["variant"]
         columns = {key: [each[key] for each in done] for key in ("cpu_s", "wall_s", "peak_mb")}
@@ -95,17 +106,20 @@ def lines_of(
                 half = spread(gaps).half
             figures[key] = Spread(figures[key].mean, half)
         if all(figures != line.figures for line in lines):  # variants may differ in ranking alone
-            lines.append(Line(f"{name} {variant}".strip(), name, figures, ours=means))
+            theirs = {
+                own: means_of([each["outcomes"][k] for each in done if each["seed"] in found])
+                for own, found in ours.items()
+            }
+            lines.append(Line(f"{name} {variant}".strip(), name, figures, None, means, theirs))
     return lines
 
 
-def means_beside(done: Sequence[Result], ours: dict[int, dict[str, Any]]) -> dict[str, float]:
-    """Return our own means over the seeds of some results."""
-    beside = [ours[each["seed"]] for each in done if each["seed"] in ours]
+def means_of(outcomes: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Return the means of some outcomes of one tool."""
     return {
-        key: float(np.mean([each[key] for each in beside]))
+        key: float(np.mean([each[key] for each in outcomes]))
         for key in PAIRED
-        if beside and key in beside[0]
+        if outcomes and key in outcomes[0]
     }
 
 
@@ -156,11 +170,13 @@ def verdict(lines: Sequence[Line]) -> list[str]:
         ("f1_own_cut", "F1 of its own cut"),
     ):
         if key in ours.figures:
-            scores = {line.label: line.figures[key].mean for line in rest if key in line.figures}
+            scores = {line.label: line.score(key, OURS) for line in rest if key in line.figures}
             said.append(compare(head, ours, key, scores, rest))
     for own in [line for line in lines if line.label in (OURS, DENSE) and line.ended is None]:
         for key, what in (("held_out", "one model"), ("held_out_conditionals", "conditionals")):
-            scores = {line.label: line.figures[key].mean for line in rest if key in line.figures}
+            scores = {
+                line.label: line.score(key, own.label) for line in rest if key in line.figures
+            }
             if scores:
                 head = f"Held out, `{own.label}` against {what}"
                 said.append(compare(head, own, "held_out", scores, rest))
