@@ -54,7 +54,7 @@ def test_nothing_tuned_finds_the_network(ising):
     assert found.growth.sharpened
 
 
-def test_a_second_look_adds_half_as_many_edges_at_most():
+def test_a_second_look_adds_half_as_many_edges_or_one_a_variable_at_most():
     """Noisy copies of one column: none is settled by the others, each nearly is."""
     rng = np.random.default_rng(0)
     first = rng.integers(0, 2, (3000, 4))
@@ -66,8 +66,8 @@ def test_a_second_look_adds_half_as_many_edges_at_most():
     assert after.sharpened == 20
     after.settings = replace(after.settings, max_edges=None)
     go_on(after)
-    assert len(after.graph) == 31
-    assert after.reason == "a second look had added half as many edges again"
+    assert len(after.graph) == 20 + 24
+    assert after.reason == "a second look had added as many edges as it may"
 
 
 def test_threads_do_not_change_a_bit(ising):

@@ -10,8 +10,8 @@ stay out. Once the run has ended, the weights are taken from the conditionals in
 which is ``1 - sum_a p_i(a)^2`` for a variable without edges, and the run goes on with them. The
 threshold doubles: these weights are estimates from the rows that chose the edges, and the edges
 that are missed exceed it by far. They are few: when a second look has added half as many edges
-again it ends, because columns that nearly settle each other let in thousands, for the tests to
-cut.
+again, and one a variable, it ends: columns that nearly settle each other let in thousands, for
+the tests to cut.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from edgegraft.stats.tables import Edges
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-SECOND_LOOK = 1.5  # times the edges that it began with: it is for the last few
+_SECOND_LOOK = 0.5  # of the edges that it began with, or one a variable: it is for the last few
 _SLACK = 1.1  # of the solver's tolerance: rounding must not let it leave a chosen edge at zero
 
 
@@ -149,7 +149,8 @@ class Growth:
         """How many more edges the budget allows, or a second look; None without a limit."""
         limits = [] if self.settings.max_edges is None else [self.settings.max_edges]
         if self.sharpened:
-            limits.append(int(SECOND_LOOK * self.sharpened) + 1)
+            few = max(int(_SECOND_LOOK * self.sharpened), self.graph.layout.n_variables)
+            limits.append(self.sharpened + few)
         return max(0, min(limits) - len(self.graph)) if limits else None
 
     @property
@@ -160,7 +161,7 @@ class Growth:
         budget = self.settings.max_edges
         if budget is not None and len(self.graph) >= budget:
             return "the edge budget is spent"
-        return "a second look had added half as many edges again"
+        return "a second look had added as many edges as it may"
 
     @property
     def spent(self) -> str:
