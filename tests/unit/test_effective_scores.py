@@ -42,7 +42,14 @@ def test_projected_scores_are_those_of_the_twin(q, size, states):
     projection = rng.normal(size=(start, q, size))
     for first, length in ((0, n_rows), (13, 300), (699, 1)):
         out = np.full((length, size), np.nan)
-        project_rows(codes, weights, design, residuals, lay_out(design, projection), first, out)
+        project_rows(codes, weights, design, residuals, lay_out(projection), first, out)
         rows = np.arange(first, first + length)
         expected = twin(codes, weights, design, residuals, projection, rows)
         np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_layout_holds_the_projection_and_one_row_of_zeros():
+    """Not a row a neighbour and state: one column of many states would make that huge."""
+    tables = lay_out(np.ones((7, 3, 9)))
+    assert tables.shape == (2, 8, 16)
+    assert tables.sum() == 7 * 27

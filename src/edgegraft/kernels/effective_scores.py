@@ -142,25 +142,17 @@ def unpack_information(packed, out):
 
 
 @njit(cache=True, nogil=True)
-def lay_out(design, projection):
+def lay_out(projection):
     """Return a projection of shape (columns, q, size) as `project_rows` reads it.
 
-    By neighbour and state, in tiles of the ``q * size`` numbers; the intercept is in the rows of
-    the first neighbour.
+    In tiles of the ``q * size`` numbers, with a last row of zeros for states without a column.
     """
-    n_states = design.column.shape[1]
-    q, size = projection.shape[1], projection.shape[2]
-    n_tiles = -(-q * size // LANES)
-    tables = np.zeros((n_tiles, design.sources.shape[0] * n_states, LANES))
-    for k in range(design.sources.shape[0]):
-        for state in range(n_states):
-            c = design.column[k, state]
-            for t in range(q * size):
-                a, b = t // size, t % size
-                value = projection[c, a, b] if c >= 0 else 0.0
-                if k == 0:
-                    value += projection[0, a, b]
-                tables[t // LANES, k * n_states + state, t % LANES] = value
+    n_columns, q, size = projection.shape
+    flat = projection.reshape(n_columns, q * size)
+    tables = np.zeros((-(-q * size // LANES), n_columns + 1, LANES))
+    for c in range(n_columns):
+        for t in range(q * size):
+            tables[t // LANES, c, t % LANES] = flat[c, t]
     return tables
 
 
@@ -174,12 +166,12 @@ def project_rows(codes, weights, design, residuals, tables, first, out):
     if residuals.shape[1] == 1 and out.shape[1] == 1:
         _project_binary(codes, weights, design, residuals, tables, first, out)
         return
-    n_tiles = tables.shape[0]
-    at = np.empty((design.sources.shape[0], _AT_A_TIME), np.int32)
-    sums = np.empty((_AT_A_TIME, n_tiles * LANES))
-    for begin in range(0, out.shape[0], _AT_A_TIME):
-        n = min(_AT_A_TIME, out.shape[0] - begin)
-        _find_rows(codes, design, first + begin, n, at)
+    n_tiles, block = tables.shape[0], min(_AT_A_TIME, out.shape[0])
+    at = np.zeros((design.sources.shape[0] + 1, block), np.int32)  # the intercept first
+    sums = np.empty((block, n_tiles * LANES))
+    for begin in range(0, out.shape[0], block):
+        n = min(block, out.shape[0] - begin)
+        _find_rows(codes, design, tables.shape[1] - 1, first + begin, n, at)
         for tile in range(n_tiles):
             table = tables[tile]
             for r in range(n):
@@ -188,12 +180,12 @@ def project_rows(codes, weights, design, residuals, tables, first, out):
 
 
 @njit(cache=True, nogil=True)
-def _find_rows(codes, design, first, n, at):
-    n_states = design.column.shape[1]
+def _find_rows(codes, design, none, first, n, at):
     for k in range(design.sources.shape[0]):
         column = codes[design.sources[k]]
         for r in range(n):
-            at[k, r] = (k * n_states + column[first + r]) * LANES
+            c = design.column[k, column[first + r]]
+            at[k + 1, r] = (c if c >= 0 else none) * LANES
 
 
 @njit(cache=True, nogil=True)
@@ -213,10 +205,13 @@ def _multiply_out(sums, residuals, weights, first, begin, n, out):
 @njit(cache=True, nogil=True)
 def _project_binary(codes, weights, design, residuals, tables, first, out):
     """Do the same for two binary ends: column by column, since a row's work is a few additions."""
-    n, n_states = out.shape[0], design.column.shape[1]
-    out[:, 0] = 0.0
+    n = out.shape[0]
+    out[:, 0] = tables[0, 0, 0]
+    slope = np.zeros(design.column.shape[1])
     for k in range(design.sources.shape[0]):
-        slope = tables[0, k * n_states : (k + 1) * n_states, 0].copy()
+        for state in range(len(slope)):
+            c = design.column[k, state]
+            slope[state] = tables[0, c, 0] if c >= 0 else 0.0
         column = codes[design.sources[k]]
         for r in range(n):
             out[r, 0] += slope[column[first + r]]

@@ -123,7 +123,7 @@ def side_of(node: Conditional, rows: Rows, other: int, residuals: Floats | None)
     return Side(
         node,
         node.residuals(rows) if residuals is None else residuals,
-        lay_out(node.design, np.ascontiguousarray(projection.reshape(-1, q, len(chosen)))),
+        lay_out(np.ascontiguousarray(projection.reshape(-1, q, len(chosen)))),
         basis @ information @ basis.T,
         basis @ (information @ table),
     )
