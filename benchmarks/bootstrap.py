@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.rows import Row, as_markdown
-from edgegraft.data import PackedTable, pack
 from edgegraft.datasets import make_chain
+from edgegraft.ingest import pack
 from edgegraft.learn import Discovery, Plan, Settings, discover, grow
 from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.learn.replicate import Draws, Replicator
@@ -29,6 +29,7 @@ from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Stopping, minimize
+from edgegraft.table import PackedTable
 
 SURVEY = Path(__file__).resolve().parents[2] / "shared" / "data" / "bfi.csv.gz"
 REPLICATES, THREADS, ASKED_SECONDS = 1000, 2, 60.0

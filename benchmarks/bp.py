@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rows import Row, as_markdown, best_of
+from edgegraft.core import Layout
 from edgegraft.datasets.graphs import grid, scale_free
-from edgegraft.graph import Layout
 from edgegraft.inference.bp import BeliefPropagation
 
 LIMIT_S = 120

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.rows import Row
-from edgegraft.data import PackedTable
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.learn import Plan, discover
+from edgegraft.table import PackedTable
 
 LEVEL = 0.05
 DEFAULT = Plan().fdr

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.rows import Row
-from edgegraft.data import PackedTable
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.learn import Plan, discover, instability, most_stable, penalty_path
 from edgegraft.model import PairwiseMRF
+from edgegraft.table import PackedTable
 
 SEED = 3  # not one that anything was tuned on
 N_PENALTIES = 10

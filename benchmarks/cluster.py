@@ -84,9 +84,9 @@ def measure(client, n_rows: int) -> Times:
     from distributed import wait
 
     import edgegraft as eg
-    from edgegraft.graph import Layout
-    from edgegraft.objective.cluster import ClusterShards
-    from edgegraft.stats import cluster_worker as worker
+    from edgegraft.contrib.dask import worker as worker
+    from edgegraft.contrib.dask.shards import ClusterShards
+    from edgegraft.core import Layout
 
     parts = client.compute(partitions(n_rows, N, STATES, PARTS))
     wait(parts)
@@ -143,7 +143,7 @@ def predict(rates: Rates, n_rows: int) -> Times:
 def beside_local(client, n_rows: int, n: int = 200, n_pairs: int = 10_000) -> tuple[float, float]:
     """Return the seconds of a batch of pairs on the cluster, and on as many threads here."""
     import edgegraft as eg
-    from edgegraft.data import pack
+    from edgegraft.ingest import pack
 
     parts = [make_part(k, n_rows // 8, n, STATES) for k in range(8)]
     import pandas as pd

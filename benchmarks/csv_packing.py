@@ -18,7 +18,7 @@ import pyarrow.csv as pa_csv
 from sklearn.preprocessing import OrdinalEncoder
 
 from benchmarks.rows import Row, as_markdown, best_of
-from edgegraft.data import pack
+from edgegraft.ingest import pack
 
 LABELS = ["never", "rarely", "sometimes", "often", "always"]
 N_COLUMNS = 100
@@ -72,7 +72,7 @@ def reading(path: Path, n_rows: int) -> list[Row]:
 
 
 def memory(path: Path, longer: Path, n_rows: int) -> list[Row]:
-    ours = "from edgegraft.data import pack", "pack(path)"
+    ours = "from edgegraft import pack", "pack(path)"
     theirs = (
         "import pandas as pd; from sklearn.preprocessing import OrdinalEncoder",
         "OrdinalEncoder().fit_transform(pd.read_csv(path))",

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rows import Row, as_markdown
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.inference.exact import ExactEngine
 from edgegraft.io import read_uai
 
@@ -47,7 +47,7 @@ AGREE = 1e-6
 COLD = """
 import sys, time
 import numpy as np
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.inference.exact import ExactEngine
 saved = np.load(sys.argv[1])
 layout = Layout(saved["states"], saved["edges"])

@@ -8,10 +8,10 @@ import numpy as np
 from numba import njit
 
 from benchmarks.rows import Row, as_markdown
+from edgegraft.core import Layout
 from edgegraft.datasets import graphs
-from edgegraft.graph import Layout
-from edgegraft.kernels.gibbs import sweep
-from edgegraft.kernels.gibbs_tables import tabulate
+from edgegraft.kernels.gibbs.gibbs_tables import tabulate
+from edgegraft.kernels.gibbs.sweeps import sweep
 
 RIVAL = "per-site numba loop with np.exp"
 REPEATS = 7

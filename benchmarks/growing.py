@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.rows import Row
-from edgegraft.data import PackedTable
+from edgegraft.counts import LocalCounts
 from edgegraft.datasets import make_regular, make_scale_free
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import BeliefPropagation
@@ -28,7 +28,7 @@ from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable
 
 THREADS = 2
 SEEDS = 3

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.out_of_memory import CHUNK, THREADS, write_rows
 from benchmarks.processes import answer, start
 from benchmarks.rows import Row
-from edgegraft.data.cache import open_store
+from edgegraft.ingest.cache import open_store
 from edgegraft.learn import Plan, Settings, discover, resume_discovery
 from edgegraft.objective.local_shards import LocalShards
 

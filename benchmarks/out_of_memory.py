@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 
 from benchmarks.processes import answer, start
 from benchmarks.rows import Row
-from edgegraft.data.cache import open_store
-from edgegraft.data.options import PackOptions
 from edgegraft.datasets import make_scale_free
+from edgegraft.ingest.cache import open_store
+from edgegraft.ingest.options import PackOptions
 
 THREADS = 2
 ROWS, COLUMNS, CHUNK = 50_000_000, 100, 250_000

@@ -15,8 +15,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.rows import Row, best_of
-from edgegraft.data import PackedTable
-from edgegraft.stats import LocalCounts
+from edgegraft.counts import LocalCounts
+from edgegraft.table import PackedTable
 
 REPEATS = 7
 
@@ -145,7 +145,7 @@ def from_the_bound(n: int) -> Row:
 
 def saturate(planes: np.ndarray, repeats: int) -> int:
     """Return a sum of popcounts that keeps the vector units busy and nothing else."""
-    from edgegraft.kernels.popcount import Planes, count_planes
+    from edgegraft.kernels.counting.popcount import Planes, count_planes
 
     out = np.zeros(25, np.int64)
     table = Planes(planes, np.array([0, 4, 8]), np.array([4, 4]), np.array([False, False]))
@@ -162,8 +162,8 @@ def start_up() -> Row:
     import tempfile
 
     script = (
-        "import time, numpy as np; from edgegraft.data import PackedTable; "
-        "from edgegraft.stats import LocalCounts; t = time.perf_counter(); "
+        "import time, numpy as np; from edgegraft.table import PackedTable; "
+        "from edgegraft.counts import LocalCounts; t = time.perf_counter(); "
         "LocalCounts(PackedTable.from_codes(np.eye(5, dtype=int))).pairs([(0, 1)]); "
         "print(time.perf_counter() - t)"
     )

@@ -18,15 +18,15 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from benchmarks.rows import Row, best_of
-from edgegraft.data import PackedTable
+from edgegraft.core import Layout
+from edgegraft.counts import LocalCounts
 from edgegraft.datasets import make_erdos_renyi, make_scale_free
-from edgegraft.graph import Layout
 from edgegraft.inference import BeliefPropagation
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize import Solution, Stopping, minimize
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable
 
 LIMIT_S = 60.0
 CLOSE = 1e-6

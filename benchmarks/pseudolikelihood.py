@@ -16,9 +16,9 @@ from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
 from benchmarks.rows import Row, best_of
-from edgegraft.data import PackedTable
-from edgegraft.graph import Layout, neighbours_of
+from edgegraft.core import Layout, neighbours_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.table import PackedTable
 
 REPEATS = 5
 CASES = (

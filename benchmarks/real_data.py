@@ -32,15 +32,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.rows import Row
-from edgegraft.data import PackedTable, Schema
+from edgegraft.core import Layout
+from edgegraft.counts import LocalCounts
 from edgegraft.errors import ConvergenceWarning
-from edgegraft.graph import Layout
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize import Solution, Stopping, fit_parameters, minimize
 from edgegraft.search import rank_pairs
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable, Schema
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
 #: Test pseudolikelihood asked for; None where it is only reported.

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rows import Row, as_markdown
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.io import read_uai, write_uai
 
 TARGET = 500

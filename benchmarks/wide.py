@@ -14,9 +14,9 @@ import numpy as np
 
 from benchmarks.processes import answer, start
 from benchmarks.rows import Row
-from edgegraft.data import PackedTable
 from edgegraft.datasets import make_regular
 from edgegraft.learn import Plan, Settings, discover
+from edgegraft.table import PackedTable
 
 THREADS = 2
 WIDE = {10_000: 10_000, 100_000: 100_000}  # columns, and the budget of edges

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import chi2
 
-from edgegraft.data import PackedTable
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.learn.edge_tests import LEAST_ROWS
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Stopping, minimize
+from edgegraft.table import PackedTable
 
 
 def fit(table, edges, ridge=1e-3, weights=None, tol=1e-5):

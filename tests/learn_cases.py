@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgegraft.data import PackedTable
+from edgegraft.counts import LocalCounts
 from edgegraft.datasets import make_scale_free
 from edgegraft.inference import ExactEngine
 from edgegraft.learn import Settings, grow
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable
 
 PENALTY = Penalty(0.004, 1e-4)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 
 FORESTS = {
     "one edge": Layout([2, 3], [(0, 1)]),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgegraft.data import PackedTable, Schema
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
+from edgegraft.table import PackedTable, Schema
 
 
 def residuals(codes, layout, theta, weights=None):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 
 
 class Truth:

@@ -60,9 +60,9 @@ def keys(edges: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def held_out(model: Potentials, test: Codes, states: Codes) -> float:
     """Return the mean negative log-pseudolikelihood of a row, in nats."""
-    from edgegraft.data import Schema
-    from edgegraft.graph import Layout
+    from edgegraft.core import Layout
     from edgegraft.model import PairwiseMRF
+    from edgegraft.table import Schema
 
     edges = np.array(sorted(model.tables), np.int64).reshape(-1, 2)
     layout = Layout(states, edges)

@@ -13,24 +13,25 @@ __version__ = "0.1.0.dev0"
 _HOME = {
     "GraftedMRF": "edgegraft.estimators",
     "GraftedMRFCV": "edgegraft.estimators",
-    "LocalCounts": "edgegraft.stats",
-    "CachedCounts": "edgegraft.stats",
-    "ClusterCounts": "edgegraft.stats.cluster",
-    "PackedTable": "edgegraft.data",
+    "LocalCounts": "edgegraft.counts",
+    "CachedCounts": "edgegraft.counts",
+    "ClusterCounts": "edgegraft.contrib.dask.counts",
+    "PackedTable": "edgegraft.table",
     "PairwiseMRF": "edgegraft.model",
-    "Schema": "edgegraft.data",
-    "Variable": "edgegraft.data",
+    "Schema": "edgegraft.table",
+    "Variable": "edgegraft.table",
     "fit_parameters": "edgegraft.optimize",
     "load": "edgegraft.model",
-    "pack": "edgegraft.data",
+    "pack": "edgegraft.ingest",
     "read_details": "edgegraft.model",
 }
-_ROOMS = (
-    "data",
+_PACKAGES = (
+    "core",
+    "counts",
     "datasets",
     "errors",
     "estimators",
-    "graph",
+    "ingest",
     "inference",
     "io",
     "learn",
@@ -39,19 +40,19 @@ _ROOMS = (
     "optimize",
     "report",
     "search",
-    "stats",
+    "table",
 )
 
-__all__ = ["__version__", *_HOME, *_ROOMS]
+__all__ = ["__version__", *_HOME, *_PACKAGES]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
-    if name in _ROOMS:
+    if name in _PACKAGES:
         return importlib.import_module(f"edgegraft.{name}")
     raise AttributeError(f"module 'edgegraft' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME, *_ROOMS])
+    return sorted([*globals(), *_HOME, *_PACKAGES])

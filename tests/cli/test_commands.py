@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from edgegraft.cli import demo
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.io import read_mar, read_pr, write_evidence, write_uai
 from edgegraft.model import PairwiseMRF
 from edgegraft.model import load as edgegraft_load
@@ -26,7 +26,7 @@ def chain(tmp_path):
 
 @pytest.fixture
 def model():
-    from edgegraft.data import Schema
+    from edgegraft.table import Schema
 
     layout = Layout([2, 3, 2], [(0, 1), (1, 2)])
     theta = np.random.default_rng(0).normal(size=layout.n_parameters)

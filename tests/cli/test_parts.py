@@ -13,8 +13,8 @@ from edgegraft.cli.evidence import parse_given
 from edgegraft.cli.interrupts import Interrupts
 from edgegraft.cli.request import parse_bins, parse_names
 from edgegraft.cli.wording import as_options
-from edgegraft.data import Schema, Variable
 from edgegraft.errors import DataError
+from edgegraft.table import Schema, Variable
 
 
 def tell(interrupts, kind, reason=""):

@@ -7,12 +7,13 @@ import pandas as pd
 import pytest
 
 import edgegraft as eg
-from edgegraft.data import PackedTable, Schema, pack
+from edgegraft.contrib.dask.counts import Rates
+from edgegraft.contrib.dask.shards import ClusterShards
+from edgegraft.core import Layout
 from edgegraft.errors import DataError, DataTypeError, EdgeError, UnseenCategoryError
-from edgegraft.graph import Layout
-from edgegraft.objective.cluster import ClusterShards
+from edgegraft.ingest import pack
 from edgegraft.objective.local_shards import LocalShards
-from edgegraft.stats.cluster import Rates
+from edgegraft.table import PackedTable, Schema
 from tests.cluster.conftest import all_pairs, assert_same_counts, cut
 from tests.cluster.machines import machines
 

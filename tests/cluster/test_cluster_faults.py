@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import edgegraft as eg
-from edgegraft.data import pack
 from edgegraft.errors import ClusterError
+from edgegraft.ingest import pack
 from tests.cluster.conftest import all_pairs, assert_same_counts, cut
 from tests.cluster.machines import machines
 

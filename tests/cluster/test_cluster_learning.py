@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 
 import edgegraft as eg
-from edgegraft.data import pack
+from edgegraft.contrib.dask.shards import ClusterShards
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import ClusterError, DataError
+from edgegraft.ingest import pack
 from edgegraft.learn import Plan, Settings, discover, resume_discovery
-from edgegraft.objective.cluster import ClusterShards
 from edgegraft.objective.local_shards import LocalShards
 from tests.cluster.conftest import WHY, cut
 from tests.cluster.machines import machines

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
 import edgegraft
-from edgegraft.data import Schema, Variable
 from edgegraft.errors import FileFormatError, ModelFileError
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.file import KEY, _description
 from edgegraft.model.file_header import seal
+from edgegraft.table import Schema, Variable
 
 COLUMNS = {"q_value": [0.01, 0.5], "kept": [True, False]}
 DETAILS = {"settings": {"penalty": 0.25, "seed": 1}, "certificate": None}

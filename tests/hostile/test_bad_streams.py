@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from edgegraft import load
-from edgegraft.data import pack
-from edgegraft.data.cache import open_store
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import DataError, DataTypeError, FileFormatError, UnseenCategoryError
+from edgegraft.ingest import pack
+from edgegraft.ingest.cache import open_store
 
 N_FILES = 400
 BAD = 299
@@ -133,7 +133,7 @@ def test_files_without_a_row_do_no_harm_unless_all_are(tmp_path, folder):
 
 @pytest.mark.parametrize("how", ["grows", "goes", "is replaced"])
 def test_a_file_that_changes_under_way(tmp_path, folder, how, monkeypatch):
-    monkeypatch.setattr("edgegraft.data.passes._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.passes._EVERY", 0.0)
     where = write_csv(tmp_path, None)
     path = where / "part-350.csv"
 
@@ -195,7 +195,7 @@ def test_a_killed_pass_leaves_no_store(tmp_path, folder):
     where = write_csv(tmp_path, None)
     code = (
         "import os, signal, sys\n"
-        "from edgegraft.data.cache import open_store\n"
+        "from edgegraft.ingest.cache import open_store\n"
         "def die(report):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
         "open_store(sys.argv[1], folder=sys.argv[2], on_rows=die)\n"
     )
@@ -212,7 +212,7 @@ LEARN = """
 import sys
 from pathlib import Path
 
-from edgegraft.data.cache import open_store
+from edgegraft.ingest.cache import open_store
 from edgegraft.learn import Plan, Settings, discover, resume_discovery
 from edgegraft.objective.local_shards import LocalShards
 

@@ -11,8 +11,8 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from edgegraft.data import pack
 from edgegraft.errors import DataError, DataTypeError, FileFormatError
+from edgegraft.ingest import pack
 from tests.table_kinds import TEXT, TYPED
 
 

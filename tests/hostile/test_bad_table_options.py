@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgegraft.data import Schema, Variable, pack
 from edgegraft.errors import DataError, DataTypeError, UnseenCategoryError
+from edgegraft.ingest import pack
+from edgegraft.table import Schema, Variable
 
 YES_NO = Schema([Variable("a", ("no", "yes"), "string")])
 BINNED = Schema([Variable("a", ("[0, 1)", "[1, 2]"), "double", True, (0.0, 1.0, 2.0))])

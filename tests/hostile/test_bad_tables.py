@@ -11,8 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from edgegraft.data import pack
 from edgegraft.errors import DataError, DataTypeError, EncodingWarning
+from edgegraft.ingest import pack
 
 
 def write(folder: Path, text: str | bytes, name: str = "table.csv") -> Path:

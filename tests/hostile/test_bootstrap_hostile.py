@@ -7,13 +7,13 @@ import signal
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable, Schema
 from edgegraft.errors import DataError, ModelError
 from edgegraft.learn import Settings, discover, grow
 from edgegraft.learn import bootstrap as module
 from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.table import PackedTable, Schema
 from tests.unit.test_bootstrap import make_codes
 
 

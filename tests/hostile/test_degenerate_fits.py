@@ -7,14 +7,14 @@ import warnings
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable, Schema
+from edgegraft.core import Layout
+from edgegraft.counts import LocalCounts
 from edgegraft.errors import ConvergenceWarning, DataError, DataTypeError, EdgeError, ModelError
-from edgegraft.graph import Layout
 from edgegraft.inference import BeliefPropagation, ExactEngine
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize import Stopping, fit_parameters, minimize
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable, Schema
 from tests.conftest import random_codes
 
 OBJECTIVES = ["likelihood", "pseudolikelihood"]

@@ -7,8 +7,8 @@ import warnings
 import pandas as pd
 import pytest
 
-from edgegraft.data import pack
 from edgegraft.errors import DataError, EncodingWarning
+from edgegraft.ingest import pack
 
 
 def said(table, **options):

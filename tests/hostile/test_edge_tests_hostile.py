@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable, Schema
 from edgegraft.errors import DataError, ModelError
 from edgegraft.learn.edge_tests import edge_tests
+from edgegraft.table import PackedTable, Schema
 from tests.edge_test_twin import fit
 
 

@@ -12,7 +12,6 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from edgegraft.data import Schema, Variable, pack
 from edgegraft.errors import (
     ConvergenceWarning,
     DataError,
@@ -23,7 +22,9 @@ from edgegraft.errors import (
     UnseenCategoryError,
 )
 from edgegraft.estimators import GraftedMRF, GraftedMRFCV
+from edgegraft.ingest import pack
 from edgegraft.learn import steps
+from edgegraft.table import Schema, Variable
 from tests.estimator_cases import survey
 
 BOTH = [GraftedMRF(random_state=0), GraftedMRFCV(penalties=2, cv=2, random_state=0)]

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable
+from edgegraft.counts import LocalCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.learn import Settings, certify, grow
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable
 from tests.learn_cases import make_loss, make_table
 
 STRATEGIES = ("best-choice", "first-hit", "exhaustive", "feature", "feature-light")

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from edgegraft.data.direct import DirectCodes
-from edgegraft.kernels.bitplanes import MISSING, largest_code, pack_codes, unpack_codes
+from edgegraft.ingest.direct import DirectCodes
+from edgegraft.kernels.counting.bitplanes import MISSING, largest_code, pack_codes, unpack_codes
 
 CODES = arrays(
     np.uint16,

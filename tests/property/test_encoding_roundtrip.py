@@ -13,10 +13,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from edgegraft.data import Schema, Variable, pack
-from edgegraft.data.binning import assign_bins, bin_edges, bin_labels
-from edgegraft.data.text_types import MISSING_TOKENS
 from edgegraft.errors import EncodingWarning
+from edgegraft.ingest import pack
+from edgegraft.ingest.binning import assign_bins, bin_edges, bin_labels
+from edgegraft.ingest.text_types import MISSING_TOKENS
+from edgegraft.table import Schema, Variable
 from tests.table_kinds import TYPED
 
 # Text without lone surrogates, which no Arrow string can hold.

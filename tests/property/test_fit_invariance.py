@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgegraft.data import PackedTable, Schema
 from edgegraft.optimize import fit_parameters
+from edgegraft.table import PackedTable, Schema
 
 
 @st.composite

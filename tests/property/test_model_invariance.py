@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgegraft.data import Schema
 from edgegraft.inference import make_engine
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import condition
+from edgegraft.table import Schema
 
 
 @st.composite

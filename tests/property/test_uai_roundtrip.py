@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.io import (
     format_map,
     format_mar,

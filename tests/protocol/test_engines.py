@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+from edgegraft.core import Layout
 from edgegraft.errors import EdgeError, ModelError
-from edgegraft.graph import Layout
 from edgegraft.inference.auto import AutoEngine, answering
 from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.exact import ExactEngine

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable, Schema
+from edgegraft.counts import CachedCounts, LocalCounts
 from edgegraft.errors import EdgeError, MemoryBudgetError
-from edgegraft.stats import CachedCounts, LocalCounts
+from edgegraft.table import PackedTable, Schema
 from tests.conftest import count_pair, random_codes
 
 STATES = [2, 3, 1, 5, 4, 21, 70, 17, 300, 9, 64, 65]

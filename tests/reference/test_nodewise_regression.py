@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from edgegraft import datasets, fit_parameters
-from edgegraft.data import PackedTable, Schema
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.objective import Pseudolikelihood
+from edgegraft.table import PackedTable, Schema
 
 STATES = np.array([3, 2, 4, 3])
 PAIRS = np.stack(np.triu_indices(4, 1), axis=1)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from edgegraft.data import PackedTable
+from edgegraft.core import Layout
 from edgegraft.datasets import make_scale_free
-from edgegraft.graph import Layout
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize import fit_parameters
+from edgegraft.table import PackedTable
 from tests import fit_checks
 from tests.conftest import random_codes
 from tests.message_models import enumerate_all

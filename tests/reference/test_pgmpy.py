@@ -7,10 +7,10 @@ import importlib.util
 import numpy as np
 import pytest
 
-from edgegraft.data import Schema
 from edgegraft.errors import MissingExtraError, ModelError
 from edgegraft.io import from_pgmpy, to_pgmpy
 from edgegraft.model import PairwiseMRF
+from edgegraft.table import Schema
 from tests.zoo import ZOO
 
 ABSENT = importlib.util.find_spec("pgmpy") is None

@@ -12,12 +12,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable, Schema
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize import Stopping, fit_parameters, minimize
+from edgegraft.table import PackedTable, Schema
 
 PART_IN_A_THOUSAND = 1.001
 

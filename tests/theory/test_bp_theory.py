@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.trw import TreeReweighted
 from tests.message_models import FORESTS, LOOPY, disagreement, draw, enumerate_all

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 from scipy.stats import kstest
 
-from edgegraft.data import PackedTable
 from edgegraft.learn.edge_tests import edge_tests, q_values
+from edgegraft.table import PackedTable
 from tests.edge_test_twin import blocks, fit
 
 TRIANGLE = [(0, 1), (0, 2), (1, 2)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable
+from edgegraft.core import Layout
+from edgegraft.counts import LocalCounts
 from edgegraft.errors import ModelError
-from edgegraft.graph import Layout
 from edgegraft.inference import (
     AutoEngine,
     BeliefPropagation,
@@ -16,7 +16,7 @@ from edgegraft.inference import (
     TreeReweighted,
 )
 from edgegraft.objective.likelihood import Likelihood
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable
 from tests.conftest import count_pair, random_codes
 from tests.message_models import enumerate_all
 

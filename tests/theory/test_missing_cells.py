@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable, Schema
 from edgegraft.datasets import make_chain, make_scale_free
 from edgegraft.learn.discovery import Plan, discover
 from edgegraft.optimize import fit_parameters
+from edgegraft.table import PackedTable, Schema
 
 OBJECTIVES = ["pseudolikelihood", "likelihood"]
 STATES = 3

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable
+from edgegraft.core import Layout
+from edgegraft.counts import LocalCounts
 from edgegraft.datasets import make_chain, make_scale_free
-from edgegraft.graph import Layout
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize import Stopping, fit_parameters, minimize
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable
 from tests import fit_checks
 
 PENALTIES = {

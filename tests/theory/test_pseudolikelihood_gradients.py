@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from tests.pseudolikelihood_twin import evaluate, make_case
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from edgegraft.core.pairs import ids_of
 from edgegraft.search import CandidateStream, Reservoir, Single
-from edgegraft.search.pairs import ids_of
 
 N = 16
 PAIRS = [(i, j) for i in range(N) for j in range(i + 1, N)]

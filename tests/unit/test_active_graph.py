@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgegraft.core import ActiveGraph, Layout
 from edgegraft.errors import EdgeError
-from edgegraft.graph import ActiveGraph, Layout
 
 N = 7
 PAIRS = [(i, j) for i in range(N) for j in range(i + 1, N)]

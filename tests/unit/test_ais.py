@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from edgegraft.core import Layout
 from edgegraft.errors import ModelError
-from edgegraft.graph import Layout
 from edgegraft.inference import ais
 from edgegraft.inference.ais import AnnealedLogPartition, annealed_log_partition
 from edgegraft.inference.exact import ExactEngine

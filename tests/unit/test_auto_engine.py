@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.inference.auto import ENGINES, AutoEngine, answering, make_engine
 from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.exact import ExactEngine

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data.binning import assign_bins, bin_edges, bin_labels
-from edgegraft.data.builder import MISSING
-from edgegraft.data.continuous import RowSample
+from edgegraft.ingest.binning import assign_bins, bin_edges, bin_labels
+from edgegraft.ingest.continuous import RowSample
+from edgegraft.table.builder import MISSING
 
 
 def edges_of(values, n_bins, rule="quantile"):

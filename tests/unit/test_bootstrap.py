@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable
+from edgegraft.counts import LocalCounts
 from edgegraft.inference import ExactEngine
 from edgegraft.learn import Settings, discover, grow
 from edgegraft.learn.bootstrap import bootstrap
@@ -18,7 +18,7 @@ from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Stopping, minimize
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable
 
 N_ROWS = 800
 NOISE = Penalty(2 / np.sqrt(N_ROWS), 1e-3, group_weight="noise")

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from edgegraft.core import Layout
 from edgegraft.errors import EdgeError, ModelError
-from edgegraft.graph import Layout
 from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.wiring import common_pairs, wire
-from edgegraft.kernels.linear_messages import WIDEST
+from edgegraft.kernels.messages.linear_messages import WIDEST
 from tests.message_models import FORESTS, LOOPY, disagreement, draw, enumerate_all
 
 GRID = Layout(

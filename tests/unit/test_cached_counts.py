@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgegraft.data import PackedTable, Schema
-from edgegraft.stats import CachedCounts, LocalCounts
+from edgegraft.counts import CachedCounts, LocalCounts
+from edgegraft.table import PackedTable, Schema
 from tests.conftest import random_codes
 
 STATES = [2, 3, 4, 5, 2, 30, 3, 2]

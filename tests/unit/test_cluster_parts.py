@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgegraft.contrib.dask import counts as cluster
+from edgegraft.contrib.dask.packing import as_sources
+from edgegraft.contrib.dask.placement import place
 from edgegraft.errors import DataError, DataTypeError, MissingExtraError
-from edgegraft.stats import cluster
-from edgegraft.stats.cluster_packing import as_sources
-from edgegraft.stats.cluster_placement import place
 
 NAMES = ["a", "b", "c", "d"]
 HOLDERS = st.lists(st.lists(st.sampled_from([*NAMES, "gone"]), unique=True), max_size=20)

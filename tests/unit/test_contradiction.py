@@ -7,15 +7,15 @@ import warnings
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable
+from edgegraft.core import Layout
+from edgegraft.counts import LocalCounts
 from edgegraft.datasets import make_regular
 from edgegraft.errors import ConvergenceWarning
-from edgegraft.graph import Layout
 from edgegraft.inference import AutoEngine, BeliefPropagation, ExactEngine, TreeReweighted
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize import Stopping, minimize
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable
 
 PENALTY = Penalty(0.002, 1e-3)
 STOPPING = Stopping(tol=1e-5)

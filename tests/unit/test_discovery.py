@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable
+from edgegraft.counts import LocalCounts
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.learn import (
@@ -25,7 +25,7 @@ from edgegraft.learn.sharpen import sharpen, unexplained
 from edgegraft.objective.noise_weight import chance_level
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable
 from tests.learn_cases import Log, make_loss, make_table
 
 NOISE = Penalty(0.02, 1e-3, group_weight="noise")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import false_discovery_control
 
-from edgegraft.data import PackedTable, Schema
-from edgegraft.kernels.effective_scores import add_scores
+from edgegraft.kernels.conditionals.effective_scores import add_scores
 from edgegraft.learn import conditional
 from edgegraft.learn.edge_tests import edge_tests, q_values
 from edgegraft.model import PairwiseMRF
+from edgegraft.table import PackedTable, Schema
 from tests.edge_test_twin import fit, statistics_of
 from tests.pseudolikelihood_twin import make_case
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.kernels.effective_scores import Design, lay_out, project_rows
+from edgegraft.kernels.conditionals.effective_scores import Design, lay_out, project_rows
 
 
 def twin(codes, weights, design, residuals, projection, rows):

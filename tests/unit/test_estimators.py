@@ -17,11 +17,12 @@ from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import edgegraft
-from edgegraft.data import PackedTable, pack
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, EncodingWarning
 from edgegraft.estimators import GraftedMRF
+from edgegraft.ingest import pack
 from edgegraft.learn import Plan, Settings, discover
+from edgegraft.table import PackedTable
 from tests.estimator_cases import survey
 
 CHAIN = [(0, 1), (1, 2), (2, 3), (3, 4)]

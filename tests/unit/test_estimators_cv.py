@@ -10,11 +10,12 @@ from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import edgegraft
-from edgegraft.data import PackedTable, pack
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError
 from edgegraft.estimators import GraftedMRF, GraftedMRFCV
+from edgegraft.ingest import pack
 from edgegraft.learn import Plan, penalty_grid, penalty_path
+from edgegraft.table import PackedTable
 from tests.estimator_cases import survey
 
 

@@ -8,12 +8,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from edgegraft.data import PackedTable, Schema, Variable, pack
 from edgegraft.errors import DataError, EncodingWarning
 from edgegraft.estimators import GraftedMRF
 from edgegraft.estimators.labels import labels, middles
 from edgegraft.estimators.reading import read_codes
 from edgegraft.estimators.writing import Kind, fill
+from edgegraft.ingest import pack
+from edgegraft.table import PackedTable, Schema, Variable
 from tests.estimator_cases import survey
 from tests.table_kinds import TEXT, TYPED
 

@@ -10,8 +10,8 @@ import pytest
 from scipy.special import logsumexp, softmax
 from scipy.stats import chi2
 
+from edgegraft.core import Layout
 from edgegraft.errors import EdgeError, ModelError, TreewidthError
-from edgegraft.graph import Layout
 from edgegraft.inference.exact import ExactEngine
 
 

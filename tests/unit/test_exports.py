@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edgegraft.data import Schema, Variable
 from edgegraft.errors import MissingExtraError, ModelError
 from edgegraft.io import FORMATS, edge_table, export, model_from_uai, to_networkx
 from edgegraft.model import PairwiseMRF
+from edgegraft.table import Schema, Variable
 
 NAMES = ["<script>alert('x')</script>", 'say "hi" & bye', "two\nlines\r\nand\ttab ", "ключ 🗝, 名"]
 CATEGORIES = [("<a>", '"', "\n", "é"), (-1, 0, 10**15), (0.1, 2.5), (False, True)]

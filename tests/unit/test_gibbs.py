@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from edgegraft.core import Layout
 from edgegraft.datasets import gibbs_sample, graphs
 from edgegraft.errors import DataError
-from edgegraft.graph import Layout
-from edgegraft.kernels.gibbs import add_conditionals, sweep
-from edgegraft.kernels.gibbs_tables import refill, tabulate
-from edgegraft.kernels.random import fill_uniform
+from edgegraft.kernels.gibbs.gibbs_tables import refill, tabulate
+from edgegraft.kernels.gibbs.random import fill_uniform
+from edgegraft.kernels.gibbs.sweeps import add_conditionals, sweep
 
 
 def enumerate_model(layout, theta):

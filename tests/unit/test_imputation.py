@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import Schema
 from edgegraft.errors import ImpossibleEvidenceError
 from edgegraft.model import PairwiseMRF, imputation
+from edgegraft.table import Schema
 from tests.brute import Brute
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from sklearn.metrics import mutual_info_score
 
-from edgegraft.data import PackedTable
-from edgegraft.stats import LocalCounts, mutual_information
+from edgegraft.counts import LocalCounts, mutual_information
+from edgegraft.table import PackedTable
 from tests.conftest import random_codes
 
 

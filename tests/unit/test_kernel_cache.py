@@ -14,10 +14,11 @@ SCRIPT = """
 import importlib, json, pkgutil
 import numpy as np
 import edgegraft.kernels
-from edgegraft.data import PackedTable, pack
+from edgegraft.ingest import pack
+from edgegraft.table import PackedTable
 from edgegraft.datasets import make_scale_free
 from edgegraft.optimize import fit_parameters
-from edgegraft.stats import CachedCounts, LocalCounts, mutual_information
+from edgegraft.counts import CachedCounts, LocalCounts, mutual_information
 
 data = make_scale_free(8, n_states=3, n_rows=50, random_state=0)
 codes = np.column_stack([np.arange(200) % s for s in (2, 5, 21, 70)])
@@ -46,8 +47,8 @@ print(json.dumps({"compiled": sorted(set(compiled)), "loaded": loaded}))
 SMALL = """
 import json
 import numpy as np
-from edgegraft.data import PackedTable
-from edgegraft.kernels.bitplanes import largest_code
+from edgegraft.table import PackedTable
+from edgegraft.kernels.counting.bitplanes import largest_code
 PackedTable.from_codes(np.eye(2, dtype=int))
 print(json.dumps({"compiled": len(largest_code.stats.cache_misses)}))
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from edgegraft.core import Layout
 from edgegraft.errors import EdgeError
-from edgegraft.graph import Layout
 
 
 def test_growing_appends_and_moves_nothing():

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable
+from edgegraft.counts import LocalCounts
 from edgegraft.errors import ConvergenceWarning, FileFormatError
 from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Checkpoints, Growth, Settings, grow, resume
@@ -21,7 +21,7 @@ from edgegraft.learn.checkpoint import save
 from edgegraft.learn.loop import go_on
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable
 from tests.learn_cases import PENALTY, Log, make_loss, make_table
 
 

@@ -11,11 +11,11 @@ import textwrap
 import numpy as np
 import pytest
 
+from edgegraft.counts import LocalCounts
 from edgegraft.learn import Growth, Settings, go_on, grow, steps
 from edgegraft.learn.parts import Rounds, choose_parts
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search import BestChoice, rank_pairs
-from edgegraft.stats import LocalCounts
 from tests.learn_cases import PENALTY, Log, grow_logged, make_loss, make_table
 
 

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable
+from edgegraft.counts import LocalCounts
 from edgegraft.datasets import make_chain
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import BeliefPropagation
@@ -16,7 +16,7 @@ from edgegraft.learn.checkpoint import load
 from edgegraft.learn.returns import MOST, Returns
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable
 from tests.learn_cases import Log, make_loss, make_table
 
 PENALTY = Penalty(0.005)

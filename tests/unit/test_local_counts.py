@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable, Schema
+from edgegraft.core.threads import resolve_jobs
+from edgegraft.counts import LocalCounts, cost
+from edgegraft.counts.source import all_pair_blocks
 from edgegraft.errors import DataError, MemoryBudgetError
-from edgegraft.stats import LocalCounts, cost
-from edgegraft.stats.source import all_pair_blocks
-from edgegraft.stats.threads import resolve_jobs
+from edgegraft.table import PackedTable, Schema
 from tests.conftest import count_pair, random_codes
 
 STATES = [2, 5, 21, 70, 3, 50]

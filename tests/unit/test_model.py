@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import Schema
 from edgegraft.errors import DataError, EdgeError, ModelError
 from edgegraft.model import PairwiseMRF
+from edgegraft.table import Schema
 from tests.brute import Brute
 
 CATEGORIES = {"smoker": ["no", "yes"], "age": ["young", "middle", "old"], "ill": [False, True]}

@@ -13,9 +13,10 @@ import pytest
 from safetensors.numpy import load_file
 
 import edgegraft
-from edgegraft.data import Schema, Variable, pack
 from edgegraft.errors import ModelError
+from edgegraft.ingest import pack
 from edgegraft.model import PairwiseMRF
+from edgegraft.table import Schema, Variable
 from tests.zoo import ZOO
 
 DAY = datetime.date(2024, 2, 29)

@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from edgegraft.data import pack
 from edgegraft.errors import EncodingWarning
+from edgegraft.ingest import pack
 from tests.table_kinds import to_feather, to_ipc_stream, to_parquet
 
 SIZES = ["small", "medium", "large", "huge"]

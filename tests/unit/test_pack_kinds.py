@@ -11,7 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from edgegraft.data import Schema, encode, pack
+from edgegraft.ingest import encode, pack
+from edgegraft.table import Schema
 from tests.table_kinds import TEXT, TYPED
 
 RNG = np.random.default_rng(7)
@@ -131,7 +132,7 @@ def test_frame_libraries_are_not_needed():
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name in ('pandas', 'polars'): raise ImportError(name)\n"
         "sys.meta_path.insert(0, Absent())\n"
-        "import numpy, edgegraft.data as d\n"
+        "import numpy, edgegraft as d\n"
         "print(d.pack({'a': ['x', None, 'y']}).codes().ravel(), d.pack(numpy.eye(3)).n_rows)"
     )
     done = subprocess.run(

@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from edgegraft.data import Schema, continuous, pack
 from edgegraft.errors import EncodingWarning
+from edgegraft.ingest import continuous, pack
+from edgegraft.table import Schema
 from tests.table_kinds import TEXT, TYPED
 
 RNG = np.random.default_rng(3)

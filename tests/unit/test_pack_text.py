@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import pack
 from edgegraft.errors import EncodingWarning
+from edgegraft.ingest import pack
 
 
 def pack_text(folder, cells, **options):

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgegraft.data import PackedTable, Schema, packfile
-from edgegraft.data.builder import CHUNK_ROWS, MISSING, ColumnBuilder
 from edgegraft.errors import DataError, FileFormatError
-from edgegraft.kernels.popcount import LANES
+from edgegraft.kernels.counting.popcount import LANES
+from edgegraft.table import PackedTable, Schema, packfile
+from edgegraft.table.builder import CHUNK_ROWS, MISSING, ColumnBuilder
 from tests.conftest import random_codes
 
 STATES = [2, 3, 1, 21, 70, 64, 65]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgegraft.data import pack
-from edgegraft.data.options import PackOptions
-from edgegraft.data.partition import Survey, merge, open_part, pack_part, settle
-from edgegraft.data.wording import Findings
 from edgegraft.errors import DataError
+from edgegraft.ingest import pack
+from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.partition import Survey, merge, open_part, pack_part, settle
+from edgegraft.ingest.wording import Findings
 
 OPTIONS = PackOptions()
 

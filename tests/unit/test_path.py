@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable
+from edgegraft.core import Layout
+from edgegraft.counts import LocalCounts
 from edgegraft.errors import DataError
-from edgegraft.graph import Layout
 from edgegraft.learn import Plan, Settings, grow, instability, most_stable, penalty_path
 from edgegraft.learn.path import ebic, largest_penalty
 from edgegraft.objective.penalty import Penalty
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable
 from tests.learn_cases import Log, make_loss, make_table
 
 

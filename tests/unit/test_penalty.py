@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
+from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.objective.noise_weight import NoiseWeights
 from edgegraft.objective.penalty import Penalty
-from edgegraft.stats.tables import PairTables, table_offsets
 from tests import fit_checks
 
 LAYOUT = Layout([2, 3, 4, 2], [(0, 1), (1, 2), (0, 3)])

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_hex
 
-from edgegraft.data import Schema
 from edgegraft.errors import DataError, MissingExtraError, ModelError
 from edgegraft.learn.path import PathPoint
 from edgegraft.model import PairwiseMRF
@@ -25,6 +24,7 @@ from edgegraft.report.labels import place_labels
 from edgegraft.report.layout import lay_out
 from edgegraft.report.network import build_network, edge_signs
 from edgegraft.report.palette import MAX_GROUPS, NEGATIVE, POSITIVE, diverging, group_style
+from edgegraft.table import Schema
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edgegraft.data import PackedTable
+from edgegraft.core.pairs import ids_of
+from edgegraft.counts import LocalCounts
 from edgegraft.datasets import make_regular, make_scale_free
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.search import (
@@ -17,8 +18,7 @@ from edgegraft.search import (
     screen,
 )
 from edgegraft.search.correlations import Correlations
-from edgegraft.search.pairs import ids_of
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable
 from tests.conftest import random_codes
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable, Schema
+from edgegraft.core import Layout
 from edgegraft.errors import DataError, EdgeError, ModelError
-from edgegraft.graph import Layout
-from edgegraft.kernels.exponential import exp_in_place
-from edgegraft.kernels.lookup import ROOM
+from edgegraft.kernels.conditionals.exponential import exp_in_place
+from edgegraft.kernels.conditionals.lookup import ROOM
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.residuals import lay_out
 from edgegraft.objective.row_choice import draw_rows
 from edgegraft.objective.wiring import alternatives_of, bundle, route, wire
+from edgegraft.table import PackedTable, Schema
 from tests.pseudolikelihood_twin import evaluate, make_case
 
 

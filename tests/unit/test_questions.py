@@ -7,10 +7,10 @@ import warnings
 import numpy as np
 import pytest
 
-from edgegraft.data import Schema
 from edgegraft.errors import ConvergenceWarning, ImpossibleEvidenceError, ModelError
 from edgegraft.inference import BeliefPropagation
 from edgegraft.model import PairwiseMRF
+from edgegraft.table import Schema
 from tests.brute import Brute
 
 EVIDENCE = [None, {"x1": 2}, {"x0": 1, "x4": 0}]

@@ -11,13 +11,13 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable, Schema, Variable
 from edgegraft.errors import DataError, ModelError
 from edgegraft.learn.path import PathPoint
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import data_quality, write_report
 from edgegraft.report.escape import as_number, as_script_json
 from edgegraft.report.page_model import MAX_DRAWN
+from edgegraft.table import PackedTable, Schema, Variable
 
 VOID = {"meta", "link", "input", "br"}
 HOSTILE = [

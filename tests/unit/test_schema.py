@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from edgegraft.data import Schema, Variable
 from edgegraft.errors import DataError, FileFormatError
+from edgegraft.table import Schema, Variable
 
 SCHEMA = Schema(
     [

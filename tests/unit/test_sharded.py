@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable
-from edgegraft.data.blocks import TableBlocks
+from edgegraft.core import Layout
+from edgegraft.counts import LocalCounts
+from edgegraft.counts.blocks import BlockCounts
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, FileFormatError, ModelError
-from edgegraft.graph import Layout
 from edgegraft.learn import Plan, Settings, discover, resume_discovery, stages
 from edgegraft.objective.local_shards import LocalShards
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.sharded_loss import ShardedPseudolikelihood
-from edgegraft.stats import LocalCounts
-from edgegraft.stats.blocks import BlockCounts
+from edgegraft.table import PackedTable
+from edgegraft.table.blocks import TableBlocks
 
 STATES = [2, 3, 5, 20, 70]  # planes alone, planes and codes, codes alone
 EDGES = [(0, 1), (1, 2), (0, 3), (2, 4)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
+from edgegraft.counts import LocalCounts
 from edgegraft.inference import ExactEngine
-from edgegraft.kernels.products import dot, rows_times, subtract_rows
+from edgegraft.kernels.solver.products import dot, rows_times, subtract_rows
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Groups, Penalty, prox_of, violation_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
@@ -17,7 +17,7 @@ from edgegraft.optimize.coordinates import Coordinates
 from edgegraft.optimize.dense import DenseMetric
 from edgegraft.optimize.metric import Metric
 from edgegraft.optimize.subproblem import solve_step
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable
 from tests.conftest import random_codes
 
 

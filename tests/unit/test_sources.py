@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from edgegraft.data.csv_source import CsvSource
-from edgegraft.data.frames import open_source
-from edgegraft.data.options import PackOptions
+from edgegraft.ingest.csv_source import CsvSource
+from edgegraft.ingest.frames import open_source
+from edgegraft.ingest.options import PackOptions
 from tests.table_kinds import TEXT, TYPED
 
 N_ROWS = 50

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.data import PackedTable
-from edgegraft.data.blocks import TableBlocks
+from edgegraft.core import Layout
 from edgegraft.datasets import make_chain
-from edgegraft.graph import Layout
 from edgegraft.objective.local_shards import LocalShards
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.sharded_loss import ShardedPseudolikelihood
 from edgegraft.objective.tilted import Tilted
 from edgegraft.optimize import Stopping, minimize
+from edgegraft.table import PackedTable
+from edgegraft.table.blocks import TableBlocks
 
 EDGES = [(k, k + 1) for k in range(7)] + [(0, 7)]
 TIGHT = Stopping(tol=1e-6)

@@ -11,15 +11,15 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from edgegraft.data import cache as cache_module
-from edgegraft.data import pack
-from edgegraft.data.cache import cache_folder, open_store, remove_stores
-from edgegraft.data.options import PackOptions
-from edgegraft.data.store import PlaneStore
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, EncodingWarning, FileFormatError, MemoryBudgetError
 from edgegraft.estimators import GraftedMRF
 from edgegraft.estimators.memory import share_out
+from edgegraft.ingest import cache as cache_module
+from edgegraft.ingest import pack
+from edgegraft.ingest.cache import cache_folder, open_store, remove_stores
+from edgegraft.ingest.options import PackOptions
+from edgegraft.table.store import PlaneStore
 
 N_ROWS = 3000
 
@@ -103,8 +103,8 @@ def test_arrays_and_frames_can_be_stored(folder):
 
 
 def test_numbers_of_too_many_values_are_binned_alike(tmp_path, folder, monkeypatch):
-    for module in ("columns", "schema", "arrays"):
-        monkeypatch.setattr(f"edgegraft.data.{module}.MAX_STATES", 100, raising=False)
+    for module in ("ingest.columns", "table.schema", "ingest.arrays"):
+        monkeypatch.setattr(f"edgegraft.{module}.MAX_STATES", 100, raising=False)
     rng = np.random.default_rng(0)
     data = pa.table({"x": rng.normal(size=N_ROWS), "y": rng.integers(0, 3, N_ROWS)})
     where = write(tmp_path, data=data)
@@ -237,7 +237,7 @@ def test_the_folder_is_the_users_cache(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_a_pass_reports_rows_and_time(tmp_path, folder, kind, monkeypatch):
-    monkeypatch.setattr("edgegraft.data.passes._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.passes._EVERY", 0.0)
     told = []
     open_store(
         write(tmp_path, kind, parts=3),
@@ -254,7 +254,7 @@ def test_a_pass_reports_rows_and_time(tmp_path, folder, kind, monkeypatch):
 
 
 def test_a_stream_has_no_time_left(folder, monkeypatch):
-    monkeypatch.setattr("edgegraft.data.passes._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.passes._EVERY", 0.0)
     told = []
     open_store(table().to_reader(), folder=folder, on_rows=told.append).close()
     assert told[-1].rows == N_ROWS

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgegraft.data import Schema, Variable
 from edgegraft.errors import ModelError
 from edgegraft.model import PairwiseMRF
+from edgegraft.table import Schema, Variable
 
 ALPHABETS = [("-", "A", "C"), ("A", "-"), ("A", "C", "D", "E"), ("-", "A", "C", "D")]
 

@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
+from edgegraft.core import Layout
 from edgegraft.errors import ModelError
-from edgegraft.graph import Layout
 from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.spanning import cover
 from edgegraft.inference.trw import TreeReweighted

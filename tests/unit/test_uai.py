@@ -8,8 +8,8 @@ import stat
 import numpy as np
 import pytest
 
+from edgegraft.core import Layout
 from edgegraft.errors import ModelError
-from edgegraft.graph import Layout
 from edgegraft.io import (
     format_map,
     format_mar,

@@ -12,11 +12,11 @@ import numpy as np
 
 from benchmarks.rivals.outcome import Codes, Floats, Outcome, Potentials
 from edgegraft import GraftedMRF
-from edgegraft.data import PackedTable
+from edgegraft.counts import LocalCounts
 from edgegraft.model import PairwiseMRF
 from edgegraft.optimize import choose_penalty, fit_parameters
 from edgegraft.search import rank_pairs
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable
 
 
 def fit(codes: Codes, states: Codes, seed: int, threads: int) -> list[Outcome]:

@@ -11,7 +11,7 @@ An engine is any object with the five members of
 - ``run(theta, state, rng)``: marginals, the state to start from next time, and how it went;
 - ``pair_marginals(theta, state, edges)``: joint tables of any pairs.
 
-Parameters and marginals are flat vectors; a :class:`~edgegraft.graph.Layout` says where each node
+Parameters and marginals are flat vectors; a :class:`~edgegraft.core.Layout` says where each node
 vector and edge table lies. Engines hold no state of their own, so a learner can keep two models
 side by side and resume. Evidence is not their business: the model conditions first.
 
@@ -28,10 +28,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_softmax, xlogy
 
+from edgegraft.core import Layout, PairTables
 from edgegraft.errors import ModelError
-from edgegraft.graph import Layout
 from edgegraft.inference import Capabilities, Info, Marginals
-from edgegraft.stats import PairTables
 
 
 class MeanFieldState(NamedTuple):

@@ -40,7 +40,7 @@ def grow_in_order(pairs):
 # classic; and by what a domain might say, here that columns with close numbers belong together
 # (which these data do not bear out).
 
-from edgegraft.stats import mutual_information
+from edgegraft.counts import mutual_information
 
 every_pair = np.stack(np.triu_indices(60, 1), axis=1)
 information = mutual_information(counts.pairs(every_pair))

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 
 from edgegraft import GraftedMRF, LocalCounts, pack
+from edgegraft.counts import mutual_information
 from edgegraft.datasets import make_chain
-from edgegraft.stats import mutual_information
 
 rows = make_chain(
     5, n_rows=6000, couplings="ising", coupling_range=(0.7, 0.9), node_scale=0.2, random_state=5

@@ -14,7 +14,6 @@ from edgegraft.cli.explore import explore_command
 from edgegraft.cli.files import export, info, plot
 from edgegraft.cli.learn import learn, resume
 from edgegraft.cli.questions import infer, query, sample
-from edgegraft.cli.reproduce import reproduce
 from edgegraft.cli.tables import impute, score
 
 _EXAMPLES: dict[Callable[..., Any], str] = {
@@ -31,7 +30,6 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     simulate: "edgegraft simulate scale-free -o rows.csv --variables 50 --truth truth.edgegraft",
     infer: "edgegraft infer grid.uai --task MAR --evidence grid.uai.evid",
     demo: "edgegraft demo --output report.html",
-    reproduce: "edgegraft reproduce reservoir --quick",
 }
 
 app = typer.Typer(

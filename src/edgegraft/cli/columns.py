@@ -9,8 +9,8 @@ from rich.table import Table
 
 from edgegraft.cli.console import say
 from edgegraft.cli.wording import cell, counted
-from edgegraft.data import PackedTable, Variable
-from edgegraft.data.store import PlaneStore
+from edgegraft.table import PackedTable, Variable
+from edgegraft.table.store import PlaneStore
 
 AnyTable = PackedTable | PlaneStore
 _SHOWN = 25

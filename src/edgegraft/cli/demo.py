@@ -19,12 +19,13 @@ import numpy as np
 
 from edgegraft import __version__
 from edgegraft.cli.details import edge_columns
-from edgegraft.data import PackedTable, pack
+from edgegraft.core import Layout
 from edgegraft.datasets import load_digits
-from edgegraft.graph import Layout
+from edgegraft.ingest import pack
 from edgegraft.learn import Discovery, Plan, discover
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import data_quality, plot_network, write_report
+from edgegraft.table import PackedTable
 
 _BINS = 4
 _TRAIN = 1500  # images to learn from; the others have pixels hidden

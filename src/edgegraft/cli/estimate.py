@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.cli.rows import Rows
-from edgegraft.data import PackedTable
 from edgegraft.learn import Discovery, Plan, discover
 from edgegraft.search.priorities import MAX_COLUMNS, ROWS_A_COLUMN
+from edgegraft.table import PackedTable
 
 PILOT_SECONDS = 10.0
 _LEAST, _MOST = 500, 5000  # rows of a pilot

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from edgegraft.cli.request import parse_names
-from edgegraft.data import Schema, Variable
-from edgegraft.data.binning import assign_bins
 from edgegraft.errors import ModelError
+from edgegraft.ingest.binning import assign_bins
+from edgegraft.table import Schema, Variable
 
 _SHOWN = 8  # names or categories in a message
 

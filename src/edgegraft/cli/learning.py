@@ -28,10 +28,10 @@ from edgegraft.cli.request import Request
 from edgegraft.cli.row_weights import Floats
 from edgegraft.cli.rows import Rows, open_rows, show_rows
 from edgegraft.cli.summary import describe, show
-from edgegraft.data import PackedTable
 from edgegraft.errors import MissingExtraError
 from edgegraft.learn import Discovery, discover, resume_discovery
 from edgegraft.model import read_details
+from edgegraft.table import PackedTable
 
 
 class Learning:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgegraft.cli.evidence import check_names, parse_given, parse_variables
-from edgegraft.data.atomic import replacing
+from edgegraft.core.atomic import replacing
 from edgegraft.errors import ModelError
 from edgegraft.model import PairwiseMRF
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from edgegraft.cli.interrupts import Interrupts
 
 if TYPE_CHECKING:
-    from edgegraft.data.passes import RowsRead
+    from edgegraft.ingest.passes import RowsRead
     from edgegraft.learn import Event, Growth
 
 _SIGNS = "|/-\\"

@@ -13,9 +13,9 @@ from edgegraft.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:
     from edgegraft.cli.row_weights import Floats
-    from edgegraft.data.options import PackOptions
-    from edgegraft.data.passes import OnRows
     from edgegraft.estimators.reading import Reading
+    from edgegraft.ingest.options import PackOptions
+    from edgegraft.ingest.passes import OnRows
     from edgegraft.learn import Plan
 
 _VERSION = 1
@@ -31,7 +31,7 @@ class Request:
         Absolute paths, `data` also of a folder of files, or a pattern; without `report` no page
         is written.
     columns, drop, bins, missing, delimiter, header, encoding
-        See :func:`edgegraft.data.pack`.
+        See :func:`edgegraft.ingest.pack`.
     weights : str, optional
         The column of row weights, which is left out of the model.
     penalty, ridge, max_edges, max_time, strategy, objective, seed
@@ -76,8 +76,8 @@ class Request:
 
     def options(self, on_rows: OnRows | None = None) -> PackOptions:
         """Return how the data are read, without their weights."""
-        from edgegraft.data.options import PackOptions
-        from edgegraft.stats.threads import resolve_jobs
+        from edgegraft.core.threads import resolve_jobs
+        from edgegraft.ingest.options import PackOptions
 
         columns, drop = self.columns, self.drop
         if self.weights is not None:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from edgegraft.data.parquet_out import write_parquet
 from edgegraft.errors import DataError
+from edgegraft.ingest.parquet_out import write_parquet
 from edgegraft.io.atomic import replace_file
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}

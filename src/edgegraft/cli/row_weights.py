@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data.frames import open_source
-from edgegraft.data.options import PackOptions
-from edgegraft.data.text_types import read_number
-from edgegraft.data.wording import listing
 from edgegraft.errors import DataError
+from edgegraft.ingest.frames import open_source
+from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.text_types import read_number
+from edgegraft.ingest.wording import listing
 
 Floats = NDArray[np.float64]
 

@@ -15,11 +15,11 @@ from edgegraft.cli.console import say, warned
 from edgegraft.cli.progress import Progress
 from edgegraft.cli.request import Request
 from edgegraft.cli.row_weights import Floats
-from edgegraft.data import PackedTable
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.estimators.memory import enough, needed_for_all
 from edgegraft.estimators.reading import RowsToFit, rows_to_fit
 from edgegraft.objective.sharded import Shards
+from edgegraft.table import PackedTable
 
 
 class Rows(NamedTuple):

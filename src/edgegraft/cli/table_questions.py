@@ -16,13 +16,14 @@ from edgegraft.cli.console import say
 from edgegraft.cli.row_files import write_blocks
 from edgegraft.cli.row_weights import read_weights
 from edgegraft.cli.wording import cell, counted
-from edgegraft.data import Variable, pack
-from edgegraft.data.frames import open_source
-from edgegraft.data.options import PackOptions
-from edgegraft.data.parquet_out import write_parquet
-from edgegraft.data.wording import listing
 from edgegraft.errors import DataError
+from edgegraft.ingest import pack
+from edgegraft.ingest.frames import open_source
+from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.parquet_out import write_parquet
+from edgegraft.ingest.wording import listing
 from edgegraft.model import PairwiseMRF
+from edgegraft.table import Variable
 
 Codes = NDArray[np.int64]
 Block = Mapping[str, list[Any]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgegraft.data import Schema
 from edgegraft.datasets.source import Dataset
+from edgegraft.table import Schema
 
 __all__ = ["load_digits"]
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import Schema
 from edgegraft.datasets.source import Dataset, PathName, fetch, require_content
 from edgegraft.errors import FileFormatError, MissingExtraError
+from edgegraft.table import Schema
 
 __all__ = ["load_jester"]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import Schema
 from edgegraft.errors import FileFormatError, MissingExtraError
+from edgegraft.table import Schema
 
 __all__ = ["Dataset", "fetch", "fingerprint", "require_content"]
 

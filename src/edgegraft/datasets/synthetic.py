@@ -15,12 +15,12 @@ from typing import Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.data import Schema
+from edgegraft.core import Layout
 from edgegraft.datasets import graphs
-from edgegraft.graph import Layout
 from edgegraft.inference.chains import RandomState
 from edgegraft.inference.sampling import Codes, GibbsInfo, gibbs_sample
 from edgegraft.model import PairwiseMRF
+from edgegraft.table import Schema
 
 __all__ = [
     "SyntheticData",

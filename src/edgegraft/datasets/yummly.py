@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import Schema
 from edgegraft.datasets.source import Dataset, PathName, fetch, require_content
 from edgegraft.errors import FileFormatError
+from edgegraft.table import Schema
 
 __all__ = ["load_yummly"]
 

@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from edgegraft.data import Schema
+from edgegraft.counts.source import check_weights
 from edgegraft.estimators.folds import Scores, Split, check_splits, score_grid
 from edgegraft.estimators.network import NetworkEstimator
 from edgegraft.estimators.parameters import CONSTRAINTS, make_plan
 from edgegraft.learn import Plan, discover, penalty_grid
 from edgegraft.learn.settings import Priority, Strategy
 from edgegraft.objective.penalty import GroupWeight
-from edgegraft.stats.source import check_weights
+from edgegraft.table import Schema
 
 _LEVEL = Interval(Real, 0, None, closed="left")
 

@@ -7,8 +7,6 @@ from typing import Any, Literal, Self
 
 from numpy.typing import ArrayLike
 
-from edgegraft.data import Schema
-from edgegraft.data.options import PackOptions
 from edgegraft.estimators.network import NetworkEstimator
 from edgegraft.estimators.parameters import (
     CONSTRAINTS,
@@ -17,9 +15,11 @@ from edgegraft.estimators.parameters import (
     suit_batches,
 )
 from edgegraft.estimators.reading import Reading, as_table, rows_to_fit
+from edgegraft.ingest.options import PackOptions
 from edgegraft.learn import Plan, discover
 from edgegraft.learn.settings import Priority, Strategy
 from edgegraft.objective.penalty import GroupWeight
+from edgegraft.table import Schema
 
 
 class GraftedMRF(NetworkEstimator):
@@ -208,8 +208,8 @@ class GraftedMRF(NetworkEstimator):
         X : table
             A pandas or polars DataFrame, an Arrow table, a NumPy array, a dict of columns, a
             PackedTable, a RecordBatchReader, or the path of a CSV or Parquet file, of a folder of
-            them, or a pattern (``"rows/*.parquet"``): whatever :func:`edgegraft.data.pack` takes.
-            Of a Dask frame, or :class:`~edgegraft.stats.cluster.ClusterCounts`, the rows stay
+            them, or a pattern (``"rows/*.parquet"``): whatever :func:`edgegraft.ingest.pack` takes.
+            Of a Dask frame, or :class:`~edgegraft.contrib.dask.counts.ClusterCounts`, the rows stay
             with the workers.
             NaN and nulls are missing cells. For bins, declared missing values and the like, pack
             first and fit what that gives.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import Schema, Variable
+from edgegraft.table import Schema, Variable
 
 Codes = NDArray[np.integer[Any]]
 

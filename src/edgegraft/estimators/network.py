@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from edgegraft.data import PackedTable, Schema
+from edgegraft.counts.source import check_weights
 from edgegraft.errors import ConvergenceWarning, DataError
 from edgegraft.estimators.parameters import make_seed
 from edgegraft.estimators.reading import as_table, column_labels, read
@@ -18,7 +18,7 @@ from edgegraft.estimators.writing import Kind
 from edgegraft.learn import Discovery, Plan, discover
 from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.objective.sharded import Shards
-from edgegraft.stats.source import check_weights
+from edgegraft.table import PackedTable, Schema
 
 
 class NetworkEstimator(RowMethods):

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from edgegraft.data import PackedTable, Schema
+from edgegraft.contrib.dask.shards import ClusterShards
+from edgegraft.core.threads import resolve_jobs
 from edgegraft.inference.auto import ENGINES
 from edgegraft.learn import Plan, Settings
 from edgegraft.learn.settings import STRATEGIES
-from edgegraft.objective.cluster import ClusterShards
 from edgegraft.objective.sharded import Shards
-from edgegraft.stats.threads import resolve_jobs
+from edgegraft.table import PackedTable, Schema
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 _SIZE = Interval(Integral, 0, None, closed="left")

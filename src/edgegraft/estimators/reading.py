@@ -1,6 +1,6 @@
 """Tables in: what scikit-learn's users pass, as codes under a schema.
 
-Frames, files and packed tables go to :func:`edgegraft.data.pack` as they are; lists and anything
+Frames, files and packed tables go to :func:`edgegraft.ingest.pack` as they are; lists and anything
 else that can be made an array is one first, with scikit-learn's own checks and messages.
 """
 
@@ -15,13 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.data import PackedTable, Schema, pack
-from edgegraft.data.cache import CACHE_SIZE, open_store
-from edgegraft.data.files import KNOWN
-from edgegraft.data.many_files import find_files
-from edgegraft.data.options import PackOptions
-from edgegraft.data.pack import pack_as
-from edgegraft.data.store import PlaneStore
+from edgegraft.contrib.dask.counts import counts_of, is_on_cluster
+from edgegraft.contrib.dask.shards import ClusterShards
+from edgegraft.counts.source import check_weights
 from edgegraft.errors import DataError, UnseenCategoryError
 from edgegraft.estimators.labels import labels
 from edgegraft.estimators.memory import (
@@ -31,12 +27,17 @@ from edgegraft.estimators.memory import (
     read_size,
     share_out,
 )
+from edgegraft.ingest import pack
+from edgegraft.ingest.cache import CACHE_SIZE, open_store
+from edgegraft.ingest.files import KNOWN
+from edgegraft.ingest.many_files import find_files
+from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.pack import pack_as
 from edgegraft.learn.stages import SAMPLE_ROWS
-from edgegraft.objective.cluster import ClusterShards
 from edgegraft.objective.local_shards import LocalShards
 from edgegraft.objective.sharded import Shards
-from edgegraft.stats.cluster import counts_of, is_on_cluster
-from edgegraft.stats.source import check_weights
+from edgegraft.table import PackedTable, Schema
+from edgegraft.table.store import PlaneStore
 
 _LARGE = 1 / 8  # of the machine's memory: larger files go through a store on disk unasked
 _USED = 1 / 2  # of the machine's memory, where no limit was given

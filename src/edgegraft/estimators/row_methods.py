@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
-from edgegraft.data import Schema
+from edgegraft.core import neighbours_of
+from edgegraft.counts.source import check_weights
 from edgegraft.errors import DataError, ModelError
 from edgegraft.estimators.reading import (
     as_table,
@@ -20,10 +21,9 @@ from edgegraft.estimators.reading import (
     read_codes,
 )
 from edgegraft.estimators.writing import Kind, fill
-from edgegraft.graph import neighbours_of
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.imputation import impute_codes
-from edgegraft.stats.source import check_weights
+from edgegraft.table import Schema
 
 Floats = NDArray[np.float64]
 

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import PackedTable, Schema, Variable, encode
 from edgegraft.estimators.labels import Codes, labels
 from edgegraft.estimators.reading import column_labels, library_of
+from edgegraft.ingest import encode
+from edgegraft.table import PackedTable, Schema, Variable
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
+from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.inference.chains import (
     Chains,
     RandomState,
@@ -31,10 +32,9 @@ from edgegraft.inference.chains import (
     scattered,
 )
 from edgegraft.inference.floors import Floats, floored
-from edgegraft.kernels.annealing import anneal
-from edgegraft.kernels.gauge import to_zero_sum
-from edgegraft.kernels.gibbs_tables import GibbsTables, tabulate
-from edgegraft.stats.threads import resolve_jobs, run
+from edgegraft.kernels.gibbs.annealing import anneal
+from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
+from edgegraft.kernels.solver.gauge import to_zero_sum
 
 #: Chains of a task: each task works the tables of every temperature out for itself.
 _FEWEST, _LARGEST = 16, 128

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges, PairTables
 from edgegraft.errors import TreewidthError
-from edgegraft.graph import Layout
 from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.engine import Capabilities, InferenceEngine, Info, Marginals, State
 from edgegraft.inference.exact import ExactEngine, ExactState
@@ -22,7 +23,6 @@ from edgegraft.inference.floors import Floats
 from edgegraft.inference.gibbs import GibbsEngine
 from edgegraft.inference.messages import MessageState
 from edgegraft.inference.trw import TreeReweighted, TreeReweightedState
-from edgegraft.stats.tables import Edges, PairTables
 
 
 class AutoState(NamedTuple):

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges, PairTables
 from edgegraft.errors import ModelError
-from edgegraft.graph import Layout
 from edgegraft.inference.decoding import decode, score
 from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals
 from edgegraft.inference.floors import Floats, floored
@@ -30,7 +31,6 @@ from edgegraft.inference.messages import (
     regrown,
 )
 from edgegraft.inference.response import PairMethod, describe, joint_tables
-from edgegraft.stats.tables import Edges, PairTables
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.graph import Layout
-from edgegraft.kernels.gibbs import start_uniform, sweep
-from edgegraft.kernels.gibbs_tables import GibbsTables
-from edgegraft.stats.threads import resolve_jobs, run
+from edgegraft.core import Layout
+from edgegraft.core.threads import resolve_jobs, run
+from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables
+from edgegraft.kernels.gibbs.sweeps import start_uniform, sweep
 
 RandomState = int | np.random.Generator | None
 Streams = NDArray[np.uint64]
@@ -32,7 +32,7 @@ class Chains(NamedTuple):
     ----------
     state : array of uint16, shape (n, n_chains)
     streams : array of uint64, shape (4, n_chains)
-        See :mod:`edgegraft.kernels.random`.
+        See :mod:`edgegraft.kernels.gibbs.random`.
     """
 
     state: NDArray[np.uint16]

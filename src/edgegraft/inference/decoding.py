@@ -15,10 +15,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.inference.floors import Floats
 from edgegraft.inference.messages import MessageState
-from edgegraft.kernels.decoding import decide, improve_forest, polish
+from edgegraft.kernels.elimination.decoding import decide, improve_forest, polish
 
 #: Rounds without a gain after which an assignment is left as it is.
 PATIENCE = 30

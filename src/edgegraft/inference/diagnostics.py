@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.kernels.mixing import measure_indicators, measure_series
-from edgegraft.stats.threads import resolve_jobs, run
+from edgegraft.core.threads import resolve_jobs, run
+from edgegraft.kernels.gibbs.mixing import measure_indicators, measure_series
 
 Floats = NDArray[np.float64]
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.graph import Layout
-from edgegraft.kernels.elimination import FILL_FIRST, SIZE_FIRST, Rule, eliminate
-from edgegraft.kernels.traversal import sweep_levels
+from edgegraft.core import Layout
+from edgegraft.kernels.elimination.ordering import FILL_FIRST, SIZE_FIRST, Rule, eliminate
+from edgegraft.kernels.elimination.traversal import sweep_levels
 
 _CELL_BYTES = 8
 _MOST_RETRIES = 32

@@ -2,7 +2,7 @@
 
 An engine is a stateless object: what it carries from one run to the next (messages, chains) is
 a `State` that it hands out and takes back, so that a learner can start warm, keep two models
-side by side and resume. Parameters are the flat vector of a :class:`~edgegraft.graph.Layout`;
+side by side and resume. Parameters are the flat vector of a :class:`~edgegraft.core.Layout`;
 marginals come back in the same layout, which makes the gradient of the log-likelihood one
 subtraction. Evidence is not an engine's business: the model conditions first.
 """
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.graph import Layout
-from edgegraft.stats.tables import Edges, PairTables
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges, PairTables
 
 State = Any  # each engine's own NamedTuple
 

@@ -3,9 +3,9 @@
     log Z = log sum_x exp(sum_i u_i(x_i) + sum_{(i,j)} w_ij(x_i, x_j))
 
 The graph alone decides the cost, so it is known, and refused if it is too high, before a table is
-allocated. The state is the bucket tree of the graph (see :mod:`edgegraft.kernels.junction`) and
-knows nothing of the parameters: each run is one sweep up and one down, from scratch, and leaves
-no tables behind. Forests need no other code: their bucket tree is the forest.
+allocated. The state is the bucket tree of the graph (see
+:mod:`edgegraft.kernels.elimination.junction`) and knows nothing of the parameters: each run is one
+sweep up and one down, from scratch, and leaves no tables behind. Forests need no other code: their bucket tree is the forest.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges, PairTables
 from edgegraft.errors import ModelError, TreewidthError
-from edgegraft.graph import Layout
 from edgegraft.inference.elimination import Elimination, Estimate, estimate, order_variables
 from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals
 from edgegraft.inference.exact_pairs import check_pairs, pair_tables
 from edgegraft.inference.junction import build_tree
-from edgegraft.kernels import buckets, junction, junction_draws
-from edgegraft.stats.tables import Edges, PairTables
+from edgegraft.kernels.elimination import buckets, junction, junction_draws
 
 _CAPABILITIES = Capabilities("exact", exact=True, log_partition="exact", pair_marginals="exact")
 #: Uniform numbers held at once while sampling: 256 MiB.

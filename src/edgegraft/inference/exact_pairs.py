@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges, PairTables, table_offsets
 from edgegraft.errors import EdgeError
-from edgegraft.graph import Layout
 from edgegraft.inference.elimination import Elimination
 from edgegraft.inference.engine import Marginals
-from edgegraft.stats.tables import Edges, PairTables, table_offsets
 
 Run = Callable[[NDArray[np.float64], Layout], Marginals]
 

@@ -4,7 +4,7 @@
 
 Chains run side by side and are kept from run to run, so a model that changes a little needs a
 little burn-in. Node and edge marginals are means of conditional probabilities (see
-:mod:`edgegraft.kernels.gibbs_moments`), edge tables being fitted to the node marginals beside
+:mod:`edgegraft.kernels.gibbs.gibbs_moments`), edge tables being fitted to the node marginals beside
 them; other pairs are counted in the recorded states. There is no log-partition function: ask
 :func:`~edgegraft.inference.ais.annealed_log_partition`.
 """
@@ -17,20 +17,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import PackedTable, Schema
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges, PairTables, table_offsets
+from edgegraft.core.threads import resolve_jobs, run
+from edgegraft.counts import LocalCounts
 from edgegraft.errors import MemoryBudgetError, ModelError
-from edgegraft.graph import Layout
 from edgegraft.inference.chains import Chains, advance, join, make_streams, possible, scattered
 from edgegraft.inference.diagnostics import AGREEMENT, FEWEST_DRAWS, Mixing, mixing
 from edgegraft.inference.engine import Capabilities, Info, Marginals
 from edgegraft.inference.exact_pairs import check_pairs
 from edgegraft.inference.floors import Floats, floored
-from edgegraft.kernels.gibbs_moments import observe
-from edgegraft.kernels.gibbs_tables import GibbsTables, tabulate
-from edgegraft.kernels.margins import fit_margins
-from edgegraft.stats import LocalCounts
-from edgegraft.stats.tables import Edges, PairTables, table_offsets
-from edgegraft.stats.threads import resolve_jobs, run
+from edgegraft.kernels.gibbs.gibbs_moments import observe
+from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
+from edgegraft.kernels.gibbs.margins import fit_margins
+from edgegraft.table import PackedTable, Schema
 
 _CAPABILITIES = Capabilities("gibbs", False, "none", "sample counts")
 #: Recorded states of a run, in bytes.

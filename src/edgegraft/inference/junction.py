@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.inference.elimination import Elimination
-from edgegraft.kernels.buckets import JunctionTree
-from edgegraft.kernels.traversal import depth_first
+from edgegraft.kernels.elimination.buckets import JunctionTree
+from edgegraft.kernels.elimination.traversal import depth_first
 
 
 def build_tree(layout: Layout, found: Elimination) -> JunctionTree:

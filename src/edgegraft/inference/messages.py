@@ -14,14 +14,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core import Layout
 from edgegraft.errors import ModelError
-from edgegraft.graph import Layout
 from edgegraft.inference.floors import Floats, Floored
 from edgegraft.inference.wiring import Integers, common_pairs, stretches, wire
-from edgegraft.kernels.beliefs import linear_marginals, log_marginals
-from edgegraft.kernels.linear_messages import WIDEST
-from edgegraft.kernels.schedules import LINEAR, LOG, MAX, chase, flood
-from edgegraft.kernels.wiring import Potentials, Wiring, fill_potentials
+from edgegraft.kernels.messages.beliefs import linear_marginals, log_marginals
+from edgegraft.kernels.messages.linear_messages import WIDEST
+from edgegraft.kernels.messages.schedules import LINEAR, LOG, MAX, chase, flood
+from edgegraft.kernels.messages.wiring import Potentials, Wiring, fill_potentials
 
 Schedule = Literal["residual", "flooding"]
 

@@ -21,12 +21,12 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.linalg import splu
 
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges, PairTables, table_offsets
 from edgegraft.errors import EdgeError
-from edgegraft.graph import Layout
 from edgegraft.inference.floors import Floats
 from edgegraft.inference.messages import MessageState
 from edgegraft.inference.wiring import Integers, common_pairs, stretches
-from edgegraft.stats.tables import Edges, PairTables, table_offsets
 
 PairMethod = Literal["product", "linear-response"]
 

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.core import Layout
+from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import DataError
-from edgegraft.graph import Layout
 from edgegraft.inference.chains import (
     Chains,
     RandomState,
@@ -22,9 +23,8 @@ from edgegraft.inference.chains import (
     possible,
     scattered,
 )
-from edgegraft.kernels.gibbs import record, sweep
-from edgegraft.kernels.gibbs_tables import tabulate
-from edgegraft.stats.threads import resolve_jobs
+from edgegraft.kernels.gibbs.gibbs_tables import tabulate
+from edgegraft.kernels.gibbs.sweeps import record, sweep
 
 __all__ = ["GibbsInfo", "gibbs_sample"]
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.graph import Layout
-from edgegraft.kernels.spanning import root_forest, spanning_forest
-from edgegraft.kernels.wiring import Wiring
+from edgegraft.core import Layout
+from edgegraft.kernels.messages.spanning import root_forest, spanning_forest
+from edgegraft.kernels.messages.wiring import Wiring
 
 #: With fewer forests the probabilities are coarse; more hardly tighten the bound.
 LEAST_FORESTS = 12

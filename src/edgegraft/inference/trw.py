@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges, PairTables
 from edgegraft.errors import ModelError
-from edgegraft.graph import Layout
 from edgegraft.inference.bp import check_settings, is_current, report
 from edgegraft.inference.engine import Capabilities, Info, Marginals
 from edgegraft.inference.floors import Floats, Floored, floored
@@ -34,8 +35,7 @@ from edgegraft.inference.messages import (
 from edgegraft.inference.response import PairMethod, describe, joint_tables
 from edgegraft.inference.spanning import Forests, cover
 from edgegraft.inference.wiring import wire
-from edgegraft.kernels.spanning import forest_log_partition
-from edgegraft.stats.tables import Edges, PairTables
+from edgegraft.kernels.messages.spanning import forest_log_partition
 
 #: A run is cut into so many stages, after each of which damping may be raised.
 STAGES = 6

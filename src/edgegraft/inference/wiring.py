@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.graph import Layout
-from edgegraft.kernels.wiring import Wiring, leaves_first
+from edgegraft.core import Layout
+from edgegraft.kernels.messages.wiring import Wiring, leaves_first
 
 Integers = NDArray[np.int64]
 

@@ -6,7 +6,7 @@ import gzip
 import os
 from pathlib import Path
 
-from edgegraft.data.atomic import replacing
+from edgegraft.core.atomic import replacing
 
 
 def replace_file(path: str | os.PathLike[str], text: str) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgegraft.data.parquet_out import write_parquet
 from edgegraft.errors import ModelError
+from edgegraft.ingest.parquet_out import write_parquet
 from edgegraft.io.atomic import replace_file
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.edge_columns import Columns, check_edge_columns

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import Schema
 from edgegraft.errors import DataError, MissingExtraError, ModelError
 from edgegraft.model import PairwiseMRF
+from edgegraft.table import Schema
 
 if TYPE_CHECKING:
     from pgmpy.models import DiscreteMarkovNetwork

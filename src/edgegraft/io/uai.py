@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.io.uai_text import MAX_STATES, NumberFile, read_numbers
 
 __all__ = ["PairwiseFile", "read_uai"]

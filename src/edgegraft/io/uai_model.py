@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 
-from edgegraft.data import Schema
 from edgegraft.errors import ModelError
 from edgegraft.io.uai import read_uai
 from edgegraft.io.uai_write import write_uai
 from edgegraft.model import PairwiseMRF
+from edgegraft.table import Schema
 
 
 def model_from_uai(path: str | os.PathLike[str]) -> PairwiseMRF:

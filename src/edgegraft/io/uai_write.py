@@ -19,8 +19,8 @@ import os
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.core import Layout
 from edgegraft.errors import ModelError
-from edgegraft.graph import Layout
 from edgegraft.io.atomic import replace_file
 
 __all__ = ["write_uai"]

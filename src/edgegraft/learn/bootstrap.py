@@ -33,7 +33,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from edgegraft.data import PackedTable
+from edgegraft.core.tables import Edges
+from edgegraft.core.threads import resolve_jobs
+from edgegraft.counts.source import check_weights
 from edgegraft.errors import DataError, ModelError
 from edgegraft.learn.conditional import read_rows
 from edgegraft.learn.discovery import Discovery
@@ -44,9 +46,7 @@ from edgegraft.learn.replicate_tests import replicate_p_values
 from edgegraft.learn.state import Growth
 from edgegraft.learn.strength_intervals import strength_intervals
 from edgegraft.model import PairwiseMRF
-from edgegraft.stats.source import check_weights
-from edgegraft.stats.tables import Edges
-from edgegraft.stats.threads import resolve_jobs
+from edgegraft.table import PackedTable
 
 Floats = NDArray[np.float64]
 OnReplicate = Callable[[int, int], object]

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import beta
 
+from edgegraft.core.tables import Edges
 from edgegraft.learn.state import Growth
-from edgegraft.stats.tables import Edges
 
 _BLOCK = 8192  # pairs scored together
 _CONFIDENCE = 0.95

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data.atomic import replacing
+from edgegraft.core import ActiveGraph
+from edgegraft.core.atomic import replacing
+from edgegraft.core.pair_set import PairSet
 from edgegraft.errors import FileFormatError
-from edgegraft.graph import ActiveGraph
 from edgegraft.learn import steps
 from edgegraft.learn.events import Event, Observer
 from edgegraft.learn.loop import go_on
-from edgegraft.learn.pair_set import PairSet
 from edgegraft.learn.parts import FeaturePenalty, Parts, allowing, choose_parts
 from edgegraft.learn.returns import Returns
 from edgegraft.learn.settings import Settings

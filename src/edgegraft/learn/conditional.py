@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from edgegraft.data import PackedTable
+from edgegraft.core import Layout
 from edgegraft.errors import ModelError
-from edgegraft.graph import Layout
-from edgegraft.kernels.effective_scores import (
+from edgegraft.kernels.conditionals.effective_scores import (
     Design,
     add_information,
     add_scores,
@@ -26,6 +25,7 @@ from edgegraft.kernels.effective_scores import (
     invert_positive,
     unpack_information,
 )
+from edgegraft.table import PackedTable
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from edgegraft.data import PackedTable
 from edgegraft.errors import DataError
 from edgegraft.learn import steps
 from edgegraft.learn.certificate import Certificate, certify
@@ -35,6 +34,7 @@ from edgegraft.learn.warm import warm_start
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.sharded import Shards
 from edgegraft.search import BestChoice
+from edgegraft.table import PackedTable
 
 _NEEDED = 1.5  # of the threshold, for an edge without a test
 _DONE = "no pair violates optimality"

@@ -36,7 +36,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc
 
-from edgegraft.data import PackedTable
+from edgegraft.core.tables import Edges
+from edgegraft.core.threads import resolve_jobs, run
+from edgegraft.counts.source import check_weights
 from edgegraft.errors import ModelError
 from edgegraft.learn.conditional import Conditional, Rows, read_rows, without
 from edgegraft.learn.effective_score import (
@@ -50,9 +52,7 @@ from edgegraft.learn.effective_score import (
     table_strength,
 )
 from edgegraft.model import PairwiseMRF
-from edgegraft.stats.source import check_weights
-from edgegraft.stats.tables import Edges
-from edgegraft.stats.threads import resolve_jobs, run
+from edgegraft.table import PackedTable
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

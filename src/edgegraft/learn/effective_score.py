@@ -12,15 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.graph import Layout
-from edgegraft.kernels.effective_scores import (
+from edgegraft.core import Layout
+from edgegraft.core.threads import run
+from edgegraft.kernels.conditionals.effective_scores import (
     add_products,
     add_rows,
     lay_out,
     project_rows,
 )
 from edgegraft.learn.conditional import Conditional, Rows, describe
-from edgegraft.stats.threads import run
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.learn import steps
 from edgegraft.learn.events import Observer
@@ -24,7 +25,6 @@ from edgegraft.learn.state import Growth
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search.priorities import rank_pairs
-from edgegraft.stats import PairCounts
 
 _STOPPED = "stopped by an observer"
 _SHOWN = 3  # pairs in a warning
@@ -60,7 +60,7 @@ def grow(
     Examples
     --------
     >>> from edgegraft.datasets import make_chain
-    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.table import PackedTable
     >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
     >>> data = make_chain(6, n_states=2, n_rows=3000, couplings="ising", random_state=0)
     >>> loss = Pseudolikelihood(PackedTable.from_codes(data.X.astype(int)))

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.graph import Layout
-from edgegraft.kernels.adjacency import greedy_matching
+from edgegraft.core import Layout
+from edgegraft.kernels.search.adjacency import greedy_matching
 from edgegraft.learn.settings import Settings
 from edgegraft.objective.penalty import Groups, Penalty
 from edgegraft.search import ActivationRule, BestChoice, Single

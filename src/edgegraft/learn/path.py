@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.data import PackedTable
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges
+from edgegraft.counts import PairCounts
 from edgegraft.learn.events import Observer
 from edgegraft.learn.loop import go_on, grow
 from edgegraft.learn.plan import Plan, losses
@@ -31,8 +32,7 @@ from edgegraft.objective.noise_weight import chance_level
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search.priorities import rank_pairs
-from edgegraft.stats import PairCounts
-from edgegraft.stats.tables import Edges
+from edgegraft.table import PackedTable
 
 Floats = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from edgegraft.data import PackedTable, Schema
+from edgegraft.counts import LocalCounts
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.inference import make_engine
 from edgegraft.learn.settings import Settings
@@ -17,7 +17,7 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import GroupWeight, Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.choice import ridge_of
-from edgegraft.stats import LocalCounts
+from edgegraft.table import PackedTable, Schema
 
 ALL_PAIRS = 2_000_000  # up to so many pairs every one is tested, and tested again by `sharpen`
 PAIRS_A_VARIABLE = 300  # tested at most where there are more

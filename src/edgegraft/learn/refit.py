@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.learn.state import Growth, fit_penalty
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
@@ -43,7 +43,7 @@ def refit(
 
     Examples
     --------
-    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.table import PackedTable
     >>> from edgegraft.datasets import make_chain
     >>> from edgegraft.learn.loop import grow
     >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood

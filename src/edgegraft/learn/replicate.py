@@ -19,10 +19,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import PackedTable
-from edgegraft.graph import Layout
-from edgegraft.kernels.gauge import strengths
-from edgegraft.kernels.penalty import group_norms
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges
+from edgegraft.counts import LocalCounts
+from edgegraft.kernels.solver.gauge import strengths
+from edgegraft.kernels.solver.penalty import group_norms
 from edgegraft.learn.state import Growth, fit_penalty
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import Likelihood
@@ -30,8 +31,7 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Solution, Stopping, minimize
-from edgegraft.stats import LocalCounts
-from edgegraft.stats.tables import Edges
+from edgegraft.table import PackedTable
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges
+from edgegraft.core.threads import run
 from edgegraft.learn.conditional import Conditional, Rows, describe, without
 from edgegraft.learn.effective_score import (
     LINEAR,
@@ -31,8 +33,6 @@ from edgegraft.learn.effective_score import (
     table_strength,
 )
 from edgegraft.model import PairwiseMRF
-from edgegraft.stats.tables import Edges
-from edgegraft.stats.threads import run
 
 Floats = NDArray[np.float64]
 

@@ -20,11 +20,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from edgegraft.data import PackedTable
 from edgegraft.learn.state import Floats, Growth
 from edgegraft.learn.warm import warm_start
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.noise_weight import LEAST_ROWS, NoiseWeights
+from edgegraft.table import PackedTable
 
 FACTOR = 2.0
 TESTS_A_VARIABLE = 50  # between two activations: few edges are left to find

@@ -21,6 +21,7 @@ from os import PathLike
 
 import numpy as np
 
+from edgegraft.counts import PairCounts
 from edgegraft.errors import FileFormatError
 from edgegraft.inference import make_engine
 from edgegraft.learn import steps
@@ -38,7 +39,6 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.sharded import Sample, Shards
 from edgegraft.objective.sharded_loss import ShardedPseudolikelihood
-from edgegraft.stats import PairCounts
 
 #: Rows of the largest sample, unless the memory allows fewer.
 SAMPLE_ROWS = 1 << 19

@@ -17,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.graph import ActiveGraph, Layout
+from edgegraft.core import ActiveGraph, Layout
+from edgegraft.core.pair_set import PairSet
+from edgegraft.core.tables import Edges
 from edgegraft.learn.events import Event
-from edgegraft.learn.pair_set import PairSet
 from edgegraft.learn.parts import Parts, allowing, choose_parts
 from edgegraft.learn.returns import Returns
 from edgegraft.learn.settings import Settings
@@ -29,7 +30,6 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.search import CandidateStream, Reservoir
-from edgegraft.stats.tables import Edges
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.kernels.penalty import group_norms
+from edgegraft.core.tables import Edges
+from edgegraft.kernels.solver.penalty import group_norms
 from edgegraft.learn.parts import FeaturePenalty, allowing
 from edgegraft.learn.state import Floats, Growth, fit_penalty
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.search import Scored, closing_pairs, find_hubs
 from edgegraft.search.ranking import Ranking
-from edgegraft.stats.tables import Edges
 
 _LARGEST_BATCH = 4096  # pairs scored together: bounds the memory of a step
 _ITERATIONS, _RELAXED = 2, 5  # after an activation

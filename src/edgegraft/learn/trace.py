@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.data import PackedTable
 from edgegraft.errors import DataError
 from edgegraft.learn.events import Event
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.table import PackedTable
 
 if TYPE_CHECKING:
     from edgegraft.learn.state import Growth

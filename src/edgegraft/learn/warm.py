@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.graph import ActiveGraph
-from edgegraft.learn.pair_set import PairSet
+from edgegraft.core import ActiveGraph
+from edgegraft.core.pair_set import PairSet
+from edgegraft.core.tables import Edges
 from edgegraft.learn.parts import choose_parts
 from edgegraft.learn.settings import Settings
 from edgegraft.learn.state import Growth, fit_penalty
@@ -21,7 +22,6 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.search import CandidateStream, Reservoir
-from edgegraft.stats.tables import Edges
 
 
 def warm_start(
@@ -49,7 +49,7 @@ def warm_start(
 
     Examples
     --------
-    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.table import PackedTable
     >>> from edgegraft.datasets import make_chain
     >>> from edgegraft.learn.loop import go_on, grow
     >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood

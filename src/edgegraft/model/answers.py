@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import Schema
 from edgegraft.inference.engine import Capabilities, Info
+from edgegraft.table import Schema
 
 Label = Any
 

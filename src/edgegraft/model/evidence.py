@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import Schema
+from edgegraft.core import Layout
 from edgegraft.errors import ImpossibleEvidenceError, ModelError
-from edgegraft.graph import Layout
+from edgegraft.table import Schema
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

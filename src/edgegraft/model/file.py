@@ -30,7 +30,7 @@ from edgegraft.model.edge_columns import Columns
 from edgegraft.model.file_header import HeaderError, Json, damaged, foreign, seal, unseal
 
 if TYPE_CHECKING:
-    from edgegraft.data import Schema
+    from edgegraft.table import Schema
 
 KEY = "edgegraft"
 _COLUMN = "column."
@@ -80,7 +80,7 @@ def write_model_file(
     edge_columns: Columns,
 ) -> None:
     """Write a model, its checked details and its checked columns, in one step."""
-    from edgegraft.data.atomic import replacing  # brings in what reading does not need
+    from edgegraft.core.atomic import replacing  # brings in what reading does not need
 
     tensors: Columns = {"edges": edges, "theta": theta}
     tensors |= {_COLUMN + name: values for name, values in edge_columns.items()}

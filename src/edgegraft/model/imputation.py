@@ -13,11 +13,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core import Layout
 from edgegraft.errors import ImpossibleEvidenceError, ModelError
-from edgegraft.graph import Layout
 from edgegraft.inference import ExactEngine
-from edgegraft.kernels.imputation import fill_alone, fill_by_gibbs
-from edgegraft.kernels.rows import Neighbours
+from edgegraft.kernels.conditionals.imputation import fill_alone, fill_by_gibbs
+from edgegraft.kernels.conditionals.rows import Neighbours
 from edgegraft.model.evidence import condition
 
 ImputeMethod = Literal["map", "draw"]

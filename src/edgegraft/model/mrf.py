@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.data import Schema
-from edgegraft.data.schema import Label
+from edgegraft.core import Layout
 from edgegraft.errors import DataError, EdgeError, ModelError, ModelFileError
-from edgegraft.graph import Layout
-from edgegraft.kernels.gauge import to_zero_sum
+from edgegraft.kernels.solver.gauge import to_zero_sum
 from edgegraft.model.edge_columns import check_edge_columns
 from edgegraft.model.file import read_details, write_model_file
 from edgegraft.model.file_header import plain
 from edgegraft.model.potentials import variable_index
 from edgegraft.model.row_questions import RowQuestions
 from edgegraft.model.strengths import Correction, edge_strengths
+from edgegraft.table import Schema
+from edgegraft.table.schema import Label
 
 
 class PairwiseMRF(RowQuestions):
@@ -38,7 +38,7 @@ class PairwiseMRF(RowQuestions):
     edges : array of int, shape (m, 2)
         Pairs ``(i, j)``, ``i < j``, of column numbers.
     theta : array of float, shape (n_parameters,)
-        Log-potentials in the order of :class:`~edgegraft.graph.Layout`: node vectors, then
+        Log-potentials in the order of :class:`~edgegraft.core.Layout`: node vectors, then
         edge tables. Minus infinity forbids a state or a pair of states.
 
     Examples

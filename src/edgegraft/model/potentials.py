@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.data import Schema, encode
+from edgegraft.core import Layout, neighbours_of
 from edgegraft.errors import DataError, ModelError
-from edgegraft.graph import Layout, neighbours_of
-from edgegraft.kernels.rows import Neighbours, row_energies
+from edgegraft.ingest import encode
+from edgegraft.kernels.conditionals.rows import Neighbours, row_energies
+from edgegraft.table import Schema
 
 
 class NamedPotentials:

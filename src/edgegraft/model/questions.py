@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from edgegraft.core import Layout
 from edgegraft.errors import (
     ConvergenceWarning,
     ImpossibleEvidenceError,
     ModelError,
 )
-from edgegraft.graph import Layout
 from edgegraft.inference import (
     BeliefPropagation,
     ExactEngine,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgegraft.errors import ModelError
 from edgegraft.inference import ExactEngine
-from edgegraft.kernels.rows import log_conditionals, state_conditionals
+from edgegraft.kernels.conditionals.rows import log_conditionals, state_conditionals
 from edgegraft.model.answers import RowLikelihood
 from edgegraft.model.evidence import condition, parse_evidence
 from edgegraft.model.imputation import ImputeMethod, impute_codes

@@ -11,8 +11,8 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core import Layout
 from edgegraft.errors import ConvergenceWarning
-from edgegraft.graph import Layout
 from edgegraft.inference import gibbs_sample
 from edgegraft.inference.diagnostics import AGREEMENT, mixing
 

@@ -18,11 +18,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import Schema
-from edgegraft.data.schema import Label
+from edgegraft.core import Layout
 from edgegraft.errors import ModelError
-from edgegraft.graph import Layout
-from edgegraft.kernels.gauge import strengths
+from edgegraft.kernels.solver.gauge import strengths
+from edgegraft.table import Schema
+from edgegraft.table.schema import Label
 
 Correction = Literal["apc"]
 

@@ -12,12 +12,12 @@ from functools import cache, partial
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from edgegraft.kernels.pair_sums import Places, gather_tables
-from edgegraft.kernels.pseudolikelihood import Columns, Kept
+from edgegraft.core.tables import Edges
+from edgegraft.core.threads import run
+from edgegraft.kernels.conditionals.pair_sums import Places, gather_tables
+from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
 from edgegraft.objective.objective import Floats
 from edgegraft.objective.wiring import Integers
-from edgegraft.stats.tables import Edges
-from edgegraft.stats.threads import run
 
 MAX_CELLS = 1 << 22  # of the matrix of products: 32 MiB
 _ROWS = 4096  # multiplied at a time: products are summed in double precision from one to the next

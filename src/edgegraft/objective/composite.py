@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgegraft.data import Schema
+from edgegraft.core import Layout
 from edgegraft.errors import ModelError
-from edgegraft.graph import Layout
 from edgegraft.objective.objective import Floats
+from edgegraft.table import Schema
 
 
 class CompositeLoss:

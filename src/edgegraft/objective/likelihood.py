@@ -12,7 +12,7 @@ Missing cells. A variable's frequencies are over the rows that know it, a pair's
 that know both, and the two need not agree. Left so, the loss would fall without end along
 directions that do not change the model. Pair tables are therefore raked to the margins of their
 variables, which keeps their odds ratios (after adding one row of independence, see
-:mod:`edgegraft.kernels.raking`); tables without missing cells are not touched.
+:mod:`edgegraft.kernels.solver.raking`); tables without missing cells are not touched.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgegraft.data import Schema
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges, PairTables
+from edgegraft.counts.source import PairCounts
 from edgegraft.errors import ModelError
-from edgegraft.graph import Layout
 from edgegraft.inference import (
     AutoEngine,
     BeliefPropagation,
@@ -35,11 +36,10 @@ from edgegraft.inference import (
     TreeReweighted,
     answering,
 )
-from edgegraft.kernels.products import dot
-from edgegraft.kernels.raking import pair_frequencies
+from edgegraft.kernels.solver.products import dot
+from edgegraft.kernels.solver.raking import pair_frequencies
 from edgegraft.objective.objective import Evaluation, Floats
-from edgegraft.stats.source import PairCounts
-from edgegraft.stats.tables import Edges, PairTables
+from edgegraft.table import Schema
 
 #: Probability that the first parameters give to a state that the data never show: the loss is
 #: lowest at zero, and this is as good as zero to any tolerance in use.
@@ -64,15 +64,15 @@ class Likelihood:
     Parameters
     ----------
     source : PairCounts
-        For example :class:`~edgegraft.stats.LocalCounts`; its weights, if any, weigh rows.
+        For example :class:`~edgegraft.counts.LocalCounts`; its weights, if any, weigh rows.
     engine : InferenceEngine
         One that gives ``log Z``: exact, belief propagation or tree-reweighted.
 
     Examples
     --------
-    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.table import PackedTable
     >>> from edgegraft.inference.exact import ExactEngine
-    >>> from edgegraft.stats import LocalCounts
+    >>> from edgegraft.counts import LocalCounts
     >>> table = PackedTable.from_codes([[0, 0], [0, 0], [1, 1], [0, 1]])
     >>> loss = Likelihood(LocalCounts(table), ExactEngine())
     >>> layout = Layout([2, 2], [(0, 1)])

@@ -9,9 +9,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgegraft.data import Schema
-from edgegraft.data.blocks import RowBlocks
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges
+from edgegraft.core.threads import run_in_order
+from edgegraft.counts.blocks import BlockCounts
 from edgegraft.objective.objective import Floats
 from edgegraft.objective.sharded import (
     Drawn,
@@ -24,9 +25,8 @@ from edgegraft.objective.sharded import (
     draw_shard,
     join_sample,
 )
-from edgegraft.stats.blocks import BlockCounts
-from edgegraft.stats.tables import Edges
-from edgegraft.stats.threads import run_in_order
+from edgegraft.table import Schema
+from edgegraft.table.blocks import RowBlocks
 
 Result = TypeVar("Result")
 

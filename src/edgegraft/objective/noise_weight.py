@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges
 from edgegraft.objective.objective import Objective
-from edgegraft.stats.tables import Edges
 
 Floats = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ def chance_level(objective: Objective) -> float:
 
     Examples
     --------
-    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.table import PackedTable
     >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
     >>> chance_level(Pseudolikelihood(PackedTable.from_codes([[0, 0], [1, 1]] * 50)))
     0.2
@@ -74,7 +74,7 @@ def noise_weights(objective: Objective) -> NoiseWeights:
 
     Examples
     --------
-    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.table import PackedTable
     >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
     >>> table = PackedTable.from_codes([[0, 0], [1, 0], [2, 0], [3, 1]] * 50)
     >>> noise = noise_weights(Pseudolikelihood(table))

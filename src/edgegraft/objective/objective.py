@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import Schema
-from edgegraft.graph import Layout
-from edgegraft.stats.tables import Edges, PairTables
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges, PairTables
+from edgegraft.table import Schema
 
 Floats = NDArray[np.float64]
 State = Any  # each objective's own NamedTuple

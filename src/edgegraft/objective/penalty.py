@@ -22,8 +22,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.graph import Layout
-from edgegraft.kernels.penalty import (
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges, PairTables
+from edgegraft.kernels.solver.penalty import (
     group_norms,
     group_peaks,
     group_prox,
@@ -32,7 +33,6 @@ from edgegraft.kernels.penalty import (
 )
 from edgegraft.objective.noise_weight import NoiseWeights, noise_weights
 from edgegraft.objective.objective import Objective
-from edgegraft.stats.tables import Edges, PairTables
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -108,7 +108,7 @@ class Penalty:
 
         Examples
         --------
-        >>> from edgegraft.data import PackedTable
+        >>> from edgegraft.table import PackedTable
         >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
         >>> table = PackedTable.from_codes([[0, 0], [1, 0], [0, 0], [1, 1]] * 50)
         >>> penalty = Penalty(0.1, group_weight="noise").bound(Pseudolikelihood(table))

@@ -22,11 +22,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.data import PackedTable, Schema
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges, PairTables, table_offsets
+from edgegraft.core.threads import resolve_jobs
+from edgegraft.counts.source import check_edges, check_size, check_weights
 from edgegraft.errors import DataError, ModelError
-from edgegraft.graph import Layout
-from edgegraft.kernels.directed import margin_sums
-from edgegraft.kernels.pseudolikelihood import Columns, Kept
+from edgegraft.kernels.conditionals.directed import margin_sums
+from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
 from edgegraft.objective.composite import CompositeLoss, check_parameters
 from edgegraft.objective.objective import Evaluation, Floats
 from edgegraft.objective.residuals import (
@@ -40,9 +42,7 @@ from edgegraft.objective.residuals import (
 from edgegraft.objective.row_choice import check_rows, draw_rows
 from edgegraft.objective.scoring import Residuals, score_tables
 from edgegraft.objective.wiring import Wiring, route
-from edgegraft.stats.source import check_edges, check_size, check_weights
-from edgegraft.stats.tables import Edges, PairTables, table_offsets
-from edgegraft.stats.threads import resolve_jobs
+from edgegraft.table import PackedTable, Schema
 
 
 class PseudoState(NamedTuple):
@@ -88,7 +88,7 @@ class Pseudolikelihood(CompositeLoss):
 
     Examples
     --------
-    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.table import PackedTable
     >>> objective = Pseudolikelihood(PackedTable.from_codes([[0, 0], [1, 1], [1, 1], [0, 1]]))
     >>> layout = Layout([2, 2], [(0, 1)])
     >>> at_start = objective.evaluate(objective.start(layout), objective.init(layout))
@@ -152,7 +152,7 @@ class Pseudolikelihood(CompositeLoss):
 
         Examples
         --------
-        >>> from edgegraft.data import PackedTable
+        >>> from edgegraft.table import PackedTable
         >>> objective = Pseudolikelihood(PackedTable.from_codes([[0, 2], [1, 1], [1, -1]]))
         >>> result = objective.evaluate(np.zeros(5), objective.init(Layout([2, 3])))
         >>> result.state.losses.round(4)
@@ -182,7 +182,7 @@ class Pseudolikelihood(CompositeLoss):
 
         Examples
         --------
-        >>> from edgegraft.data import PackedTable
+        >>> from edgegraft.table import PackedTable
         >>> objective = Pseudolikelihood(PackedTable.from_codes([[0, 0], [1, 1], [1, 1], [0, 1]]))
         >>> state = objective.init(Layout([2, 2]))
         >>> objective.edge_gradients(np.zeros(4), state, [(0, 1)])[0]
@@ -239,7 +239,7 @@ class Pseudolikelihood(CompositeLoss):
 
         Examples
         --------
-        >>> from edgegraft.data import PackedTable
+        >>> from edgegraft.table import PackedTable
         >>> objective = Pseudolikelihood(PackedTable.from_codes([[0, 0], [1, 1], [1, 0]]))
         >>> objective.reweighted([2, 0, 1]).n_rows
         3.0

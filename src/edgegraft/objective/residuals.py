@@ -1,8 +1,8 @@
 """Losses of the conditionals and sums of their residuals, over the rows of a table.
 
-The rows are read by the kernels of :mod:`edgegraft.kernels.pseudolikelihood`; here the columns
-are laid out for them, bundles are shared out to threads, and what they return is put where the
-parameters lie.
+The rows are read by the kernels of :mod:`edgegraft.kernels.conditionals.pseudolikelihood`; here the
+columns are laid out for them, bundles are shared out to threads, and what they return is put where
+the parameters lie.
 """
 
 from __future__ import annotations
@@ -13,14 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import PackedTable
-from edgegraft.graph import Layout
-from edgegraft.kernels.directed import collect_nodes, collect_tables, direct_nodes, direct_tables
-from edgegraft.kernels.lanes import LANES
-from edgegraft.kernels.pseudolikelihood import Columns, Kept, work_bundles
+from edgegraft.core import Layout
+from edgegraft.core.threads import run
+from edgegraft.kernels.conditionals.directed import (
+    collect_nodes,
+    collect_tables,
+    direct_nodes,
+    direct_tables,
+)
+from edgegraft.kernels.conditionals.lanes import LANES
+from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept, work_bundles
 from edgegraft.objective.objective import Floats
 from edgegraft.objective.wiring import Integers, Wiring
-from edgegraft.stats.threads import run
+from edgegraft.table import PackedTable
 
 _PIECES = 4  # pieces of work a thread: the last to finish are then not waited for long
 

@@ -13,15 +13,15 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import PackedTable, Schema
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges, table_offsets
+from edgegraft.counts.source import PairCounts
 from edgegraft.objective.objective import Floats
 from edgegraft.objective.residuals import Job, do_jobs, gradient_of, lay_out, nothing_kept
 from edgegraft.objective.row_choice import draw_rows
 from edgegraft.objective.scoring import Residuals, score_tables
 from edgegraft.objective.wiring import route
-from edgegraft.stats.source import PairCounts
-from edgegraft.stats.tables import Edges, table_offsets
+from edgegraft.table import PackedTable, Schema
 
 Precision = Literal["single", "double"]
 

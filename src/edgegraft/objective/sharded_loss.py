@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges, PairTables, table_offsets
+from edgegraft.counts.source import PairCounts, check_edges, check_size
 from edgegraft.errors import DataError, ModelError
-from edgegraft.graph import Layout
 from edgegraft.objective.composite import CompositeLoss, check_parameters
 from edgegraft.objective.objective import Evaluation, Floats, Objective
 from edgegraft.objective.scoring import take_tables
 from edgegraft.objective.sharded import Precision, Shards
-from edgegraft.stats.source import PairCounts, check_edges, check_size
-from edgegraft.stats.tables import Edges, PairTables, table_offsets
 
 #: Tables of all pairs are worked out in one pass where they take no more, once a quarter of the
 #: pairs has been asked for at the same parameters.
@@ -71,8 +71,8 @@ class ShardedPseudolikelihood(CompositeLoss):
 
     Examples
     --------
-    >>> from edgegraft.data import PackedTable
-    >>> from edgegraft.data.blocks import TableBlocks
+    >>> from edgegraft.table import PackedTable
+    >>> from edgegraft.table.blocks import TableBlocks
     >>> from edgegraft.objective.local_shards import LocalShards
     >>> table = PackedTable.from_codes([[0, 0], [1, 1], [1, 1], [0, 1]] * 300)
     >>> objective = ShardedPseudolikelihood(LocalShards(TableBlocks(table, rows=512)))

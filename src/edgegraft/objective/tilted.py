@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgegraft.data import Schema
-from edgegraft.graph import Layout
-from edgegraft.kernels.products import dot
+from edgegraft.core import Layout
+from edgegraft.core.tables import Edges, PairTables
+from edgegraft.kernels.solver.products import dot
 from edgegraft.objective.objective import Evaluation, Floats, Objective, State
-from edgegraft.stats.tables import Edges, PairTables
+from edgegraft.table import Schema
 
 #: Curvature added everywhere, as a share of the whole's: a sample may be unlucky in a direction.
 CAUTION = 0.001
@@ -40,7 +40,7 @@ class Tilted:
 
     Examples
     --------
-    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.table import PackedTable
     >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
     >>> whole = Pseudolikelihood(PackedTable.from_codes([[0, 0], [1, 1], [1, 1], [0, 1]]))
     >>> some = Pseudolikelihood(PackedTable.from_codes([[0, 0], [1, 1], [1, 0]]))

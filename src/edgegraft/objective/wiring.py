@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core import Layout, neighbours_of
 from edgegraft.errors import MemoryBudgetError
-from edgegraft.graph import Layout, neighbours_of
-from edgegraft.kernels.lanes import LANES
-from edgegraft.kernels.lookup import Groups, pack_groups
-from edgegraft.kernels.pseudolikelihood import Bundles, Columns
-from edgegraft.kernels.rows import Neighbours
+from edgegraft.kernels.conditionals.lanes import LANES
+from edgegraft.kernels.conditionals.lookup import Groups, pack_groups
+from edgegraft.kernels.conditionals.pseudolikelihood import Bundles, Columns
+from edgegraft.kernels.conditionals.rows import Neighbours
 
 Integers = NDArray[np.int64]
 

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.data import PackedTable, pack
 from edgegraft.errors import DataError
+from edgegraft.ingest import pack
 from edgegraft.model import PairwiseMRF
 from edgegraft.optimize.fit import fit_parameters
+from edgegraft.table import PackedTable
 
 RIDGES = (640.0, 160.0, 40.0, 10.0, 2.0, 0.5)
 """Ridges tried by default, in rows that weigh as much."""
@@ -61,7 +62,7 @@ def choose_penalty(
     Parameters
     ----------
     source : PackedTable or table
-        Rows, or anything that :func:`edgegraft.data.pack` takes.
+        Rows, or anything that :func:`edgegraft.ingest.pack` takes.
     edges : array of int, shape (m, 2), optional
         Pairs of column numbers; all pairs by default.
     ridges : sequence of float

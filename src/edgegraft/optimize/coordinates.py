@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgegraft.graph import Layout
-from edgegraft.kernels.centring import (
+from edgegraft.core import Layout
+from edgegraft.kernels.solver.centring import (
     SOFTENING,
     WIDEST,
     Projection,

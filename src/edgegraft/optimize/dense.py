@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.graph import Layout
-from edgegraft.stats.source import PairCounts
+from edgegraft.core import Layout
+from edgegraft.counts.source import PairCounts
 
 Floats = NDArray[np.float64]
 

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgegraft.graph import Layout
-from edgegraft.kernels.products import dot
+from edgegraft.core import Layout
+from edgegraft.kernels.solver.products import dot
 from edgegraft.objective.objective import Objective, State
 from edgegraft.objective.penalty import Groups, Penalty, value_of, violation_of
 from edgegraft.optimize.coordinates import Coordinates

@@ -12,12 +12,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import Schema
-from edgegraft.graph import Layout
-from edgegraft.kernels.gauge import to_zero_sum
+from edgegraft.core import Layout
+from edgegraft.counts.source import PairCounts
+from edgegraft.kernels.solver.gauge import to_zero_sum
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.metric import Floats
-from edgegraft.stats.source import PairCounts
+from edgegraft.table import Schema
 
 #: A table of the answer with an entry beyond this, in zero-sum gauge, is taken to diverge: it
 #: changes odds by a factor of more than twenty thousand.
@@ -31,8 +31,8 @@ def unseen_states(counts: PairCounts) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> from edgegraft.data import PackedTable, Schema, Variable
-    >>> from edgegraft.stats import LocalCounts
+    >>> from edgegraft.table import PackedTable, Schema, Variable
+    >>> from edgegraft.counts import LocalCounts
     >>> schema = Schema([Variable("colour", ("red", "green", "blue"), "string")])
     >>> unseen_states(LocalCounts(PackedTable.from_codes([[0], [2]], schema)))
     ("variable 'colour': category 'green' never occurs",)

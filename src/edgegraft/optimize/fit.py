@@ -14,7 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.data import PackedTable, Schema, pack
+from edgegraft.core import Layout
+from edgegraft.counts import LocalCounts, PairCounts
+from edgegraft.counts.source import check_edges, check_size
 from edgegraft.errors import (
     ConvergenceWarning,
     DataError,
@@ -22,9 +24,9 @@ from edgegraft.errors import (
     ModelError,
     TreewidthError,
 )
-from edgegraft.graph import Layout
 from edgegraft.inference import BeliefPropagation, ExactEngine, InferenceEngine, make_engine
-from edgegraft.kernels.penalty import group_norms
+from edgegraft.ingest import pack
+from edgegraft.kernels.solver.penalty import group_norms
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import SAFE_SWEEPS, Likelihood
 from edgegraft.objective.objective import Objective
@@ -35,8 +37,7 @@ from edgegraft.optimize.info import FitInfo
 from edgegraft.optimize.metric import Floats
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.optimize.starts import bethe_start
-from edgegraft.stats import LocalCounts, PairCounts
-from edgegraft.stats.source import check_edges, check_size
+from edgegraft.table import PackedTable, Schema
 
 #: Bytes up to which "auto" fits with exact inference: a run then takes milliseconds, and a fit
 #: makes hundreds.
@@ -71,7 +72,7 @@ def fit_parameters(
     Parameters
     ----------
     source : PackedTable, table or PairCounts
-        Rows, or anything that :func:`edgegraft.data.pack` takes. Pair counts serve the likelihood
+        Rows, or anything that :func:`edgegraft.ingest.pack` takes. Pair counts serve the likelihood
         only.
     edges : array of int, shape (m, 2), optional
         Pairs of column numbers; all pairs by default.

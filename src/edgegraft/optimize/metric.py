@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.kernels.products import dot, rows_times, subtract_rows
+from edgegraft.kernels.solver.products import dot, rows_times, subtract_rows
 
 Floats = NDArray[np.float64]
 

@@ -20,8 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgegraft.core import Layout
+from edgegraft.counts.source import PairCounts
 from edgegraft.errors import ConvergenceWarning
-from edgegraft.graph import Layout
 from edgegraft.objective.objective import Objective, State
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.tilted import Tilted
@@ -30,7 +31,6 @@ from edgegraft.optimize.descent import Descent, Point, Refusal, fallback_of
 from edgegraft.optimize.info import FitInfo
 from edgegraft.optimize.metric import Floats, Metric
 from edgegraft.optimize.subproblem import solve_step
-from edgegraft.stats.source import PairCounts
 
 MEMORY = 20
 #: Steps that inference may spoil before a surer engine takes over: shorter ones get nowhere.
@@ -95,10 +95,10 @@ def minimize(
 
     Examples
     --------
-    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.table import PackedTable
     >>> from edgegraft.inference.exact import ExactEngine
     >>> from edgegraft.objective.likelihood import Likelihood
-    >>> from edgegraft.stats import LocalCounts
+    >>> from edgegraft.counts import LocalCounts
     >>> table = PackedTable.from_codes([[0, 0], [0, 0], [1, 1], [0, 1]])
     >>> loss = Likelihood(LocalCounts(table), ExactEngine())
     >>> found = minimize(loss, Penalty(0.05), Layout([2, 2], [(0, 1)]))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgegraft.graph import Layout
+from edgegraft.core import Layout
 from edgegraft.objective.likelihood import NEVER, Likelihood
 from edgegraft.optimize.metric import Floats
 
@@ -22,9 +22,9 @@ def bethe_start(objective: Likelihood, layout: Layout) -> Floats:
 
     Examples
     --------
-    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.table import PackedTable
     >>> from edgegraft.inference import ExactEngine
-    >>> from edgegraft.stats import LocalCounts
+    >>> from edgegraft.counts import LocalCounts
     >>> table = PackedTable.from_codes([[0, 0], [0, 1], [1, 1], [0, 0], [1, 0]])
     >>> loss = Likelihood(LocalCounts(table), ExactEngine())
     >>> layout = Layout([2, 2], [(0, 1)])

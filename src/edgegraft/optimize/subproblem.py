@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.kernels.products import dot
+from edgegraft.kernels.solver.products import dot
 from edgegraft.objective.penalty import Groups, prox_of
 from edgegraft.optimize.metric import Floats, Metric, Model
 

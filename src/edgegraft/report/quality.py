@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from edgegraft.data import PackedTable
-from edgegraft.data.store import PlaneStore
-from edgegraft.stats import LocalCounts, PairCounts
-from edgegraft.stats.blocks import BlockCounts
+from edgegraft.counts import LocalCounts, PairCounts
+from edgegraft.counts.blocks import BlockCounts
+from edgegraft.table import PackedTable
+from edgegraft.table.store import PlaneStore
 
 
 def data_quality(

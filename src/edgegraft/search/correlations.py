@@ -1,9 +1,9 @@
 """Pair tables as correlation blocks of white contrasts.
 
 Each variable is written in functions of its states that have variance 1 and are uncorrelated among
-themselves (:mod:`edgegraft.kernels.contrasts`), so the one-hot covariance becomes a correlation
-matrix with identity blocks on its diagonal. Norms of its blocks, and of the blocks of its inverse,
-do not depend on which state a one-hot code leaves out, and rare states have no more weight than
+themselves (:mod:`edgegraft.kernels.search.contrasts`), so the one-hot covariance becomes a
+correlation matrix with identity blocks on its diagonal. Norms of its blocks, and of the blocks of
+its inverse, do not depend on which state a one-hot code leaves out, and rare states have no more weight than
 they deserve: in a plain one-hot inverse their entries grow like 1/p and drown the others.
 """
 
@@ -14,15 +14,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.kernels.contrasts import (
+from edgegraft.core import PairTables
+from edgegraft.core.pairs import Edges, Floats
+from edgegraft.counts import PairCounts
+from edgegraft.kernels.search.contrasts import (
     Contrasts,
     block_sizes,
     correlate,
     excess_dependence,
     fill_contrasts,
 )
-from edgegraft.search.pairs import Edges, Floats
-from edgegraft.stats import PairCounts, PairTables
 
 PSEUDOCOUNT = 5.0  # rows added to each table, spread over its cells
 
@@ -47,8 +48,8 @@ class Correlations:
 
     Examples
     --------
-    >>> from edgegraft.data import PackedTable
-    >>> from edgegraft.stats import LocalCounts
+    >>> from edgegraft.table import PackedTable
+    >>> from edgegraft.counts import LocalCounts
     >>> source = LocalCounts(PackedTable.from_codes([[0, 0], [0, 0], [1, 1], [1, 0]]))
     >>> Correlations(source, pseudocount=0.0).of([(0, 1)]).values.round(3)
     array([0.577])

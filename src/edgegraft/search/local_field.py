@@ -15,12 +15,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.kernels.precision import local_strengths
+from edgegraft.core.pairs import Floats, edges_of
+from edgegraft.counts import PairCounts
+from edgegraft.kernels.search.precision import local_strengths
 from edgegraft.search.correlations import PSEUDOCOUNT, Correlations
-from edgegraft.search.pairs import Floats, edges_of
 from edgegraft.search.ranking import Chance, Ranking, strongest
 from edgegraft.search.screening import Partners
-from edgegraft.stats import PairCounts
 
 SHRINKAGE = 0.05
 _CHUNK_CELLS = 1 << 23  # of tables and blocks held at a time
@@ -58,9 +58,9 @@ def local_field(
     --------
     A chain: the ends depend on each other, but not given the middle.
 
-    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.table import PackedTable
     >>> from edgegraft.search.screening import screen
-    >>> from edgegraft.stats import LocalCounts
+    >>> from edgegraft.counts import LocalCounts
     >>> rng = np.random.default_rng(0)
     >>> X = np.zeros((2000, 3), int)
     >>> X[:, 1] = rng.random(2000) < 0.5

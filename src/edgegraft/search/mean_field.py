@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
+from edgegraft.core.pairs import Floats
+from edgegraft.counts import PairCounts
+from edgegraft.counts.source import all_pair_blocks
 from edgegraft.errors import MemoryBudgetError
-from edgegraft.kernels.precision import lower_block_norms, place_blocks
+from edgegraft.kernels.search.precision import lower_block_norms, place_blocks
 from edgegraft.search.correlations import PSEUDOCOUNT, Correlations
-from edgegraft.search.pairs import Floats
 from edgegraft.search.ranking import Chance, Ranking, strongest
-from edgegraft.stats import PairCounts
-from edgegraft.stats.source import all_pair_blocks
 
 MAX_COLUMNS = 6000  # 290 MB a matrix, two of them, and ten seconds
 _BLOCK_BYTES = 1 << 25
@@ -61,8 +61,8 @@ def mean_field(
 
     Examples
     --------
-    >>> from edgegraft.data import PackedTable
-    >>> from edgegraft.stats import LocalCounts
+    >>> from edgegraft.table import PackedTable
+    >>> from edgegraft.counts import LocalCounts
     >>> rng = np.random.default_rng(0)
     >>> X = rng.integers(0, 2, (500, 4))
     >>> X[:, 3] = X[:, 1] ^ (rng.random(500) < 0.2)

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from edgegraft.counts import PairCounts
 from edgegraft.search.local_field import local_field
 from edgegraft.search.mean_field import mean_field
 from edgegraft.search.ranking import Ranking
 from edgegraft.search.screening import screen
-from edgegraft.stats import PairCounts
 
 MAX_COLUMNS = 3000  # of one inverse: about two seconds
 ROWS_A_COLUMN = 5
@@ -60,9 +60,9 @@ def rank_pairs(
 
     Examples
     --------
-    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.table import PackedTable
     >>> from edgegraft.search import CandidateStream
-    >>> from edgegraft.stats import LocalCounts
+    >>> from edgegraft.counts import LocalCounts
     >>> rng = np.random.default_rng(0)
     >>> X = rng.integers(0, 3, (300, 6))
     >>> X[:, 4] = X[:, 2]

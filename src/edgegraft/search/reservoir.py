@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.search.pairs import Edges, Floats, as_edges, one_each
+from edgegraft.core.pairs import Edges, Floats, as_edges, one_each
 
 
 class Scored(NamedTuple):

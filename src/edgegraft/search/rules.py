@@ -17,8 +17,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.kernels.adjacency import greedy_matching
-from edgegraft.search.pairs import Edges, Floats, as_edges, one_each
+from edgegraft.core.pairs import Edges, Floats, as_edges, one_each
+from edgegraft.kernels.search.adjacency import greedy_matching
 
 __all__ = ["ActivationRule", "BestChoice", "FirstHit", "Single"]
 

@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.data import PackedTable
-from edgegraft.kernels.partners import merge, offer_binary, offer_pairs
+from edgegraft.core.pairs import Floats, edges_of
+from edgegraft.core.threads import run
+from edgegraft.counts import LocalCounts, PairCounts
+from edgegraft.counts.source import all_pair_blocks
+from edgegraft.kernels.search.partners import merge, offer_binary, offer_pairs
 from edgegraft.search.correlations import Correlations
-from edgegraft.search.pairs import Floats, edges_of
-from edgegraft.stats import LocalCounts, PairCounts
-from edgegraft.stats.source import all_pair_blocks
-from edgegraft.stats.threads import run
+from edgegraft.table import PackedTable
 
 _BLOCK_BYTES = 1 << 25
 _BATCH = 1 << 18  # pairs whose tables are held at a time
@@ -79,7 +79,7 @@ def screen(
 
     Examples
     --------
-    >>> from edgegraft.data import PackedTable
+    >>> from edgegraft.table import PackedTable
     >>> X = np.array([[0, 0, 1], [1, 1, 0], [0, 0, 0], [1, 1, 1]])
     >>> screen(LocalCounts(PackedTable.from_codes(X)), 1).partner.ravel().tolist()
     [1, 0, 0]

@@ -20,13 +20,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.core.pairs import Edges, edges_of, ids_of, one_each
 from edgegraft.errors import EdgeError, MemoryBudgetError
-from edgegraft.kernels import pair_moves as moves
-from edgegraft.kernels.candidates import NEEDS_LEVELS, NEEDS_ROOM, draw_pairs
-from edgegraft.kernels.pair_queue import FROZEN, QUEUED, SEEN, heapify
-from edgegraft.kernels.unseen import LEFT, READY, list_level
+from edgegraft.kernels.search import pair_moves as moves
+from edgegraft.kernels.search.candidates import NEEDS_LEVELS, NEEDS_ROOM, draw_pairs
+from edgegraft.kernels.search.pair_queue import FROZEN, QUEUED, SEEN, heapify
+from edgegraft.kernels.search.unseen import LEFT, READY, list_level
 from edgegraft.search import stream_state, stream_storage
-from edgegraft.search.pairs import Edges, edges_of, ids_of, one_each
 
 _FULL_BYTES = 88  # of one queued pair: 24 in the heap, up to 64 in the hash table
 _MAX_FULL_BYTES = 4 << 30

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.kernels.pair_moves import out_pairs
-from edgegraft.kernels.pair_queue import FROZEN, QUEUED, SEEN, PairQueue
-from edgegraft.kernels.unseen import LEFT, LISTED, READY, Levels
+from edgegraft.kernels.search.pair_moves import out_pairs
+from edgegraft.kernels.search.pair_queue import FROZEN, QUEUED, SEEN, PairQueue
+from edgegraft.kernels.search.unseen import LEFT, LISTED, READY, Levels
 
 Arrays = dict[str, NDArray[Any]]
 Ids = NDArray[np.int64]

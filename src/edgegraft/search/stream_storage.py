@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.kernels.pair_queue import FROZEN, QUEUED, SEEN, PairQueue, rehash
-from edgegraft.kernels.unseen import LEFT, LISTED, READY, Levels, choose_level, next_level
+from edgegraft.kernels.search.pair_queue import FROZEN, QUEUED, SEEN, PairQueue, rehash
+from edgegraft.kernels.search.unseen import LEFT, LISTED, READY, Levels, choose_level, next_level
 from edgegraft.search.stream_state import Members
 
 _LEAST_ROOM = 256

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgegraft.kernels.adjacency import wedges
-from edgegraft.search.pairs import Edges, as_edges, edges_of, ids_of
+from edgegraft.core.pairs import Edges, as_edges, edges_of, ids_of
+from edgegraft.kernels.search.adjacency import wedges
 
 
 def closing_pairs(edges: ArrayLike, n_variables: int, *, max_degree: int = 100) -> Edges:

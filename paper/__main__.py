@@ -1,0 +1,150 @@
+"""``edgegraft reproduce``: the experiments of the paper, run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from edgegraft.cli.console import reported, require_files, say
+from edgegraft.cli.options import Quiet
+
+if TYPE_CHECKING:
+    from paper import Cell, Experiment, Outcome
+
+_ALL = "all"
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME...", help="Experiments, or 'all'; see --list.", show_default=False
+        ),
+    ] = None,
+    list_them: Annotated[
+        bool, typer.Option("--list", help="Show the experiments and do nothing else.")
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small sizes, seconds instead of minutes.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Folder of the results. [default: reproduction, or reproduction-quick]",
+            show_default=False,
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the Jester and Yummly data; downloaded by default.",
+            show_default=False,
+        ),
+    ] = None,
+    max_time: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1, help="Seconds for each search, instead of its own limit.", show_default=False
+        ),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Write tables and pictures into this Markdown page.", show_default=False),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Run what has results already, too.")
+    ] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")] = 2,
+    quiet: Quiet = False,
+) -> None:
+    """Run experiments of the paper again: a table, a figure and the machine of each.
+
+    Every run is kept as soon as it is done: after an interruption the same command goes on.
+    """
+    with reported(quiet) as console:
+        from paper import EXPERIMENTS
+
+        if list_them:
+            for experiment in EXPERIMENTS.values():
+                typer.echo(f"{experiment.name:12} {experiment.claim}")
+            return
+        chosen = _choose(names or [], EXPERIMENTS)
+        require_files(page)
+        folder = output or Path("reproduction-quick" if quick else "reproduction")
+        _run(chosen, console, folder, data, quick, max_time, again, jobs, page)
+
+
+def _choose(names: list[str], known: dict[str, Experiment]) -> list[Experiment]:
+    unknown = [name for name in names if name not in known and name != _ALL]
+    if unknown or not names:
+        found = f"there is no experiment '{unknown[0]}'" if unknown else "no experiment was named"
+        raise ValueError(f"{found}: choose from {', '.join(known)}, or {_ALL}")
+    return [known[name] for name in (known if _ALL in names else dict.fromkeys(names))]
+
+
+def _run(
+    chosen: list[Experiment],
+    console: Console,
+    folder: Path,
+    data: Path | None,
+    quick: bool,
+    max_time: float | None,
+    again: bool,
+    jobs: int,
+    page: Path | None,
+) -> None:
+    from edgegraft.cli.progress import Progress, clock
+    from paper import Context
+    from paper import reproduce as run_experiment
+    from paper.page import Page
+    from paper.public import require_data
+
+    context = Context(data, jobs)
+    require_data({experiment.public for experiment in chosen} - {""}, data)
+    shown = None if page is None else Page(page, {experiment.name for experiment in chosen})
+    redone: set[str] = set()
+    for experiment in chosen:
+        progress = Progress(console)
+
+        def tell(
+            cell: Cell,
+            number: int,
+            n: int,
+            experiment: Experiment = experiment,
+            progress: Progress = progress,
+        ) -> None:
+            progress.stage(experiment.name, f"run {number} of {n}: {cell.name.rsplit('-', 1)[0]}")
+
+        try:
+            with progress.shown():
+                done = run_experiment(
+                    experiment,
+                    folder,
+                    context,
+                    quick=quick,
+                    max_time=max_time,
+                    # Experiments that share their runs share those that were run again.
+                    again=again and experiment.runs not in redone,
+                    told=tell,
+                )
+        except KeyboardInterrupt:
+            say(console, "interrupted: finished runs are kept, the same command goes on")
+            raise typer.Exit(1) from None
+        redone.add(experiment.runs)
+        say(console, _summary(experiment, done, clock(progress.seconds)))
+        if shown is not None:
+            shown.write(experiment, done, quick)
+
+
+def _summary(experiment: Experiment, done: Outcome, took: str) -> str:
+    kept = f", {done.n_cells - done.n_run} kept from before" if done.n_run < done.n_cells else ""
+    return (
+        f"[bold]{experiment.name}[/]: {done.n_run} runs in {took}{kept}; "
+        f"{escape(str(done.table))}, {escape(str(done.figure))}"
+    )

@@ -1,0 +1,98 @@
+"""Run the cells that have no results yet, then write the table, the figure and the machine."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+from edgegraft.errors import ConvergenceWarning
+from edgegraft.report.axes import require_matplotlib
+from paper.experiment import Cell, Context, Experiment, Row
+from paper.results import Results
+
+Told = Callable[[Cell, int, int], None]
+
+
+class Outcome(NamedTuple):
+    """What an experiment came to."""
+
+    rows: list[Row]
+    n_cells: int
+    n_run: int  # the others were there from before
+    seconds: float  # of all cells, whenever they ran
+    load: float  # the largest of any
+    machines: list[Row]
+    table: Path
+    figure: Path
+
+
+def reproduce(
+    experiment: Experiment,
+    folder: Path,
+    context: Context | None = None,
+    *,
+    quick: bool = False,
+    max_time: float | None = None,
+    again: bool = False,
+    told: Told | None = None,
+) -> Outcome:
+    """Run an experiment, as far as its results are not in the folder, and write what it shows.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    folder : path
+        Gets ``NAME.csv``, ``NAME.png``, ``machine.json`` and a file for each cell, as soon as it
+        has run: after an interruption the same call goes on.
+    context : Context, optional
+    quick : bool, default False
+        Small sizes, for a look.
+    max_time : float, optional
+        Another limit of seconds for every cell.
+    again : bool, default False
+        Run cells whose results are there, too.
+    told : function of a cell, its number and how many there are, optional
+        Called before each cell that runs.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from paper import EXPERIMENTS
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = reproduce(EXPERIMENTS["reservoir"], Path(folder), quick=True)
+    ...     once_more = reproduce(EXPERIMENTS["reservoir"], Path(folder), quick=True)
+    >>> done.n_run == done.n_cells, once_more.n_run, once_more.rows == done.rows
+    (True, 0, True)
+    """
+    require_matplotlib()
+    context = context or Context()
+    results = Results(folder)
+    cells = list(experiment.cells(quick))
+    if max_time is not None:
+        cells = [replace(cell, max_time=max_time) for cell in cells]
+    records, n_run = [], 0
+    for number, cell in enumerate(cells, start=1):
+        record = None if again else results.load(experiment.runs, cell)
+        if record is None:
+            if told is not None:
+                told(cell, number, len(cells))
+            started = perf_counter()
+            with warnings.catch_warnings():
+                # A run that ended early says so in its rows.
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                rows = experiment.run(cell, context)
+            record = results.save(experiment.runs, cell, rows, perf_counter() - started)
+            n_run += 1
+        records.append(record)
+    merged = [{**record["cell"], **row} for record in records for row in record["rows"]]
+    machines = {str(record["machine"]): record["machine"] for record in records}
+    table = results.write_table(experiment.name, merged)
+    figure = results.write_figure(experiment.name, experiment.draw(merged))
+    results.write_machines(experiment.name, records)
+    seconds = sum(record["seconds"] for record in records)
+    load = max(record["load"] for record in records)
+    return Outcome(merged, len(cells), n_run, seconds, load, list(machines.values()), table, figure)

@@ -1,0 +1,1 @@
+"""Plug-ins that bring a dependency of their own."""

@@ -1,0 +1,1 @@
+"""Rows that stay with the workers of a Dask cluster."""

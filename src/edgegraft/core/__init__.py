@@ -1,0 +1,8 @@
+"""What every package uses: pairs, the parameter layout, flat tables, threads, files."""
+
+from edgegraft.core.active import ActiveGraph
+from edgegraft.core.layout import Layout
+from edgegraft.core.neighbours import neighbours_of
+from edgegraft.core.tables import FlatTables, PairTables
+
+__all__ = ["ActiveGraph", "FlatTables", "Layout", "PairTables", "neighbours_of"]

@@ -1,0 +1,239 @@
+"""Stores of bit planes that are made once and found again as long as their source is the same.
+
+A store's name is a hash of the files' paths, sizes, times of change and first bytes, and of every
+option that changes what is read. The folder is kept below a size: the stores that were not used
+for longest go first. A store is whole or absent; what a killed process left half-written is
+removed by the next one.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import fields, replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from edgegraft.core.atomic import replacing
+from edgegraft.errors import EncodingWarning, FileFormatError
+from edgegraft.ingest.encoding import encode_columns
+from edgegraft.ingest.files import KNOWN, open_file
+from edgegraft.ingest.frames import open_source
+from edgegraft.ingest.many_files import FilesSource, find_files
+from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.passes import OnRows
+from edgegraft.ingest.sources import Source
+from edgegraft.ingest.wording import Findings
+from edgegraft.table.blocks import block_rows
+from edgegraft.table.schema import Schema
+from edgegraft.table.spool import Spool
+from edgegraft.table.store import MAGIC, PlaneStore, Told, write_footer
+
+__all__ = ["CACHE_SIZE", "cache_folder", "open_store", "remove_stores"]
+
+#: Bytes that stores may take together on disk, by default.
+CACHE_SIZE = 32 << 30
+_SUFFIX = ".planes"
+_ABANDONED = 3600.0  # seconds without a write, after which nobody writes any more
+_NO_MATTER = ("batch_rows", "n_jobs", "spool", "on_rows")  # options that change no cell
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def cache_folder() -> Path:
+    """Return where stores are kept: the folder that EDGEGRAFT_CACHE names, or the user's cache."""
+    given = os.environ.get("EDGEGRAFT_CACHE")
+    if given:
+        return Path(given)
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home())
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "edgegraft" / "planes"
+
+
+def open_store(
+    X: Any,
+    *,
+    schema: Schema | None = None,
+    folder: str | PathLike[str] | None = None,
+    max_bytes: int | None = CACHE_SIZE,
+    on_rows: OnRows | None = None,
+    options: PackOptions | None = None,
+) -> PlaneStore:
+    r"""Return the bit planes of a table that need not fit in memory.
+
+    Parameters
+    ----------
+    X : path, or one-shot stream
+        A file, a folder of files, a pattern (``"rows/*.parquet"``), or whatever else
+        :func:`edgegraft.ingest.pack` takes. Planes of files are kept and found again as long as
+        the files are the same; those of anything else go when the store is closed.
+    schema : Schema, optional
+        As for :func:`edgegraft.ingest.pack`.
+    folder : path, optional
+        Where stores are kept; by default that of :func:`cache_folder`.
+    max_bytes : int or None, default 32 GiB
+        Bytes that all stores of the folder may take.
+    on_rows : callable, optional
+        Told of the pass a few times a second, with a
+        :class:`~edgegraft.ingest.passes.RowsRead`.
+    options : PackOptions, optional
+        How the table is read.
+
+    Raises
+    ------
+    DataError, DataTypeError, FileFormatError, FileNotFoundError
+        As :func:`edgegraft.ingest.pack`; also where a file changes under way.
+    MemoryBudgetError
+        Where the planes exceed `max_bytes`.
+    OSError
+        Where the disk is full. Nothing is left behind in any of these cases.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "rows.csv").write_text("a,b\n0,1\n1,1\n1,0\n")
+    ...     with open_store(f"{folder}/*.csv", folder=folder) as store:
+    ...         store.block(0).codes().tolist()
+    [[0, 1], [1, 1], [1, 0]]
+    """
+    options = replace(options or PackOptions(), on_rows=on_rows)
+    where = cache_folder() if folder is None else Path(folder)
+    where.mkdir(parents=True, exist_ok=True)
+    _clear(where)
+    with _source(X, options) as source:
+        kept = isinstance(source, FilesSource)
+        name = _key(source, schema, options) if isinstance(source, FilesSource) else uuid4().hex
+        path = where / (name + _SUFFIX)
+        found = _found(path)
+        if found is None:
+            _write(path, source, schema, options, max_bytes)
+            _shrink(where, path, max_bytes)
+            found = PlaneStore(path, keep=kept)
+    for message in found.notes:
+        warnings.warn(message, EncodingWarning, stacklevel=2)
+    return found
+
+
+def remove_stores(folder: str | PathLike[str] | None = None, max_bytes: int = 0) -> int:
+    """Remove stores, those not used for longest first, until they take at most `max_bytes`.
+
+    Returns the bytes that were freed.
+    """
+    where = cache_folder() if folder is None else Path(folder)
+    return _shrink(where, None, max_bytes)
+
+
+def _source(X: Any, options: PackOptions) -> Source:
+    if isinstance(X, str | PathLike):
+        return FilesSource(find_files(fspath(X), KNOWN), open_file, options)
+    return open_source(X, options)
+
+
+def _key(source: FilesSource, schema: Schema | None, options: PackOptions) -> str:
+    chosen = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in _NO_MATTER}
+    told = json.dumps(
+        [
+            MAGIC.decode(),
+            source.states,
+            None if schema is None else schema.to_json(),
+            {name: _plain(value) for name, value in chosen.items()},
+        ]
+    )
+    return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+
+def _plain(value: Any) -> Any:
+    """Return an option as JSON can hold it; types are told apart (0 is not "0")."""
+    if isinstance(value, dict):
+        return sorted((name, int(count)) for name, count in value.items())
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, value))
+    return [repr(item) for item in value] if isinstance(value, list | tuple) else repr(value)
+
+
+def _found(path: Path) -> PlaneStore | None:
+    """Return the store of a name where there is a whole one, and note that it was used."""
+    if not path.exists():
+        return None
+    try:
+        store = PlaneStore(path)
+    except FileFormatError:
+        path.unlink(missing_ok=True)
+        return None
+    with suppress(OSError):
+        os.utime(path)
+    return store
+
+
+def _write(
+    path: Path,
+    source: Source,
+    schema: Schema | None,
+    options: PackOptions,
+    max_bytes: int | None,
+) -> None:
+    findings = Findings()
+    names = options.choose(source.names, source.named)
+    with _roomy(path.parent), replacing(path) as file:
+        file.write(MAGIC)
+        spool = Spool(file, block_rows(len(names)), max_bytes)
+        learned, columns = encode_columns(source, schema, replace(options, spool=spool), findings)
+        notes = list(findings.messages())
+        write_footer(file, columns, Told(learned, spool.rows, source.where, notes))
+
+
+@contextmanager
+def _roomy(folder: Path) -> Iterator[None]:
+    """Say what to do where the disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise OSError(
+            error.errno,
+            f"the disk of '{folder}' is full: bit planes take about a bit for every cell and "
+            "state; free some room, or name another folder (cache_dir=, or the environment "
+            "variable EDGEGRAFT_CACHE). Nothing was left behind",
+        ) from error
+
+
+def _clear(folder: Path) -> None:
+    """Remove what a process that was killed left half-written."""
+    for path in folder.glob(f".*{_SUFFIX}.*"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _ABANDONED:
+                path.unlink()
+
+
+def _shrink(folder: Path, but: Path | None, max_bytes: int | None) -> int:
+    """Remove the stores not used for longest until the others take at most `max_bytes`."""
+    if max_bytes is None:
+        return 0
+    stores = []
+    for path in folder.glob(f"*{_SUFFIX}"):
+        with suppress(OSError):
+            stat = path.stat()
+            stores.append((stat.st_mtime_ns, stat.st_size, path))
+    total, freed = sum(size for _, size, _ in stores), 0
+    for _, size, path in sorted(stores):
+        if total - freed <= max_bytes:
+            break
+        if path != but:
+            with suppress(OSError):
+                path.unlink()
+                freed += size
+    return freed

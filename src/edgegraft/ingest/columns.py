@@ -1,0 +1,282 @@
+"""One column on its way from Arrow batches to codes.
+
+A batch is reduced to its distinct values and an index for each cell; only the distinct values
+are looked at one by one. `OpenColumn` learns its categories, `ClosedColumn` and `BinnedColumn`
+know them from a schema.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from edgegraft.errors import DataError
+from edgegraft.ingest.binning import assign_bins
+from edgegraft.ingest.decide import Observed
+from edgegraft.ingest.direct import DirectCodes
+from edgegraft.ingest.numeric_cells import numbers_of, reject_infinity, unseen_category
+from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.text_types import dressed_number, odd_tokens, read_number, read_text_as
+from edgegraft.ingest.wording import listing
+from edgegraft.table.arrow_types import Kind, kind_of, simplify, storage_type, type_name
+from edgegraft.table.builder import MAX_PLANES, MISSING, ColumnBuilder, PackedColumn
+from edgegraft.table.schema import MAX_STATES, Variable
+
+__all__ = ["BinnedColumn", "ClosedColumn", "OpenColumn"]
+
+
+class OpenColumn:
+    """A column whose categories are those that it meets, or that its type declares.
+
+    Attributes
+    ----------
+    labels : list
+        Distinct labels in order of appearance; a label's place is its provisional code.
+    first_rows : list of int
+        Row in which each label occurs first, -1 for one that was only declared.
+    overflowed : bool
+        More distinct numbers were met than codes exist: the column must be binned from a
+        second reading, and its codes have been dropped.
+    """
+
+    def __init__(
+        self, name: str, dtype: pa.DataType, options: PackOptions, from_text: bool = False
+    ) -> None:
+        self.declared = pt.is_dictionary(dtype)
+        self.ordered = bool(self.declared and dtype.ordered)
+        value_type = dtype.value_type if self.declared else dtype
+        self.name = name
+        self.kind = kind_of(value_type) or Kind.TEXT
+        self.dtype = type_name(dtype)
+        self.from_text = from_text
+        self.builder = options.builder()
+        self.overflowed = False
+        self.labels: list[Any] = []
+        self.first_rows: list[int] = []
+        self._direct = DirectCodes({})
+        self._n_numeric = 0  # labels of a text file that are known to be numbers
+        self._max_states = options.max_states
+        self._code: dict[Any, int] = dict.fromkeys(options.missing_labels(from_text), MISSING)
+        if self.kind is Kind.BOOL and not self.declared:
+            self._add(False, -1)
+            self._add(True, -1)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How often each label occurs."""
+        return self.builder.counts(len(self.labels))
+
+    def observed(self) -> Observed:
+        """Return what has been read so far."""
+        return Observed(
+            name=self.name,
+            kind=self.kind,
+            dtype=self.dtype,
+            declared=self.declared,
+            ordered=self.ordered,
+            labels=self.labels,
+            counts=self.counts.copy(),
+            from_text=self.from_text,
+            first_rows=self.first_rows,
+        )
+
+    @property
+    def empty(self) -> bool:
+        """Whether no cell had a value."""
+        return not self.overflowed and not self.counts.any()
+
+    def append(self, array: pa.Array, first_row: int) -> None:
+        """Receive the cells from row `first_row` on."""
+        if self.overflowed:
+            return
+        found = self._direct.find(array)
+        if found is not None:
+            self.builder.append(found)
+            return
+        labels, indices = _distinct(array)
+        codes = [self._code.get(label, -1) for label in labels]
+        if -1 in codes:
+            if not self._meet(labels, codes, indices, first_row):
+                return
+            if self.kind is Kind.INT and len(self.labels) <= MAX_PLANES:
+                self._direct = DirectCodes(self._code)
+        self.builder.append(np.array([*codes, MISSING], np.uint16)[indices])
+
+    def _meet(
+        self, labels: list[Any], codes: list[int], indices: NDArray[np.integer], first_row: int
+    ) -> bool:
+        """Give codes to the labels that have none yet; tell whether there were enough."""
+        firsts = _first_places(indices, len(labels))
+        for k, label in enumerate(labels):
+            if codes[k] >= 0:
+                continue
+            if label != label:  # NaN
+                codes[k] = MISSING
+                continue
+            place = first_row + int(firsts[k]) if firsts[k] >= 0 else -1
+            if self.kind is Kind.FLOAT:
+                reject_infinity(self.name, label, place)
+            # A declared dictionary may hold the same value twice.
+            codes[k] = self._code[label] if label in self._code else self._add(label, place)
+            if codes[k] >= self._max_states and not self._may_grow(place):
+                return False
+        return True
+
+    def _add(self, label: Any, row: int) -> int:
+        code = len(self.labels)
+        self._code[label] = code
+        self.labels.append(label)
+        self.first_rows.append(row)
+        return code
+
+    def _may_grow(self, row: int) -> bool:
+        """Decide what more labels than allowed mean: an error, or numbers to be binned."""
+        numeric = self.kind.numeric and not self.declared
+        if self.from_text:
+            fresh = self.labels[self._n_numeric :]
+            numeric = all(read_number(text) is not None for text in fresh)
+            self._n_numeric = len(self.labels)
+        if not numeric:
+            raise self._too_many(row)
+        if len(self.labels) <= MAX_STATES:
+            return True
+        self.overflowed = True
+        self.builder = ColumnBuilder()
+        self._code.clear()
+        return False
+
+    def _too_many(self, row: int) -> DataError:
+        odd = odd_tokens(self.labels) if self.from_text else []
+        hint = f"; it is numeric but for {listing(odd)}: try missing_values={odd}" if odd else ""
+        example = dressed_number(self.labels) if self.from_text else None
+        if example is not None:
+            hint = f"; if {example!r} is a number, write it plainly (1234.5)"
+        return DataError(
+            f"column '{self.name}' has more than {self._max_states} categories (the limit was "
+            f"passed in row {row}, counted from 0), such as {listing(self.labels, 3)}: leave "
+            f"it out with drop={[self.name]} or merge categories first{hint}"
+        )
+
+
+class ClosedColumn:
+    """A column whose categories a schema has fixed."""
+
+    def __init__(self, variable: Variable, options: PackOptions, from_text: bool) -> None:
+        self.variable = variable
+        self._builder = options.builder()
+        self._unseen = options.unseen
+        self._read_as = type(variable.categories[0]) if from_text else None
+        self._missing = options.missing_labels(from_text)
+        self._code: dict[Any, int] = {label: k for k, label in enumerate(variable.categories)}
+        missing = dict.fromkeys(self._missing, MISSING)
+        self._direct = DirectCodes({**self._code, **missing})
+
+    def append(self, array: pa.Array, first_row: int) -> None:
+        """Receive the cells from row `first_row` on."""
+        found = self._direct.find(array)
+        if found is not None:
+            self._builder.append(found)
+            return
+        labels, indices = _distinct(array)
+        lut = np.full(len(labels) + 1, MISSING, np.uint16)
+        firsts: NDArray[np.int64] | None = None
+        for k, label in enumerate(labels):
+            code = self.code_of(label)
+            if code is not None:
+                lut[k] = code
+                continue
+            firsts = _first_places(indices, len(labels)) if firsts is None else firsts
+            # Declared categories that do not occur do no harm.
+            if firsts[k] >= 0 and self._unseen == "error":
+                raise unseen_category(self.variable, label, first_row + int(firsts[k]))
+        self._builder.append(lut[indices])
+
+    def code_of(self, label: Any) -> int | None:
+        """Return the code of a label, `MISSING` for one that means missing, None if unknown."""
+        if label in self._missing or label != label:
+            return MISSING
+        if self._read_as is not None:
+            label = read_text_as(label, self._read_as)
+        return self._code.get(label)
+
+    def finish(self) -> PackedColumn:
+        """Return the packed column."""
+        return self._builder.finish(None, self.variable.n_states)
+
+
+class BinnedColumn:
+    """A numeric column whose bin edges are known."""
+
+    def __init__(self, variable: Variable, options: PackOptions, from_text: bool) -> None:
+        self.variable = variable
+        self._builder = options.builder()
+        self._options = options
+        self._from_text = from_text
+
+    def append(self, array: pa.Array, first_row: int) -> None:
+        """Receive the cells from row `first_row` on."""
+        name = self.variable.name
+        self.append_values(
+            numbers_of(name, array, self._options, self._from_text, first_row, self.variable)
+        )
+
+    def append_values(self, values: NDArray[np.float64]) -> None:
+        """Receive cells as numbers, NaN for missing."""
+        assert self.variable.edges is not None
+        self._builder.append(assign_bins(values, self.variable.edges))
+
+    def finish(self) -> PackedColumn:
+        """Return the packed column."""
+        return self._builder.finish(None, self.variable.n_states)
+
+
+def _distinct(array: pa.Array) -> tuple[list[Any], NDArray[np.integer]]:
+    """Return the distinct labels, and for each cell its place among them.
+
+    A null cell has the place one past the last label.
+    """
+    array = simplify(array)
+    if not pt.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    indices = array.indices
+    if indices.null_count:
+        if indices.type.bit_width < 32:
+            indices = indices.cast(pa.int32())
+        indices = indices.fill_null(len(array.dictionary))
+    return _labels(array.dictionary), indices.to_numpy(zero_copy_only=False)
+
+
+def _labels(values: pa.Array) -> list[Any]:
+    """Return values as schema labels: ISO text for dates, counts for times and durations."""
+    dtype = values.type
+    if pt.is_timestamp(dtype):
+        return _timestamp_labels(values)
+    if kind_of(dtype) is Kind.TIME:
+        values = values.cast(storage_type(dtype))
+    elif pt.is_decimal(dtype):
+        values = values.cast(pa.float64())
+    elif pa.types.is_null(dtype):
+        return [None] * len(values)
+    return list(values.to_pylist())
+
+
+def _timestamp_labels(values: pa.Array) -> list[Any]:
+    """Return ISO text in UTC, without the zeros that depend on the unit alone."""
+    if values.type.tz:
+        values = values.cast(pa.timestamp(values.type.unit, tz="UTC"))
+    texts = values.cast(pa.timestamp(values.type.unit)).cast(pa.string()).to_pylist()
+    return [
+        text.rstrip("0").rstrip(".") if text is not None and "." in text else text for text in texts
+    ]
+
+
+def _first_places(indices: NDArray[np.integer], n_labels: int) -> NDArray[np.int64]:
+    """Return where each label occurs first, -1 for one that does not."""
+    firsts = np.full(n_labels + 1, -1, np.int64)
+    # Of repeated places the last assignment stays, so going backwards leaves the first cell.
+    firsts[indices[::-1]] = np.arange(len(indices) - 1, -1, -1)
+    return firsts[:-1]

@@ -1,0 +1,178 @@
+"""Delimited text, read in blocks with every cell as text.
+
+Types are not inferred here: a column's type is that of all its distinct values, which are known
+only at the end of the file.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from edgegraft.errors import DataError, FileFormatError
+from edgegraft.ingest.foreign import foreign_content
+from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.sources import Source, check_names
+
+__all__ = ["CsvSource"]
+
+MIN_BLOCK = 1 << 16
+MAX_BLOCK = 1 << 22  # larger blocks leave the cache and are slower
+HEADER_LIMIT = 1 << 28  # characters of a header before it is taken for something else
+
+
+class CsvSource(Source):
+    """A file of delimited text, gzipped or not."""
+
+    from_text = True
+
+    def __init__(self, path: Path, delimiter: str, gzipped: bool, options: PackOptions) -> None:
+        self._path = path
+        self.where = f"'{path}'"
+        self._delimiter = delimiter
+        self._gzipped = gzipped
+        self._stream: pa.NativeFile | None = None
+        self._options = options
+        content = None if gzipped else foreign_content(path, self._is_utf8)
+        if content is not None:
+            raise FileFormatError(f"'{path}' is no text but {content}")
+        first, longest, self._n_before = self._first_rows()
+        self.named = options.header
+        # A name that is empty, as that of the index in a file of pandas, cannot be asked for.
+        self._renamed = options.header and not all(name.strip() for name in first)
+        self.names = (
+            [name if name.strip() else f"column_{k}" for k, name in enumerate(first, 1)]
+            if options.header
+            else [f"x{i}" for i in range(len(first))]
+        )
+        check_names(self.names, f"the header of '{path}'")
+        self.fields = pa.schema([(name, pa.string()) for name in self.names])
+        wanted = longest * options.batch_rows
+        self._block = max(MIN_BLOCK, 16 * longest, min(wanted, MAX_BLOCK))
+
+    def _first_rows(self) -> tuple[list[str], int, int]:
+        """Return the first row that is not blank, how long rows are, and how many are before it."""
+        opened = gzip.open if self._gzipped else open
+        encoding = "utf-8-sig" if self._is_utf8 else self._options.encoding
+        limit = csv.field_size_limit(HEADER_LIMIT)
+        try:
+            with opened(self._path, "rt", encoding=encoding, newline="") as file:
+                rows = enumerate(csv.reader(file, delimiter=self._delimiter))
+                filled = ((k, row) for k, row in rows if row)
+                n_before, first = next(filled, (0, []))
+                _, second = next(filled, (0, []))
+        except UnicodeDecodeError as error:
+            raise self._not_decodable("the first rows", error) from error
+        except (EOFError, zlib.error, csv.Error, OSError) as error:
+            raise FileFormatError(f"'{self._path}' cannot be read: {error}") from error
+        finally:
+            csv.field_size_limit(limit)
+        if not first:
+            raise DataError(f"'{self._path}' is empty: it has neither a header nor rows")
+        longest = max(sum(len(cell) + 3 for cell in row) for row in (first, second))
+        return first, longest, n_before
+
+    @property
+    def _is_utf8(self) -> bool:
+        return self._options.encoding.lower().replace("-", "").replace("_", "") == "utf8"
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read the given columns."""
+        block, done = self._block, 0
+        while True:
+            skip = done
+            try:
+                for batch in self._read(columns, block, self._options.use_threads):
+                    if skip:
+                        fresh = batch.slice(min(skip, batch.num_rows))
+                        skip -= batch.num_rows - fresh.num_rows
+                        batch = fresh
+                    if batch.num_rows:
+                        done += batch.num_rows
+                        yield batch
+                return
+            except pa.ArrowInvalid as error:
+                if "straddling" not in str(error):
+                    raise self._explain(self._locate(error, columns, block)) from error
+                # A row longer than a block: start again with larger ones, past what was read.
+                block *= 16
+            except OSError as error:
+                raise FileFormatError(
+                    f"'{self._path}' cannot be read: {error}; the file is truncated or damaged"
+                ) from error
+
+    @property
+    def share(self) -> float | None:
+        """Share of the bytes that has been taken from the file; None of a compressed one."""
+        if self._gzipped or self._stream is None or self._stream.closed:
+            return None
+        return min(1.0, float(self._stream.tell()) / max(1, self._path.stat().st_size))
+
+    def _locate(
+        self, error: pa.ArrowInvalid, columns: Sequence[str], block: int
+    ) -> pa.ArrowInvalid:
+        """Return the error with its row, which the reader knows on one thread only."""
+        if not self._options.use_threads:
+            return error
+        try:
+            for _ in self._read(columns, block, use_threads=False):
+                pass
+        except pa.ArrowInvalid as located:
+            return located
+        return error
+
+    def _read(
+        self, columns: Sequence[str], block: int, use_threads: bool
+    ) -> Iterator[pa.RecordBatch]:
+        self._stream = pa.input_stream(
+            str(self._path), compression="gzip" if self._gzipped else None
+        )
+        reader = pa_csv.open_csv(
+            self._stream,
+            read_options=pa_csv.ReadOptions(
+                use_threads=use_threads,
+                block_size=block,
+                column_names=self.names if self._renamed or not self._options.header else None,
+                skip_rows_after_names=self._n_before + 1 if self._renamed else 0,
+                encoding=self._options.encoding,
+            ),
+            parse_options=pa_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=dict.fromkeys(columns, pa.string()),
+                include_columns=list(columns),
+                strings_can_be_null=False,
+            ),
+        )
+        yield from reader
+
+    def _explain(self, error: pa.ArrowInvalid) -> Exception:
+        """Return an error that names the file, the row or column, and the remedy."""
+        text = str(error)
+        ragged = re.search(r"Expected (\d+) columns, got (\d+)", text)
+        if ragged:
+            row = re.search(r"Row #(\d+)", text)
+            at = f"row {row[1]} of the file" if row else "a row"
+            return FileFormatError(
+                f"'{self._path}': {at} has {ragged[2]} cells where the first row has {ragged[1]}; "
+                "is the delimiter right (delimiter=), or a cell with a delimiter not quoted?"
+            )
+        if "invalid UTF8" in text:
+            column = re.search(r"CSV column #(\d+)", text)
+            name = f"column '{self.names[int(column[1])]}'" if column else "a cell"
+            return self._not_decodable(name, error)
+        if "Empty CSV file" in text:
+            return DataError(f"'{self._path}' has no rows")
+        return FileFormatError(f"'{self._path}' cannot be read as text: {text}")
+
+    def _not_decodable(self, what: str, error: Exception) -> FileFormatError:
+        return FileFormatError(
+            f"'{self._path}': {what} cannot be decoded as {self._options.encoding} ({error}); say "
+            "what the file is written in, such as encoding='latin-1'"
+        )

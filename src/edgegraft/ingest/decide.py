@@ -1,0 +1,209 @@
+"""From the distinct labels of a column to its variable: order, bins, and what cannot be used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.errors import DataError
+from edgegraft.ingest.binning import assign_bins, bin_edges, bin_labels
+from edgegraft.ingest.numeric_cells import reject_infinity
+from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.text_types import dressed_number, infer_labels, odd_tokens
+from edgegraft.ingest.wording import Findings, listing
+from edgegraft.table.arrow_types import Kind
+from edgegraft.table.schema import Variable
+
+__all__ = ["Observed", "decide", "decide_bins"]
+
+DEFAULT_BINS = 5
+FEW_A_CATEGORY = 5  # rows, of a column that has too many categories to show anything
+FEW_ROWS = 20  # up to here a column of all-different values says nothing
+
+_TEXT_DTYPE = {
+    Kind.TEXT: "string", Kind.BOOL: "bool", Kind.INT: "int64", Kind.FLOAT: "double",
+}  # fmt: skip
+
+
+@dataclass
+class Observed:
+    """What one reading learned of a column.
+
+    Attributes
+    ----------
+    labels : list
+        Distinct labels.
+    counts : array of int64
+        How often each occurs; declared categories may not occur.
+    from_text : bool
+        Whether the labels are text whose type is still open (a CSV file).
+    first_rows : list of int
+        Where text labels occur first.
+    """
+
+    name: str
+    kind: Kind
+    dtype: str
+    declared: bool
+    ordered: bool
+    labels: list[Any]
+    counts: NDArray[np.int64]
+    from_text: bool = False
+    first_rows: list[int] = field(default_factory=list)
+
+
+def decide(
+    column: Observed, options: PackOptions, findings: Findings
+) -> tuple[Variable, NDArray[np.uint16]]:
+    """Return the variable, and the final code of every label.
+
+    Raises
+    ------
+    DataError
+        If the column has no observed cell, identifies its rows, or was to be binned and cannot.
+    """
+    n_observed = int(column.counts.sum())
+    if n_observed == 0:
+        raise all_missing([column.name])
+    odd: list[str] = []
+    if column.from_text:
+        odd = _read_text(column)
+    numeric = column.kind.numeric and not column.declared
+    if options.bins_named(column.name) and not numeric:
+        raise DataError(
+            f"bins= was given for column '{column.name}', which is not numeric but {column.dtype}"
+            + _dressed_hint(column)
+        )
+    asked = options.bins_for(column.name)
+    if numeric and len(set(column.labels)) > min(
+        asked or options.max_numeric_states, options.max_states
+    ):
+        values, place = np.unique(np.array(column.labels, np.float64), return_inverse=True)
+        counts = np.bincount(place, column.counts).astype(np.int64)
+        variable = decide_bins(column.name, column.dtype, values, counts, options, findings)
+        assert variable.edges is not None
+        return variable, assign_bins(values, variable.edges)[place]
+    if not column.declared:
+        _reject_identifier(column, n_observed, odd)
+    if odd:
+        findings.odd.append((column.name, odd))
+    if np.count_nonzero(column.counts) == 1:
+        findings.constant.append(column.name)
+    if not (numeric or column.declared):
+        _doubt(column, n_observed, options, findings)
+    return _order(column)
+
+
+def _doubt(column: Observed, n_observed: int, options: PackOptions, findings: Findings) -> None:
+    """Note categories that are probably not what the user means."""
+    if column.kind is Kind.TEXT and (twins := _twins(column.labels)):
+        findings.twins.append((column.name, twins))
+    if len(column.labels) <= options.max_numeric_states:
+        return
+    example = dressed_number(column.labels) if column.kind is Kind.TEXT else None
+    if example is not None:
+        findings.dressed.append((column.name, example))
+    elif n_observed < FEW_A_CATEGORY * len(column.labels):
+        findings.scattered.append((column.name, len(column.labels)))
+
+
+def _twins(labels: list[str]) -> tuple[str, str] | None:
+    """Return two labels that differ in blanks or capitals only, if there are such."""
+    met: dict[str, str] = {}
+    for label in labels:
+        plain = " ".join(label.split())
+        plain = plain.casefold() if len(plain) > 1 else plain  # single letters may be codes
+        if met.setdefault(plain, label) != label:
+            return met[plain], label
+    return None
+
+
+def _dressed_hint(column: Observed) -> str:
+    example = dressed_number(column.labels) if column.kind is Kind.TEXT else None
+    return "" if example is None else f"; if {example!r} is a number, write it plainly (1234.5)"
+
+
+def _read_text(column: Observed) -> list[str]:
+    """Find the type of a text column; return the few texts that keep it from being numeric."""
+    texts = column.labels
+    column.kind, column.labels = infer_labels(texts)
+    if column.kind is Kind.FLOAT:
+        for number, row in zip(column.labels, column.first_rows, strict=True):
+            reject_infinity(column.name, float(number), row)
+    column.dtype = _TEXT_DTYPE[column.kind]
+    if column.kind is Kind.BOOL:
+        # Two states are declared by the type, even where one of them does not occur.
+        absent = [label for label in (False, True) if label not in column.labels]
+        column.labels = [*column.labels, *absent]
+        column.counts = np.append(column.counts, np.zeros(len(absent), np.int64))
+    return odd_tokens(texts) if column.kind is Kind.TEXT else []
+
+
+def _order(column: Observed) -> tuple[Variable, NDArray[np.uint16]]:
+    """Sort the labels unless their order was declared; several texts may be one number."""
+    labels = column.labels if column.declared else sorted(set(column.labels))
+    code = {label: k for k, label in enumerate(labels)}
+    final = np.array([code[label] for label in column.labels], np.uint16)
+    variable = Variable(column.name, tuple(labels), column.dtype, column.ordered)
+    return variable, final
+
+
+def _reject_identifier(column: Observed, n_observed: int, odd: list[str]) -> None:
+    if column.kind is Kind.FLOAT or not FEW_ROWS < n_observed == len(column.labels):
+        return
+    hint = (
+        f"; or, as it is numeric but for {listing(odd)}, use missing_values={tuple(odd)}"
+        if odd
+        else ""
+    )
+    raise DataError(
+        f"column '{column.name}' has a different value in each of its {n_observed} rows, such as "
+        f"{listing(column.labels, 3)}: it identifies rows and has no categories; leave it out "
+        f"with drop={[column.name]}{hint}{_dressed_hint(column)}"
+    )
+
+
+def decide_bins(
+    name: str,
+    dtype: str,
+    values: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    options: PackOptions,
+    findings: Findings,
+) -> Variable:
+    """Return the variable of a numeric column that is to be binned.
+
+    Parameters
+    ----------
+    name, dtype : str
+    values : array of float64
+        Distinct values, ascending.
+    counts : array of int64
+        How often each occurs.
+    """
+    asked = options.bins_for(name)
+    integral = not dtype.startswith(("double", "float", "half"))
+    if asked is None and integral and counts.sum() == len(values) > FEW_ROWS:
+        raise DataError(
+            f"column '{name}' has a different whole number in each of its {len(values)} rows: it "
+            f"looks like an identifier; leave it out with drop={[name]}, or bin it with "
+            f"bins={ {name: DEFAULT_BINS} }"
+        )
+    edges = bin_edges(values, counts, asked or DEFAULT_BINS, options.bin_rule)
+    if asked is None:
+        findings.binned.append((name, len(edges) - 1))
+    return Variable(name, bin_labels(edges), dtype, ordered=True, edges=edges)
+
+
+def all_missing(names: list[str]) -> DataError:
+    """Return the error for columns without one observed cell."""
+    if len(names) == 1:
+        return DataError(
+            f"column '{names[0]}' has no observed value at all: leave it out with drop={names}"
+        )
+    return DataError(
+        f"columns {listing(names)} have no observed value at all: leave them out with drop={names}"
+    )

@@ -1,0 +1,134 @@
+"""From whatever the caller holds to a source of Arrow batches.
+
+pandas and polars are optional: their frames are recognised by the module of their type, and the
+libraries are never imported here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from edgegraft.errors import DataError, DataTypeError
+from edgegraft.ingest.arrays import IntegerArraySource, array_names, is_integer_array
+from edgegraft.ingest.files import open_path
+from edgegraft.ingest.object_columns import to_arrow
+from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.sources import Source, StreamSource, TableSource, check_names
+
+__all__ = ["open_source"]
+
+_KNOWN = (
+    "a NumPy array, a pandas or polars DataFrame, a pyarrow Table, RecordBatch or "
+    "RecordBatchReader, a dict of columns, or the path of a file"
+)
+
+
+def open_source(data: Any, options: PackOptions) -> Source:
+    """Return a source for any of the accepted inputs."""
+    if isinstance(data, str | PathLike):
+        return open_path(Path(fspath(data)), options)
+    if isinstance(data, np.ndarray):
+        return _from_array(data, options)
+    if isinstance(data, pa.RecordBatchReader):
+        return StreamSource(data, options.batch_rows)
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, pa.Table):
+        return TableSource(data.column_names, data.select, options.batch_rows)
+    if isinstance(data, Mapping):
+        return _from_columns(list(data), list(data.values()), options)
+    return _from_frame(data, options)
+
+
+def _from_frame(data: Any, options: PackOptions) -> Source:
+    library = type(data).__module__.partition(".")[0]
+    kind = type(data).__name__
+    if library == "pandas" and kind == "DataFrame":
+        series = [data.iloc[:, i] for i in range(data.shape[1])]
+        return _from_columns(list(data.columns), series, options)
+    if library == "polars" and kind == "DataFrame":
+        return _from_polars(data, options)
+    if library == "polars" and kind == "LazyFrame":
+        raise DataTypeError("a polars LazyFrame has no rows yet: pass frame.collect()")
+    if kind == "Series":
+        raise DataTypeError(f"a {library} Series is one column: pass a DataFrame")
+    if hasattr(data, "__arrow_c_stream__"):
+        return StreamSource(pa.RecordBatchReader.from_stream(data), options.batch_rows)
+    if hasattr(data, "__arrow_c_array__"):
+        return open_source(pa.record_batch(data), options)
+    raise DataTypeError(f"cannot read a table from {library}.{kind}: pass {_KNOWN}")
+
+
+def _from_columns(
+    labels: Sequence[Any], columns: Sequence[Any], options: PackOptions, named: bool = True
+) -> Source:
+    """Return the source of columns that are turned into Arrow one after another."""
+    names = [_column_name(label) for label in labels]
+    check_names(names)
+    at = dict(zip(names, columns, strict=True))
+
+    def convert(chosen: list[str]) -> pa.Table:
+        arrays = {name: to_arrow(name, at[name]) for name in chosen}
+        low = min(chosen, key=lambda name: len(arrays[name]))
+        high = max(chosen, key=lambda name: len(arrays[name]))
+        if len(arrays[low]) < len(arrays[high]):
+            raise DataError(
+                f"columns differ in length: '{low}' has {len(arrays[low])} rows and '{high}' has "
+                f"{len(arrays[high])}"
+            )
+        return pa.table(arrays)
+
+    return TableSource(names, convert, options.batch_rows, named)
+
+
+def _column_name(label: Any) -> str:
+    """Return a column label as a name: text as it is, whole numbers as their digits."""
+    if isinstance(label, str):
+        return str(label)
+    if isinstance(label, int | np.integer) and not isinstance(label, bool):
+        return str(label)
+    raise DataTypeError(
+        f"the column name {label!r} is a {type(label).__name__}: names must be text or whole "
+        "numbers; rename the columns, for example frame.columns = frame.columns.map(str)"
+    )
+
+
+def _from_polars(frame: Any, options: PackOptions) -> Source:
+    polars = sys.modules["polars"]
+
+    def convert(chosen: list[str]) -> pa.Table:
+        kept = frame.select(chosen)
+        for name, dtype in kept.schema.items():
+            if dtype == polars.Object:
+                raise DataTypeError(
+                    f"column '{name}' has the polars type Object: cast it to text, numbers or dates"
+                )
+        # The codes of a Categorical follow the process-wide order of first appearance, which
+        # says nothing about this table; as text it is ordered like any other column.
+        kept = kept.with_columns(polars.col(polars.Categorical).cast(polars.String))
+        return kept.to_arrow(compat_level=polars.CompatLevel.oldest())
+
+    return TableSource(frame.columns, convert, options.batch_rows)
+
+
+def _from_array(array: np.ndarray[Any, Any], options: PackOptions) -> Source:
+    if array.dtype.names:
+        fields = list(array.dtype.names)
+        return _from_columns(fields, [array[name] for name in fields], options)
+    if array.ndim != 2:
+        remedy = "array.reshape(-1, 1) makes it one column" if array.ndim == 1 else "flatten it"
+        raise DataError(f"a table has two dimensions, this array has {array.ndim}: {remedy}")
+    if array.dtype.kind == "c":
+        raise DataTypeError("complex numbers have no order and no categories: split their parts")
+    names = array_names(array)
+    check_names(names)
+    if is_integer_array(array):
+        return IntegerArraySource(array, options.batch_rows)
+    return _from_columns(names, list(array.T), options, named=False)

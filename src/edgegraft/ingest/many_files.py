@@ -1,0 +1,215 @@
+"""A table in several files: a folder, a pattern, or a list of them, read one after another."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from edgegraft.errors import DataError, DataTypeError
+from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.sources import Source
+from edgegraft.ingest.wording import listing
+from edgegraft.table.arrow_types import kind_of, plain_type
+
+__all__ = ["FileState", "FilesSource", "find_files", "state_of"]
+
+_HEADER = 1 << 16  # bytes that stand for the content, beside size and time
+
+
+class FileState(NamedTuple):
+    """What tells whether a file is still the same."""
+
+    path: str
+    size: int
+    modified: int  # nanoseconds
+    header: str  # hash of the first bytes
+
+
+def state_of(path: Path) -> FileState:
+    """Return the state of a file."""
+    stat = path.stat()
+    with path.open("rb") as file:
+        header = hashlib.sha256(file.read(_HEADER)).hexdigest()
+    return FileState(str(path.resolve()), stat.st_size, stat.st_mtime_ns, header)
+
+
+def find_files(data: str | PathLike[str], known: Sequence[str]) -> list[Path]:
+    """Return the files meant by a path, in the order of their names.
+
+    Parameters
+    ----------
+    data : path
+        Of a file; of a folder, whose files with a known extension are taken (hidden ones, and
+        those that begin with an underscore, are not); or a pattern with ``*``, ``?``, ``[...]``
+        and ``**``.
+    known : sequence of str
+        Extensions that files of a folder may have.
+    """
+    path = Path(fspath(data))
+    if path.is_dir():
+        found = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
+        tables = [p for p in found if _suffix(p) in known]
+        if not tables:
+            inside = f"; it holds {listing([p.name for p in found], 3)}" if found else ""
+            raise DataError(
+                f"the folder '{path}' has no file with a known extension "
+                f"({', '.join(known)}){inside}; for files in folders below it give a pattern, "
+                f"such as '{path}/**/*.parquet'"
+            )
+        return tables
+    if not path.exists() and glob.has_magic(str(path)):
+        matched = sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
+        tables = [p for p in matched if p.is_file()]
+        if not tables:
+            raise FileNotFoundError(f"no file matches the pattern '{path}'")
+        return tables
+    return [path]
+
+
+class FilesSource(Source):
+    """Files of the same columns as one table.
+
+    All headers are looked at before the first row is read. A file that changes while it is read
+    is an error: half of it would be of another table.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    open_one : callable
+        Returns the source of one file.
+    options : PackOptions
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        open_one: Callable[[Path, PackOptions], Source],
+        options: PackOptions,
+    ) -> None:
+        self._paths = list(paths)
+        self._open = open_one
+        self._options = options
+        self.where = f"'{paths[0]}'" if len(paths) == 1 else f"the {len(paths)} files"
+        types: dict[str, tuple[pa.DataType, Path]] = {}
+        for k, path in enumerate(self._paths):
+            with self._open(path, options) as source:
+                if k == 0:
+                    self.names, self.named = list(source.names), source.named
+                    self.from_text = source.from_text
+                self._compare(source, path, types)
+        self.fields = pa.schema([(name, types[name][0]) for name in self.names])
+        self.states = [state_of(path) for path in self._paths]
+        self._before = 0  # bytes of the files that have been read
+        self._current: Source | None = None
+        self._path, self._first_row = self._paths[0], 0
+
+    def _compare(
+        self, source: Source, path: Path, types: dict[str, tuple[pa.DataType, Path]]
+    ) -> None:
+        """Refuse a file whose columns are not those of the files before it."""
+        first = self._paths[0]
+        if source.from_text != self.from_text:
+            raise DataError(f"'{first}' and '{path}' are of different formats: read them apart")
+        absent = [name for name in self.names if name not in source.names]
+        extra = [name for name in source.names if name not in self.names]
+        if absent or extra:
+            what = f"lacks {listing(absent)}" if absent else f"also has {listing(extra)}"
+            raise DataError(f"'{path}' {what}: all files must have the columns of '{first}'")
+        for name in self.names:
+            dtype = source.fields.field(name).type
+            known, where = types.setdefault(name, (dtype, path))
+            if pt.is_null(known):
+                types[name] = (dtype, path)
+            elif not pt.is_null(dtype) and _kind(dtype) != _kind(known):
+                raise DataTypeError(
+                    f"column '{name}' is {known} in '{where}' and {dtype} in '{path}': write it "
+                    "with one type in all files"
+                )
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read the given columns of all files."""
+        self._before, self._first_row = 0, 0
+        for path, state in zip(self._paths, self.states, strict=True):
+            self._check(path, state)
+            n_rows = 0
+            with self._open(path, self._options) as source:
+                self._path, self._current = path, source
+                for batch in source.batches(columns):
+                    n_rows += batch.num_rows
+                    yield batch
+                self._current = None
+            self._check(path, state)
+            self._first_row += n_rows
+            self._before += state.size
+
+    def _check(self, path: Path, state: FileState) -> None:
+        try:
+            now = state_of(path)
+        except OSError as error:
+            raise DataError(f"'{path}' is gone while the table is being read") from error
+        if now != state:
+            raise DataError(
+                f"'{path}' changed while the table was being read ({state.size:,} bytes before, "
+                f"{now.size:,} now): start again when nothing writes to it"
+            )
+
+    def row(self, number: int) -> int:
+        """Return a row's number, which messages show as that within its file."""
+        return FileRow(number, number - self._first_row, self._path)
+
+    @property
+    def share(self) -> float | None:
+        """Share of the bytes of all files that has been read."""
+        inside = self._current.share if self._current is not None else 0.0
+        total = sum(state.size for state in self.states)
+        if not total or (inside is None and len(self._paths) == 1):
+            return None
+        at = min(len(self.states) - 1, self._paths.index(self._path))
+        return (self._before + (inside or 0.0) * self.states[at].size) / total
+
+
+class FileRow(int):
+    """The number of a row in the whole table, shown as its number in its file.
+
+    Examples
+    --------
+    >>> row = FileRow(1_000_007, 7, Path("part-3.csv"))
+    >>> row + 1 == 1_000_008, f"row {row + 1}"
+    (True, "row 8 of 'part-3.csv'")
+    """
+
+    local: int
+    path: Path
+
+    def __new__(cls, number: int, local: int, path: Path) -> FileRow:
+        """Return a row number that knows its file."""
+        row = super().__new__(cls, number)
+        row.local, row.path = local, path
+        return row
+
+    def __add__(self, rows: int) -> FileRow:
+        return FileRow(int(self) + rows, self.local + rows, self.path)
+
+    def __str__(self) -> str:
+        return f"{self.local} of '{self.path}'"
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+
+def _suffix(path: Path) -> str:
+    """Return the extension of a file, that of the content where it is compressed."""
+    plain = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return plain.suffix.lower()
+
+
+def _kind(dtype: pa.DataType) -> object:
+    dtype = plain_type(dtype)
+    return kind_of(dtype.value_type if pt.is_dictionary(dtype) else dtype)

@@ -1,0 +1,162 @@
+"""What the caller asked of `pack`, checked once before any data are touched."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal
+
+import numpy as np
+
+from edgegraft.errors import DataError
+from edgegraft.ingest.passes import OnRows
+from edgegraft.ingest.text_types import MISSING_TOKENS
+from edgegraft.ingest.wording import listing
+from edgegraft.table.builder import ColumnBuilder
+from edgegraft.table.schema import MAX_STATES, Label
+from edgegraft.table.spool import Spool
+
+__all__ = ["BinRule", "PackOptions", "Unseen"]
+
+BinRule = Literal["quantile", "uniform"]
+Unseen = Literal["error", "missing"]
+
+
+@dataclass(frozen=True)
+class PackOptions:
+    """The options of :func:`edgegraft.ingest.pack`, where they are described.
+
+    Columns go to a `spool` instead of memory where :mod:`edgegraft.table.store` gives one.
+    """
+
+    columns: Sequence[str | int] | None = None
+    drop: Sequence[str | int] | None = None
+    bins: int | Mapping[str, int] | None = None
+    bin_rule: BinRule = "quantile"
+    max_numeric_states: int = 32
+    max_states: int = MAX_STATES
+    missing_values: Collection[Label] = ()
+    unseen: Unseen = "error"
+    delimiter: str | None = None
+    header: bool = True
+    encoding: str = "utf8"
+    batch_rows: int = 65536
+    n_jobs: int = 1
+    spool: Spool | None = None
+    on_rows: OnRows | None = None
+
+    def __post_init__(self) -> None:
+        for option, allowed in (
+            ("bin_rule", ("quantile", "uniform")),
+            ("unseen", ("error", "missing")),
+        ):
+            if getattr(self, option) not in allowed:
+                raise DataError(
+                    f"{option}={getattr(self, option)!r} is not one of {listing(allowed)}"
+                )
+        _check_count("max_numeric_states", self.max_numeric_states, 1, MAX_STATES)
+        _check_count("max_states", self.max_states, 2, MAX_STATES)
+        _check_count("batch_rows", self.batch_rows, 1, None)
+        if self.n_jobs != -1:
+            _check_count("n_jobs", self.n_jobs, 1, None)
+        self._check_bins()
+        self._check_text()
+        for option in ("columns", "drop"):
+            if isinstance(getattr(self, option), str):
+                raise DataError(f"{option}= takes a list of names, not one string")
+
+    def _check_bins(self) -> None:
+        if isinstance(self.bins, Mapping):
+            for name, count in self.bins.items():
+                _check_count(f"bins for column '{name}'", count, 2, MAX_STATES)
+        elif self.bins is not None:
+            _check_count("bins", self.bins, 2, MAX_STATES)
+
+    def _check_text(self) -> None:
+        if isinstance(self.missing_values, str):
+            raise DataError(
+                f"missing_values takes a collection of tokens: write ({self.missing_values!r},)"
+            )
+        for token in self.missing_values:
+            if not isinstance(token, str | int | float):
+                raise DataError(f"missing_values: {token!r} is neither text nor a number")
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise DataError(f"delimiter={self.delimiter!r} must be one character")
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError:
+            raise DataError(f"encoding={self.encoding!r} is not an encoding") from None
+
+    def builder(self) -> ColumnBuilder:
+        """Return an empty column, in memory or in the spool."""
+        return ColumnBuilder(self.spool)
+
+    @property
+    def use_threads(self) -> bool:
+        """Whether readers may use more than one thread."""
+        return self.n_jobs != 1
+
+    def bins_for(self, name: str) -> int | None:
+        """Return the number of bins that was asked for a column."""
+        return self.bins.get(name) if isinstance(self.bins, Mapping) else self.bins
+
+    def bins_named(self, name: str) -> bool:
+        """Tell whether bins were asked for this very column."""
+        return isinstance(self.bins, Mapping) and name in self.bins
+
+    def missing_labels(self, from_text: bool) -> frozenset[Any]:
+        """Return the labels that mean missing; in text files these are all texts."""
+        if not from_text:
+            return frozenset([None, *self.missing_values])
+        return MISSING_TOKENS.union(map(str, self.missing_values), [None])
+
+    def choose(self, names: Sequence[str], named: bool = True) -> list[str]:
+        """Return the columns to encode, after `columns` and `drop`.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns of the input.
+        named : bool
+            False for arrays, whose columns may also be given as positions.
+        """
+        if isinstance(self.bins, Mapping):
+            _resolve("bins", list(self.bins), names, named)
+        chosen = list(names)
+        if self.columns is not None:
+            chosen = _resolve("columns", self.columns, names, named)
+            if len(set(chosen)) != len(chosen):
+                raise DataError("columns= names the same column twice")
+        if self.drop is not None:
+            dropped = set(_resolve("drop", self.drop, names, named))
+            chosen = [name for name in chosen if name not in dropped]
+        if not chosen:
+            raise DataError("no column is left after columns= and drop=")
+        return chosen
+
+
+def _check_count(option: str, value: object, low: int, high: int | None) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+        raise DataError(f"{option} must be a whole number of at least {low}, found {value!r}")
+    if high is not None and value > high:
+        raise DataError(f"{option} can be at most {high}, found {value}")
+
+
+def _resolve(
+    option: str, wanted: Sequence[str | int], names: Sequence[str], named: bool
+) -> list[str]:
+    known = set(names)
+    resolved = []
+    for item in wanted:
+        if not named and isinstance(item, int | np.integer) and 0 <= item < len(names):
+            name = names[item]
+        else:
+            name = str(item)
+        if name not in known:
+            near = get_close_matches(name, names, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"there are {listing(names)}"
+            raise DataError(f"{option}= names column '{name}', which the table lacks: {hint}")
+        resolved.append(name)
+    return resolved

@@ -1,0 +1,191 @@
+"""Where batches come from: tables in memory and one-shot streams.
+
+A source can be read again, for some of its columns, because the bins of a numeric column need
+the whole of it before its first cell can be encoded.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from edgegraft.errors import DataError
+from edgegraft.ingest.wording import listing
+from edgegraft.table.arrow_types import Kind, kind_of, plain_type
+
+__all__ = ["Source", "StreamSource", "TableSource", "check_names"]
+
+
+class Source(ABC):
+    """A table that is read in batches, as often as needed.
+
+    Attributes
+    ----------
+    names : list of str
+    fields : pyarrow.Schema
+        Types of the columns, at least of those that were selected.
+    where : str
+        What messages call it.
+    from_text : bool
+        Whether cells are text whose type is still to be found.
+    named : bool
+        Whether the columns have names of their own; if not, a schema is matched by position.
+    """
+
+    names: list[str]
+    fields: pa.Schema
+    where: str = "the table"
+    from_text: bool = False
+    named: bool = True
+
+    def select(self, columns: Sequence[str]) -> None:  # noqa: B027 - most need not know
+        """Learn which columns will be read; the others need not be encodable."""
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read the given columns from the first row on, in that order of columns."""
+
+    def row(self, number: int) -> int:
+        """Return a row's number, as messages shall call it."""
+        return number
+
+    @property
+    def share(self) -> float | None:
+        """Share of the data that has been read in this pass; None where that is not known."""
+        return None
+
+    def close(self) -> None:  # noqa: B027 - a table in memory has nothing to let go of
+        """Let go of files; nothing can be read afterwards."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class TableSource(Source):
+    """A table in memory, of which only the columns that are wanted are turned into Arrow.
+
+    Parameters
+    ----------
+    names : sequence of str
+    convert : callable
+        Returns the Arrow table of some of the columns.
+    batch_rows : int
+    named : bool, default True
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        convert: Callable[[list[str]], pa.Table],
+        batch_rows: int,
+        named: bool = True,
+    ) -> None:
+        check_names(names)
+        self.names = list(names)
+        self.named = named
+        self._convert = convert
+        self._batch_rows = batch_rows
+
+    def select(self, columns: Sequence[str]) -> None:
+        """Convert the given columns."""
+        self._table = self._convert(list(columns))
+        self.fields = self._table.schema
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read the given columns."""
+        chosen = self._table.select(list(columns))
+        yield from chosen.to_batches(max_chunksize=self._batch_rows)
+
+
+class StreamSource(Source):
+    """A stream of batches that can be read only once.
+
+    Its numeric columns are copied to a temporary file on the way through, because those are the
+    ones that may be asked for again.
+    """
+
+    def __init__(self, reader: pa.RecordBatchReader, batch_rows: int) -> None:
+        check_names(reader.schema.names)
+        self.fields = reader.schema
+        self.names = list(reader.schema.names)
+        self._reader: pa.RecordBatchReader | None = reader
+        self._batch_rows = batch_rows
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def _copy(self) -> Path:
+        assert self._folder is not None
+        return Path(self._folder.name) / "numeric.arrow"
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read the given columns; from the second time on, numeric ones only."""
+        if self._reader is None:
+            yield from self._read_copy(columns)
+            return
+        reader, self._reader = self._reader, None
+        numeric = [name for name in columns if _is_numeric(self.fields.field(name).type)]
+        if not numeric:
+            yield from self._read_stream(reader, columns)
+            return
+        self._folder = tempfile.TemporaryDirectory(prefix="edgegraft-")
+        kept = pa.schema([self.fields.field(name) for name in numeric])
+        # Most numbers are small: compressed, the copy is a fraction of the stream.
+        packed = pa.ipc.IpcWriteOptions(compression="lz4")
+        with (
+            pa.OSFile(str(self._copy), "wb") as file,
+            pa.ipc.new_file(file, kept, options=packed) as writer,
+        ):
+            for batch in self._read_stream(reader, columns):
+                writer.write_batch(batch.select(numeric))
+                yield batch
+
+    def _read_stream(
+        self, reader: pa.RecordBatchReader, columns: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            chosen = batch.select(list(columns))
+            for first in range(0, chosen.num_rows, self._batch_rows):
+                yield chosen.slice(first, self._batch_rows)
+
+    def _read_copy(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with pa.memory_map(str(self._copy)) as file:
+            reader = pa.ipc.open_file(file)
+            for k in range(reader.num_record_batches):
+                yield reader.get_batch(k).select(list(columns))
+
+    def close(self) -> None:
+        """Remove the temporary file."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
+def _is_numeric(dtype: pa.DataType) -> bool:
+    return kind_of(plain_type(dtype)) in (Kind.INT, Kind.FLOAT)
+
+
+def check_names(names: Sequence[str], where: str = "the table") -> None:
+    """Raise unless there are columns and their names are distinct."""
+    if not names:
+        raise DataError(f"{where} has no columns")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DataError(
+            f"{where} has more than one column named {listing(twice)}: rename them so that every "
+            "name is distinct"
+        )

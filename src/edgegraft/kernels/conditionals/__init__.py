@@ -1,0 +1,1 @@
+"""Conditionals given the neighbours: logits, softmax, residuals, scores."""

@@ -1,0 +1,299 @@
+"""Residuals, information and projected scores of one variable's conditional, row by row.
+
+The conditional of a variable is a softmax regression on the states of its neighbours, written
+with reference states: ``q`` logits, and design columns that are an intercept (column 0) and, for
+each neighbour, one indicator a state but for its reference. The parameter of column ``c`` and
+logit ``a`` is number ``c * q + a``. A row has at most one column a neighbour: nothing is ever
+multiplied by the zeros of the design.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from edgegraft.kernels.conditionals.lanes import LANES, sum_rows
+
+_AT_A_TIME = 256  # rows whose sums stay in cache
+
+
+class Design(NamedTuple):
+    """How the rows of a table become the design of one variable's conditional."""
+
+    target: int
+    own: np.ndarray  # int64 (s + 1,) logit of a state of the variable, -1 for its reference
+    sources: np.ndarray  # int64 (d,) the neighbours
+    column: np.ndarray  # int64 (d, widest + 1) column of a neighbour's state, -1 for none
+
+
+@njit(cache=True, nogil=True)
+def find_residuals(codes, weights, design, coefficients, out, p):
+    """Write what each row shows minus what is expected, and the expectations, for all logits.
+
+    Rows without weight are left alone. `coefficients` has one row a design column.
+    """
+    q = coefficients.shape[1]
+    for r in range(codes.shape[1]):
+        if weights[r] == 0:
+            continue
+        for a in range(q):
+            p[r, a] = coefficients[0, a]
+        for k in range(design.sources.shape[0]):
+            c = design.column[k, codes[design.sources[k], r]]
+            if c >= 0:
+                for a in range(q):
+                    p[r, a] += coefficients[c, a]
+        top = 0.0  # the reference's logit
+        for a in range(q):
+            top = max(top, p[r, a])
+        total = np.exp(-top)
+        for a in range(q):
+            p[r, a] = np.exp(p[r, a] - top)
+            total += p[r, a]
+        for a in range(q):
+            p[r, a] /= total
+            out[r, a] = -p[r, a]
+        shown = design.own[codes[design.target, r]]
+        if shown >= 0:
+            out[r, shown] += 1.0
+
+
+@njit(cache=True, nogil=True)
+def add_scores(codes, weights, design, residuals, out):
+    """Add the scores of the rows to `out`, one row a design column."""
+    for r in range(codes.shape[1]):
+        if weights[r] == 0:
+            continue
+        for a in range(out.shape[1]):
+            out[0, a] += weights[r] * residuals[r, a]
+        for k in range(design.sources.shape[0]):
+            c = design.column[k, codes[design.sources[k], r]]
+            if c >= 0:
+                for a in range(out.shape[1]):
+                    out[c, a] += weights[r] * residuals[r, a]
+
+
+@njit(cache=True, nogil=True)
+def add_information(codes, weights, design, p, out):
+    """Add the expected information of the rows to the upper triangle of `out`.
+
+    ``out[c, e]``, ``c <= e``, holds the packed upper triangle over pairs of logits.
+    """
+    q = p.shape[1]
+    block = 1024  # rows whose curvatures stay in cache
+    n_pairs = q * (q + 1) // 2
+    curvature = np.empty((block, n_pairs))
+    d = design.sources.shape[0]
+    at = np.empty((d + 1, block), np.int64)
+    at[0] = 0
+    for first in range(0, codes.shape[1], block):
+        n = min(block, codes.shape[1] - first)
+        _find_curvatures(weights, p, first, n, curvature)
+        for k in range(d):
+            for r in range(n):
+                at[k + 1, r] = design.column[k, codes[design.sources[k], first + r]]
+        for k in range(d + 1):
+            for m in range(k, d + 1):
+                _add_pair(at[k], at[m], n, curvature, out)
+
+
+@njit(cache=True, nogil=True)
+def _find_curvatures(weights, p, first, n, out):
+    q = p.shape[1]
+    for r in range(n):
+        w = weights[first + r]
+        if w == 0:
+            out[r] = 0.0
+            continue
+        t = 0
+        for a in range(q):
+            out[r, t] = w * p[first + r, a] * (1.0 - p[first + r, a])
+            t += 1
+            for b in range(a + 1, q):
+                out[r, t] = -w * p[first + r, a] * p[first + r, b]
+                t += 1
+
+
+@njit(cache=True, nogil=True)
+def _add_pair(one, other, n, curvature, out):
+    for r in range(n):
+        c, e = one[r], other[r]
+        if c >= 0 and e >= 0:
+            for t in range(curvature.shape[1]):
+                out[c, e, t] += curvature[r, t]
+
+
+@njit(cache=True, nogil=True)
+def unpack_information(packed, out):
+    """Write packed information to a symmetric matrix over all parameters."""
+    n_columns = packed.shape[0]
+    q = out.shape[0] // n_columns
+    for c in range(n_columns):
+        for e in range(c, n_columns):
+            t = 0
+            for a in range(q):
+                for b in range(a, q):
+                    value = packed[c, e, t]
+                    out[c * q + a, e * q + b] = value
+                    out[c * q + b, e * q + a] = value
+                    out[e * q + b, c * q + a] = value
+                    out[e * q + a, c * q + b] = value
+                    t += 1
+
+
+@njit(cache=True, nogil=True)
+def lay_out(projection):
+    """Return a projection of shape (columns, q, size) as `project_rows` reads it.
+
+    In tiles of the ``q * size`` numbers, with a last row of zeros for states without a column.
+    """
+    n_columns, q, size = projection.shape
+    flat = projection.reshape(n_columns, q * size)
+    tables = np.zeros((-(-q * size // LANES), n_columns + 1, LANES))
+    for c in range(n_columns):
+        for t in range(q * size):
+            tables[t // LANES, c, t % LANES] = flat[c, t]
+    return tables
+
+
+@njit(cache=True, nogil=True)
+def project_rows(codes, weights, design, residuals, tables, first, out):
+    """Write the projected scores of the rows from `first` on, as many as `out` has.
+
+    What a row's columns add up to comes first, in vector registers, a tile at a time, so that the
+    tables of a tile stay in cache; the residuals are multiplied once a row.
+    """
+    if residuals.shape[1] == 1 and out.shape[1] == 1:
+        _project_binary(codes, weights, design, residuals, tables, first, out)
+        return
+    n_tiles, block = tables.shape[0], min(_AT_A_TIME, out.shape[0])
+    at = np.zeros((design.sources.shape[0] + 1, block), np.int32)  # the intercept first
+    sums = np.empty((block, n_tiles * LANES))
+    for begin in range(0, out.shape[0], block):
+        n = min(block, out.shape[0] - begin)
+        _find_rows(codes, design, tables.shape[1] - 1, first + begin, n, at)
+        for tile in range(n_tiles):
+            table = tables[tile]
+            for r in range(n):
+                sum_rows(table, at, len(at), r, sums, (r * n_tiles + tile) * LANES, LANES)
+        _multiply_out(sums, residuals, weights, first, begin, n, out)
+
+
+@njit(cache=True, nogil=True)
+def _find_rows(codes, design, none, first, n, at):
+    for k in range(design.sources.shape[0]):
+        column = codes[design.sources[k]]
+        for r in range(n):
+            c = design.column[k, column[first + r]]
+            at[k + 1, r] = (c if c >= 0 else none) * LANES
+
+
+@njit(cache=True, nogil=True)
+def _multiply_out(sums, residuals, weights, first, begin, n, out):
+    q, size = residuals.shape[1], out.shape[1]
+    for r in range(n):
+        row, target = first + begin + r, out[begin + r]
+        target[:] = 0.0
+        if weights[row] == 0:
+            continue
+        for a in range(q):
+            x = residuals[row, a]
+            for t in range(size):
+                target[t] += x * sums[r, a * size + t]
+
+
+@njit(cache=True, nogil=True)
+def _project_binary(codes, weights, design, residuals, tables, first, out):
+    """Do the same for two binary ends: column by column, since a row's work is a few additions."""
+    n = out.shape[0]
+    out[:, 0] = tables[0, 0, 0]
+    slope = np.zeros(design.column.shape[1])
+    for k in range(design.sources.shape[0]):
+        for state in range(len(slope)):
+            c = design.column[k, state]
+            slope[state] = tables[0, c, 0] if c >= 0 else 0.0
+        column = codes[design.sources[k]]
+        for r in range(n):
+            out[r, 0] += slope[column[first + r]]
+    for r in range(n):
+        out[r, 0] = out[r, 0] * residuals[first + r, 0] if weights[first + r] > 0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def add_products(one, other, weights, first, out):
+    """Add the weighted products of all columns of `one` with all of `other` to `out`.
+
+    No library is asked: matrices as small as these are not worth its threads, which moreover
+    fight with ours.
+    """
+    n, r = one.shape[0], 0
+    while r + 3 < n:
+        for s in range(one.shape[1]):
+            x0 = weights[first + r] * one[r, s]
+            x1 = weights[first + r + 1] * one[r + 1, s]
+            x2 = weights[first + r + 2] * one[r + 2, s]
+            x3 = weights[first + r + 3] * one[r + 3, s]
+            for t in range(other.shape[1]):
+                out[s, t] += (x0 * other[r, t] + x1 * other[r + 1, t]) + (
+                    x2 * other[r + 2, t] + x3 * other[r + 3, t]
+                )
+        r += 4
+    while r < n:
+        for s in range(one.shape[1]):
+            for t in range(other.shape[1]):
+                out[s, t] += weights[first + r] * one[r, s] * other[r, t]
+        r += 1
+
+
+@njit(cache=True, nogil=True)
+def add_rows(rows, weights, first, out):
+    """Add the weighted sum of the rows to `out`."""
+    for r in range(rows.shape[0]):
+        for t in range(rows.shape[1]):
+            out[t] += weights[first + r] * rows[r, t]
+
+
+@njit(cache=True, nogil=True)
+def invert_positive(matrix, out):
+    """Write the inverse of a positive definite matrix to `out`; tell whether it was one.
+
+    `matrix` is overwritten. For the small matrices of most variables: a library would take to
+    threads for them, and lose more by that than the inverse costs.
+    """
+    n = matrix.shape[0]
+    for k in range(n):  # matrix = U' U, U in the upper triangle
+        if not matrix[k, k] > 0:
+            return False
+        scale = 1.0 / np.sqrt(matrix[k, k])
+        for j in range(k, n):
+            matrix[k, j] *= scale
+        for i in range(k + 1, n):
+            x = matrix[k, i]
+            for j in range(i, n):
+                matrix[i, j] -= x * matrix[k, j]
+    for i in range(n - 1, -1, -1):  # the inverse of U
+        for j in range(n):
+            out[i, j] = 0.0
+        out[i, i] = 1.0
+        for k in range(i + 1, n):
+            x = matrix[i, k]
+            for j in range(k, n):
+                out[i, j] -= x * out[k, j]
+        for j in range(i, n):
+            out[i, j] /= matrix[i, i]
+    for i in range(n):  # its product with its transpose, row by row
+        for j in range(i, n):
+            matrix[i, j] = _dot_from(out, i, j)
+    for i in range(n):
+        for j in range(i, n):
+            out[i, j] = matrix[i, j]
+            out[j, i] = matrix[i, j]
+    return True
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc"})
+def _dot_from(rows, i, j):
+    total = 0.0
+    for k in range(j, rows.shape[1]):
+        total += rows[i, k] * rows[j, k]
+    return total

@@ -1,0 +1,1 @@
+"""Bit planes, counts of pairs, hashing."""

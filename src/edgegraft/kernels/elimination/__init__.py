@@ -1,0 +1,1 @@
+"""Elimination orders and bucket trees."""

@@ -1,0 +1,1 @@
+"""Messages, beliefs and their schedules."""

@@ -1,0 +1,175 @@
+"""In which order messages are updated: all at once, or where most has changed.
+
+*Flooding* computes every message from those of the sweep before. *Residual* updates one node at a
+time and in place: a node's priority is the sum of the changes of its incoming messages since it
+last answered. A message is non-expansive in the logarithms of what it is made from, so that sum
+bounds how far the node's answers are out of date: a node below the tolerance needs no work, and
+after a local change of the parameters only the nodes that the change reaches are visited.
+
+Before priorities decide, the nodes that start out of date are swept from the leaves to the roots
+of a spanning forest and back: on a forest that is exact and all there is to do. While much of a
+graph is out of date the sweeps go on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from edgegraft.kernels.messages.heap import push_or_raise, remove
+from edgegraft.kernels.messages.linear_messages import (
+    WIDE_BELIEF,
+    linear_answers,
+)
+from edgegraft.kernels.messages.log_messages import log_answers
+
+#: Nodes are swept in order, which is cheaper than a heap, while more than this share of them is
+#: out of date, but no more often than this: sweeps may go round in circles where a heap does not.
+SHARE_FOR_TRIP, MOST_TRIPS = 0.25, 10
+#: What a message is: plain probabilities, logarithms, logarithms of maxima.
+LINEAR, LOG, MAX = range(3)
+
+
+@njit(cache=True, nogil=True)
+def wide_nodes(wiring, potentials):
+    """Return which nodes' beliefs may span too much for plain products, or be too small for them.
+
+    The entries of a message sum to one: every one of a hub's makes the product smaller.
+    """
+    span = potentials.node_span.copy()
+    edge, edge_span = wiring.edge, potentials.edge_span
+    for i in range(len(span)):
+        for k in range(wiring.start[i], wiring.start[i + 1]):
+            span[i] += edge_span[edge[k]] + np.log(wiring.states[i])
+    return span > WIDE_BELIEF
+
+
+@njit(cache=True, nogil=True)
+def flood(wiring, potentials, value, inverse, kind, damping, tol, max_iter, floor):
+    """Update all messages at once until none changes by more than `tol`.
+
+    Returns the messages, their reciprocals, the sweeps made and the largest change of the last.
+    """
+    start, links, states, node_offset = (
+        wiring.start, wiring.links, wiring.states, wiring.node_offset,
+    )  # fmt: skip
+    unary, unary_exp = potentials.unary, potentials.unary_exp
+    tables, log_tables = potentials.tables, potentials.log_tables
+    rho = potentials.weight[wiring.edge]
+    wide = wide_nodes(wiring, potentials)
+    out, out_inverse = value.copy(), inverse.copy()
+    widest = states.max()
+    belief, cavity, product = np.empty(widest), np.empty(widest), np.empty(widest)
+    change = np.zeros(len(links))
+    n, nodes = len(states), np.arange(len(states))
+    residual = 0.0
+    for iteration in range(max_iter):
+        if kind == LINEAR:
+            linear_answers(
+                nodes, n, start, links, states, node_offset, unary, unary_exp, wide, tables, value,
+                inverse, out, out_inverse, damping, belief, cavity, product, change,
+            )  # fmt: skip
+        else:
+            log_answers(
+                nodes, n, start, links, states, node_offset, unary, rho, tables, log_tables, value,
+                out, damping, floor, kind == MAX, belief, cavity, product, change,
+            )  # fmt: skip
+        value, out = out, value
+        inverse, out_inverse = out_inverse, inverse
+        residual = change.max() if len(change) else 0.0
+        if residual <= tol * (1.0 - damping):
+            return value, inverse, iteration + 1, residual
+    return value, inverse, max_iter, residual
+
+
+@njit(cache=True, nogil=True)
+def chase(wiring, potentials, value, inverse, kind, damping, tol, max_updates, floor, dirty, key):
+    """Update nodes in place, most out of date first, until none is by more than `tol`.
+
+    `value`, `inverse` and `key` (how far each node is out of date) are changed. `dirty` nodes are
+    visited whatever their key. Returns the number of message updates.
+    """
+    start, links, states, node_offset = (
+        wiring.start, wiring.links, wiring.states, wiring.node_offset,
+    )  # fmt: skip
+    unary, unary_exp = potentials.unary, potentials.unary_exp
+    tables, log_tables = potentials.tables, potentials.log_tables
+    rho = potentials.weight[wiring.edge]
+    wide = wide_nodes(wiring, potentials)
+    n, widest = len(states), states.max()
+    belief, cavity, product = np.empty(widest), np.empty(widest), np.empty(widest)
+    change = np.zeros(len(links))
+    heap, place, size = np.empty(n, np.int64), np.full(n, -1, np.int64), 0
+    order = wiring.order
+    nodes = order[dirty[order]]
+    count, trips, updates = len(nodes), 0, 0
+    while updates < max_updates:
+        if trips == MOST_TRIPS:
+            if size == 0:
+                break
+            nodes[0] = heap[0]
+            size = remove(heap, place, key, size, nodes[0])
+        if kind == LINEAR:
+            linear_answers(
+                nodes, count, start, links, states, node_offset, unary, unary_exp, wide, tables,
+                value, inverse, value, inverse, damping, belief, cavity, product, change,
+            )  # fmt: skip
+        else:
+            log_answers(
+                nodes, count, start, links, states, node_offset, unary, rho, tables, log_tables,
+                value, value, damping, floor, kind == MAX, belief, cavity, product, change,
+            )  # fmt: skip
+        updates += _pass_on(nodes, count, start, links, change, damping, key)
+        if trips == MOST_TRIPS:
+            size = _enqueue(start, links, change, tol, key, heap, place, size, nodes[0])
+            continue
+        trips += 1
+        order = order[::-1]
+        nodes = nodes[::-1].copy() if trips == 1 else order[key[order] > tol]
+        count = len(nodes)
+        if trips > 1 and (trips == MOST_TRIPS or count < SHARE_FOR_TRIP * n):
+            # Little is left to do, or sweeps do not settle it: take the worst node first.
+            trips = MOST_TRIPS
+            size = _gather(heap, place, key, tol)
+            nodes, count = np.empty(1, np.int64), 1
+    return updates
+
+
+@njit(cache=True, nogil=True)
+def _pass_on(nodes, count, start, links, change, damping, key):
+    """Tell neighbours how much the answers of `nodes` changed; return the number of answers.
+
+    The nodes answered one after another: each has taken note of what came before its turn.
+    """
+    updates = 0
+    for q in range(count):
+        i = nodes[q]
+        largest = 0.0
+        for k in range(start[i], start[i + 1]):
+            largest = max(largest, change[k])
+            key[links[k, 4]] += change[k]
+        key[i] = largest * damping / (1.0 - damping)  # what damping held back
+        updates += start[i + 1] - start[i]
+    return updates
+
+
+@njit(cache=True, nogil=True)
+def _gather(heap, place, key, tol):
+    """Put all nodes that are out of date into the empty heap; return its size."""
+    size = 0
+    for i in range(len(key)):
+        if key[i] > tol:
+            size = push_or_raise(heap, place, key, size, i)
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _enqueue(start, links, change, tol, key, heap, place, size, i):
+    """Put node `i` and the neighbours that it has changed into their places; return the size."""
+    for k in range(start[i], start[i + 1]):
+        j = links[k, 4]
+        if change[k] > 0.0 and key[j] > tol:
+            size = push_or_raise(heap, place, key, size, j)
+    if key[i] > tol:
+        size = push_or_raise(heap, place, key, size, i)
+    return size

@@ -1,0 +1,101 @@
+"""Spanning forests, and the log-partition function of a model reparametrised on them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from edgegraft.kernels.messages.log_messages import log_belief, sum_product
+
+
+@njit(cache=True, nogil=True)
+def spanning_forest(ends, order, n, member):
+    """Mark in `member` the edges that join two components when taken in `order`; count them."""
+    parent = np.arange(n)
+    member[:] = False
+    size = 0
+    for e in order:
+        i, j = ends[e, 0], ends[e, 1]
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        while parent[j] != j:
+            parent[j] = parent[parent[j]]
+            j = parent[j]
+        if i != j:
+            parent[i] = j
+            member[e] = True
+            size += 1
+    return size
+
+
+@njit(cache=True, nogil=True)
+def root_forest(start, links, reverse, edge, member, order, upward):
+    """Write the nodes of a forest, subtrees first, and the message that comes from the parent.
+
+    ``upward[i]`` is the message into ``i`` from its parent, whose answer is what ``i`` sends up;
+    -1 at a root.
+    """
+    n = len(start) - 1
+    seen = np.zeros(n, np.bool_)
+    place = n
+    for root in range(n):
+        if seen[root]:
+            continue
+        seen[root] = True
+        upward[root] = -1
+        place -= 1
+        order[place] = root
+        head = place
+        while head >= place:
+            i = order[head]
+            head -= 1
+            for k in range(start[i], start[i + 1]):
+                j = links[k, 4]
+                if member[edge[k]] and not seen[j]:
+                    seen[j] = True
+                    place -= 1
+                    order[place] = j
+                    upward[j] = reverse[k]
+
+
+@njit(cache=True, nogil=True)
+def forest_log_partition(wiring, potentials, value, order, upward):
+    """Return the mean over forests of the log-partition function of the tree-structured parts.
+
+    Any messages split the model exactly into node terms ``log B_i`` and edge terms
+    ``rho_e (w_e / rho_e - log M_ij - log M_ji)``; forest ``t`` takes all node terms and its own
+    edges' terms without ``rho_e``. The mean over the forests gives the model back, and the
+    log-partition function is convex: the result bounds it from above, whatever the messages.
+    """
+    start, links, states, node_offset = (
+        wiring.start, wiring.links, wiring.states, wiring.node_offset,
+    )  # fmt: skip
+    edge = wiring.edge
+    tables, log_tables = potentials.tables, potentials.log_tables
+    edge_top, weight = potentials.edge_top, potentials.weight
+    rho = weight[edge]
+    beliefs = np.empty(node_offset[-1])
+    for i in range(len(states)):
+        at, s = node_offset[i], states[i]
+        log_belief(start, links, potentials.unary, rho, at, value, i, s, beliefs[at : at + s])
+    below = np.empty_like(beliefs)
+    cavity, product = np.empty(states.max()), np.empty(states.max())
+    total = 0.0
+    for f in range(len(order)):
+        below[:] = beliefs
+        for i in order[f]:
+            at, s = node_offset[i], states[i]
+            k = upward[f, i]
+            if k < 0:
+                top = below[at : at + s].max()
+                total += top + np.log(np.exp(below[at : at + s] - top).sum())
+                continue
+            m, o, t, r, j = links[k, 0], links[k, 1], links[k, 2], links[k, 3], links[k, 4]
+            for a in range(s):
+                cavity[a] = below[at + a] - value[m + a]
+            shift = sum_product(tables, log_tables, t, cavity, product, s, r)
+            total += shift + edge_top[edge[k]] / rho[k]
+            for b in range(r):
+                below[node_offset[j] + b] += product[b] - value[o + b]
+    return total / len(order) + potentials.node_top.sum()

@@ -1,0 +1,1 @@
+"""Group norms, gauges, products of the solver."""

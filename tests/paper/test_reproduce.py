@@ -1,0 +1,85 @@
+"""``edgegraft reproduce``: every experiment at small size, resumed, refused where it must be."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from paper import EXPERIMENTS
+from tests.cli.running import edgegraft, refused
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Tables of the shape of the public ones, in which the columns depend on each other."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    ratings = np.clip(rng.integers(0, 5, (800, 1)) + rng.integers(-1, 2, (800, 100)), 0, 4)
+    ratings[300:][rng.random((500, 100)) < 0.3] = 255
+    np.savez(folder / "jester5.npz", X=ratings.astype(np.uint8))
+    kind = rng.random((1000, 1)) < 0.5
+    recipes = rng.random((1000, 40)) < np.where(kind, 0.4, 0.1)
+    np.savez(folder / "yummly489.npz", X=recipes.astype(np.uint8))
+    return folder
+
+
+def test_list_names_every_experiment(inside):
+    done = inside("reproduce", "--list")
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(EXPERIMENTS)
+
+
+def test_run_and_resumed(tmp_path):
+    done = edgegraft("reproduce", "reservoir", "--quick", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "reservoir: 2 runs" in done.stderr
+    folder = tmp_path / "reproduction-quick"
+    with (folder / "reservoir.csv").open() as file:
+        assert {row["version"] for row in csv.DictReader(file)} == {"paper", "ours"}
+    assert (folder / "reservoir.png").read_bytes().startswith(b"\x89PNG")
+    assert "reservoir" in json.loads((folder / "machine.json").read_text())
+    before = (folder / "reservoir.csv").read_bytes()
+    done = edgegraft("reproduce", "reservoir", "--quick", cwd=tmp_path)
+    assert "0 runs" in done.stderr
+    assert "2 kept from before" in done.stderr
+    assert (folder / "reservoir.csv").read_bytes() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in ("nlpl", "recall")])
+def test_every_experiment_at_small_size(inside, tmp_path, data, name):
+    """One at a time, with every figure, table and section; all in a fraction of their limits."""
+    names = ["objective", "nlpl", "recall"] if name == "objective" else [name]
+    page = tmp_path / "paper.md"
+    page.write_text("".join(f"<!-- begin {k} -->\n<!-- end {k} -->\n" for k in names))
+    done = inside(
+        *("reproduce", *names, "--quick", "--max-time", 0.15, "--page", page),
+        *("--output", tmp_path / "results", "--data", data, "--jobs", 1),
+    )
+    assert done.returncode == 0, done.stderr
+    for k in names:
+        assert (tmp_path / "results" / f"{k}.png").is_file()
+        assert f"images/paper/{k}.png" in page.read_text()
+        with (tmp_path / "results" / f"{k}.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert {"paper", "ours"} <= {row["version"] for row in rows}
+    runs = {EXPERIMENTS[k].runs for k in names}
+    assert {path.name for path in (tmp_path / "results" / "cells").iterdir()} == runs
+
+
+def test_bad_requests_are_refused_before_any_work(inside, tmp_path, data):
+    results = tmp_path / "results"
+
+    def run(*arguments):
+        return inside("reproduce", *arguments, "--quick", "--output", results)
+
+    refused(run("nothing"), "no experiment 'nothing'", "reservoir", "all")
+    refused(run(), "no experiment was named")
+    refused(run("jester", "--data", tmp_path), "jester5.npz", "--data")
+    refused(run("jester", "--data", tmp_path / "x"), "there is no folder")
+    refused(run("reservoir", "--page", tmp_path / "page.md"), "there is no file")
+    (tmp_path / "page.md").write_text("no section\n")
+    refused(run("reservoir", "--page", tmp_path / "page.md"), "<!-- begin reservoir -->")
+    assert not results.exists()
