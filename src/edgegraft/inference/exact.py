@@ -5,7 +5,8 @@
 The graph alone decides the cost, so it is known, and refused if it is too high, before a table is
 allocated. The state is the bucket tree of the graph (see
 :mod:`edgegraft.kernels.elimination.junction`) and knows nothing of the parameters: each run is one
-sweep up and one down, from scratch, and leaves no tables behind. Forests need no other code: their bucket tree is the forest.
+sweep up and one down, from scratch, and leaves no tables behind. Forests need no other code: their
+bucket tree is the forest.
 """
 
 from __future__ import annotations
