@@ -9,6 +9,9 @@ import sys
 
 import pytest
 
+from edgegraft.kernels import compiler
+from edgegraft.kernels.compiler import stamp_of
+
 # Uses each kernel of the counting path once, then lists those that had to be compiled.
 SCRIPT = """
 import importlib, json, pkgutil
@@ -32,8 +35,8 @@ pack(codes.astype(np.int16), bins=4, drop=["x3"]).codes()
 model, info = fit_parameters(table, edges[:2], penalty=0.01, ridge=0.01)
 
 compiled, loaded = [], 0
-for module in pkgutil.iter_modules(edgegraft.kernels.__path__):
-    members = vars(importlib.import_module(f"edgegraft.kernels.{module.name}"))
+for module in pkgutil.walk_packages(edgegraft.kernels.__path__, "edgegraft.kernels."):
+    members = vars(importlib.import_module(module.name))
     for name, kernel in members.items():
         if hasattr(kernel, "py_func") and hasattr(kernel, "stats"):
             loaded += sum(kernel.stats.cache_hits.values())
@@ -75,11 +78,39 @@ def test_a_second_process_compiles_nothing(tmp_path):
     assert second["loaded"] > 10
 
 
-def test_kernels_of_other_sources_are_dropped(tmp_path):
+def test_kernels_of_other_sources_are_compiled_again(tmp_path):
+    other = "import edgegraft.kernels.compiler as c; c.stamp_of = lambda path: 'another version'\n"
     assert run_once(SMALL, tmp_path)["compiled"] > 0
     assert run_once(SMALL, tmp_path)["compiled"] == 0
-    (stamp,) = tmp_path.rglob("edgegraft-kernels.sha256")
-    kept = stamp.read_text()
-    stamp.write_text("of another version")
+    assert run_once(other + SMALL, tmp_path)["compiled"] > 0
     assert run_once(SMALL, tmp_path)["compiled"] > 0
-    assert stamp.read_text() == kept
+
+
+def test_a_stamp_covers_the_files_that_a_kernel_imports(tmp_path):
+    (tmp_path / "part").mkdir()
+    first, second, third = (tmp_path / "part" / name for name in ("a.py", "b.py", "c.py"))
+    first.write_text("from .b import f\n")
+    second.write_text("from edgegraft.kernels.part.c import g\n")
+    third.write_text("g = 1\n")
+    before = {path: stamp_of(path, tmp_path) for path in (first, second, third)}
+    compiler._read.cache_clear()
+    third.write_text("g = 2\n")
+    assert all(stamp_of(path, tmp_path) != before[path] for path in before)
+    compiler._read.cache_clear()
+    first.write_text("from .b import f, h\n")
+    third.write_text("g = 1\n")
+    assert stamp_of(first, tmp_path) != before[first]
+    assert stamp_of(second, tmp_path) == before[second]
+
+
+def test_kernels_work_when_no_folder_can_be_written(tmp_path):
+    refuse = (
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "from numba.core import caching\n"
+        "caching.CacheImpl._locator_classes = []\n"
+    )
+    assert run_once(refuse + SMALL.replace("cache_misses", "cache_hits"), "")["compiled"] == 0
+    warned = "import warnings; warnings.simplefilter('error')\n" + refuse.split("\n", 1)[1] + SMALL
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        run_once(warned, "")
+    assert "NUMBA_CACHE_DIR" in failed.value.stderr

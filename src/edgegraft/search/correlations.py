@@ -4,7 +4,8 @@ Each variable is written in functions of its states that have variance 1 and are
 themselves (:mod:`edgegraft.kernels.search.contrasts`), so the one-hot covariance becomes a
 correlation matrix with identity blocks on its diagonal. Norms of its blocks, and of the blocks of
 its inverse, do not depend on which state a one-hot code leaves out, and rare states have no more
-weight than they deserve: in a plain one-hot inverse their entries grow like 1/p and drown the others.
+weight than they deserve: in a plain one-hot inverse their entries grow like 1/p and drown the
+others.
 """
 
 from __future__ import annotations

@@ -7,12 +7,13 @@ same way: what state 0 receives is minus the sum of the others.
 """
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 NEVER = -1e30  # logit of a lane that stands for no state: its probability is nil
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def direct_nodes(theta, node_offset, states, bundles, out):
     """Write the node logits of every bundle to `out` (bundles, widest)."""
     lanes = bundles.member.shape[1]
@@ -26,7 +27,7 @@ def direct_nodes(theta, node_offset, states, bundles, out):
                     out[t, (a - 1) * lanes + v] = theta[at + a] - theta[at]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def direct_tables(theta, states, neighbours, slots, place, width, lanes, table, out):
     """Write the directed tables of every edge to the zeroed `out`.
 
@@ -46,7 +47,7 @@ def direct_tables(theta, states, neighbours, slots, place, width, lanes, table, 
                     out[to + (a - 1) * lanes] = value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def collect_tables(sums, states, neighbours, slots, place, width, lanes, table, scale, gradient):
     """Add ``scale`` times the sums of both ends of every edge to the `gradient`."""
     for i in range(states.shape[0]):
@@ -65,7 +66,7 @@ def collect_tables(sums, states, neighbours, slots, place, width, lanes, table, 
                 gradient[at] -= rest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def collect_nodes(sums, node_offset, states, bundles, scale, gradient):
     """Add ``scale`` times the sums over rows of every target to the `gradient`."""
     lanes = bundles.member.shape[1]
@@ -81,7 +82,7 @@ def collect_nodes(sums, node_offset, states, bundles, scale, gradient):
                 gradient[node_offset[i]] -= rest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def margin_sums(columns, node_offset, out):
     """Add the weight of the rows in each state of each variable to `out`."""
     for i in range(columns.states.shape[0]):

@@ -10,8 +10,8 @@ multiplied by the zeros of the design.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.conditionals.lanes import LANES, sum_rows
 
 _AT_A_TIME = 256  # rows whose sums stay in cache
@@ -26,7 +26,7 @@ class Design(NamedTuple):
     column: np.ndarray  # int64 (d, widest + 1) column of a neighbour's state, -1 for none
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_residuals(codes, weights, design, coefficients, out, p):
     """Write what each row shows minus what is expected, and the expectations, for all logits.
 
@@ -58,7 +58,7 @@ def find_residuals(codes, weights, design, coefficients, out, p):
             out[r, shown] += 1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_scores(codes, weights, design, residuals, out):
     """Add the scores of the rows to `out`, one row a design column."""
     for r in range(codes.shape[1]):
@@ -73,7 +73,7 @@ def add_scores(codes, weights, design, residuals, out):
                     out[c, a] += weights[r] * residuals[r, a]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_information(codes, weights, design, p, out):
     """Add the expected information of the rows to the upper triangle of `out`.
 
@@ -97,7 +97,7 @@ def add_information(codes, weights, design, p, out):
                 _add_pair(at[k], at[m], n, curvature, out)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_curvatures(weights, p, first, n, out):
     q = p.shape[1]
     for r in range(n):
@@ -114,7 +114,7 @@ def _find_curvatures(weights, p, first, n, out):
                 t += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_pair(one, other, n, curvature, out):
     for r in range(n):
         c, e = one[r], other[r]
@@ -123,7 +123,7 @@ def _add_pair(one, other, n, curvature, out):
                 out[c, e, t] += curvature[r, t]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unpack_information(packed, out):
     """Write packed information to a symmetric matrix over all parameters."""
     n_columns = packed.shape[0]
@@ -141,7 +141,7 @@ def unpack_information(packed, out):
                     t += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lay_out(projection):
     """Return a projection of shape (columns, q, size) as `project_rows` reads it.
 
@@ -156,7 +156,7 @@ def lay_out(projection):
     return tables
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def project_rows(codes, weights, design, residuals, tables, first, out):
     """Write the projected scores of the rows from `first` on, as many as `out` has.
 
@@ -179,7 +179,7 @@ def project_rows(codes, weights, design, residuals, tables, first, out):
         _multiply_out(sums, residuals, weights, first, begin, n, out)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_rows(codes, design, none, first, n, at):
     for k in range(design.sources.shape[0]):
         column = codes[design.sources[k]]
@@ -188,7 +188,7 @@ def _find_rows(codes, design, none, first, n, at):
             at[k + 1, r] = (c if c >= 0 else none) * LANES
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _multiply_out(sums, residuals, weights, first, begin, n, out):
     q, size = residuals.shape[1], out.shape[1]
     for r in range(n):
@@ -202,7 +202,7 @@ def _multiply_out(sums, residuals, weights, first, begin, n, out):
                 target[t] += x * sums[r, a * size + t]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _project_binary(codes, weights, design, residuals, tables, first, out):
     """Do the same for two binary ends: column by column, since a row's work is a few additions."""
     n = out.shape[0]
@@ -219,7 +219,7 @@ def _project_binary(codes, weights, design, residuals, tables, first, out):
         out[r, 0] = out[r, 0] * residuals[first + r, 0] if weights[first + r] > 0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_products(one, other, weights, first, out):
     """Add the weighted products of all columns of `one` with all of `other` to `out`.
 
@@ -245,7 +245,7 @@ def add_products(one, other, weights, first, out):
         r += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_rows(rows, weights, first, out):
     """Add the weighted sum of the rows to `out`."""
     for r in range(rows.shape[0]):
@@ -253,7 +253,7 @@ def add_rows(rows, weights, first, out):
             out[t] += weights[first + r] * rows[r, t]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def invert_positive(matrix, out):
     """Write the inverse of a positive definite matrix to `out`; tell whether it was one.
 
@@ -291,7 +291,7 @@ def invert_positive(matrix, out):
     return True
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc"})
+@kernel(fastmath={"reassoc"})
 def _dot_from(rows, i, j):
     total = 0.0
     for k in range(j, rows.shape[1]):

@@ -10,9 +10,11 @@ the mathematical library would need.
 from math import factorial
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from edgegraft.kernels.compiler import kernel
 
 from .lanes import LANES, load_lanes, store_lanes
 
@@ -106,7 +108,7 @@ def exp_tile(typingctx, values, at):
     return signature, codegen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exp_in_place(values):
     """Replace values, a multiple of sixteen of them and none above 80, by their exponentials."""
     for at in range(0, values.shape[0], LANES):

@@ -1,12 +1,12 @@
 """Missing cells filled in from what is known of their row."""
 
 import numpy as np
-from numba import njit
 
+from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.conditionals.rows import conditional_scores
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_alone(missing, i, neighbours):
     """Tell whether no neighbour of variable `i` is missing in this row."""
     for e in range(neighbours.start[i], neighbours.start[i + 1]):
@@ -15,7 +15,7 @@ def is_alone(missing, i, neighbours):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_alone(theta, codes, missing, states, node_offset, neighbours, uniform, out):
     """Fill the missing cells none of whose neighbours are missing: their conditional is exact.
 
@@ -32,7 +32,7 @@ def fill_alone(theta, codes, missing, states, node_offset, neighbours, uniform, 
                     out[r, i] = np.argmax(scores[: states[i]])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw(scores, uniform):
     """Return a state with probability proportional to the exponential of its score."""
     top = scores.max()
@@ -52,7 +52,7 @@ def draw(scores, uniform):
     return last
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_by_gibbs(theta, row, cells, states, node_offset, neighbours, cooling, uniform):
     """Fill the missing `cells` of one row by Gibbs sweeps, one a temperature in `cooling`.
 

@@ -15,7 +15,8 @@ copies, used in turn by consecutive rows, so that an addition seldom waits for t
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 ROOM = 16384  # bytes of a group's float64 sums: half of a first-level cache
 COPIES = 8  # a group of no source has one code
@@ -35,7 +36,7 @@ class Groups(NamedTuple):
     table: np.ndarray  # int64 (sources + 1,) where the source's own table begins
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pack_groups(source_start, source, radix, width, max_codes):
     """Put the sources of each bundle, in order, into groups that fit `ROOM` and `max_codes`."""
     n_bundles = width.shape[0]
@@ -78,7 +79,7 @@ def pack_groups(source_start, source, radix, width, max_codes):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_rows(groups, g, codes, first, width, out):
     """Write where, in the bundle's buffer, the row of group `g` starts for each row of a block.
 
@@ -96,7 +97,7 @@ def find_rows(groups, g, codes, first, width, out):
             out[r] += np.int32(states[r]) * step
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_joint(groups, t, radix, width, tables, constant, scratch, out):
     """Write the joint tables of bundle `t` to `out`; the first has `constant` added.
 
@@ -122,7 +123,7 @@ def fill_joint(groups, t, radix, width, tables, constant, scratch, out):
                 out[base + copy * length + c] = scratch[base + c]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_out(groups, t, radix, width, joint, tables, total):
     """Sum the joint tables of bundle `t` out to its sources' own `tables`, and to the `total`.
 

@@ -10,7 +10,8 @@ the sum of the others.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 
 class Places(NamedTuple):
@@ -22,7 +23,7 @@ class Places(NamedTuple):
     target: np.ndarray  # int64 (n,) column of state 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather_tables(sums, places, edges, offsets, scale, out):
     """Write ``scale`` times the sums of both ends of every pair: tables, one after another."""
     states = places.states
@@ -34,7 +35,7 @@ def gather_tables(sums, places, edges, offsets, scale, out):
         _add_target(sums, places, j, i, 1, states[j], scale, table)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_target(sums, places, i, j, own_step, other_step, scale, table):
     """Add the sums of residuals of `i` over the states of `j`."""
     wide = places.states[j]

@@ -17,6 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from edgegraft.kernels.compiler import kernel
+
 from .lanes import LANES, add_row, sum_rows
 from .lookup import fill_joint, find_rows, sum_out
 from .softmax import softmax_block
@@ -65,7 +67,7 @@ class Notes(NamedTuple):
     offsets: np.ndarray  # int32 (groups, rows and a little more) rows of the look-up tables
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def work_bundles(columns, bundles, chosen, forward, tables, nodes, scatter, shared, kept, out):
     """Work out losses and sums of residuals of the `chosen` bundles.
 
@@ -173,7 +175,7 @@ def _share_losses(member, notes, losses):
 # target is a state beyond the last: its place is another's, but its weight is zero.
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _place(columns, bundles, t, first, n, seen, places):
     """Write each target's weight, its weight if not in state 0, and where its state's logit is."""
     lanes = bundles.member.shape[1]
@@ -198,21 +200,21 @@ def _place(columns, bundles, t, first, n, seen, places):
             places[r * lanes + v] = place * np.int32(lanes) + np.int32(v)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _observe(logits, places, n, out):
     """Write the logits of the observed states."""
     for c in range(n):
         out[c] = logits[places[c]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_observed(shown, places, n, residuals):
     """Add the weight where the state is the observed one: the residual is then complete."""
     for c in range(n):
         residuals[places[c]] += shown[c]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_losses(notes, n, plain):
     """Add ``weight * (m + log t - z_x)`` of each column; logarithms of plain rows wait."""
     seen, totals, sums, products = notes.seen, notes.totals, notes.losses, notes.products
@@ -227,7 +229,7 @@ def _add_losses(notes, n, plain):
             sums[c] += np.float64(weights[c]) * np.log(totals[c])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fold(sums, products):
     for c in range(sums.shape[0]):
         sums[c] += np.log(products[c])
@@ -243,7 +245,7 @@ def _sum_rows(lookup, offsets, n, width, out):
         sum_rows(lookup, offsets, offsets.shape[0], r, out, r * width, width)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sum_block(lookup, offsets, n, width, out):
     if width == 1:
         _sum_rows(lookup, offsets, n, 1, out)
@@ -272,7 +274,7 @@ def _add_rows(residuals, offsets, n, width, joint):
         add_row(residuals, r * width, joint, np.int64(offsets[r]), width)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scatter_block(residuals, offsets, n, width, joint):
     if width == 1:
         _add_rows(residuals, offsets, n, 1, joint)

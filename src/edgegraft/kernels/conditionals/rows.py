@@ -9,7 +9,8 @@ left out of its neighbours' conditionals.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 
 class Neighbours(NamedTuple):
@@ -22,7 +23,7 @@ class Neighbours(NamedTuple):
     own_step: np.ndarray  # int64 (2m,) distance between the variable's own states
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_energies(theta, codes, states, edges, node_offset, edge_offset, out):
     """Write the unnormalised log-probability of each complete row to `out`."""
     for r in range(codes.shape[0]):
@@ -36,7 +37,7 @@ def row_energies(theta, codes, states, edges, node_offset, edge_offset, out):
         out[r] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def conditional_scores(theta, row, i, states, node_offset, neighbours, out):
     """Write the unnormalised log-conditional of variable `i` given the known cells of `row`."""
     for a in range(states[i]):
@@ -49,7 +50,7 @@ def conditional_scores(theta, row, i, states, node_offset, neighbours, out):
                 out[a] += theta[at + a * neighbours.own_step[e]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_conditionals(theta, codes, states, node_offset, neighbours, out):
     """Write ``log p(x_i | known rest)`` of every known cell to `out`, nan where it is missing."""
     scores = np.empty(states.max())
@@ -69,7 +70,7 @@ def log_conditionals(theta, codes, states, node_offset, neighbours, out):
             out[r, i] = scores[codes[r, i]] - top - np.log(total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def state_conditionals(theta, codes, i, states, node_offset, neighbours, out):
     """Write ``p(x_i = a | known rest)`` of one variable for every row to `out`."""
     s = states[i]

@@ -12,6 +12,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from edgegraft.kernels.compiler import kernel
+
 from .exponential import Vectors
 from .lanes import LANES, load_lanes, store_lanes
 
@@ -177,7 +179,7 @@ def _softmax_block(logits, weights, tops, totals, n_columns, alternatives, inter
         )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def softmax_block(logits, weights, tops, totals, n_columns, alternatives, interleaved):
     """Replace logits by ``-weight * p`` for whole tiles of columns.
 

@@ -5,8 +5,10 @@ Row ``r`` of a column is bit ``r % 64`` of word ``r // 64``. A missing cell sets
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from edgegraft.kernels.compiler import kernel
 
 MISSING = 65535  # the code of a missing cell
 
@@ -40,7 +42,7 @@ def _match_word(typingctx, codes, first, code):
     return signature, codegen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def largest_code(codes):
     """Return the largest code that is not MISSING (-1 if there is none) and the missing cells."""
     most = np.uint16(0)  # of the next codes: that of MISSING wraps to 0
@@ -51,7 +53,7 @@ def largest_code(codes):
     return np.int64(most) - 1, missing
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pack_codes(codes, planes, first_word):
     """Set the bits of `codes` in `planes` from `first_word` on; codes without a plane set none.
 
@@ -68,7 +70,7 @@ def pack_codes(codes, planes, first_word):
             planes[code, first_word + (r >> 6)] |= np.uint64(1) << np.uint64(r & 63)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unpack_codes(planes, first_row, n_rows, without_bit, out):
     """Write the codes of `n_rows` rows from `first_row` (a multiple of 64) on to `out`.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 __all__ = ["UNKNOWN", "look_up", "offset_codes"]
 
@@ -14,7 +15,7 @@ UNKNOWN = 65534  # stands for no code in a table that is looked up
 TILE_ROWS = 256
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def offset_codes(block, low, mask, codes, counts):
     """Write ``block[i, j] - low[j]`` to ``codes[j, i]`` and count each in ``counts[j]``.
 
@@ -43,7 +44,7 @@ def offset_codes(block, low, mask, codes, counts):
                 counts[j, code] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def look_up(values, base, table, out):
     """Write ``table[values - base]`` to `out`; return whether no cell is `UNKNOWN`.
 

@@ -5,17 +5,18 @@ kept at most half full by its owner, so that probes stay short.
 """
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _home(key, mask):
     # Fibonacci hashing: consecutive ids, the common case, land far apart.
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64((mixed >> np.uint64(20)) & np.uint64(mask))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find(keys, values, wanted, out):
     """Write the value of each wanted key to `out`, -1 where it is absent."""
     mask = keys.shape[0] - 1
@@ -26,7 +27,7 @@ def find(keys, values, wanted, out):
         out[k] = values[slot] if keys[slot] != -1 else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def insert(keys, values, new_keys, new_values):
     """Set the value of each new key (replacing one that is there); return how many were new."""
     mask = keys.shape[0] - 1
@@ -41,7 +42,7 @@ def insert(keys, values, new_keys, new_values):
     return added
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_tables(source, source_start, flipped, rows, columns, target, target_start):
     """Copy tables from place to place in flat arrays, transposing those that are flipped.
 

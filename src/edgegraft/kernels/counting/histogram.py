@@ -7,7 +7,8 @@ of the batch is counted on the block, so scratch memory does not grow with the r
 """
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 from .bitplanes import unpack_codes
 
@@ -20,7 +21,7 @@ _BITS = np.uint64(16)  # of a cell number
 _LOW = np.uint64(0xFFFF)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_codes(planes, codes, code_row, weights, edges, chosen, variables, slots, offsets, out):
     """Add the tables of ``edges[chosen]`` at their `offsets` in the zeroed array `out`.
 
@@ -59,7 +60,7 @@ def count_codes(planes, codes, code_row, weights, edges, chosen, variables, slot
                 _count_large(x, y, s_i, s_j, block_weights, table)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _load(planes, codes, code_row, variable, first, length, out):
     """Write a variable's codes for a block of rows; missing cells hold the number of states."""
     if code_row[variable] >= 0:
@@ -71,7 +72,7 @@ def _load(planes, codes, code_row, variable, first, length, out):
         unpack_codes(own, first, length, without_bit, out)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_small(x, y, s_i, s_j, weights, cells, copies, table):
     """Add one block's counts; missing cells fall into a row and a column that are left behind.
 
@@ -99,7 +100,7 @@ def _count_small(x, y, s_i, s_j, weights, cells, copies, table):
             table[a * s_j + b] += first[c] + second[c] + third[c] + fourth[c]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_large(x, y, s_i, s_j, weights, table):
     """Add one block's counts straight to a table that is too large to copy and clear."""
     for r in range(x.shape[0]):
@@ -109,7 +110,7 @@ def _count_large(x, y, s_i, s_j, weights, table):
             table[a * s_j + b] += 1 if weights is None else weights[r]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_margin_codes(planes, codes, code_row, weights, variable, out):
     """Add the (weighted) number of rows in each state of one variable to `out`."""
     n_rows = codes.shape[1]

@@ -1,10 +1,11 @@
 """Mutual information of a batch of tables."""
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mutual_information(values, shapes, offsets, out):
     """Write the mutual information (nats) of each table of counts or weights to `out`."""
     for k in range(shapes.shape[0]):

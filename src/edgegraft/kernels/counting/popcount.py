@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from edgegraft.kernels.compiler import kernel
 
 LANES = 8  # 64-bit words in one vector: planes are padded to whole vectors
 TILE = 4  # planes a side of a register tile: 16 accumulators and 8 operands fit 32 registers
@@ -116,7 +118,7 @@ def add_tile(typingctx, words, a, b, first, length, n_a, n_b, out, at, stride):
     return signature, codegen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_margins(planes, n_rows, start, out):
     """Write the number of rows in each state of each variable that has planes."""
     for i in range(planes.states.shape[0]):
@@ -130,7 +132,7 @@ def count_margins(planes, n_rows, start, out):
             out[start[i] + planes.states[i] - 1] = n_rows - known
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_planes(planes, margins, margin_start, edges, chosen, offsets, out):
     """Write the tables of ``edges[chosen]`` at their `offsets` in the zeroed array `out`.
 
@@ -162,7 +164,7 @@ def count_planes(planes, margins, margin_start, edges, chosen, offsets, out):
         _fill_last(table, row_margin, column_margin, planes.complete[i], planes.complete[j])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_last(table, row_margin, column_margin, row_complete, column_complete):
     """Fill the last row and column of a table from the margins of the complete variables.
 

@@ -12,7 +12,8 @@ merged, the two innermost groups are plain loops, and only the rest is counted l
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 
 class Walk(NamedTuple):
@@ -24,7 +25,7 @@ class Walk(NamedTuple):
     groups: np.ndarray  # int64 (1,)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def new_walk(most_axes):
     """Return room for a walk of tables of so many axes, to be planned again and again."""
     return Walk(
@@ -35,7 +36,7 @@ def new_walk(most_axes):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def plan(walk, own, scope, part, states):
     """Plan the walk of a table over ``scope + [own]`` beside one over ``part + [own]``.
 
@@ -63,7 +64,7 @@ def plan(walk, own, scope, part, states):
     walk.groups[0] = group + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _advance(walk, position):
     """Step the odometer; return the new position in the smaller table, -1 at the end."""
     for group in range(2, walk.groups[0]):
@@ -76,7 +77,7 @@ def _advance(walk, position):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spread(walk, small, large):
     """Copy the smaller table to every place of the larger that it meets."""
     run = walk.size[0]
@@ -93,7 +94,7 @@ def spread(walk, small, large):
         position = _advance(walk, position)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def multiply(walk, small, large):
     """Multiply the larger table by the smaller."""
     run = walk.size[0]
@@ -110,7 +111,7 @@ def multiply(walk, small, large):
         position = _advance(walk, position)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add(walk, small, large):
     """Add the smaller table to the larger."""
     run = walk.size[0]
@@ -127,7 +128,7 @@ def add(walk, small, large):
         position = _advance(walk, position)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reduce(walk, large, small):
     """Sum the larger table over the axes that the smaller does not have."""
     small[:] = 0.0

@@ -8,7 +8,8 @@ exponentials, and marginals are copied back once.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 
 class JunctionTree(NamedTuple):
@@ -46,7 +47,7 @@ class Potentials(NamedTuple):
     range: np.ndarray  # (n,) sum of the logarithms of their ratios of largest to smallest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather_potentials(tree, theta):
     """Return the potentials of `theta` in blocks, scaled."""
     n = tree.variable.shape[0]
@@ -65,7 +66,7 @@ def gather_potentials(tree, theta):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gather(tree, theta, blocks):
     # Copies alone: with nothing between them, many reads from afar are under way at once.
     for k in range(tree.variable.shape[0]):
@@ -79,7 +80,7 @@ def _gather(tree, theta, blocks):
                     blocks[tree.edge_block[e] + b * s + a] = theta[source + a * tree.own_stride[e]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scatter_marginals(tree, blocks, out):
     """Write marginals in blocks where the parameters of the same tables lie."""
     for k in range(tree.variable.shape[0]):
@@ -93,7 +94,7 @@ def scatter_marginals(tree, blocks, out):
                     out[target + a * tree.own_stride[e]] = blocks[tree.edge_block[e] + b * s + a]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scale(logs, weight):
     peak = -np.inf
     least = np.inf

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decide(wiring, potentials, value, assignment):
     """Choose states one variable after another; -1 marks the undecided."""
     start, links, states, node_offset = (
@@ -27,7 +28,7 @@ def decide(wiring, potentials, value, assignment):
         assignment[i] = np.argmax(scores[: states[i]])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def polish(wiring, potentials, assignment):
     """Change single variables while that raises the score; return the number of changes."""
     start, links, states, node_offset = (
@@ -57,7 +58,7 @@ def polish(wiring, potentials, assignment):
     return n_changes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def improve_forest(wiring, potentials, turn, assignment):
     """Set a random induced forest to its best states given all the others.
 
@@ -96,7 +97,7 @@ def improve_forest(wiring, potentials, turn, assignment):
         assignment[i] = np.argmax(scores[at : at + states[i]])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _induced_forest(start, links, turn):
     n = len(turn)
     tree = np.arange(n)  # union-find over the nodes inside
@@ -119,7 +120,7 @@ def _induced_forest(start, links, turn):
     return inside
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find(tree, i):
     while tree[i] != i:
         tree[i] = tree[tree[i]]
@@ -127,7 +128,7 @@ def _find(tree, i):
     return i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rooted(start, links, reverse, inside):
     """Return the nodes inside, parents first, and the message into each from its parent."""
     n = len(inside)

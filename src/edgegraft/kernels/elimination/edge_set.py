@@ -5,10 +5,11 @@ half full, so that probes stay short.
 """
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _slot(keys, key):
     """Return where `key` is, or the free slot where it belongs."""
     mask = keys.shape[0] - 1
@@ -18,21 +19,21 @@ def _slot(keys, key):
     return slot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def insert(keys, a, b, n):
     """Add the edge between `a` and `b`."""
     key = min(a, b) * n + max(a, b)
     keys[_slot(keys, key)] = key
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def joined(keys, a, b, n):
     """Say whether there is an edge between `a` and `b`."""
     key = min(a, b) * n + max(a, b)
     return keys[_slot(keys, key)] == key
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rehash(keys):
     """Return the set with twice the slots."""
     larger = np.full(2 * keys.shape[0], -1, np.int64)

@@ -7,7 +7,8 @@ depends on the keys alone and not on the history of the heap.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 
 class Heap(NamedTuple):
@@ -19,14 +20,14 @@ class Heap(NamedTuple):
     length: np.ndarray  # int64 (1,)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def empty_heap(n):
     """Return a heap with room for the vertices ``0..n-1``."""
     place = np.full(n, -1, np.int64)
     return Heap(np.empty(n, np.int64), place, np.empty((n, 2)), np.zeros(1, np.int64))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put(heap, v, first, second):
     """Add `v` with the key ``(first, second)``, or give it that key."""
     heap.key[v, 0] = first
@@ -38,7 +39,7 @@ def put(heap, v, first, second):
     _sift_down(heap, _sift_up(heap, heap.place[v]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def discard(heap, v):
     """Remove `v` if it is there."""
     at = heap.place[v]
@@ -53,7 +54,7 @@ def discard(heap, v):
         _sift_down(heap, _sift_up(heap, at))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pop(heap):
     """Remove and return the vertex of the least key, -1 where the heap is empty."""
     if heap.length[0] == 0:
@@ -63,7 +64,7 @@ def pop(heap):
     return v
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _before(heap, v, w):
     for part in range(2):
         if heap.key[v, part] != heap.key[w, part]:
@@ -71,7 +72,7 @@ def _before(heap, v, w):
     return v < w
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sift_up(heap, at):
     v = heap.items[at]
     while at > 0:
@@ -86,7 +87,7 @@ def _sift_up(heap, at):
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sift_down(heap, at):
     v = heap.items[at]
     while 2 * at + 1 < heap.length[0]:

@@ -20,7 +20,8 @@ whose ratios add up to more than `SAFE_RANGE` is worked out in logarithms instea
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 from .broadcast import add, multiply, new_walk, plan, reduce, spread
 
@@ -36,7 +37,7 @@ class Messages(NamedTuple):
     in_logs: np.ndarray  # (n,) bool
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_safe(k, tree, potentials, messages):
     """Say whether plain numbers cannot underflow in bucket `k`."""
     total = potentials.range[k]
@@ -47,7 +48,7 @@ def is_safe(k, tree, potentials, messages):
     return total <= SAFE_RANGE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _local_product(k, tree, values, in_logs, local):
     """Write the product (sum, in logs) of what ends in bucket `k` over its original neighbours.
 
@@ -71,7 +72,7 @@ def _local_product(k, tree, values, in_logs, local):
     return cells
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _multiply_cyclic(inner, factor, outer):
     s = factor.shape[0]
     if s == 2:  # by far the most common size, and the only one that vectorises
@@ -85,7 +86,7 @@ def _multiply_cyclic(inner, factor, outer):
                 outer[r * s + a] = inner[r * s + a] * factor[a]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_cyclic(inner, term, outer):
     s = term.shape[0]
     for r in range(inner.shape[0] // s):
@@ -93,7 +94,7 @@ def _add_cyclic(inner, term, outer):
             outer[r * s + a] = inner[r * s + a] + term[a]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_clique(k, tree, potentials, messages, in_logs, walk, local, clique):
     """Write ``f_k`` (its logarithm, if `in_logs`) to `clique`; return its number of cells."""
     values = potentials.logs if in_logs else potentials.weight
@@ -117,7 +118,7 @@ def fill_clique(k, tree, potentials, messages, in_logs, walk, local, clique):
     return cells
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sum_rows(clique, s, out):
     for r in range(out.shape[0]):
         total = 0.0
@@ -126,7 +127,7 @@ def _sum_rows(clique, s, out):
         out[r] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _log_sum_rows(clique, s, out):
     for r in range(out.shape[0]):
         peak = clique[r * s : r * s + s].max()
@@ -138,7 +139,7 @@ def _log_sum_rows(clique, s, out):
         out[r] = peak
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rescale(k, message, messages, in_logs):
     """Scale a new message to a largest entry of one and return the logarithm of the scale.
 
@@ -170,7 +171,7 @@ def _rescale(k, message, messages, in_logs):
     return np.log(peak)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def collect(tree, potentials):
     """Go up the tree: return the messages and log Z (minus infinity for an impossible model)."""
     n = tree.variable.shape[0]
@@ -194,7 +195,7 @@ def collect(tree, potentials):
     return messages, log_partition
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def condition_rows(clique, s, n_rows, in_logs):
     """Turn ``f_k`` into ``p(x_k | N_k)``; rows of configurations that cannot occur become zero."""
     for r in range(n_rows):
@@ -211,7 +212,7 @@ def condition_rows(clique, s, n_rows, in_logs):
             row[a] *= factor
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def distribute(tree, potentials, messages, out):
     """Go down the tree: write the marginals to `out`, in blocks; the messages are used up.
 
@@ -241,7 +242,7 @@ def distribute(tree, potentials, messages, out):
         _write_marginals(k, tree, scope, walk, clique[:cells], local, out)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write_marginals(k, tree, scope, walk, clique, local, out):
     """Write the blocks of a bucket: marginals of its variable and of the edges that end in it.
 
@@ -269,7 +270,7 @@ def _write_marginals(k, tree, scope, walk, clique, local, out):
     out[tree.node_block[k] : tree.node_block[k] + s] = local[:s]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sum_cyclic(table, out):
     s = out.shape[0]
     out[:] = 0.0

@@ -5,13 +5,14 @@ Both walk down from the roots and choose ``x_k`` given ``N_k``, which is already
 """
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 from .broadcast import new_walk
 from .junction import Messages, condition_rows, fill_clique, is_safe
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def collect_max(tree, potentials):
     """Go up the tree with maxima, in logarithms; return the messages."""
     n = tree.variable.shape[0]
@@ -31,7 +32,7 @@ def collect_max(tree, potentials):
     return messages
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def trace_back(tree, logs, messages, assignment):
     """Write the maximising assignment, by variable; a cell of each child's message suffices."""
     n = tree.variable.shape[0]
@@ -56,7 +57,7 @@ def trace_back(tree, logs, messages, assignment):
         assignment[tree.variable[k]] = chosen[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw(tree, potentials, messages, uniform, out):
     """Write one sample a column to `out`, row ``v`` for variable ``v``, from uniforms by bucket.
 
@@ -84,7 +85,7 @@ def draw(tree, potentials, messages, uniform, out):
             mine[r] = _pick(clique[row[r] * s : row[r] * s + s], uniform[k, r])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pick(probabilities, u):
     """Return the state in whose share of [0, 1) `u` lies; never one of probability zero."""
     last = 0

@@ -15,7 +15,8 @@ itself: a vertex whose table would not fit is not a candidate, so its fill is ne
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 from .edge_set import insert, joined, rehash
 from .indexed_heap import discard, empty_heap, pop, put
@@ -49,7 +50,7 @@ class Rule(NamedTuple):
     bias: np.ndarray  # (n,) added to what is minimised: noise, or a direction to sweep in
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def eliminate(start, neighbour, log_states, rule, max_log, max_cells):
     """Order all vertices, or stop where the next table or the running total is over budget.
 
@@ -110,7 +111,7 @@ def eliminate(start, neighbour, log_states, rule, max_log, max_cells):
     return order[:done], scope_start, scope[: scope_start[done]], cells, blocking
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _peel(pool, lists, log_states, order, scope_start, scope):
     """Eliminate vertices of at most one neighbour for as long as there are any.
 
@@ -141,7 +142,7 @@ def _peel(pool, lists, log_states, order, scope_start, scope):
     return done, cells, messages
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _copy_lists(start, neighbour, log_states):
     n = log_states.shape[0]
     degree = start[1:] - start[:-1]
@@ -156,7 +157,7 @@ def _copy_lists(start, neighbour, log_states):
     return neighbour.copy(), lists
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rank(v, lists, rule, heap):
     """Put `v` where its fill and its size say."""
     fill = lists.fill[v]
@@ -167,7 +168,7 @@ def _rank(v, lists, rule, heap):
         put(heap, v, size + rule.bias[v], fill)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _smallest(lists):
     best = -1
     for v in range(lists.gone.shape[0]):
@@ -176,7 +177,7 @@ def _smallest(lists):
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _score(v, pool, lists, keys, rule, max_log, heap):
     """Count the fill of `v` and rank it; not a candidate where its table is unaffordable."""
     if lists.size[v] > max_log:
@@ -194,7 +195,7 @@ def _score(v, pool, lists, keys, rule, max_log, heap):
     _rank(v, lists, rule, heap)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _living(v, pool, lists):
     """Clear the list of `v` of eliminated vertices and return its length."""
     first = lists.first[v]
@@ -207,7 +208,7 @@ def _living(v, pool, lists):
     return kept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _join(members, log_states, pool, lists, keys, n_keys, rule, max_log, heap):
     """Make `members` a clique; common neighbours of a new edge lose that pair from their fill."""
     n = log_states.shape[0]
@@ -235,7 +236,7 @@ def _join(members, log_states, pool, lists, keys, n_keys, rule, max_log, heap):
     return pool, keys, n_keys
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _append(v, new, pool, lists):
     """Add `new` to the list of `v`, moving the list to the end of the pool when it is full."""
     if lists.length[v] == lists.room[v] and _living(v, pool, lists) == lists.room[v]:
@@ -254,7 +255,7 @@ def _append(v, new, pool, lists):
     return pool
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _with_room(values, used, extra):
     """Return `values`, copied to twice the length where `extra` more would not fit."""
     if used + extra <= values.shape[0]:
@@ -264,7 +265,7 @@ def _with_room(values, used, extra):
     return larger
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _hash_edges(pool, lists):
     """Return the hash set of the edges between living vertices, and their number."""
     n = lists.gone.shape[0]

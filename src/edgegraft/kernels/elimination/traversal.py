@@ -1,10 +1,11 @@
 """Walks of graphs and forests, without recursion."""
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def depth_first(parent):
     """Return the order of a forest's nodes in which every subtree is contiguous, root last.
 
@@ -29,7 +30,7 @@ def depth_first(parent):
     return order
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep_levels(start, neighbour, roots):
     """Return the distance of each vertex from a far end of its component.
 
@@ -48,7 +49,7 @@ def sweep_levels(start, neighbour, roots):
     return level
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _breadth_first(root, start, neighbour, level, queue):
     queue[0] = root
     level[root] = 0

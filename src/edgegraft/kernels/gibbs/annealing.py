@@ -12,13 +12,13 @@ draws exactly from the independent model, wherever the chain was.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.gibbs.gibbs_tables import refill
 from edgegraft.kernels.gibbs.sweeps import sweep
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def anneal(tables, theta, edges, edge_offset, state, streams, betas, log_weights, energies):
     """Lead chains through `betas`, from 0 to 1, and write their log weights.
 
@@ -36,7 +36,7 @@ def anneal(tables, theta, edges, edge_offset, state, streams, betas, log_weights
         log_weights += (betas[k + 1] - betas[k]) * energies[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _edge_terms(states, theta, edges, edge_offset, state, out):
     out[:] = 0.0
     for k in range(len(edges)):

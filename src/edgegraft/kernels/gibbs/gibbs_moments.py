@@ -11,13 +11,13 @@ parameters lie.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.gibbs.gibbs_tables import NEVER
 from edgegraft.kernels.gibbs.sweeps import find_rows, rescue, sweep, weigh
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def observe(tables, state, streams, thinning, first, draws, sums):
     """Sweep `thinning` times, record, and so on; returns how many updates needed logarithms.
 
@@ -33,7 +33,7 @@ def observe(tables, state, streams, thinning, first, draws, sums):
     return n_rescued
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_moments(tables, state, sums):
     """Add conditional expectations to `sums`: once a node, once from each end of an edge."""
     n, n_chains = state.shape
@@ -58,7 +58,7 @@ def add_moments(tables, state, sums):
                     sums[at + a * own_stride] += p[c, a]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _conditionals(tables, i, state, row_at, p):
     """Write ``p(x_i = a | rest)`` of every chain."""
     s = tables.states[i]

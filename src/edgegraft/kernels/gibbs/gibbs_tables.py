@@ -19,7 +19,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 FLOOR = -1e8
 #: A cumulative probability that no uniform number reaches.
@@ -105,12 +106,12 @@ def _directed_entries(states, edges, edge_offset):
     return start, *(np.concatenate(pair)[order] for pair in pairs)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _padded(length):
     return max(4, (length + 3) // 4 * 4)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _group(states, start, neighbour, max_rows):
     """Cut each variable's neighbours, in order, into groups of at most `max_rows` joint states."""
     n, m = len(states), len(neighbour)
@@ -143,7 +144,7 @@ def _group(states, start, neighbour, max_rows):
     return width, group_start, group_entry[: g + 1], group_value[: g + 1], step
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refill(tables, theta):
     """Work the values out anew for other log-potentials over the same edges."""
     for p in range(len(theta)):
@@ -162,7 +163,7 @@ def refill(tables, theta):
                     _write_weights(scores, s, row)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _row_scores(tables, i, g, position, scores):
     """Log terms of group `g` in the joint state whose row starts at `position`."""
     s = tables.states[i]
@@ -175,7 +176,7 @@ def _row_scores(tables, i, g, position, scores):
             scores[a] += tables.theta[at + a * tables.own_stride[e]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write_weights(scores, s, row):
     row[:] = 0.0
     top = scores[:s].max()
@@ -183,7 +184,7 @@ def _write_weights(scores, s, row):
         row[a] = np.exp(scores[a] - top)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write_cumulative(scores, s, row):
     row[:] = NEVER
     top = scores[:s].max()

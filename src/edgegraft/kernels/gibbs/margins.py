@@ -10,13 +10,14 @@ optimal transport via Sinkhorn iteration").
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 _MOST_ROUNDS = 50
 _CLOSE = 1e-13
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fit_margins(values, states, edges, node_offset, edge_offset):
     """Change the edge tables of `values` in place to have its node vectors as margins."""
     for k in range(len(edges)):
@@ -33,7 +34,7 @@ def fit_margins(values, states, edges, node_offset, edge_offset):
             _spread(table, rows, columns)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scale(table, goal, most):
     """Scale rows to their goals, by a factor of at most `most`."""
     for a in range(len(goal)):
@@ -43,7 +44,7 @@ def _scale(table, goal, most):
             table[a, b] *= factor
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _missing(table, goal):
     missing = 0.0
     for a in range(len(goal)):
@@ -51,7 +52,7 @@ def _missing(table, goal):
     return missing
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _spread(table, rows, columns):
     _scale(table, rows, 1.0)
     _scale(table.T, columns, 1.0)

@@ -8,17 +8,18 @@ draws and not a Fourier transform. Series are centred in place.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def measure_series(series, r_hat, size):
     """Write R-hat and effective size of each ``series[k]``."""
     for k in range(len(series)):
         r_hat[k], size[k] = _measure(series[k])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def measure_indicators(draws, modes, r_hat, size):
     """Write R-hat and effective size of the indicators ``draws[i] == modes[i]``.
 
@@ -35,7 +36,7 @@ def measure_indicators(draws, modes, r_hat, size):
         r_hat[i], size[i] = _measure(halves)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _measure(halves):
     m, n = halves.shape
     means = np.empty(m)
@@ -53,7 +54,7 @@ def _measure(halves):
     return r_hat, m * n / time
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _autocorrelation_time(halves, within, pooled):
     """Geyer's initial monotone sequence: positive, decreasing pairs of lags (Vehtari et al.)."""
     time = -1.0
@@ -68,7 +69,7 @@ def _autocorrelation_time(halves, within, pooled):
     return time
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc"})
+@kernel(fastmath={"reassoc"})
 def _lag_product(halves, lag):
     """Mean product of centred draws `lag` apart, over the full length."""
     m, n = halves.shape

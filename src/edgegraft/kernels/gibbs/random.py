@@ -9,12 +9,13 @@ that of Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 _ULP = 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_uniform(streams, out):
     """Advance every stream one step; ``out[c]`` is uniform on [0, 1) with 53 random bits."""
     for c in range(out.shape[0]):

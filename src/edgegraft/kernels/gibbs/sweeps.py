@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.gibbs.gibbs_tables import NEVER
 from edgegraft.kernels.gibbs.random import fill_uniform
 
@@ -22,7 +23,7 @@ from edgegraft.kernels.gibbs.random import fill_uniform
 TINY = 1e-200
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep(tables, state, streams, n_sweeps):
     """Update every variable of every chain `n_sweeps` times, in order.
 
@@ -48,7 +49,7 @@ def sweep(tables, state, streams, n_sweeps):
     return n_rescued
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def record(tables, state, streams, thinning, first_row, row_step, out):
     """Sweep `thinning` times, write the chains to `out`, and so on until `out` is full.
 
@@ -64,7 +65,7 @@ def record(tables, state, streams, thinning, first_row, row_step, out):
     return n_rescued
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def start_uniform(states, state, streams):
     """Draw every variable of every chain uniformly from its states."""
     uniform = np.empty(state.shape[1])
@@ -74,7 +75,7 @@ def start_uniform(states, state, streams):
             state[i, c] = np.uint16(uniform[c] * states[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_conditionals(tables, state, out):
     """Add ``p(x_i = a | rest)`` of every chain to the flat node vector `out`.
 
@@ -103,7 +104,7 @@ def add_conditionals(tables, state, out):
                 sums += weights[c, :s] / weights[c, :s].sum()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_rows(tables, g, state, row_at):
     """Where, for each chain, the row of group `g` starts in the values."""
     row_at[:] = tables.group_value[g]
@@ -159,7 +160,7 @@ def _invert(weights, s, uniform, x):
     return least
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _draw_from_cumulative(values, row_at, width, uniform, x):
     if width == 4:
         _count_passed(values, row_at, 4, uniform, x)
@@ -169,7 +170,7 @@ def _draw_from_cumulative(values, row_at, width, uniform, x):
         _count_passed(values, row_at, width, uniform, x)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _draw_from_weights(weights, s, uniform, x):
     """Draw the states `x` and return the least total; rows below TINY are not to be trusted."""
     if s == 2:
@@ -183,7 +184,7 @@ def _draw_from_weights(weights, s, uniform, x):
     return _invert(weights, s, uniform, x)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weigh(tables, i, state, row_at, weights):
     """Unnormalised conditionals of variable `i`, one row for each chain."""
     width = tables.width[i]
@@ -195,7 +196,7 @@ def weigh(tables, i, state, row_at, weights):
         _multiply_rows(tables, i, state, row_at, width, weights)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rescue(tables, i, state, weights):
     """Replace the rows that underflowed; returns how many."""
     n_rescued = 0
@@ -206,7 +207,7 @@ def rescue(tables, i, state, weights):
     return n_rescued
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _weigh_in_logs(tables, i, state, c, weights):
     s = tables.states[i]
     for a in range(s):

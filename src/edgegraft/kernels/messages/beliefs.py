@@ -13,14 +13,14 @@ otherwise lose digits to the difference of large ones.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.messages.linear_messages import linear_belief
 from edgegraft.kernels.messages.log_messages import TINY, log_belief
 from edgegraft.kernels.messages.schedules import wide_nodes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def linear_marginals(wiring, potentials, value, inverse, out):
     """Write node and edge beliefs of plain messages to `out`; return the Bethe log Z."""
     start, links, states, node_offset = (
@@ -53,7 +53,7 @@ def linear_marginals(wiring, potentials, value, inverse, out):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_marginals(wiring, potentials, value, out):
     """Write node and edge beliefs of log messages to `out`; return the free energy's log Z."""
     start, links, states, node_offset = (
@@ -87,7 +87,7 @@ def log_marginals(wiring, potentials, value, out):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _softmax(logs, out):
     top = logs.max()
     z = 0.0
@@ -99,7 +99,7 @@ def _softmax(logs, out):
     return top + np.log(z)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _outer(tables, t, left, right, rows, columns, out, at):
     z = 0.0
     for a in range(rows):
@@ -113,7 +113,7 @@ def _outer(tables, t, left, right, rows, columns, out, at):
     return z
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _log_outer(tables, log_tables, t, left, right, rows, columns, out, at):
     top = left[:rows].max()
     other = right[:columns].max()

@@ -6,10 +6,10 @@ priority. Keys only grow while a node waits, so one sift up restores the order.
 
 from __future__ import annotations
 
-from numba import njit
+from edgegraft.kernels.compiler import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def push_or_raise(heap, place, key, size, i):
     """Put node `i` in its place after its key grew; return the new size."""
     if place[i] < 0:
@@ -30,7 +30,7 @@ def push_or_raise(heap, place, key, size, i):
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def remove(heap, place, key, size, i):
     """Take node `i` out, wherever it is; return the new size."""
     at = place[i]
@@ -46,7 +46,7 @@ def remove(heap, place, key, size, i):
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sift_down(heap, place, key, size, at):
     i = heap[at]
     while True:

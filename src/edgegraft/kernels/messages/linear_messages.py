@@ -15,7 +15,8 @@ result is the same from run to run.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 #: Largest span of a log table for which plain products are safe.
 WIDEST = 200.0
@@ -25,7 +26,7 @@ WIDE_BELIEF = 600.0
 LARGEST_CHANGE = 1e6
 
 
-@njit(cache=True, nogil=True, fastmath=True, forceinline=True)
+@kernel(fastmath=True, forceinline=True)
 def linear_belief(start, links, unary, unary_exp, at, value, i, s, wide, out):
     """Write the belief of node `i`, largest entry 1; return the logarithm of what was divided."""
     if wide:
@@ -46,7 +47,7 @@ def linear_belief(start, links, unary, unary_exp, at, value, i, s, wide, out):
     return np.log(top)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def _belief_by_logs(start, links, unary, at, value, i, s, out):
     for a in range(s):
         out[a] = unary[at + a]
@@ -60,7 +61,7 @@ def _belief_by_logs(start, links, unary, at, value, i, s, out):
     return top
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def linear_answers(
     nodes, count, start, links, states, node_offset, unary, unary_exp, wide, tables, value, inverse,
     out, out_inverse, damping, belief, cavity, product, change,
@@ -88,7 +89,7 @@ def linear_answers(
             )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def _answers(
     start, links, unary, unary_exp, at, wide, tables, value, inverse, out, out_inverse, damping, i,
     s, belief, cavity, product, change,
@@ -106,7 +107,7 @@ def _answers(
             change[k] = _store(product, total, value, inverse, out, out_inverse, damping, o, r)
 
 
-@njit(cache=True, nogil=True, fastmath=True, forceinline=True)
+@kernel(fastmath=True, forceinline=True)
 def _multiply(tables, t, cavity, product, s, r):
     for b in range(r):
         product[b] = tables[t + b] * cavity[0]
@@ -121,7 +122,7 @@ def _multiply(tables, t, cavity, product, s, r):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=True, forceinline=True)
+@kernel(fastmath=True, forceinline=True)
 def _store(product, total, value, inverse, out, out_inverse, damping, o, r):
     """Write a normalised, damped message and its reciprocals; return the relative change."""
     scale = (1.0 - damping) / total

@@ -12,13 +12,14 @@ is worked out again by a full log-sum-exp.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 #: Below this a sum of products may have lost terms that mattered to underflow.
 TINY = 1e-200
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def log_belief(start, links, unary, rho, at, value, i, s, out):
     """Write the unnormalised log belief of node `i`."""
     for a in range(s):
@@ -30,7 +31,7 @@ def log_belief(start, links, unary, rho, at, value, i, s, out):
             out[a] += weight * value[m + a]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_answers(
     nodes, count, start, links, states, node_offset, unary, rho, tables, log_tables, value, out,
     damping, floor, maximise, belief, cavity, product, change,
@@ -55,7 +56,7 @@ def log_answers(
             change[k] = _store(product, value, out, damping, floor, o, r)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _store(product, value, out, damping, floor, o, r):
     """Write a damped log message with a maximum of 0; return its largest change."""
     top = product[0]
@@ -70,7 +71,7 @@ def _store(product, value, out, damping, floor, o, r):
     return largest
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def sum_product(tables, log_tables, t, cavity, product, s, r):
     """Write the log of the table-vector product; `cavity` is first shifted to a maximum of 0.
 
@@ -95,7 +96,7 @@ def sum_product(tables, log_tables, t, cavity, product, s, r):
     return top
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _log_sum_exp(log_tables, t, cavity, s, r, b):
     top = -np.inf
     for a in range(s):
@@ -106,7 +107,7 @@ def _log_sum_exp(log_tables, t, cavity, s, r, b):
     return top + np.log(total)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _max_product(log_tables, t, cavity, product, s, r):
     for b in range(r):
         product[b] = -np.inf

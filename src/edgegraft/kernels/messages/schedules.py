@@ -14,8 +14,8 @@ graph is out of date the sweeps go on.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.messages.heap import push_or_raise, remove
 from edgegraft.kernels.messages.linear_messages import (
     WIDE_BELIEF,
@@ -30,7 +30,7 @@ SHARE_FOR_TRIP, MOST_TRIPS = 0.25, 10
 LINEAR, LOG, MAX = range(3)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def wide_nodes(wiring, potentials):
     """Return which nodes' beliefs may span too much for plain products, or be too small for them.
 
@@ -44,7 +44,7 @@ def wide_nodes(wiring, potentials):
     return span > WIDE_BELIEF
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def flood(wiring, potentials, value, inverse, kind, damping, tol, max_iter, floor):
     """Update all messages at once until none changes by more than `tol`.
 
@@ -82,7 +82,7 @@ def flood(wiring, potentials, value, inverse, kind, damping, tol, max_iter, floo
     return value, inverse, max_iter, residual
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def chase(wiring, potentials, value, inverse, kind, damping, tol, max_updates, floor, dirty, key):
     """Update nodes in place, most out of date first, until none is by more than `tol`.
 
@@ -135,7 +135,7 @@ def chase(wiring, potentials, value, inverse, kind, damping, tol, max_updates, f
     return updates
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pass_on(nodes, count, start, links, change, damping, key):
     """Tell neighbours how much the answers of `nodes` changed; return the number of answers.
 
@@ -153,7 +153,7 @@ def _pass_on(nodes, count, start, links, change, damping, key):
     return updates
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gather(heap, place, key, tol):
     """Put all nodes that are out of date into the empty heap; return its size."""
     size = 0
@@ -163,7 +163,7 @@ def _gather(heap, place, key, tol):
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _enqueue(start, links, change, tol, key, heap, place, size, i):
     """Put node `i` and the neighbours that it has changed into their places; return the size."""
     for k in range(start[i], start[i + 1]):

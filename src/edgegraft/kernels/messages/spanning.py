@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.messages.log_messages import log_belief, sum_product
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spanning_forest(ends, order, n, member):
     """Mark in `member` the edges that join two components when taken in `order`; count them."""
     parent = np.arange(n)
@@ -29,7 +29,7 @@ def spanning_forest(ends, order, n, member):
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def root_forest(start, links, reverse, edge, member, order, upward):
     """Write the nodes of a forest, subtrees first, and the message that comes from the parent.
 
@@ -59,7 +59,7 @@ def root_forest(start, links, reverse, edge, member, order, upward):
                     upward[j] = reverse[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forest_log_partition(wiring, potentials, value, order, upward):
     """Return the mean over forests of the log-partition function of the tree-structured parts.
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 #: Columns of ``links``: first entry of message ``k``, first entry of its answer, first entry of
 #: the table of the answer, states of the neighbour, the neighbour.
@@ -50,7 +51,7 @@ class Potentials(NamedTuple):
     weight: np.ndarray  # (m,) edge appearance probability rho; 1 in plain belief propagation
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaves_first(start, links):
     """Return the nodes in reversed breadth-first order from roots of high degree."""
     n = len(start) - 1
@@ -76,7 +77,7 @@ def leaves_first(start, links):
     return order[::-1].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_potentials(theta, old_theta, refill, wiring, potentials, dirty):
     """Refresh the potentials of the nodes and edges where `theta` differs from `old_theta`.
 
@@ -106,7 +107,7 @@ def fill_potentials(theta, old_theta, refill, wiring, potentials, dirty):
             _fill_edge(theta[first:last], wiring, potentials, e)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _differ(left, right, first, last):
     for a in range(first, last):
         if left[a] != right[a]:
@@ -114,7 +115,7 @@ def _differ(left, right, first, last):
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_edge(table, wiring, potentials, e):
     k = wiring.into_first[e]
     back = wiring.reverse[k]

@@ -1,10 +1,11 @@
 """Pairs chosen by the variables that they share: greedy matchings, and closed triangles."""
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def greedy_matching(edges, order, used, out):
     """Write those of ``edges[order]`` that touch no edge chosen before; return how many.
 
@@ -21,7 +22,7 @@ def greedy_matching(edges, order, used, out):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def wedges(start, other, max_degree, out):
     """Write the pairs of neighbours of every variable of at most `max_degree`; return how many.
 

@@ -1,8 +1,8 @@
 """The stream's draw: the best of what is queued and what is unseen, pair after pair."""
 
 import numpy as np
-from numba import njit
 
+from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.search.pair_queue import QUEUED, SEEN, mark_seen, slot_of, take_out
 from edgegraft.kernels.search.unseen import (
     EXHAUSTED,
@@ -16,7 +16,7 @@ from edgegraft.kernels.search.unseen import (
 DONE, NEEDS_LEVELS, NEEDS_ROOM = 0, 1, 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_pairs(queue, levels, default, highest_boost, state, out, count):
     """Write pairs to ``out[count:]`` until it is full or nothing is left; return (count, why).
 

@@ -12,7 +12,8 @@ which have mean 0, variance 1 and no correlation among themselves. The correlati
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 
 class Contrasts(NamedTuple):
@@ -25,7 +26,7 @@ class Contrasts(NamedTuple):
     occurs: np.ndarray  # bool: one a state
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_contrasts(margins, contrasts, pseudocount):
     """Write the contrasts of every variable, ``(s_i, columns)`` row by row.
 
@@ -54,7 +55,7 @@ def fill_contrasts(margins, contrasts, pseudocount):
             k += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def correlate(values, offsets, edges, contrasts, pseudocount, out, out_start):
     """Write the correlation block of each pair table, row by row, at its place in `out`.
 
@@ -105,7 +106,7 @@ def correlate(values, offsets, edges, contrasts, pseudocount, out, out_start):
                 block[x, y] = block[x, y] / total - mean_i[x] * mean_j[y] / (total * total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def block_sizes(edges, column_start, out):
     """Write the number of cells of each pair's block."""
     for e in range(edges.shape[0]):
@@ -114,7 +115,7 @@ def block_sizes(edges, column_start, out):
         out[e] = high * (column_start[j + 1] - column_start[j])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def excess_dependence(blocks, block_start, sizes, n_rows, out):
     """Write chi-square / N less its expectation under independence, one a block."""
     for e in range(out.shape[0]):

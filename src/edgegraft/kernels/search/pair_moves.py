@@ -4,8 +4,8 @@ Each function takes the pairs' ids; the owner has checked them and reserved room
 """
 
 import numpy as np
-from numba import njit
 
+from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.search.pair_queue import (
     FROZEN,
     OUT,
@@ -20,7 +20,7 @@ from edgegraft.kernels.search.pair_queue import (
 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_out(queue, pairs):
     """Return how many leading pairs are out: all of them, or the index of the first that is not."""
     for k in range(pairs.shape[0]):
@@ -30,14 +30,14 @@ def count_out(queue, pairs):
     return pairs.shape[0]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put_out(queue, pairs):
     """Take pairs out of wherever they are."""
     for k in range(pairs.shape[0]):
         _release(queue, slot_of(queue.slot_id, pairs[k]), pairs[k])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def set_keys(queue, pairs, keys, thaw):
     """Queue unseen (and, with `thaw`, frozen) pairs, change the keys of queued ones.
 
@@ -58,14 +58,14 @@ def set_keys(queue, pairs, keys, thaw):
     return done
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def requeue(queue, pairs, keys):
     """Queue pairs that are out."""
     for k in range(pairs.shape[0]):
         push(queue, slot_of(queue.slot_id, pairs[k]), pairs[k], keys[k])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def freeze(queue, pairs, keys):
     """Freeze pairs, wherever they are; one that is frozen already gets the new key."""
     for k in range(pairs.shape[0]):
@@ -78,7 +78,7 @@ def freeze(queue, pairs, keys):
         queue.slot_place[slot] = -2 - at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def thaw_all(queue):
     """Queue every frozen pair with the key it was frozen with."""
     first = queue.size[QUEUED]
@@ -90,7 +90,7 @@ def thaw_all(queue):
     heapify(queue)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def queue_all(queue, key):
     """Queue every pair with the same key; the queue is empty."""
     n = queue.seen_degree.shape[0]
@@ -106,7 +106,7 @@ def queue_all(queue, key):
     heapify(queue)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lower_keys(queue, marked, by):
     """Lower the key of every queued pair by `by` for each marked variable that it has.
 
@@ -128,7 +128,7 @@ def lower_keys(queue, marked, by):
         heapify(queue)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def out_pairs(queue, out):
     """Write the ids of the pairs that are out; return how many there are."""
     count = 0
@@ -139,7 +139,7 @@ def out_pairs(queue, out):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _release(queue, slot, pair):
     if queue.slot_id[slot] == -1:
         mark_seen(queue, slot, pair)
@@ -152,7 +152,7 @@ def _release(queue, slot, pair):
     queue.slot_place[slot] = OUT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _leave_frozen(queue, at):
     last = queue.size[FROZEN] - 1
     queue.size[FROZEN] = last

@@ -18,7 +18,8 @@ history of the heap. Owners reserve room before they call: no kernel here alloca
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 OUT = -1
 SEEN, QUEUED, FROZEN = 0, 1, 2  # what `size` counts
@@ -39,7 +40,7 @@ class PairQueue(NamedTuple):
     salt: np.ndarray  # uint64 (1,): which permutation orders equal keys
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def slot_of(slot_id, pair):
     """Return the slot of `pair`, or the free slot where it belongs."""
     mask = slot_id.shape[0] - 1
@@ -50,13 +51,13 @@ def slot_of(slot_id, pair):
     return slot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_unseen(queue, pair):
     """Say whether `pair` was never seen."""
     return queue.slot_id[slot_of(queue.slot_id, pair)] == -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_seen(queue, slot, pair):
     """Give an unseen pair its slot; it is then out."""
     n = queue.seen_degree.shape[0]
@@ -67,7 +68,7 @@ def mark_seen(queue, slot, pair):
     queue.seen_degree[pair % n] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def push(queue, slot, pair, key):
     """Put a pair that is out into the heap."""
     at = queue.size[QUEUED]
@@ -76,7 +77,7 @@ def push(queue, slot, pair, key):
     _sift_up(queue, at)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write(queue, at, slot, pair, key):
     """Write a pair to position `at`, whatever the order: a sift or `heapify` follows."""
     queue.ids[at] = pair
@@ -85,14 +86,14 @@ def write(queue, at, slot, pair, key):
     queue.slot_place[slot] = at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def change_key(queue, at, key):
     """Give the entry at position `at` another key."""
     queue.keys[at] = key
     _sift_down(queue, _sift_up(queue, at))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_out(queue, at):
     """Remove the entry at position `at`; its pair is then out. Return the pair."""
     pair = queue.ids[at]
@@ -105,14 +106,14 @@ def take_out(queue, at):
     return pair
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def heapify(queue):
     """Restore the order of the whole heap, in linear time."""
     for at in range(queue.size[QUEUED] // 2 - 1, -1, -1):
         _sift_down(queue, at)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rehash(queue, slot_id, slot_place):
     """Move every pair to the larger, empty arrays of slots."""
     for old in range(queue.slot_id.shape[0]):
@@ -127,7 +128,7 @@ def rehash(queue, slot_id, slot_place):
             queue.slots[place] = slot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mix(pair, salt):
     # The finaliser of SplitMix64, a bijection: two pairs are never equal.
     word = np.uint64(pair) ^ salt
@@ -136,14 +137,14 @@ def _mix(pair, salt):
     return word ^ (word >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _before(queue, key, pair, other_key, other_pair):
     if key != other_key:
         return key < other_key
     return _mix(pair, queue.salt[0]) < _mix(other_pair, queue.salt[0])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sift_up(queue, at):
     # Places lie scattered over the hash table: an entry that stays is not written again.
     start, pair, key, slot = at, queue.ids[at], queue.keys[at], queue.slots[at]
@@ -158,7 +159,7 @@ def _sift_up(queue, at):
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sift_down(queue, at):
     start, pair, key, slot = at, queue.ids[at], queue.keys[at], queue.slots[at]
     size = queue.size[QUEUED]

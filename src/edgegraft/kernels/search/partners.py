@@ -6,14 +6,14 @@ depend on the order in which pairs come.
 """
 
 import numpy as np
-from numba import njit
 
+from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.counting.popcount import TILE, add_tile
 
 BLOCK = 128  # variables a side whose planes stay in cache together
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def offer(partner, score, i, j, value):
     """Let `j` into the heap of `i` if it is good enough; say whether it was."""
     k = partner.shape[1]
@@ -37,14 +37,14 @@ def offer(partner, score, i, j, value):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _worse(score, partner, other_score, other_partner):
     if score != other_score:
         return score < other_score
     return partner > other_partner
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def offer_pairs(partner, score, edges, values):
     """Offer the ends of each pair to each other; return how many places changed."""
     changed = 0
@@ -55,7 +55,7 @@ def offer_pairs(partner, score, edges, values):
     return changed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def merge(partner, score, more_partner, more_score):
     """Offer the partners of other heaps, none of which these have."""
     for i in range(partner.shape[0]):
@@ -64,7 +64,7 @@ def merge(partner, score, more_partner, more_score):
                 offer(partner, score, i, more_partner[i, x], more_score[i, x])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def offer_binary(words, ones, n_rows, partner, score, first, step):
     """Offer all pairs of complete two-state variables to each other.
 
@@ -89,7 +89,7 @@ def offer_binary(words, ones, n_rows, partner, score, first, step):
                     _offer_tile(counts, ones, scale, n_rows, i, j, high, wide, partner, score)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _offer_tile(counts, ones, scale, n_rows, i, j, high, wide, partner, score):
     for a in range(i, i + high):
         for b in range(max(j, a + 1), j + wide):

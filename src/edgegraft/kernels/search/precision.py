@@ -4,10 +4,11 @@
 """
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place_blocks(blocks, block_start, edges, column_start, out):
     """Write the blocks of pairs into both halves of a symmetric matrix."""
     for e in range(edges.shape[0]):
@@ -21,7 +22,7 @@ def place_blocks(blocks, block_start, edges, column_start, out):
                 out[left + y, top + x] = value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lower_block_norms(matrix, column_start, out):
     """Write the norm of every pair's block, ``i < j`` in order, read from the lower triangle."""
     at = 0
@@ -36,7 +37,7 @@ def lower_block_norms(matrix, column_start, out):
             at += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def local_strengths(
     nodes, partners, between, blocks, block_start, column_start, shrinkage, out, scale
 ):
@@ -70,7 +71,7 @@ def local_strengths(
             out[v, x - 1] = np.sqrt(total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gather(matrix, first, between, blocks, block_start):
     """Fill in the correlations of a neighbourhood."""
     for x in range(first.shape[0] - 1):
@@ -89,7 +90,7 @@ def _gather(matrix, first, between, blocks, block_start):
                     matrix[first[y] + b, first[x] + a] = value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _own_rows(matrix, own, mix):
     """Return the first `own` rows of ``((1 - mix) matrix + mix I)^-1``, shrunk until definite."""
     size = matrix.shape[0]
@@ -114,7 +115,7 @@ def _own_rows(matrix, own, mix):
     return rows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cholesky(matrix, mix, factor):
     size = matrix.shape[0]
     for x in range(size):

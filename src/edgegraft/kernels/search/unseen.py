@@ -15,8 +15,8 @@ Unordered pairs are drawn as ordered ones: ``2 s_a s_b`` of them between two cla
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.search.pair_queue import is_unseen
 
 PATIENCE = 32  # rejections in a row; happens to one draw in 29 with a tenth unseen
@@ -40,7 +40,7 @@ class Levels(NamedTuple):
     level: np.ndarray  # float64 (1,): the sum of boosts here
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_word(state):
     """Advance a xoshiro256++ generator of four words; return 64 random bits."""
     mixed = state[0] + state[3]
@@ -55,7 +55,7 @@ def next_word(state):
     return mixed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def below(state, limit):
     """Return a uniform integer in ``0 .. limit - 1``, without bias."""
     mask = np.uint64(limit - 1)
@@ -67,7 +67,7 @@ def below(state, limit):
             return drawn
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_level(levels, forward):
     """Go to the best level (with `forward`, the best below this one) that has pairs.
 
@@ -93,7 +93,7 @@ def next_level(levels, forward):
             return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def choose_level(levels, level):
     """Gather the class pairs of a level from where the rows have come to."""
     n_classes = levels.boost.shape[0]
@@ -117,7 +117,7 @@ def choose_level(levels, level):
     levels.now[LEFT] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_unseen(queue, levels, state):
     """Return an unseen pair of this level, EXHAUSTED if there is none, NO_ROOM to list them.
 
@@ -142,7 +142,7 @@ def draw_unseen(queue, levels, state):
     return EXHAUSTED
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def list_level(queue, levels):
     """List the unseen pairs of this level; False (and LEFT says how many) if there is no room."""
     n = np.int64(queue.seen_degree.shape[0])
@@ -164,7 +164,7 @@ def list_level(queue, levels):
     return count <= levels.left.shape[0]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pair_at(queue, levels, number):
     """Return the pair of an ordered pair's number within the level."""
     n = np.int64(queue.seen_degree.shape[0])

@@ -15,7 +15,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 #: Edges with more states than this, both ends together, are treated as independent.
 WIDEST = 48
@@ -36,7 +37,7 @@ class Projection(NamedTuple):
     inverse_offset: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def prepare(p):
     """Fill the inverse matrices of a `Projection` whose other fields are set."""
     base = p.edge_offset[0]
@@ -58,7 +59,7 @@ def prepare(p):
         p.inverse[p.inverse_offset[e] : p.inverse_offset[e + 1]] = np.linalg.inv(matrix).ravel()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shift_nodes(p, theta, sign):
     """Add `sign` times the additive parts of all tables to the node vectors, in place."""
     base = p.edge_offset[0]
@@ -86,7 +87,7 @@ def shift_nodes(p, theta, sign):
             theta[p.node_offset[j] + b] += sign * sums[r + b]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def centre_gradient(p, gradient):
     """Apply the transpose of the outward map to a gradient, in place."""
     base = p.edge_offset[0]
@@ -112,7 +113,7 @@ def centre_gradient(p, gradient):
                 k += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def centre_curvature(p, diagonal, least):
     """Scale the diagonal of each entry by the share of its indicator that no node explains."""
     base = p.edge_offset[0]
@@ -134,6 +135,6 @@ def centre_curvature(p, diagonal, least):
                 k += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _inverse_of(p, e, size):
     return p.inverse[p.inverse_offset[e] : p.inverse_offset[e + 1]].reshape((size, size))

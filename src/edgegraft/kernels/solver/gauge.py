@@ -6,10 +6,11 @@ What is taken from a table goes to its two node vectors, so the distribution sta
 """
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def to_zero_sum(theta, states, edges, node_offset, edge_offset):
     """Change `theta` in place so that every row and column of every edge table sums to zero.
 
@@ -46,7 +47,7 @@ def to_zero_sum(theta, states, edges, node_offset, edge_offset):
     return constant
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def strengths(theta, states, edges, node_offset, edge_offset, counted, out):
     """Write the Frobenius norm of each edge table in the zero-sum gauge to `out`.
 

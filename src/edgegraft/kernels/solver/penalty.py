@@ -7,13 +7,14 @@ of length one. Every function is one pass over the parameters.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 #: Newton steps on a group's norm; four are typical, and each brings the answer closer.
 NORM_STEPS = 60
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def group_norms(values, offsets, out):
     """Write the Euclidean norm of every group."""
     for g in range(len(out)):
@@ -23,7 +24,7 @@ def group_norms(values, offsets, out):
         out[g] = np.sqrt(total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def group_peaks(values, offsets, out):
     """Write the largest magnitude in every group."""
     for g in range(len(out)):
@@ -33,7 +34,7 @@ def group_peaks(values, offsets, out):
         out[g] = top
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def penalty_value(values, offsets, strength, ridge):
     """Return ``sum_g strength_g ||w_g|| + ridge_g ||w_g||^2``."""
     total = 0.0
@@ -45,7 +46,7 @@ def penalty_value(values, offsets, strength, ridge):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def group_prox(values, step, offsets, strength, ridge, out):
     """Write ``argmin_w sum_k (w_k - v_k)^2 / (2 step_k) + strength_g ||w|| + ridge_g ||w||^2``.
 
@@ -68,7 +69,7 @@ def group_prox(values, step, offsets, strength, ridge, out):
             out[k] = values[k] * rho / (rho * (1.0 + 2.0 * r * step[k]) + c * step[k])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _norm_after(values, step, first, last, c, r):
     rho = 0.0
     for _ in range(NORM_STEPS):
@@ -87,7 +88,7 @@ def _norm_after(values, step, first, last, c, r):
     return rho
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def group_violation(values, gradient, offsets, strength, ridge, out):
     """Write how far each group is from stationary: the least norm of a subgradient."""
     for g in range(len(strength)):

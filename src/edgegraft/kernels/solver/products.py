@@ -8,13 +8,14 @@ for each other far longer than a sum of some ten thousand terms takes.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from edgegraft.kernels.compiler import kernel
 
 #: Entries of a vector that stay in the first cache while rows pass by.
 BLOCK = 1024
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def dot(left, right):
     """Return the sum of the products of two vectors' entries."""
     total = 0.0
@@ -23,7 +24,7 @@ def dot(left, right):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def rows_times(rows, vector):
     """Return the product of each row with `vector`."""
     n_rows, n = rows.shape
@@ -39,7 +40,7 @@ def rows_times(rows, vector):
     return out
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def subtract_rows(out, share, rows):
     """Take ``share[k]`` of each row from `out`."""
     n_rows, n = rows.shape

@@ -6,13 +6,13 @@ pair table knows and its margins do not, stay as they are.
 
 from __future__ import annotations
 
-from numba import njit
+from edgegraft.kernels.compiler import kernel
 
 SWEEPS = 2000
 CLOSE = 1e-13
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_frequencies(counts, edges, offsets, node_offset, margins, out):
     """Write the frequencies of every pair table, with the margins of its two variables.
 
@@ -39,7 +39,7 @@ def pair_frequencies(counts, edges, offsets, node_offset, margins, out):
         _rake(table, u, v)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _apart(table, u, v):
     worst = 0.0
     for a in range(len(u)):
@@ -49,7 +49,7 @@ def _apart(table, u, v):
     return worst
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rake(table, u, v):
     for _ in range(SWEEPS):
         for a in range(len(u)):
