@@ -16,7 +16,8 @@ from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
 from benchmarks.rows import Row, best_of
-from edgegraft.core import Layout, neighbours_of
+from edgegraft.core import Layout
+from edgegraft.core.neighbours import neighbours_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.core import ActiveGraph, Layout
+from edgegraft.core.types import Floats
 from edgegraft.learn import Event, Growth, certify, grow
-from edgegraft.objective.objective import Floats
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
 from paper.experiment import Cell, Row

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from edgegraft.core.types import Floats
 from edgegraft.inference import BeliefPropagation
 from edgegraft.inference.engine import Info, Marginals
 from edgegraft.inference.messages import MessageState
-from edgegraft.objective.objective import Floats
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ from edgegraft.cli.going_on import (
 )
 from edgegraft.cli.progress import Progress, clock
 from edgegraft.cli.request import Request
-from edgegraft.cli.row_weights import Floats
 from edgegraft.cli.rows import Rows, open_rows, show_rows
 from edgegraft.cli.summary import describe, show
+from edgegraft.core.types import Floats
 from edgegraft.errors import MissingExtraError
 from edgegraft.learn import Discovery, discover, resume_discovery
 from edgegraft.model import read_details

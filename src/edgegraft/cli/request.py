@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from edgegraft.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:
-    from edgegraft.cli.row_weights import Floats
+    from edgegraft.core.types import Floats
     from edgegraft.estimators.reading import Reading
     from edgegraft.ingest.options import PackOptions
     from edgegraft.ingest.passes import OnRows

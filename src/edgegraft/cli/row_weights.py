@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgegraft.core.types import Floats
 from edgegraft.errors import DataError
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import PackOptions
 from edgegraft.ingest.text_types import read_number
 from edgegraft.ingest.wording import listing
-
-Floats = NDArray[np.float64]
 
 
 def read_weights(path: Path, name: str, options: PackOptions) -> Floats:

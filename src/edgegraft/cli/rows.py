@@ -14,7 +14,7 @@ from edgegraft.cli.columns import AnyTable, show_columns
 from edgegraft.cli.console import say, warned
 from edgegraft.cli.progress import Progress
 from edgegraft.cli.request import Request
-from edgegraft.cli.row_weights import Floats
+from edgegraft.core.types import Floats
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.estimators.memory import enough, needed_for_all
 from edgegraft.estimators.reading import RowsToFit, rows_to_fit

@@ -2,7 +2,6 @@
 
 from edgegraft.core.active import ActiveGraph
 from edgegraft.core.layout import Layout
-from edgegraft.core.neighbours import neighbours_of
 from edgegraft.core.tables import FlatTables, PairTables
 
-__all__ = ["ActiveGraph", "FlatTables", "Layout", "PairTables", "neighbours_of"]
+__all__ = ["ActiveGraph", "FlatTables", "Layout", "PairTables"]

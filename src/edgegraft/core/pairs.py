@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from edgegraft.core.types import Edges, Floats, Ids
 from edgegraft.errors import EdgeError
-
-Edges = NDArray[np.int64]
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def as_edges(edges: ArrayLike, n_variables: int | None = None) -> Edges:

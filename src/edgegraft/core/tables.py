@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Edges = NDArray[np.int64]
+from edgegraft.core.types import Edges
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.core.tables import Edges, FlatTables, PairTables, table_offsets
+from edgegraft.core.tables import FlatTables, PairTables, table_offsets
+from edgegraft.core.types import Edges
 from edgegraft.counts.source import PairCounts, check_edges, check_size
 from edgegraft.kernels.counting.hashing import copy_tables, find, insert
 from edgegraft.table import Schema

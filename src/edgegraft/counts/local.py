@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.core.tables import Edges, FlatTables, PairTables, table_offsets
+from edgegraft.core.tables import FlatTables, PairTables, table_offsets
 from edgegraft.core.threads import resolve_jobs, run
+from edgegraft.core.types import Edges
 from edgegraft.counts import cost
 from edgegraft.counts.source import all_pair_blocks, check_edges, check_size, check_weights
 from edgegraft.kernels.counting.histogram import count_codes, count_margin_codes

@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.core.tables import Edges, FlatTables, PairTables
+from edgegraft.core.tables import FlatTables, PairTables
+from edgegraft.core.types import Edges
 from edgegraft.errors import DataError, EdgeError, MemoryBudgetError
 from edgegraft.table import Schema
 

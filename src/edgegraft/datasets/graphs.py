@@ -10,12 +10,12 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core.types import Edges
+
 __all__ = ["chain", "erdos_renyi", "grid", "regular", "scale_free", "star"]
 
-EdgeArray = NDArray[np.int64]
 
-
-def chain(n: int) -> EdgeArray:
+def chain(n: int) -> Edges:
     """Join each of `n` variables to the next.
 
     Examples
@@ -27,7 +27,7 @@ def chain(n: int) -> EdgeArray:
     return np.column_stack((np.arange(n - 1), np.arange(1, n)))
 
 
-def star(n: int) -> EdgeArray:
+def star(n: int) -> Edges:
     """Join variable 0 to each of the others.
 
     Examples
@@ -39,7 +39,7 @@ def star(n: int) -> EdgeArray:
     return np.column_stack((np.zeros(n - 1, np.int64), np.arange(1, n)))
 
 
-def grid(rows: int, columns: int) -> EdgeArray:
+def grid(rows: int, columns: int) -> Edges:
     """Join horizontal and vertical neighbours; cell ``(r, c)`` is variable ``r * columns + c``.
 
     Examples
@@ -54,7 +54,7 @@ def grid(rows: int, columns: int) -> EdgeArray:
     return _sorted(np.concatenate((across, down)))
 
 
-def scale_free(n: int, rng: np.random.Generator) -> EdgeArray:
+def scale_free(n: int, rng: np.random.Generator) -> Edges:
     """Grow a graph by preferential attachment, two edges for each new variable.
 
     Two variables without an edge are the seed. Each further one is joined to two different
@@ -86,7 +86,7 @@ def scale_free(n: int, rng: np.random.Generator) -> EdgeArray:
 
 def erdos_renyi(
     n: int, rng: np.random.Generator, *, p: float | None = None, n_edges: int | None = None
-) -> EdgeArray:
+) -> Edges:
     """Choose edges uniformly among all pairs.
 
     Parameters
@@ -119,7 +119,7 @@ def erdos_renyi(
     return _pairs_of(_distinct(n_pairs, n_edges, rng))
 
 
-def regular(n: int, degree: int, rng: np.random.Generator) -> EdgeArray:
+def regular(n: int, degree: int, rng: np.random.Generator) -> Edges:
     """Draw a graph in which every variable has `degree` neighbours.
 
     Pairing model: half-edges are paired at random, and pairs that repeat an edge or join a
@@ -145,7 +145,7 @@ def regular(n: int, degree: int, rng: np.random.Generator) -> EdgeArray:
             return _sorted(ends)
 
 
-def _switch_until_simple(ends: EdgeArray, rng: np.random.Generator) -> bool:
+def _switch_until_simple(ends: Edges, rng: np.random.Generator) -> bool:
     """Repair `ends` in place; False after too many switches that did not fit."""
     pairs = [(min(a, b), max(a, b)) for a, b in ends.tolist()]
     count = Counter(pairs)
@@ -180,7 +180,7 @@ def _distinct(population: int, size: int, rng: np.random.Generator) -> NDArray[n
     return rng.permutation(found)[:size]
 
 
-def _pairs_of(ids: NDArray[np.int64]) -> EdgeArray:
+def _pairs_of(ids: NDArray[np.int64]) -> Edges:
     """Pairs ``(i, j)`` of the numbers ``j (j - 1) / 2 + i``."""
     j = ((1 + np.sqrt(1.0 + 8.0 * ids)) / 2).astype(np.int64)
     # The square root is off by one at most, either way, for large numbers.
@@ -189,7 +189,7 @@ def _pairs_of(ids: NDArray[np.int64]) -> EdgeArray:
     return _sorted(np.column_stack((ids - j * (j - 1) // 2, j)))
 
 
-def _sorted(edges: EdgeArray) -> EdgeArray:
+def _sorted(edges: Edges) -> Edges:
     edges = np.sort(edges, axis=1)
     return edges[np.lexsort((edges[:, 1], edges[:, 0]))]
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core.types import Floats
 from edgegraft.errors import DataError
 from edgegraft.learn import Event, Growth, Plan, penalty_path
 from edgegraft.table import PackedTable
 
-Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 

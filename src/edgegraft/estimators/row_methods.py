@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
-from edgegraft.core import neighbours_of
+from edgegraft.core.neighbours import neighbours_of
+from edgegraft.core.types import Floats
 from edgegraft.counts.source import check_weights
 from edgegraft.errors import DataError, ModelError
 from edgegraft.estimators.reading import (
@@ -24,8 +25,6 @@ from edgegraft.estimators.writing import Kind, fill
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.imputation import impute_codes
 from edgegraft.table import Schema
-
-Floats = NDArray[np.float64]
 
 
 class RowMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types

@@ -23,6 +23,7 @@ from scipy.special import logsumexp
 
 from edgegraft.core import Layout
 from edgegraft.core.threads import resolve_jobs, run
+from edgegraft.core.types import Floats
 from edgegraft.inference.chains import (
     Chains,
     RandomState,
@@ -31,7 +32,7 @@ from edgegraft.inference.chains import (
     possible,
     scattered,
 )
-from edgegraft.inference.floors import Floats, floored
+from edgegraft.inference.floors import floored
 from edgegraft.kernels.gibbs.annealing import anneal
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
 from edgegraft.kernels.solver.gauge import to_zero_sum

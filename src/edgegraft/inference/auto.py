@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges, PairTables
+from edgegraft.core.tables import PairTables
+from edgegraft.core.types import Edges, Floats
 from edgegraft.errors import TreewidthError
 from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.engine import Capabilities, InferenceEngine, Info, Marginals, State
 from edgegraft.inference.exact import ExactEngine, ExactState
-from edgegraft.inference.floors import Floats
 from edgegraft.inference.gibbs import GibbsEngine
 from edgegraft.inference.messages import MessageState
 from edgegraft.inference.trw import TreeReweighted, TreeReweightedState

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges, PairTables
+from edgegraft.core.tables import PairTables
+from edgegraft.core.types import Edges, Floats
 from edgegraft.errors import ModelError
 from edgegraft.inference.decoding import decode, score
 from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals
-from edgegraft.inference.floors import Floats, floored
+from edgegraft.inference.floors import floored
 from edgegraft.inference.messages import (
     MessageState,
     Passed,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
-from edgegraft.inference.floors import Floats
+from edgegraft.core.types import Floats
 from edgegraft.inference.messages import MessageState
 from edgegraft.kernels.elimination.decoding import decide, improve_forest, polish
 

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core.threads import resolve_jobs, run
+from edgegraft.core.types import Floats
 from edgegraft.kernels.gibbs.mixing import measure_indicators, measure_series
-
-Floats = NDArray[np.float64]
 
 #: Draws of a chain below which halves say nothing.
 FEWEST_DRAWS = 4

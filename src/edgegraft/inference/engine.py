@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges, PairTables
+from edgegraft.core.tables import PairTables
+from edgegraft.core.types import Edges
 
 State = Any  # each engine's own NamedTuple
 

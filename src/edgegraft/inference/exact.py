@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges, PairTables
+from edgegraft.core.tables import PairTables
+from edgegraft.core.types import Edges
 from edgegraft.errors import ModelError, TreewidthError
 from edgegraft.inference.elimination import Elimination, Estimate, estimate, order_variables
 from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals

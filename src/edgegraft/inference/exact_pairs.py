@@ -20,7 +20,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges, PairTables, table_offsets
+from edgegraft.core.tables import PairTables, table_offsets
+from edgegraft.core.types import Edges
 from edgegraft.errors import EdgeError
 from edgegraft.inference.elimination import Elimination
 from edgegraft.inference.engine import Marginals

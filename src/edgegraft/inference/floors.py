@@ -14,12 +14,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Floats
 from edgegraft.errors import ModelError
-
-Floats = NDArray[np.float64]
 
 #: Exponentials of less than minus this are zero in double precision.
 UNDERFLOW = 800.0

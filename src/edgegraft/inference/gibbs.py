@@ -18,15 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges, PairTables, table_offsets
+from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.core.threads import resolve_jobs, run
+from edgegraft.core.types import Edges, Floats
 from edgegraft.counts import LocalCounts
 from edgegraft.errors import MemoryBudgetError, ModelError
 from edgegraft.inference.chains import Chains, advance, join, make_streams, possible, scattered
 from edgegraft.inference.diagnostics import AGREEMENT, FEWEST_DRAWS, Mixing, mixing
 from edgegraft.inference.engine import Capabilities, Info, Marginals
 from edgegraft.inference.exact_pairs import check_pairs
-from edgegraft.inference.floors import Floats, floored
+from edgegraft.inference.floors import floored
 from edgegraft.kernels.gibbs.gibbs_moments import observe
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
 from edgegraft.kernels.gibbs.margins import fit_margins

@@ -22,11 +22,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.linalg import splu
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges, PairTables, table_offsets
+from edgegraft.core.tables import PairTables, table_offsets
+from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import EdgeError
-from edgegraft.inference.floors import Floats
 from edgegraft.inference.messages import MessageState
-from edgegraft.inference.wiring import Integers, common_pairs, stretches
+from edgegraft.inference.wiring import common_pairs, stretches
 
 PairMethod = Literal["product", "linear-response"]
 

@@ -17,11 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges, PairTables
+from edgegraft.core.tables import PairTables
+from edgegraft.core.types import Edges, Floats
 from edgegraft.errors import ModelError
 from edgegraft.inference.bp import check_settings, is_current, report
 from edgegraft.inference.engine import Capabilities, Info, Marginals
-from edgegraft.inference.floors import Floats, Floored, floored
+from edgegraft.inference.floors import Floored, floored
 from edgegraft.inference.messages import (
     MessageState,
     Passed,

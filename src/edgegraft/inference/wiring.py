@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Integers
 from edgegraft.kernels.messages.wiring import Wiring, leaves_first
-
-Integers = NDArray[np.int64]
 
 
 def wire(layout: Layout) -> Wiring:

@@ -30,11 +30,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from edgegraft.core.tables import Edges
 from edgegraft.core.threads import resolve_jobs
+from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.source import check_weights
 from edgegraft.errors import DataError, ModelError
 from edgegraft.learn.conditional import read_rows
@@ -48,7 +48,6 @@ from edgegraft.learn.strength_intervals import strength_intervals
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
 
-Floats = NDArray[np.float64]
 OnReplicate = Callable[[int, int], object]
 
 _LARGEST_RATE = 0.05

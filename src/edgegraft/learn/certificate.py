@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import beta
 
-from edgegraft.core.tables import Edges
+from edgegraft.core.types import Edges
 from edgegraft.learn.state import Growth
 
 _BLOCK = 8192  # pairs scored together

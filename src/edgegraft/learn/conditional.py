@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ModelError
 from edgegraft.kernels.conditionals.effective_scores import (
     Design,
@@ -26,9 +27,6 @@ from edgegraft.kernels.conditionals.effective_scores import (
     unpack_information,
 )
 from edgegraft.table import PackedTable
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _ROWS_A_COLUMN = 5  # with fewer, a regression fits noise and the normal approximation fails
 _STEPS = 3  # of Newton

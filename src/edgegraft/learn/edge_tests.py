@@ -33,11 +33,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
-from edgegraft.core.tables import Edges
 from edgegraft.core.threads import resolve_jobs, run
+from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.counts.source import check_weights
 from edgegraft.errors import ModelError
 from edgegraft.learn.conditional import Conditional, Rows, read_rows, without
@@ -53,9 +53,6 @@ from edgegraft.learn.effective_score import (
 )
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 __all__ = ["LEAST_ROWS", "EdgeTests", "edge_tests", "q_values"]
 

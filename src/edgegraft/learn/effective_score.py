@@ -10,10 +10,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.threads import run
+from edgegraft.core.types import Floats, Integers
 from edgegraft.kernels.conditionals.effective_scores import (
     add_products,
     add_rows,
@@ -21,9 +21,6 @@ from edgegraft.kernels.conditionals.effective_scores import (
     project_rows,
 )
 from edgegraft.learn.conditional import Conditional, Rows, describe
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LEAST_ROWS = 10.0
 """Least variance of a direction of a table, in rows; below it chance is not Gaussian.

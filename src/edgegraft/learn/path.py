@@ -16,10 +16,10 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges
+from edgegraft.core.types import Edges, Floats
 from edgegraft.counts import PairCounts
 from edgegraft.learn.events import Observer
 from edgegraft.learn.loop import go_on, grow
@@ -33,8 +33,6 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search.priorities import rank_pairs
 from edgegraft.table import PackedTable
-
-Floats = NDArray[np.float64]
 
 N_PENALTIES = 10
 EBIC_GAMMA = 0.5

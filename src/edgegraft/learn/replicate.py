@@ -17,10 +17,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges
+from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.counts import LocalCounts
 from edgegraft.kernels.solver.gauge import strengths
 from edgegraft.kernels.solver.penalty import group_norms
@@ -32,10 +31,6 @@ from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.table import PackedTable
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 INFLATION = 2.0
 """Variance of a replicate's noise about the truth, in those of the sample."""

@@ -14,12 +14,11 @@ tested with their table added to it, at zero.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges
 from edgegraft.core.threads import run
+from edgegraft.core.types import Edges, Floats
 from edgegraft.learn.conditional import Conditional, Rows, describe, without
 from edgegraft.learn.effective_score import (
     LINEAR,
@@ -33,8 +32,6 @@ from edgegraft.learn.effective_score import (
     table_strength,
 )
 from edgegraft.model import PairwiseMRF
-
-Floats = NDArray[np.float64]
 
 _BLOCK = 1 << 14  # numbers of projected scores held at a time
 

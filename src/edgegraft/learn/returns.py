@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.core.tables import Edges
+from edgegraft.core.types import Edges
 
 MOST = 3
 

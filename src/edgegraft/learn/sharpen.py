@@ -20,7 +20,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from edgegraft.learn.state import Floats, Growth
+from edgegraft.core.types import Floats
+from edgegraft.learn.state import Growth
 from edgegraft.learn.warm import warm_start
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.noise_weight import LEAST_ROWS, NoiseWeights

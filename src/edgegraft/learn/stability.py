@@ -9,14 +9,13 @@ at most .05: edges that come and go with the rows are no edges.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from edgegraft.core.types import Floats
 from edgegraft.errors import DataError
 from edgegraft.learn.path import penalty_path
 from edgegraft.learn.plan import Plan
 from edgegraft.table import PackedTable
-
-Floats = NDArray[np.float64]
 
 LIMIT = 0.05
 

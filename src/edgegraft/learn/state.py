@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from edgegraft.core import ActiveGraph, Layout
 from edgegraft.core.pair_set import PairSet
-from edgegraft.core.tables import Edges
+from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.learn.events import Event
 from edgegraft.learn.parts import Parts, allowing, choose_parts
 from edgegraft.learn.returns import Returns
@@ -30,9 +30,6 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.search import CandidateStream, Reservoir
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 _SECOND_LOOK = 0.5  # of the edges that it began with, or one a variable: it is for the last few
 _SLACK = 1.1  # of the solver's tolerance: rounding must not let it leave a chosen edge at zero

@@ -15,9 +15,8 @@ free entry it is the basic bootstrap interval. Approximate: the direction is the
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from edgegraft.core.types import Floats
 
 
 def strength_intervals(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from edgegraft.core import ActiveGraph
 from edgegraft.core.pair_set import PairSet
-from edgegraft.core.tables import Edges
+from edgegraft.core.types import Edges
 from edgegraft.learn.parts import choose_parts
 from edgegraft.learn.settings import Settings
 from edgegraft.learn.state import Growth, fit_penalty

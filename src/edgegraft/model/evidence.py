@@ -13,14 +13,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ImpossibleEvidenceError, ModelError
 from edgegraft.table import Schema
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Conditioned(NamedTuple):
@@ -29,7 +26,7 @@ class Conditioned(NamedTuple):
     layout: Layout
     theta: Floats
     constant: float
-    free: Ints  # the variables of the smaller model, as numbers in the larger
+    free: Integers  # the variables of the smaller model, as numbers in the larger
 
 
 def parse_evidence(schema: Schema, given: Mapping[str, Any] | None) -> dict[int, int]:
@@ -86,7 +83,12 @@ def condition(layout: Layout, theta: Floats, evidence: Mapping[int, int]) -> Con
 
 
 def _fold(
-    layout: Layout, theta: Floats, value: Ints, out: Floats, node_offset: Ints, rank: Ints
+    layout: Layout,
+    theta: Floats,
+    value: Integers,
+    out: Floats,
+    node_offset: Integers,
+    rank: Integers,
 ) -> float:
     """Add the edges to observed variables to the free ones' node vectors; return the constant."""
     observed = value >= 0
@@ -107,7 +109,7 @@ def _fold(
     return constant
 
 
-def _spans(starts: Ints, lengths: Ints, steps: Ints | int = 1) -> Ints:
+def _spans(starts: Integers, lengths: Integers, steps: Integers | int = 1) -> Integers:
     """Return ``start, start + step, ...`` of every span, span after span."""
     within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return np.asarray(np.repeat(starts, lengths) + within * steps)

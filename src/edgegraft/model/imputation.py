@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Floats
 from edgegraft.errors import ImpossibleEvidenceError, ModelError
 from edgegraft.inference import ExactEngine
 from edgegraft.kernels.conditionals.imputation import fill_alone, fill_by_gibbs
@@ -22,7 +23,6 @@ from edgegraft.model.evidence import condition
 
 ImputeMethod = Literal["map", "draw"]
 Codes = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _MAX_BYTES = 1 << 22  # of a component's junction tree: rows are many
 _SWEEPS = 200  # of the approximation

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.core import Layout, neighbours_of
+from edgegraft.core import Layout
+from edgegraft.core.neighbours import neighbours_of
 from edgegraft.errors import DataError, ModelError
 from edgegraft.ingest import encode
 from edgegraft.kernels.conditionals.rows import Neighbours, row_energies

@@ -12,12 +12,10 @@ from functools import cache, partial
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from edgegraft.core.tables import Edges
 from edgegraft.core.threads import run
+from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.conditionals.pair_sums import Places, gather_tables
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
-from edgegraft.objective.objective import Floats
-from edgegraft.objective.wiring import Integers
 
 MAX_CELLS = 1 << 22  # of the matrix of products: 32 MiB
 _ROWS = 4096  # multiplied at a time: products are summed in double precision from one to the next

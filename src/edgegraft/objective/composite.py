@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Floats
 from edgegraft.errors import ModelError
-from edgegraft.objective.objective import Floats
 from edgegraft.table import Schema
 
 

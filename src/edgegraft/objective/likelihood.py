@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges, PairTables
+from edgegraft.core.tables import PairTables
+from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.source import PairCounts
 from edgegraft.errors import ModelError
 from edgegraft.inference import (
@@ -38,7 +39,7 @@ from edgegraft.inference import (
 )
 from edgegraft.kernels.solver.products import dot
 from edgegraft.kernels.solver.raking import pair_frequencies
-from edgegraft.objective.objective import Evaluation, Floats
+from edgegraft.objective.objective import Evaluation
 from edgegraft.table import Schema
 
 #: Probability that the first parameters give to a state that the data never show: the loss is

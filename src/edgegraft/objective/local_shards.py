@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges
 from edgegraft.core.threads import run_in_order
+from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.blocks import BlockCounts
-from edgegraft.objective.objective import Floats
 from edgegraft.objective.sharded import (
     Drawn,
     Precision,

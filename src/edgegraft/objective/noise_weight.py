@@ -17,14 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges
+from edgegraft.core.types import Edges, Floats
 from edgegraft.objective.objective import Objective
-
-Floats = NDArray[np.float64]
 
 LEAST_ROWS = 20.0  # off the most common state: with fewer, chance is no longer Gaussian
 _LARGEST_RATE = 0.05

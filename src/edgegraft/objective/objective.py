@@ -12,14 +12,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges, PairTables
+from edgegraft.core.tables import PairTables
+from edgegraft.core.types import Edges, Floats
 from edgegraft.table import Schema
 
-Floats = NDArray[np.float64]
 State = Any  # each objective's own NamedTuple
 
 

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges, PairTables
+from edgegraft.core.tables import PairTables
+from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.solver.penalty import (
     group_norms,
     group_peaks,
@@ -33,9 +33,6 @@ from edgegraft.kernels.solver.penalty import (
 )
 from edgegraft.objective.noise_weight import NoiseWeights, noise_weights
 from edgegraft.objective.objective import Objective
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 GroupWeight = Literal["sqrt", "states", "noise"]
 GROUP_WEIGHTS: tuple[str, ...] = ("sqrt", "states", "noise")

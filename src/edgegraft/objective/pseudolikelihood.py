@@ -23,14 +23,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges, PairTables, table_offsets
+from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.core.threads import resolve_jobs
+from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.source import check_edges, check_size, check_weights
 from edgegraft.errors import DataError, ModelError
 from edgegraft.kernels.conditionals.directed import margin_sums
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
 from edgegraft.objective.composite import CompositeLoss, check_parameters
-from edgegraft.objective.objective import Evaluation, Floats
+from edgegraft.objective.objective import Evaluation
 from edgegraft.objective.residuals import (
     Job,
     choose_rows,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.threads import run
+from edgegraft.core.types import Floats, Integers
 from edgegraft.kernels.conditionals.directed import (
     collect_nodes,
     collect_tables,
@@ -23,8 +24,7 @@ from edgegraft.kernels.conditionals.directed import (
 )
 from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept, work_bundles
-from edgegraft.objective.objective import Floats
-from edgegraft.objective.wiring import Integers, Wiring
+from edgegraft.objective.wiring import Wiring
 from edgegraft.table import PackedTable
 
 _PIECES = 4  # pieces of work a thread: the last to finish are then not waited for long

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.core.types import Integers
 from edgegraft.errors import DataError
-from edgegraft.objective.wiring import Integers
 
 _BLOCK = 256  # rows drawn together, if that leaves enough draws
 _DRAWS = 64

@@ -12,13 +12,12 @@ from __future__ import annotations
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges
+from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
 from edgegraft.objective.all_pairs import AllPairs, price
-from edgegraft.objective.objective import Floats
 from edgegraft.objective.residuals import Job, do_jobs, gradient_of, nothing_kept
-from edgegraft.objective.wiring import Integers, alternatives_of, bundle, estimate, wire
+from edgegraft.objective.wiring import alternatives_of, bundle, estimate, wire
 
 
 class Residuals:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges, table_offsets
+from edgegraft.core.tables import table_offsets
+from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.source import PairCounts
-from edgegraft.objective.objective import Floats
 from edgegraft.objective.residuals import Job, do_jobs, gradient_of, lay_out, nothing_kept
 from edgegraft.objective.row_choice import draw_rows
 from edgegraft.objective.scoring import Residuals, score_tables

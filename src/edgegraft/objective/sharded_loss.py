@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges, PairTables, table_offsets
+from edgegraft.core.tables import PairTables, table_offsets
+from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.source import PairCounts, check_edges, check_size
 from edgegraft.errors import DataError, ModelError
 from edgegraft.objective.composite import CompositeLoss, check_parameters
-from edgegraft.objective.objective import Evaluation, Floats, Objective
+from edgegraft.objective.objective import Evaluation, Objective
 from edgegraft.objective.scoring import take_tables
 from edgegraft.objective.sharded import Precision, Shards
 

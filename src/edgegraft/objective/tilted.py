@@ -16,9 +16,10 @@ from __future__ import annotations
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges, PairTables
+from edgegraft.core.tables import PairTables
+from edgegraft.core.types import Edges, Floats
 from edgegraft.kernels.solver.products import dot
-from edgegraft.objective.objective import Evaluation, Floats, Objective, State
+from edgegraft.objective.objective import Evaluation, Objective, State
 from edgegraft.table import Schema
 
 #: Curvature added everywhere, as a share of the whole's: a sample may be unlucky in a direction.

@@ -12,16 +12,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgegraft.core import Layout, neighbours_of
+from edgegraft.core import Layout
+from edgegraft.core.neighbours import neighbours_of
+from edgegraft.core.types import Integers
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.lookup import Groups, pack_groups
 from edgegraft.kernels.conditionals.pseudolikelihood import Bundles, Columns
 from edgegraft.kernels.conditionals.rows import Neighbours
-
-Integers = NDArray[np.int64]
 
 # Nanoseconds a row, measured on one core with 512-bit vectors; only their ratios matter.
 _SUM_GROUP, _SUM_LANE = 0.5, 0.03  # look up a group's row and add it to the logits

@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Floats
 from edgegraft.kernels.solver.centring import (
     SOFTENING,
     WIDEST,
@@ -26,7 +27,6 @@ from edgegraft.kernels.solver.centring import (
     prepare,
     shift_nodes,
 )
-from edgegraft.optimize.metric import Floats
 
 #: Least share of an entry's curvature that is left to it.
 LEAST_SHARE = 0.02

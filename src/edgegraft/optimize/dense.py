@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Floats
 from edgegraft.counts.source import PairCounts
-
-Floats = NDArray[np.float64]
 
 #: Share of all pairs from which a graph counts as dense.
 DENSE = 0.25

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Floats
 from edgegraft.kernels.solver.products import dot
 from edgegraft.objective.objective import Objective, State
 from edgegraft.objective.penalty import Groups, Penalty, value_of, violation_of
 from edgegraft.optimize.coordinates import Coordinates
-from edgegraft.optimize.metric import Floats
 
 #: Share of the promised descent that a step must keep.
 SUFFICIENT = 1e-4

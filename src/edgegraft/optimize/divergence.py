@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Floats
 from edgegraft.counts.source import PairCounts
 from edgegraft.kernels.solver.gauge import to_zero_sum
 from edgegraft.objective.penalty import Penalty
-from edgegraft.optimize.metric import Floats
 from edgegraft.table import Schema
 
 #: A table of the answer with an entry beyond this, in zero-sum gauge, is taken to diverge: it

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Floats
 from edgegraft.counts import LocalCounts, PairCounts
 from edgegraft.counts.source import check_edges, check_size
 from edgegraft.errors import (
@@ -34,7 +35,6 @@ from edgegraft.objective.penalty import GroupWeight, Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.divergence import name_divergence, shorten
 from edgegraft.optimize.info import FitInfo
-from edgegraft.optimize.metric import Floats
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.optimize.starts import bethe_start
 from edgegraft.table import PackedTable, Schema

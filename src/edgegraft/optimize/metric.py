@@ -15,9 +15,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core.types import Floats
 from edgegraft.kernels.solver.products import dot, rows_times, subtract_rows
-
-Floats = NDArray[np.float64]
 
 #: A pair is kept only if its curvature is at least this share of the diagonal's.
 FLATTEST = 1e-8

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Floats
 from edgegraft.counts.source import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.objective.objective import Objective, State
@@ -29,7 +30,7 @@ from edgegraft.objective.tilted import Tilted
 from edgegraft.optimize.dense import DenseMetric, suits
 from edgegraft.optimize.descent import Descent, Point, Refusal, fallback_of
 from edgegraft.optimize.info import FitInfo
-from edgegraft.optimize.metric import Floats, Metric
+from edgegraft.optimize.metric import Metric
 from edgegraft.optimize.subproblem import solve_step
 
 MEMORY = 20

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Floats
 from edgegraft.objective.likelihood import NEVER, Likelihood
-from edgegraft.optimize.metric import Floats
 
 
 def bethe_start(objective: Likelihood, layout: Layout) -> Floats:

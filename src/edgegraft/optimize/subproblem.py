@@ -16,9 +16,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core.types import Floats
 from edgegraft.kernels.solver.products import dot
 from edgegraft.objective.penalty import Groups, prox_of
-from edgegraft.optimize.metric import Floats, Metric, Model
+from edgegraft.optimize.metric import Metric, Model
 
 #: A step is good enough when its own residual has fallen to this share.
 ACCURACY = 0.3

@@ -17,8 +17,8 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgegraft.core.types import Floats
 from edgegraft.errors import ConvergenceWarning, ModelError
 from edgegraft.inference import AutoEngine, InferenceEngine
 from edgegraft.model import PairwiseMRF
@@ -26,7 +26,6 @@ from edgegraft.model.evidence import parse_evidence
 from edgegraft.report.explorer_view import interaction_tables, network_view
 
 Json = dict[str, Any]
-Floats = NDArray[np.float64]
 
 #: Memory of exact inference up to which it answers in less than 100 ms.
 INTERACTIVE_BYTES = 4 << 20

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core.types import Floats
 from edgegraft.model import PairwiseMRF
 from edgegraft.report.network import build_network
 from edgegraft.report.palette import group_style, sign_colour
 
 Json = dict[str, Any]
-Floats = NDArray[np.float64]
 
 #: A browser draws this many lines smoothly; the strongest are drawn.
 MAX_DRAWN = 4000

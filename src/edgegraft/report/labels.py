@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from edgegraft.core.types import Floats
 
 # Where the middle of the name goes, in half widths and half heights of the name.
 _PLACES = np.array(

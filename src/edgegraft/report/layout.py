@@ -22,8 +22,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-Floats = NDArray[np.float64]
-Pairs = NDArray[np.int64]
+from edgegraft.core.types import Edges, Floats
 
 _ALL_DISTANCES = 400  # nodes; components with more are laid out from pivots
 _PIVOTS = 120
@@ -34,7 +33,7 @@ _GAP = 0.6  # of an edge's length: nodes closer than this are pushed apart
 _ASPECT = 1.5  # width over height of the whole
 
 
-def lay_out(n: int, edges: Pairs, groups: NDArray[np.int64] | None = None, seed: int = 0) -> Floats:
+def lay_out(n: int, edges: Edges, groups: NDArray[np.int64] | None = None, seed: int = 0) -> Floats:
     """Return positions of the nodes of a graph, of shape (n, 2), with edges about 1 long.
 
     Parameters
@@ -69,7 +68,7 @@ def lay_out(n: int, edges: Pairs, groups: NDArray[np.int64] | None = None, seed:
     return out
 
 
-def _edge_lengths(n: int, edges: Pairs) -> Floats:
+def _edge_lengths(n: int, edges: Edges) -> Floats:
     """Return the square root of how many neighbours the ends have that they do not share."""
     graph = _symmetric(n, edges, np.ones(len(edges)))
     degree = np.bincount(edges.ravel(), minlength=n)
@@ -78,7 +77,7 @@ def _edge_lengths(n: int, edges: Pairs) -> Floats:
     return np.asarray(np.sqrt(np.maximum(apart, 1.0)))
 
 
-def _symmetric(n: int, edges: Pairs, values: Floats) -> Any:
+def _symmetric(n: int, edges: Edges, values: Floats) -> Any:
     first, second = edges.T
     rows, columns = np.concatenate((first, second)), np.concatenate((second, first))
     return csr_array((np.tile(values, 2), (rows, columns)), shape=(n, n))

@@ -9,15 +9,14 @@ from collections.abc import Hashable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import MissingExtraError, ModelError
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.potentials import variable_index
 from edgegraft.report.layout import lay_out
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 ColourBy = Literal["community"] | Mapping[str, Hashable] | None
 
 
@@ -46,13 +45,13 @@ class Network(NamedTuple):
     """
 
     names: tuple[str, ...]
-    variables: Ints
-    edges: Ints
-    which: Ints
+    variables: Integers
+    edges: Integers
+    which: Integers
     strength: Floats
-    sign: Ints
+    sign: Integers
     spots: Floats
-    group: Ints
+    group: Integers
     group_names: tuple[str, ...]
 
     def weights(self) -> Floats:
@@ -114,7 +113,7 @@ def build_network(
     )
 
 
-def edge_signs(model: PairwiseMRF) -> Ints:
+def edge_signs(model: PairwiseMRF) -> Integers:
     """Return the sign of each edge of two variables with two categories, 0 for other edges.
 
     It is that of the log odds ratio: 1 where the two first categories, and the two second ones,
@@ -140,7 +139,7 @@ def edge_signs(model: PairwiseMRF) -> Ints:
     return signs
 
 
-def communities(n: int, edges: Ints, weights: Floats, seed: int) -> Ints:
+def communities(n: int, edges: Integers, weights: Floats, seed: int) -> Integers:
     """Return the community of each node by the Louvain method, the largest first.
 
     Raises
@@ -189,7 +188,7 @@ def _choose(
     min_strength: float | None,
     top: int | None,
     around: str | None,
-) -> Ints:
+) -> Integers:
     """Return the positions of the edges to draw."""
     chosen = np.zeros(model.n_edges, np.bool_)
     chosen[_positions(edges, model.n_edges)] = True
@@ -224,8 +223,8 @@ def _positions(edges: ArrayLike | None, n_edges: int) -> Any:
 
 
 def _given_groups(
-    model: PairwiseMRF, colour_by: Mapping[str, Hashable], variables: Ints
-) -> tuple[Ints, tuple[str, ...]]:
+    model: PairwiseMRF, colour_by: Mapping[str, Hashable], variables: Integers
+) -> tuple[Integers, tuple[str, ...]]:
     for name in colour_by:
         variable_index(model.schema, name)
     labels = [colour_by.get(model.names[v]) for v in variables]

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core.types import Floats
 from edgegraft.errors import ConvergenceWarning, ModelError
 from edgegraft.model import NodeMarginals, PairwiseMRF
 from edgegraft.report.network import Network, build_network, finite_strengths
-
-Floats = NDArray[np.float64]
 
 MAX_DRAWN = 3000  # edges that a browser moves smoothly
 MAX_TABLE = 12  # rows and columns of an interaction table

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import PairTables
-from edgegraft.core.pairs import Edges, Floats
+from edgegraft.core.types import Edges, Floats
 from edgegraft.counts import PairCounts
 from edgegraft.kernels.search.contrasts import (
     Contrasts,

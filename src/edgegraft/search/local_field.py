@@ -15,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.core.pairs import Floats, edges_of
+from edgegraft.core.pairs import edges_of
+from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.kernels.search.precision import local_strengths
 from edgegraft.search.correlations import PSEUDOCOUNT, Correlations

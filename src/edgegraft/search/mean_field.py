@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
-from edgegraft.core.pairs import Floats
+from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.counts.source import all_pair_blocks
 from edgegraft.errors import MemoryBudgetError

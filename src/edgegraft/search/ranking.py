@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from edgegraft.core.pairs import Edges, Floats
+from edgegraft.core.types import Edges, Floats
 
 _FALSE = 1e-3  # pairs expected among those that are sure, were no pair dependent
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.core.pairs import Edges, Floats, as_edges, one_each
+from edgegraft.core.pairs import as_edges, one_each
+from edgegraft.core.types import Edges, Floats
 
 
 class Scored(NamedTuple):

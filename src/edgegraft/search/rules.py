@@ -15,20 +15,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from edgegraft.core.pairs import Edges, Floats, as_edges, one_each
+from edgegraft.core.pairs import as_edges, one_each
+from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.search.adjacency import greedy_matching
 
 __all__ = ["ActivationRule", "BestChoice", "FirstHit", "Single"]
-
-Indices = NDArray[np.int64]
 
 
 class ActivationRule(Protocol):
     """Chooses edges to activate from those that violate optimality."""
 
-    def select(self, edges: ArrayLike, scores: ArrayLike) -> Indices:
+    def select(self, edges: ArrayLike, scores: ArrayLike) -> Integers:
         """Return the indices of the edges to activate, in the order of activation.
 
         Parameters
@@ -78,7 +77,7 @@ class BestChoice:
         tau = (1.0 - self.selectivity) * float(values.mean()) + self.selectivity * top
         return min(tau, top)  # the mean of equal scores may exceed them by rounding
 
-    def select(self, edges: ArrayLike, scores: ArrayLike) -> Indices:
+    def select(self, edges: ArrayLike, scores: ArrayLike) -> Integers:
         """Return the indices to activate, best first; ties go to the smaller pair."""
         pairs, values = _checked(edges, scores)
         if self.selectivity == 1.0 or not len(pairs):
@@ -102,7 +101,7 @@ class Single:
     array([1])
     """
 
-    def select(self, edges: ArrayLike, scores: ArrayLike) -> Indices:
+    def select(self, edges: ArrayLike, scores: ArrayLike) -> Integers:
         """Return the index of the best edge, or nothing where there is none."""
         pairs, values = _checked(edges, scores)
         if not len(pairs):
@@ -121,7 +120,7 @@ class FirstHit:
     array([0])
     """
 
-    def select(self, edges: ArrayLike, scores: ArrayLike) -> Indices:
+    def select(self, edges: ArrayLike, scores: ArrayLike) -> Integers:
         """Return the index of the first edge, or nothing where there is none."""
         pairs, _ = _checked(edges, scores)
         return np.arange(min(1, len(pairs)))
@@ -132,6 +131,6 @@ def _checked(edges: ArrayLike, scores: ArrayLike) -> tuple[Edges, Floats]:
     return pairs, one_each(scores, len(pairs), "scores")
 
 
-def _ranking(edges: Edges, scores: Floats) -> Indices:
+def _ranking(edges: Edges, scores: Floats) -> Integers:
     # By the pair and not by its place: the choice must not depend on the order of arrival.
     return np.lexsort((edges[:, 1], edges[:, 0], -scores))

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.core.pairs import Floats, edges_of
+from edgegraft.core.pairs import edges_of
 from edgegraft.core.threads import run
+from edgegraft.core.types import Floats
 from edgegraft.counts import LocalCounts, PairCounts
 from edgegraft.counts.source import all_pair_blocks
 from edgegraft.kernels.search.partners import merge, offer_binary, offer_pairs

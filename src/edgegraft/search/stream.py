@@ -20,7 +20,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.core.pairs import Edges, edges_of, ids_of, one_each
+from edgegraft.core.pairs import edges_of, ids_of, one_each
+from edgegraft.core.types import Edges
 from edgegraft.errors import EdgeError, MemoryBudgetError
 from edgegraft.kernels.search import pair_moves as moves
 from edgegraft.kernels.search.candidates import NEEDS_LEVELS, NEEDS_ROOM, draw_pairs

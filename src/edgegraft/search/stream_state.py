@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core.types import Floats, Ids
 from edgegraft.kernels.search.pair_moves import out_pairs
 from edgegraft.kernels.search.pair_queue import FROZEN, QUEUED, SEEN, PairQueue
 from edgegraft.kernels.search.unseen import LEFT, LISTED, READY, Levels
 
 Arrays = dict[str, NDArray[Any]]
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _DTYPES = {
     "default_priority": np.float64,

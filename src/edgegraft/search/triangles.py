@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgegraft.core.pairs import Edges, as_edges, edges_of, ids_of
+from edgegraft.core.pairs import as_edges, edges_of, ids_of
+from edgegraft.core.types import Edges
 from edgegraft.kernels.search.adjacency import wedges
 
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from edgegraft.contrib.dask.counts import ClusterCounts
 from edgegraft.contrib.dask.worker import At, Held
 from edgegraft.core import Layout
-from edgegraft.core.tables import Edges
-from edgegraft.objective.objective import Floats
+from edgegraft.core.types import Edges, Floats
 from edgegraft.objective.sharded import (
     Drawn,
     Precision,

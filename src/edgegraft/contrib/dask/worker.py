@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.core.tables import Edges
 from edgegraft.core.threads import run_in_order
+from edgegraft.core.types import Edges
 from edgegraft.counts.local import LocalCounts
 from edgegraft.ingest.options import PackOptions
 from edgegraft.ingest.partition import OpenPart, Survey, merge, open_part, pack_part

@@ -1,0 +1,12 @@
+"""Names for the arrays that cross module borders; kernels name dtypes beside their arguments."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Edges = NDArray[np.int64]  # shape (m, 2): one pair of variables per row
+Ids = NDArray[np.int64]  # one pair per number: see edgegraft.core.pairs
