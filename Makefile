@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 REPORT ?= edgegraft-demo.html
+EXPERIMENTS ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cluster test-browser fast lint types imports format bench docs examples clean
+.PHONY: help demo test test-cluster test-browser test-paper fast lint types imports format bench paper docs examples clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
@@ -24,7 +25,7 @@ demo: $(VENV)/.installed-demo ## install and run the main job on bundled data
 	$(BIN)/edgegraft demo --output $(REPORT) --force
 
 test: lint types imports ## lint, types, import rules, the whole suite and the doctests; not what follows
-	$(BIN)/python -m pytest -m "not browser and not (cluster and slow)"
+	$(BIN)/python -m pytest -m "not browser and not paper and not (cluster and slow)"
 
 test-cluster: $(VENV)/.installed-dev ## clusters whose workers and scheduler are killed
 	$(BIN)/python -m pytest -m cluster tests/cluster
@@ -32,8 +33,11 @@ test-cluster: $(VENV)/.installed-dev ## clusters whose workers and scheduler are
 test-browser: $(VENV)/.installed-browser ## the pages in headless Chromium (apt-get install chromium chromium-driver)
 	$(BIN)/python -m pytest -m browser tests/browser
 
+test-paper: $(VENV)/.installed-dev ## the paper's experiments at small size
+	$(BIN)/python -m pytest tests/paper paper
+
 fast: $(VENV)/.installed-dev ## the quick part of the suite
-	$(BIN)/python -m pytest -m "not slow and not browser"
+	$(BIN)/python -m pytest -m "not slow and not browser and not paper"
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -51,6 +55,9 @@ format: $(VENV)/.installed-dev ## apply the formatter and the safe lint fixes
 
 bench: $(VENV)/.installed-dev ## run the benchmarks and rewrite docs/benchmarks.md
 	$(BIN)/python -m benchmarks
+
+paper: $(VENV)/.installed-dev ## run the paper's experiments (EXPERIMENTS="NAME --quick ..." for some; see docs/paper.md)
+	$(BIN)/python -m paper $(EXPERIMENTS)
 
 docs: $(VENV)/.installed-docs ## build the documentation into docs/_build, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build

@@ -1,4 +1,4 @@
-"""The paper's experiments as commands: ``edgegraft reproduce NAME``.
+"""The paper's experiments as commands: ``python -m paper NAME``.
 
 W. Chaabene and B. Huang, "Best-choice edge grafting for efficient structure learning of Markov
 random fields" (2018).

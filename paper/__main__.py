@@ -1,4 +1,4 @@
-"""``edgegraft reproduce``: the experiments of the paper, run again."""
+"""``python -m paper NAME``: the experiments of the paper, run again."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from edgegraft.cli.console import reported, require_files, say
 from edgegraft.cli.options import Quiet
 
 if TYPE_CHECKING:
-    from paper import Cell, Experiment, Outcome
+    from paper import Cell, Context, Experiment, Outcome
 
 _ALL = "all"
 
 
-def reproduce(
+def run_experiments(
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -65,10 +65,10 @@ def reproduce(
 ) -> None:
     """Run experiments of the paper again: a table, a figure and the machine of each.
 
-    Every run is kept as soon as it is done: after an interruption the same command goes on.
+    Every run is kept as soon as it is done: after an interruption the same command resumes.
     """
     with reported(quiet) as console:
-        from paper import EXPERIMENTS
+        from paper import EXPERIMENTS, Context
 
         if list_them:
             for experiment in EXPERIMENTS.values():
@@ -77,7 +77,7 @@ def reproduce(
         chosen = _choose(names or [], EXPERIMENTS)
         require_files(page)
         folder = output or Path("reproduction-quick" if quick else "reproduction")
-        _run(chosen, console, folder, data, quick, max_time, again, jobs, page)
+        _run(chosen, console, folder, Context(data, jobs), quick, max_time, again, page)
 
 
 def _choose(names: list[str], known: dict[str, Experiment]) -> list[Experiment]:
@@ -92,27 +92,24 @@ def _run(
     chosen: list[Experiment],
     console: Console,
     folder: Path,
-    data: Path | None,
+    context: Context,
     quick: bool,
     max_time: float | None,
     again: bool,
-    jobs: int,
     page: Path | None,
 ) -> None:
     from edgegraft.cli.progress import Progress, clock
-    from paper import Context
-    from paper import reproduce as run_experiment
     from paper.page import Page
     from paper.public import require_data
+    from paper.runner import reproduce
 
-    context = Context(data, jobs)
-    require_data({experiment.public for experiment in chosen} - {""}, data)
+    require_data({experiment.public for experiment in chosen} - {""}, context.data)
     shown = None if page is None else Page(page, {experiment.name for experiment in chosen})
     redone: set[str] = set()
     for experiment in chosen:
         progress = Progress(console)
 
-        def tell(
+        def on_cell(
             cell: Cell,
             number: int,
             n: int,
@@ -123,7 +120,7 @@ def _run(
 
         try:
             with progress.shown():
-                done = run_experiment(
+                done = reproduce(
                     experiment,
                     folder,
                     context,
@@ -131,10 +128,10 @@ def _run(
                     max_time=max_time,
                     # Experiments that share their runs share those that were run again.
                     again=again and experiment.runs not in redone,
-                    told=tell,
+                    on_cell=on_cell,
                 )
         except KeyboardInterrupt:
-            say(console, "interrupted: finished runs are kept, the same command goes on")
+            say(console, "interrupted: finished runs are kept; the same command resumes")
             raise typer.Exit(1) from None
         redone.add(experiment.runs)
         say(console, _summary(experiment, done, clock(progress.seconds)))
@@ -148,3 +145,14 @@ def _summary(experiment: Experiment, done: Outcome, took: str) -> str:
         f"[bold]{experiment.name}[/]: {done.n_run} runs in {took}{kept}; "
         f"{escape(str(done.table))}, {escape(str(done.figure))}"
     )
+
+
+def main() -> None:
+    """Run the command; ``python -m paper`` is its only entry point."""
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.command(context_settings={"help_option_names": ["-h", "--help"]})(run_experiments)
+    app(prog_name="python -m paper")
+
+
+if __name__ == "__main__":
+    main()

@@ -47,7 +47,7 @@ class Page:
         copyfile(done.figure, self.path.parent / picture)
         section = "\n\n".join(
             [
-                f"`edgegraft reproduce {experiment.name}{' --quick' if quick else ''}`"
+                f"`python -m paper {experiment.name}{' --quick' if quick else ''}`"
                 + (": **small sizes, to be replaced by the full run.**" if quick else ""),
                 experiment.table(done.rows),
                 f"![{experiment.claim}]({picture.as_posix()})",

@@ -14,11 +14,11 @@ from edgegraft.report.axes import require_matplotlib
 from paper.experiment import Cell, Context, Experiment, Row
 from paper.results import Results
 
-Told = Callable[[Cell, int, int], None]
+OnCell = Callable[[Cell, int, int], None]
 
 
 class Outcome(NamedTuple):
-    """What an experiment came to."""
+    """The results of an experiment."""
 
     rows: list[Row]
     n_cells: int
@@ -38,7 +38,7 @@ def reproduce(
     quick: bool = False,
     max_time: float | None = None,
     again: bool = False,
-    told: Told | None = None,
+    on_cell: OnCell | None = None,
 ) -> Outcome:
     """Run an experiment, as far as its results are not in the folder, and write what it shows.
 
@@ -47,7 +47,7 @@ def reproduce(
     experiment : Experiment
     folder : path
         Gets ``NAME.csv``, ``NAME.png``, ``machine.json`` and a file for each cell, as soon as it
-        has run: after an interruption the same call goes on.
+        has run: after an interruption the same call resumes.
     context : Context, optional
     quick : bool, default False
         Small sizes, for a look.
@@ -55,7 +55,7 @@ def reproduce(
         Another limit of seconds for every cell.
     again : bool, default False
         Run cells whose results are there, too.
-    told : function of a cell, its number and how many there are, optional
+    on_cell : function of a cell, its number and the number of cells, optional
         Called before each cell that runs.
 
     Examples
@@ -78,8 +78,8 @@ def reproduce(
     for number, cell in enumerate(cells, start=1):
         record = None if again else results.load(experiment.runs, cell)
         if record is None:
-            if told is not None:
-                told(cell, number, len(cells))
+            if on_cell is not None:
+                on_cell(cell, number, len(cells))
             started = perf_counter()
             with warnings.catch_warnings():
                 # A run that ended early says so in its rows.

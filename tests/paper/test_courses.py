@@ -15,6 +15,8 @@ from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Event, Settings, grow
 from paper import Context, complexity, courses, public
 
+pytestmark = pytest.mark.paper
+
 
 @pytest.fixture(scope="module")
 def case():

@@ -15,6 +15,8 @@ from paper.reservoir import run as draw_reservoirs
 from edgegraft.errors import FileFormatError
 from paper import EXPERIMENTS, Cell, Context, Experiment, reproduce
 
+pytestmark = pytest.mark.paper
+
 
 @dataclass(frozen=True)
 class Square(Cell):
@@ -99,7 +101,7 @@ def test_page_keeps_what_is_around_a_section(squares, tmp_path):
     for _ in range(2):  # writing twice gives the same page
         Page(path, ["squares"]).write(experiment, done, quick=False)
         text = path.read_text()
-        assert text.startswith("# Title\n<!-- begin squares -->\n`edgegraft reproduce squares`")
+        assert text.startswith("# Title\n<!-- begin squares -->\n`python -m paper squares`")
         assert text.endswith("<!-- end squares -->\nwhy\n")
         assert text.count("| 14 |") == 1
         assert "old" not in text

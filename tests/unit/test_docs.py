@@ -14,7 +14,7 @@ import edgegraft
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCRIPTS = sorted((DOCS / "gallery").glob("*/*.py"))
-ROOMS = [name for name in edgegraft.__all__ if name in edgegraft._ROOMS]
+PACKAGES = [name for name in edgegraft.__all__ if name in edgegraft._PACKAGES]
 
 
 def documented_names() -> set[str]:
@@ -28,10 +28,10 @@ def documented_names() -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_the_reference_has_every_public_name_of_a_room(room):
-    names = importlib.import_module(f"edgegraft.{room}").__all__
-    assert {f"edgegraft.{room}.{name}" for name in names} - documented_names() == set()
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_reference_has_every_public_name_of_a_package(package):
+    names = importlib.import_module(f"edgegraft.{package}").__all__
+    assert {f"edgegraft.{package}.{name}" for name in names} - documented_names() == set()
 
 
 def test_the_reference_has_every_name_of_the_package_itself():

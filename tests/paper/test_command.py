@@ -1,15 +1,50 @@
-"""``edgegraft reproduce``: every experiment at small size, resumed, refused where it must be."""
+"""``python -m paper``: every experiment at small size, resumed, refused before bad work."""
 
 from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from paper.__main__ import main
 
 from paper import EXPERIMENTS
-from tests.cli.running import edgegraft, refused
+from tests.cli.running import refused
+
+pytestmark = pytest.mark.paper
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def inside(monkeypatch, capsys):
+    """The command in this process, which has everything loaded."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["paper", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        return subprocess.CompletedProcess("paper", ended.value.code or 0, shown.out, shown.err)
+
+    return run
+
+
+def outside(*arguments, cwd):
+    """Run the command as a process of its own."""
+    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.run(
+        [sys.executable, "-m", "paper", *arguments],
+        env=os.environ | {"PYTHONPATH": paths},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +62,12 @@ def data(tmp_path_factory):
 
 
 def test_list_names_every_experiment(inside):
-    done = inside("reproduce", "--list")
+    done = inside("--list")
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(EXPERIMENTS)
 
 
 def test_run_and_resumed(tmp_path):
-    done = edgegraft("reproduce", "reservoir", "--quick", cwd=tmp_path)
+    done = outside("reservoir", "--quick", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
     assert "reservoir: 2 runs" in done.stderr
     folder = tmp_path / "reproduction-quick"
@@ -41,7 +76,7 @@ def test_run_and_resumed(tmp_path):
     assert (folder / "reservoir.png").read_bytes().startswith(b"\x89PNG")
     assert "reservoir" in json.loads((folder / "machine.json").read_text())
     before = (folder / "reservoir.csv").read_bytes()
-    done = edgegraft("reproduce", "reservoir", "--quick", cwd=tmp_path)
+    done = outside("reservoir", "--quick", cwd=tmp_path)
     assert "0 runs" in done.stderr
     assert "2 kept from before" in done.stderr
     assert (folder / "reservoir.csv").read_bytes() == before
@@ -55,7 +90,7 @@ def test_every_experiment_at_small_size(inside, tmp_path, data, name):
     page = tmp_path / "paper.md"
     page.write_text("".join(f"<!-- begin {k} -->\n<!-- end {k} -->\n" for k in names))
     done = inside(
-        *("reproduce", *names, "--quick", "--max-time", 0.15, "--page", page),
+        *(*names, "--quick", "--max-time", 0.15, "--page", page),
         *("--output", tmp_path / "results", "--data", data, "--jobs", 1),
     )
     assert done.returncode == 0, done.stderr
@@ -73,7 +108,7 @@ def test_bad_requests_are_refused_before_any_work(inside, tmp_path, data):
     results = tmp_path / "results"
 
     def run(*arguments):
-        return inside("reproduce", *arguments, "--quick", "--output", results)
+        return inside(*arguments, "--quick", "--output", results)
 
     refused(run("nothing"), "no experiment 'nothing'", "reservoir", "all")
     refused(run(), "no experiment was named")
