@@ -15,11 +15,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file that takes the place of `path` when the block ends without an error.
 
     A reader sees the old file or the new one, never a part, whatever happens on the way.
+    What has been written can be read back before that.
     """
     target = Path(path)
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with os.fdopen(descriptor, "w+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
