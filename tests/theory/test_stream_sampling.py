@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edgegraft.core.pairs import ids_of
+from edgegraft.core.pairs import pair_ids
 from edgegraft.search import CandidateStream, Reservoir, Single
 
 N = 16
@@ -70,7 +70,7 @@ def test_all_pairs_come_once_and_level_by_level():
     for value in (1.0, 2.0, 3.0):
         stream.boost(np.flatnonzero(boosts == value), value)
     drawn = np.concatenate([stream.draw(1000, rng) for _ in range(n * (n - 1) // 2000 + 1)])
-    assert len(np.unique(ids_of(drawn, n))) == n * (n - 1) // 2
+    assert len(np.unique(pair_ids(drawn, n))) == n * (n - 1) // 2
     assert (np.diff(boosts[drawn].sum(axis=1)) <= 0).all()
     assert len(stream.draw(1, rng)) == 0
 
@@ -79,7 +79,7 @@ def test_pair_ids_beyond_32_bits():
     n = 100_000
     stream = CandidateStream(n)
     edges = stream.draw(20_000, np.random.default_rng(0))
-    assert len(np.unique(ids_of(edges, n))) == 20_000
+    assert len(np.unique(pair_ids(edges, n))) == 20_000
     assert (edges[:, 0] < edges[:, 1]).all()
     assert ((edges >= 0) & (edges < n)).all()
     # Each end is uniform over the variables: (mean, sd) of 40,000 uniform numbers.
@@ -96,10 +96,10 @@ def test_average_best_rank_of_a_reservoir(room):
     pairs = np.stack(np.triu_indices(n, 1), axis=1)
     best = []
     for _ in range(trials):
-        rank_of[ids_of(pairs, n)] = rng.permutation(n_pairs) + 1
+        rank_of[pair_ids(pairs, n)] = rng.permutation(n_pairs) + 1
         reservoir = Reservoir(room)
         edges = CandidateStream(n).draw(room, rng)
-        reservoir.offer(edges, -rank_of[ids_of(edges, n)].astype(float))
+        reservoir.offer(edges, -rank_of[pair_ids(edges, n)].astype(float))
         chosen = reservoir.take(Single().select(reservoir.edges, reservoir.scores))
         best.append(-chosen.scores[0])
     # The minimum of R ranks has about the deviation of a geometric variable: its own mean.

@@ -29,8 +29,8 @@ def test_views_write_through():
 @pytest.mark.parametrize(
     ("edges", "message"),
     [
-        ([(0, 3)], r"edge \(0, 3\) names a variable outside 0..2"),
-        ([(1, 1)], r"edge \(1, 1\) joins a variable to itself"),
+        ([(0, 3)], r"edge 0, \(0, 3\), names a variable outside 0..2"),
+        ([(1, 1)], r"edge 0, \(1, 1\), joins a variable to itself"),
         ([(2, 1)], r"edge \(2, 1\) is not written with the smaller index first"),
         ([(0, 1), (1, 2), (0, 1)], r"edge \(0, 1\) is given more than once"),
     ],

@@ -114,7 +114,7 @@ def test_bad_vectors_edges_and_rows_are_refused():
     schema = Schema.from_states([2, 2])
     with pytest.raises(ModelError, match=r"theta has shape \(3,\): the layout has 4 parameters"):
         PairwiseMRF(schema, [], np.zeros(3))
-    with pytest.raises(EdgeError, match=r"edge \(0, 5\)"):
+    with pytest.raises(EdgeError, match=r"edge 0, \(0, 5\)"):
         PairwiseMRF(schema, [(0, 5)], np.zeros(8))
     model = example()
     with pytest.raises(DataError, match="row 1 has no value for 'age'"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edgegraft.core.pairs import ids_of
+from edgegraft.core.pairs import pair_ids
 from edgegraft.counts import LocalCounts
 from edgegraft.datasets import make_regular, make_scale_free
 from edgegraft.errors import MemoryBudgetError
@@ -47,12 +47,12 @@ def by_pair(ranking, n):
 
 
 def average_precision(ranking, truth, n):
-    hit = np.isin(ids_of(ranking.edges, n), ids_of(truth, n))
+    hit = np.isin(pair_ids(ranking.edges, n), pair_ids(truth, n))
     return float((np.cumsum(hit) / np.arange(1, len(hit) + 1))[hit].sum() / len(truth))
 
 
 def recall(ranking, truth, n):
-    return float(np.isin(ids_of(truth, n), ids_of(ranking.edges, n)).mean())
+    return float(np.isin(pair_ids(truth, n), pair_ids(ranking.edges, n)).mean())
 
 
 def plain_mean_field(codes, states, pseudocount, shrinkage):
@@ -300,6 +300,6 @@ def test_what_a_ranking_is_sure_of_is_true(share_missing, share_right):
         mean_field(source_of(codes)),
         local_field(source_of(codes), screen(source_of(codes), 20)),
     ):
-        right = np.isin(ids_of(ranking.edges[ranking.sure], 60), ids_of(data.edges, 60))
+        right = np.isin(pair_ids(ranking.edges[ranking.sure], 60), pair_ids(data.edges, 60))
         assert right.mean() > share_right
         assert right.sum() > 0.7 * len(data.edges)

@@ -179,7 +179,7 @@ def test_refusals_name_what_is_wrong():
     _, table, layout, theta = make_case([2, 3], 10, density=1.0)
     objective = Pseudolikelihood(table)
     state = objective.init(layout)
-    with pytest.raises(ModelError, match="parameter 2 is nan"):
+    with pytest.raises(ModelError, match="variable 1 is nan"):
         objective.evaluate(np.where(np.arange(len(theta)) == 2, np.nan, theta), state)
     with pytest.raises(ModelError, match="shape"):
         objective.evaluate(theta[:-1], state)

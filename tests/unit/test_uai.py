@@ -240,11 +240,11 @@ def test_a_written_file_is_readable_by_others_as_the_umask_says(tmp_path):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e16, -1e16])
 def test_what_is_no_log_potential_is_not_written(tmp_path, bad):
-    with pytest.raises(ModelError, match=r"theta\[1\] is"):
+    with pytest.raises(ModelError, match=r"(theta\[1\]|variable 0) is"):
         write_uai(tmp_path / "model.uai", Layout([2]), [0, bad])
     with pytest.raises(ModelError, match="log_constant"):
         write_uai(tmp_path / "model.uai", Layout([2]), [0, 0], log_constant=bad)
-    with pytest.raises(ModelError, match=r"shape \(3,\).*\(2,\)"):
+    with pytest.raises(ModelError, match=r"shape \(3,\): .* 2 parameters"):
         write_uai(tmp_path / "model.uai", Layout([2]), [0, 0, bad])
     assert not list(tmp_path.iterdir())
 

@@ -20,6 +20,7 @@ import numpy as np
 from edgegraft import __version__
 from edgegraft.cli.details import edge_columns
 from edgegraft.core import Layout
+from edgegraft.core.pairs import all_pairs
 from edgegraft.datasets import load_digits
 from edgegraft.ingest import pack
 from edgegraft.learn import Discovery, Plan, discover
@@ -82,7 +83,7 @@ def compile_ahead() -> None:
     """Call what the later stages call, on a random model of the same size."""
     rng = np.random.default_rng(0)
     table = PackedTable.from_codes(rng.integers(0, _BINS, (200, 60)))
-    pairs = np.stack(np.triu_indices(60, 1), axis=1)
+    pairs = all_pairs(60)
     layout = Layout(table.schema.n_states, pairs[rng.random(len(pairs)) < 0.1])
     model = PairwiseMRF(table.schema, layout.edges, 0.1 * rng.normal(size=layout.n_parameters))
     codes = table.codes().astype(np.int64)

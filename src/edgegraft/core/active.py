@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core.layout import Layout
+from edgegraft.core.pairs import as_edges, pair_ids
 from edgegraft.errors import EdgeError
 
 
@@ -57,31 +58,28 @@ class ActiveGraph:
 
     def add(self, edges: ArrayLike) -> None:
         """Append `edges`, given in either direction; one that is active already is an error."""
-        new = np.sort(np.asarray(edges, np.int64).reshape(-1, 2), axis=1)
+        new = as_edges(edges)
         self._layout = self._layout.grow(new)
-        self._ids = np.sort(np.concatenate((self._ids, self._id_of(new))))
+        self._ids = np.sort(np.concatenate((self._ids, pair_ids(new, self._layout.n_variables))))
         np.add.at(self._degree, new.ravel(), 1)
 
     def remove(self, edges: ArrayLike) -> None:
         """Take `edges` out; the others keep their order."""
-        gone = np.sort(np.asarray(edges, np.int64).reshape(-1, 2), axis=1)
+        gone = as_edges(edges)
         absent = ~self.contains(gone)
         if absent.any():
             i, j = gone[int(np.argmax(absent))]
             raise EdgeError(f"edge ({i}, {j}) is not active and cannot be removed")
-        ids = self._id_of(gone)
-        kept = ~np.isin(self._id_of(self._layout.edges), ids)
+        ids = pair_ids(gone, self._layout.n_variables)
+        kept = ~np.isin(pair_ids(self._layout.edges, self._layout.n_variables), ids)
         self._layout = Layout(self._layout.states, self._layout.edges[kept])
         self._ids = self._ids[~np.isin(self._ids, ids)]
         np.subtract.at(self._degree, np.unique(gone, axis=0).ravel(), 1)
 
     def contains(self, edges: ArrayLike) -> NDArray[np.bool_]:
-        """Tell which `edges`, given in either direction, are active."""
-        ids = self._id_of(np.sort(np.asarray(edges, np.int64).reshape(-1, 2), axis=1))
+        """Return whether each of `edges`, given in either direction, is active."""
+        ids = pair_ids(np.asarray(edges, np.int64).reshape(-1, 2), self._layout.n_variables)
         if not len(self._ids):
             return np.zeros(len(ids), bool)
         at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
         return np.asarray(self._ids[at] == ids)
-
-    def _id_of(self, edges: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.asarray(edges[:, 0] * self._layout.n_variables + edges[:, 1])

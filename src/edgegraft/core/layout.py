@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.core.checks import check_edges
+from edgegraft.core.pairs import pair_ids
 from edgegraft.errors import EdgeError
 
 
@@ -48,7 +50,7 @@ class Layout:
     def __post_init__(self) -> None:
         states = _frozen(self.states)
         edges = _frozen(np.asarray(self.edges, np.int64).reshape(-1, 2))
-        _check_edges(edges, len(states))
+        _check_order(edges, len(states))
         node_offset = np.concatenate(([0], np.cumsum(states)))
         sizes = states[edges[:, 0]] * states[edges[:, 1]]
         edge_offset = node_offset[-1] + np.concatenate(([0], np.cumsum(sizes)))
@@ -103,7 +105,7 @@ class Layout:
         n, n_nodes = self.n_variables, int(self.node_offset[-1])
         out = np.zeros(self.n_parameters)
         out[:n_nodes] = theta[:n_nodes]
-        ids, old_ids = (side.edges[:, 0] * n + side.edges[:, 1] for side in (self, old))
+        ids, old_ids = (pair_ids(side.edges, n) for side in (self, old))
         _, here, there = np.intersect1d(ids, old_ids, assume_unique=True, return_indices=True)
         sizes = np.diff(self.edge_offset)[here]
         # Positions of all cells of all shared tables, table after table.
@@ -119,17 +121,13 @@ def _frozen(values: ArrayLike) -> NDArray[np.int64]:
     return array
 
 
-def _check_edges(edges: NDArray[np.int64], n: int) -> None:
-    for what, bad in (
-        ("names a variable outside 0..{last}", ((edges < 0) | (edges >= n)).any(axis=1)),
-        ("joins a variable to itself", edges[:, 0] == edges[:, 1]),
-        ("is not written with the smaller index first", edges[:, 0] > edges[:, 1]),
-    ):
-        if bad.any():
-            i, j = edges[int(np.argmax(bad))]
-            raise EdgeError(f"edge ({i}, {j}) {what.format(last=n - 1)}")
-    keys = edges[:, 0] * n + edges[:, 1]
-    unique, counts = np.unique(keys, return_counts=True)
+def _check_order(edges: NDArray[np.int64], n: int) -> None:
+    check_edges(edges, n)
+    turned = edges[:, 0] > edges[:, 1]
+    if turned.any():
+        i, j = edges[int(np.argmax(turned))]
+        raise EdgeError(f"edge ({i}, {j}) is not written with the smaller index first")
+    unique, counts = np.unique(pair_ids(edges, n), return_counts=True)
     if (counts > 1).any():
         i, j = divmod(int(unique[int(np.argmax(counts > 1))]), n)
         raise EdgeError(f"edge ({i}, {j}) is given more than once")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core.pairs import pair_ids
 from edgegraft.kernels.counting.hashing import insert
 
 _SMALLEST = 1024
@@ -31,7 +32,7 @@ class PairSet:
 
     def add(self, edges: NDArray[np.int64]) -> None:
         """Add edges, given in either direction."""
-        self._insert(edges.min(axis=1) * self._n + edges.max(axis=1))
+        self._insert(pair_ids(edges, self._n))
 
     def ids(self) -> NDArray[np.int64]:
         """Return the ids of the members, ascending, for :meth:`from_ids`."""

@@ -1,12 +1,12 @@
-"""Pairs of variables as single integers, ``i * n + j`` with ``i < j``, and their checks."""
+"""Pairs of variables, and their ids: ``i * n + j`` with ``i < j``."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.core.checks import check_edges
 from edgegraft.core.types import Edges, Floats, Ids
-from edgegraft.errors import EdgeError
 
 
 def as_edges(edges: ArrayLike, n_variables: int | None = None) -> Edges:
@@ -17,54 +17,48 @@ def as_edges(edges: ArrayLike, n_variables: int | None = None) -> Edges:
     >>> as_edges([(2, 0)], 3)
     array([[0, 2]])
     """
-    array = np.asarray(edges)
-    if array.size == 0:
-        return np.empty((0, 2), np.int64)
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise EdgeError(
-            "edges must be an integer array of shape (m, 2), found shape "
-            f"{array.shape} of {array.dtype}"
-        )
-    ordered = np.sort(array.astype(np.int64, copy=False), axis=1)
-    outside = ordered[:, 0] < 0
-    if n_variables is not None:
-        outside |= ordered[:, 1] >= n_variables
-    for what, bad in (
-        ("names a variable that does not exist", outside),
-        ("joins a variable to itself", ordered[:, 0] == ordered[:, 1]),
-    ):
-        if bad.any():
-            k = int(np.argmax(bad))
-            raise EdgeError(f"edge {k}, ({array[k, 0]}, {array[k, 1]}), {what}")
-    return ordered
+    return np.sort(check_edges(edges, n_variables), axis=1)
 
 
-def ids_of(edges: ArrayLike, n_variables: int) -> Ids:
-    """Return the ids of `edges`, given in either direction.
+def all_pairs(n_variables: int) -> Edges:
+    """Return every pair ``i < j``, in order.
 
     Examples
     --------
-    >>> ids_of([(0, 1), (2, 1)], 3)
+    >>> all_pairs(3)
+    array([[0, 1],
+           [0, 2],
+           [1, 2]])
+    """
+    return np.stack(np.triu_indices(n_variables, 1), axis=1).astype(np.int64, copy=False)
+
+
+def pair_ids(edges: Edges, n_variables: int) -> Ids:
+    """Return the ids of `edges`, given in either direction; nothing is checked.
+
+    Examples
+    --------
+    >>> pair_ids(np.array([(0, 1), (2, 1)]), 3)
     array([1, 5])
     """
-    ordered = as_edges(edges, n_variables)
-    return np.asarray(ordered[:, 0] * n_variables + ordered[:, 1])
+    first, second = edges[:, 0], edges[:, 1]
+    return np.asarray(np.minimum(first, second) * n_variables + np.maximum(first, second))
 
 
-def edges_of(ids: Ids, n_variables: int) -> Edges:
-    """Return the edges of ids.
+def pairs_of_ids(ids: Ids, n_variables: int) -> Edges:
+    """Return the pairs of ids.
 
     Examples
     --------
-    >>> edges_of(np.array([1, 5]), 3)
+    >>> pairs_of_ids(np.array([1, 5]), 3)
     array([[0, 1],
            [1, 2]])
     """
-    return np.stack(np.divmod(ids, n_variables), axis=1)
+    return np.stack(np.divmod(ids, max(n_variables, 1)), axis=1)
 
 
 def one_each(values: ArrayLike, n_edges: int, what: str) -> Floats:
-    """Return one number for each edge, from one for all or an array of them; no NaN."""
+    """Return one number per edge, from one for all or an array of them; no NaN."""
     array = np.asarray(values, np.float64)
     if array.ndim == 0:
         array = np.full(n_edges, float(array))

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.core.checks import check_edges, check_weights
 from edgegraft.core.tables import FlatTables, PairTables, table_offsets
 from edgegraft.core.threads import resolve_jobs, run_in_order
 from edgegraft.counts.local import LocalCounts
-from edgegraft.counts.source import all_pair_blocks, check_edges, check_size, check_weights
+from edgegraft.counts.source import all_pair_blocks, check_size
 from edgegraft.table import Schema
 from edgegraft.table.blocks import RowBlocks
 
@@ -73,7 +74,7 @@ class BlockCounts:
 
     def pairs(self, edges: ArrayLike) -> PairTables:
         """Return the tables of a batch of edges, in the order and orientation asked for."""
-        edges = check_edges(edges, self.schema)
+        edges = check_edges(edges, len(self.schema))
         shapes = np.take(self.schema.n_states, edges)
         offsets = table_offsets(shapes)
         check_size(int(offsets[-1]))

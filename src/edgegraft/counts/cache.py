@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.core.checks import check_edges
+from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.tables import FlatTables, PairTables, table_offsets
 from edgegraft.core.types import Edges
-from edgegraft.counts.source import PairCounts, check_edges, check_size
+from edgegraft.counts.source import PairCounts, check_size
 from edgegraft.kernels.counting.hashing import copy_tables, find, insert
 from edgegraft.table import Schema
 
@@ -96,11 +98,11 @@ class CachedCounts:
 
     def pairs(self, edges: ArrayLike) -> PairTables:
         """Return the tables of a batch of edges, from memory where they are there."""
-        edges = check_edges(edges, self.schema)
+        edges = check_edges(edges, len(self.schema))
         shapes = self.schema.n_states[edges]
         offsets = table_offsets(shapes)
         check_size(int(offsets[-1]))
-        keys = edges.min(axis=1) * len(self.schema) + edges.max(axis=1)
+        keys = pair_ids(edges, len(self.schema))
         missed = self._missed(keys)
         fresh = self._compute(keys[missed])
         out = np.empty(int(offsets[-1]), fresh.values.dtype)
@@ -117,9 +119,8 @@ class CachedCounts:
         return candidates[np.sort(first)]
 
     def _compute(self, keys: NDArray[np.int64]) -> PairTables:
-        n = len(self.schema)
         self._computed += len(keys)
-        return self.source.pairs(np.column_stack((keys // n, keys % n)))
+        return self.source.pairs(pairs_of_ids(keys, len(self.schema)))
 
     def _copy_out(
         self,
@@ -133,8 +134,7 @@ class CachedCounts:
         """Gather every table from the source's answer or the generation that holds it."""
         flipped = edges[:, 0] > edges[:, 1]
         computed = _Generation(len(fresh))
-        n = len(self.schema)
-        fresh_keys = fresh.edges[:, 0] * n + fresh.edges[:, 1]
+        fresh_keys = pair_ids(fresh.edges, len(self.schema))
         computed.adopt(fresh_keys, fresh.offsets[:-1], fresh.values)
         waiting = np.ones(len(keys), bool)
         for generation in (computed, self._young, self._old):

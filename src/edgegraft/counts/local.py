@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.core.checks import check_edges, check_weights
 from edgegraft.core.tables import FlatTables, PairTables, table_offsets
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Edges
 from edgegraft.counts import cost
-from edgegraft.counts.source import all_pair_blocks, check_edges, check_size, check_weights
+from edgegraft.counts.source import all_pair_blocks, check_size
 from edgegraft.kernels.counting.histogram import count_codes, count_margin_codes
 from edgegraft.kernels.counting.popcount import count_margins, count_planes
 from edgegraft.table import PackedTable, Schema
@@ -92,7 +93,7 @@ class LocalCounts:
         PairTables
             Integer counts, or sums of weights.
         """
-        edges = check_edges(edges, self.schema)
+        edges = check_edges(edges, len(self.schema))
         shapes = np.take(self.schema.n_states, edges)
         offsets = table_offsets(shapes)
         check_size(int(offsets[-1]))

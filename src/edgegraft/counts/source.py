@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core.tables import FlatTables, PairTables
 from edgegraft.core.types import Edges
-from edgegraft.errors import DataError, EdgeError, MemoryBudgetError
+from edgegraft.errors import MemoryBudgetError
 from edgegraft.table import Schema
 
 MAX_RESULT_BYTES = 1 << 32  # one call's tables; larger requests go through `blocks`
@@ -41,31 +41,6 @@ class PairCounts(Protocol):
         ...
 
 
-def check_edges(edges: ArrayLike, schema: Schema) -> Edges:
-    """Return `edges` as an integer array, refusing those that are no pair of variables."""
-    array = np.asarray(edges)
-    if array.size == 0:
-        return np.empty((0, 2), np.int64)
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise EdgeError(
-            "edges must be an integer array of shape (m, 2), found shape "
-            f"{array.shape} of {array.dtype}"
-        )
-    array = np.ascontiguousarray(array, np.int64)
-    if array.min() >= 0 and array.max() < len(schema) and (array[:, 0] != array[:, 1]).all():
-        return array
-    outside = ((array < 0) | (array >= len(schema))).any(axis=1)
-    loops = array[:, 0] == array[:, 1]
-    for what, bad in (
-        (f"names a variable outside 0..{len(schema) - 1}", outside),
-        ("joins a variable to itself", loops),
-    ):
-        if bad.any():
-            k = int(np.argmax(bad))
-            raise EdgeError(f"edge {k}, ({array[k, 0]}, {array[k, 1]}), {what}")
-    return array
-
-
 def check_size(n_cells: int, max_bytes: int = MAX_RESULT_BYTES) -> None:
     """Refuse a request whose tables would not fit, before they are allocated."""
     if 8 * n_cells > max_bytes:
@@ -73,22 +48,6 @@ def check_size(n_cells: int, max_bytes: int = MAX_RESULT_BYTES) -> None:
             f"the tables asked for take {8 * n_cells:,} bytes, more than the {max_bytes:,} "
             "allowed for one request: ask for fewer pairs at a time, or merge rare states"
         )
-
-
-def check_weights(weights: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """Return a copy of row weights, refusing what cannot be a weight."""
-    array = np.array(weights, np.float64)
-    if array.shape != (n_rows,):
-        raise DataError(f"weights have shape {array.shape} where the table has {n_rows} rows")
-    bad = ~(np.isfinite(array) & (array >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(
-            f"the weight of row {row} is {array[row]}: weights must be finite and not negative"
-        )
-    if not array.any():
-        raise DataError("all weights are zero: no row counts")
-    return array
 
 
 def all_pair_blocks(n_states: NDArray[np.int64], max_bytes: int) -> Iterator[Edges]:

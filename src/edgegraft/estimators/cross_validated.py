@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from edgegraft.counts.source import check_weights
+from edgegraft.core.checks import check_weights
 from edgegraft.estimators.folds import Scores, Split, check_splits, score_grid
 from edgegraft.estimators.network import NetworkEstimator
 from edgegraft.estimators.parameters import CONSTRAINTS, make_plan

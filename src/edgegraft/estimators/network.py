@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from edgegraft.counts.source import check_weights
+from edgegraft.core.checks import check_weights
 from edgegraft.errors import ConvergenceWarning, DataError
 from edgegraft.estimators.parameters import make_seed
 from edgegraft.estimators.reading import as_table, column_labels, read

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.contrib.dask.counts import counts_of, is_on_cluster
 from edgegraft.contrib.dask.shards import ClusterShards
-from edgegraft.counts.source import check_weights
+from edgegraft.core.checks import check_weights
 from edgegraft.errors import DataError, UnseenCategoryError
 from edgegraft.estimators.labels import labels
 from edgegraft.estimators.memory import (

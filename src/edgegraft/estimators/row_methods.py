@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
+from edgegraft.core.checks import check_weights
 from edgegraft.core.neighbours import neighbours_of
 from edgegraft.core.types import Floats
-from edgegraft.counts.source import check_weights
 from edgegraft.errors import DataError, ModelError
 from edgegraft.estimators.reading import (
     as_table,

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.checks import check_edges, check_theta
 from edgegraft.core.tables import PairTables
 from edgegraft.core.types import Edges
 from edgegraft.errors import ModelError, TreewidthError
 from edgegraft.inference.elimination import Elimination, Estimate, estimate, order_variables
 from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals
-from edgegraft.inference.exact_pairs import check_pairs, pair_tables
+from edgegraft.inference.exact_pairs import pair_tables
 from edgegraft.inference.junction import build_tree
 from edgegraft.kernels.elimination import buckets, junction, junction_draws
 
@@ -121,7 +122,7 @@ class ExactEngine:
         ModelError
             Where no state of the model has positive probability, or `theta` does not fit.
         """
-        return _calibrate(_checked(theta, state.layout), state), state, _info(state)
+        return _calibrate(check_theta(theta, state.layout), state), state, _info(state)
 
     def pair_marginals(
         self, theta: NDArray[np.float64], state: ExactState, edges: Edges
@@ -133,8 +134,8 @@ class ExactEngine:
         variable answers all pairs that it is in, and variables are chosen greedily by the pairs
         that they answer for each state.
         """
-        theta = _checked(theta, state.layout)
-        pairs = check_pairs(edges, state.layout.n_variables)
+        theta = check_theta(theta, state.layout)
+        pairs = check_edges(edges, state.layout.n_variables)
 
         def run(values: NDArray[np.float64], layout: Layout) -> Marginals:
             if layout is state.layout:
@@ -157,7 +158,7 @@ class ExactEngine:
         """
         state = self.init(graph) if isinstance(graph, Layout) else graph
         layout = state.layout
-        potentials = buckets.gather_potentials(state.tree, _checked(theta, layout))
+        potentials = buckets.gather_potentials(state.tree, check_theta(theta, layout))
         messages = junction_draws.collect_max(state.tree, potentials)
         assignment = np.empty(layout.n_variables, np.int64)
         junction_draws.trace_back(state.tree, potentials.logs, messages, assignment)
@@ -186,7 +187,7 @@ class ExactEngine:
                [1, 1],
                [1, 1]])
         """
-        potentials = buckets.gather_potentials(state.tree, _checked(theta, state.layout))
+        potentials = buckets.gather_potentials(state.tree, check_theta(theta, state.layout))
         messages, log_partition = junction.collect(state.tree, potentials)
         _check_possible(log_partition)
         n = state.layout.n_variables
@@ -209,22 +210,6 @@ def _calibrate(theta: NDArray[np.float64], state: ExactState) -> Marginals:
     values = np.empty_like(theta)
     buckets.scatter_marginals(state.tree, potentials.logs, values)
     return Marginals(values, log_partition)
-
-
-def _checked(theta: NDArray[np.float64], layout: Layout) -> NDArray[np.float64]:
-    """Return `theta` as the kernels want it; minus infinity is a zero, the rest is finite."""
-    theta = np.require(theta, np.float64, ["C", "W"])
-    if theta.shape != (layout.n_parameters,):
-        raise ModelError(
-            f"the layout has {layout.n_parameters} parameters, but theta has shape {theta.shape}"
-        )
-    bad = ~(theta < np.inf)
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise ModelError(
-            f"log-potential {at} is {theta[at]}: it must be finite, or -inf for a zero"
-        )
-    return theta
 
 
 def _score(theta: NDArray[np.float64], layout: Layout, assignment: NDArray[np.int64]) -> float:

@@ -20,25 +20,13 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from edgegraft.core import Layout
+from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.core.types import Edges
-from edgegraft.errors import EdgeError
 from edgegraft.inference.elimination import Elimination
 from edgegraft.inference.engine import Marginals
 
 Run = Callable[[NDArray[np.float64], Layout], Marginals]
-
-
-def check_pairs(edges: Edges, n: int) -> Edges:
-    """Return the pairs as an (m, 2) array of integers, or say which is not one."""
-    pairs = np.asarray(edges, np.int64).reshape(-1, 2)
-    outside = ((pairs < 0) | (pairs >= n)).any(axis=1)
-    same = pairs[:, 0] == pairs[:, 1]
-    for what, bad in ((f"names a variable outside 0..{n - 1}", outside), ("has no joint", same)):
-        if bad.any():
-            i, j = pairs[int(np.argmax(bad))]
-            raise EdgeError(f"pair ({i}, {j}) {what}")
-    return pairs
 
 
 def pair_tables(
@@ -111,19 +99,19 @@ def _with_clique_pairs(layout: Layout, found: Elimination, pairs: Edges) -> Layo
     """
     n = layout.n_variables
     owner = np.repeat(found.order, np.diff(found.scope_start))
-    filled = np.minimum(owner, found.scope) * n + np.maximum(owner, found.scope)
-    wanted = np.unique(pairs.min(axis=1) * n + pairs.max(axis=1))
-    present = layout.edges[:, 0] * n + layout.edges[:, 1]
+    filled = pair_ids(np.stack((owner, found.scope), axis=1), n)
+    wanted = np.unique(pair_ids(pairs, n))
+    present = pair_ids(layout.edges, n)
     new = np.setdiff1d(np.intersect1d(wanted, filled), present)
-    return layout.grow(np.stack(np.divmod(new, n), axis=1)) if len(new) else layout
+    return layout.grow(pairs_of_ids(new, n)) if len(new) else layout
 
 
 def _edge_of(layout: Layout, pairs: Edges) -> NDArray[np.int64]:
     """Return the number of each pair's edge, -1 where it is none."""
     n = layout.n_variables
-    keys = layout.edges[:, 0] * n + layout.edges[:, 1]
+    keys = pair_ids(layout.edges, n)
     order = np.argsort(keys)
-    wanted = pairs.min(axis=1) * n + pairs.max(axis=1)
+    wanted = pair_ids(pairs, n)
     if not len(keys):
         return np.full(len(pairs), -1, np.int64)
     at = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]

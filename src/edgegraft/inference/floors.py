@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.checks import check_theta, owner_of
 from edgegraft.core.types import Floats
 from edgegraft.errors import ModelError
 
@@ -41,21 +42,11 @@ def floored(theta: Floats, layout: Layout, weight: Floats) -> Floored:
     array([    0., -1024.])
     >>> floored(np.array([0.0, np.nan]), layout, np.empty(0))
     Traceback (most recent call last):
-    edgegraft.errors.ModelError: a potential of variable 0 is nan: potentials are finite or -inf
+    edgegraft.errors.ModelError: a log-potential of variable 0 is nan: it must be finite or -inf
     """
-    theta = np.array(theta, np.float64)  # a copy: states remember it, callers may write to theirs
-    if theta.shape != (layout.n_parameters,):
-        raise ModelError(
-            f"the graph has {layout.n_parameters} parameters, but theta has shape {theta.shape}"
-        )
+    theta = check_theta(theta, layout).copy()  # states remember it, callers may write to theirs
     if np.isfinite(theta).all():
         return Floored(theta, -np.inf, -np.inf)
-    bad = np.isnan(theta) | (theta == np.inf)
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise ModelError(
-            f"a potential of {_owner(layout, at)} is {theta[at]}: potentials are finite or -inf"
-        )
     return _replace_zeros(theta, layout, weight)
 
 
@@ -67,7 +58,7 @@ def _replace_zeros(theta: Floats, layout: Layout, weight: Floats) -> Floored:
     if np.isneginf(top).any():
         at = int(starts[int(np.argmax(np.isneginf(top)))])
         raise ModelError(
-            f"every entry of {_owner(layout, at)} is -inf: the model allows no configuration"
+            f"every entry of {owner_of(layout, at)} is -inf: the model allows no configuration"
         )
     least = np.minimum.reduceat(np.where(zero, np.inf, theta), starts)
     span = top - least
@@ -87,11 +78,3 @@ def _replace_zeros(theta: Floats, layout: Layout, weight: Floats) -> Floored:
 
 def _edge_tops(top: Floats, layout: Layout) -> Floats:
     return np.repeat(top, np.diff(layout.edge_offset))
-
-
-def _owner(layout: Layout, at: int) -> str:
-    if at < layout.node_offset[-1]:
-        i = int(np.searchsorted(layout.node_offset, at, side="right")) - 1
-        return f"variable {i}"
-    k = int(np.searchsorted(layout.edge_offset, at, side="right")) - 1
-    return f"edge ({layout.edges[k, 0]}, {layout.edges[k, 1]})"

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.checks import check_edges
 from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Edges, Floats
@@ -26,7 +27,6 @@ from edgegraft.errors import MemoryBudgetError, ModelError
 from edgegraft.inference.chains import Chains, advance, join, make_streams, possible, scattered
 from edgegraft.inference.diagnostics import AGREEMENT, FEWEST_DRAWS, Mixing, mixing
 from edgegraft.inference.engine import Capabilities, Info, Marginals
-from edgegraft.inference.exact_pairs import check_pairs
 from edgegraft.inference.floors import floored
 from edgegraft.kernels.gibbs.gibbs_moments import observe
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
@@ -184,7 +184,7 @@ class GibbsEngine:
     def pair_marginals(self, theta: Floats, state: GibbsState, edges: Edges) -> PairTables:
         """Return joint marginals of any pairs: frequencies in the states of the last run."""
         layout = state.layout
-        pairs = check_pairs(edges, layout.n_variables)
+        pairs = check_edges(edges, layout.n_variables)
         if len(pairs) == 0:
             shapes = np.empty((0, 2), np.int64)
             return PairTables(pairs, shapes, np.empty(0), table_offsets(shapes))

@@ -22,9 +22,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.linalg import splu
 
 from edgegraft.core import Layout
+from edgegraft.core.checks import check_edges
 from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
-from edgegraft.errors import EdgeError
 from edgegraft.inference.messages import MessageState
 from edgegraft.inference.wiring import common_pairs, stretches
 
@@ -43,7 +43,7 @@ def describe(method: PairMethod) -> str:
 def joint_tables(state: MessageState, edges: Edges, method: PairMethod) -> PairTables:
     """Return the joint marginals of `edges`, in the graph or not, from a state that has run."""
     layout = state.layout
-    pairs = _checked(edges, layout.n_variables)
+    pairs = check_edges(edges, layout.n_variables)
     shapes = layout.states[pairs]
     offsets = table_offsets(shapes)
     tables = PairTables(pairs, shapes, _products(layout, state.beliefs, pairs, offsets), offsets)
@@ -64,15 +64,6 @@ def _products(layout: Layout, beliefs: Floats, pairs: Edges, offsets: Integers) 
     row, column = np.divmod(within, np.repeat(layout.states[pairs[:, 1]], sizes))
     first, second = np.repeat(layout.node_offset[pairs], sizes, axis=0).T
     return np.asarray(beliefs[first + row] * beliefs[second + column])
-
-
-def _checked(edges: Edges, n: int) -> Edges:
-    pairs = np.asarray(edges, np.int64).reshape(-1, 2)
-    bad = ((pairs < 0) | (pairs >= n)).any(axis=1) | (pairs[:, 0] == pairs[:, 1])
-    if bad.any():
-        i, j = pairs[int(np.argmax(bad))]
-        raise EdgeError(f"({i}, {j}) is not a pair of two different variables of 0..{n - 1}")
-    return pairs
 
 
 def _add_covariances(state: MessageState, tables: PairTables, which: Integers) -> None:

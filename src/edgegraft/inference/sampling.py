@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.checks import check_theta
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import DataError
 from edgegraft.inference.chains import (
@@ -123,7 +124,9 @@ def gibbs_sample(
     >>> bool(0.86 < agree < 0.90)
     True
     """
-    theta = _check_theta(layout, theta)
+    if layout.n_variables == 0:
+        raise DataError("the layout has no variables: there is nothing to sample")
+    theta = check_theta(theta, layout)
     _check_counts(n_samples, n_chains, burn_in, thinning)
     n_chains = min(n_chains, max(n_samples, 1))
     streams = make_streams(random_state, n_chains)
@@ -170,21 +173,6 @@ def _first_state(layout: Layout, streams: Streams, start: ArrayLike | None) -> N
         raise DataError(f"start has a state of variable {i} outside 0..{layout.states[i] - 1}")
     state[:] = given[:, None] if given.ndim == 1 else given.T
     return state
-
-
-def _check_theta(layout: Layout, theta: ArrayLike) -> NDArray[np.float64]:
-    if layout.n_variables == 0:
-        raise DataError("the layout has no variables: there is nothing to sample")
-    values = np.asarray(theta, np.float64)
-    if values.shape != (layout.n_parameters,):
-        raise DataError(
-            f"theta has shape {values.shape}: the layout has {layout.n_parameters} parameters"
-        )
-    wrong = np.isnan(values) | (values == np.inf)
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        raise DataError(f"theta[{at}] is {values[at]}: a log-potential is finite or -inf")
-    return values
 
 
 def _check_counts(n_samples: int, n_chains: int, burn_in: int, thinning: int) -> None:

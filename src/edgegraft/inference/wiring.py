@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Integers
 from edgegraft.kernels.messages.wiring import Wiring, leaves_first
 
@@ -59,8 +60,8 @@ def common_pairs(layout: Layout, pairs: Integers) -> tuple[Integers, Integers]:
     (array([1]), array([1]))
     """
     n = layout.n_variables
-    keys = layout.edges[:, 0] * n + layout.edges[:, 1]
-    wanted = pairs[:, 0] * n + pairs[:, 1]
+    keys = pair_ids(layout.edges, n)
+    wanted = pair_ids(pairs, n)
     order = np.argsort(keys)
     at = np.searchsorted(keys, wanted, sorter=order)
     at[at == len(keys)] = 0

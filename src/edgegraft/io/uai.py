@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.pairs import pairs_of_ids
 from edgegraft.io.uai_text import MAX_STATES, NumberFile, read_numbers
 
 __all__ = ["PairwiseFile", "read_uai"]
@@ -265,7 +266,7 @@ def _assemble(
     low, high = np.minimum(first, second)[pair], np.maximum(first, second)[pair]
     keys, seen, edge = np.unique(low * len(states) + high, return_index=True, return_inverse=True)
     order = np.argsort(seen)
-    edges = np.stack(np.divmod(keys[order], max(len(states), 1)), axis=1)
+    edges = pairs_of_ids(keys[order], len(states))
     layout = Layout(states, edges)
 
     target = np.full(len(first), layout.n_parameters)  # one more cell for the constants

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.checks import check_theta
 from edgegraft.errors import ModelError
 from edgegraft.io.atomic import replace_file
 
@@ -109,10 +110,8 @@ def write_uai(
 
 
 def _checked(layout: Layout, theta: ArrayLike, log_constant: float) -> NDArray[np.float64]:
-    logs = np.asarray(theta, np.float64)
-    if logs.shape != (layout.n_parameters,):
-        raise ModelError(f"theta has shape {logs.shape}; the layout wants ({layout.n_parameters},)")
-    bad = ~((np.abs(logs) <= _LARGEST_LOG) | np.isneginf(logs))
+    logs = check_theta(theta, layout)
+    bad = (np.abs(logs) > _LARGEST_LOG) & ~np.isneginf(logs)
     if bad.any():
         k = int(np.argmax(bad))
         raise ModelError(

@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
+from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Edges, Floats
-from edgegraft.counts.source import check_weights
 from edgegraft.errors import DataError, ModelError
 from edgegraft.learn.conditional import read_rows
 from edgegraft.learn.discovery import Discovery

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import beta
 
+from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.types import Edges
 from edgegraft.learn.state import Growth
 
@@ -94,7 +95,7 @@ def _scores(growth: Growth, edges: Edges) -> np.ndarray:
 
 
 def _inactive(growth: Growth, n: int) -> Edges:
-    edges = np.stack(np.triu_indices(n, 1), axis=1).astype(np.int64)
+    edges = all_pairs(n)
     return edges[~growth.graph.contains(edges)]
 
 
@@ -106,7 +107,7 @@ def _sample(growth: Growth, n: int, size: int, rng: np.random.Generator) -> Edge
         pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
         pairs = pairs[~growth.graph.contains(pairs)]
         joined = np.concatenate((found, pairs))
-        _, first = np.unique(joined[:, 0] * n + joined[:, 1], return_index=True)
+        _, first = np.unique(pair_ids(joined, n), return_index=True)
         found = joined[np.sort(first)]
     return found[:size]
 

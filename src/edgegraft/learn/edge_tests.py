@@ -36,9 +36,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
+from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Edges, Floats, Integers
-from edgegraft.counts.source import check_weights
 from edgegraft.errors import ModelError
 from edgegraft.learn.conditional import Conditional, Rows, read_rows, without
 from edgegraft.learn.effective_score import (

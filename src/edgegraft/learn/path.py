@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
-from edgegraft.core.types import Edges, Floats
+from edgegraft.core.pairs import all_pairs
+from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.learn.events import Observer
 from edgegraft.learn.loop import go_on, grow
@@ -132,10 +133,7 @@ def largest_penalty(
     strongest pair is among them unless the ranking misses it.
     """
     n = len(objective.schema)
-    if n * (n - 1) // 2 <= _ALL_PAIRS:
-        pairs: Edges = np.stack(np.triu_indices(n, 1), axis=1).astype(np.int64)
-    else:
-        pairs = rank_pairs(counts, rng).edges
+    pairs = all_pairs(n) if n * (n - 1) // 2 <= _ALL_PAIRS else rank_pairs(counts, rng).edges
     layout = Layout(objective.schema.n_states)
     theta = objective.start(layout)
     state = objective.evaluate(theta, objective.init(layout)).state

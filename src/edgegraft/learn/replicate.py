@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.pairs import pairs_of_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.counts import LocalCounts
 from edgegraft.kernels.solver.gauge import strengths
@@ -200,7 +201,7 @@ class Replicator:
 def _near_misses(growth: Growth) -> Edges:
     """Return the pairs, tested and left out by the fit, that came near to violating optimality."""
     n = len(growth.objective.schema)
-    pairs = np.stack(np.divmod(growth.tested.ids(), max(1, n)), axis=1)
+    pairs = pairs_of_ids(growth.tested.ids(), n)
     pairs = pairs[~growth.graph.contains(pairs)]
     near = [np.empty((0, 2), np.int64)]
     for first in range(0, len(pairs), _BLOCK):

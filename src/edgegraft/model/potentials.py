@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.checks import check_theta
 from edgegraft.core.neighbours import neighbours_of
 from edgegraft.errors import DataError, ModelError
 from edgegraft.ingest import encode
@@ -22,8 +23,7 @@ class NamedPotentials:
 
     def __init__(self, schema: Schema, edges: ArrayLike, theta: ArrayLike) -> None:
         layout = Layout(schema.n_states, np.asarray(edges, np.int64).reshape(-1, 2))
-        values = np.array(theta, np.float64)
-        _check_theta(schema, layout, values)
+        values = check_theta(theta, layout, schema.names).copy()
         values.flags.writeable = False
         self._schema = schema
         self._layout = layout
@@ -142,21 +142,3 @@ def variable_index(schema: Schema, name: str) -> int:
 def _some(names: Sequence[Any]) -> str:
     shown = ", ".join(repr(name) for name in names[:8])
     return shown + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
-
-
-def _check_theta(schema: Schema, layout: Layout, theta: NDArray[np.float64]) -> None:
-    if theta.shape != (layout.n_parameters,):
-        raise ModelError(
-            f"theta has shape {theta.shape}: the layout has {layout.n_parameters} parameters"
-        )
-    wrong = np.isnan(theta) | (theta == np.inf)
-    if not wrong.any():
-        return
-    at = int(np.argmax(wrong))
-    if at < layout.node_offset[-1]:
-        i = int(np.searchsorted(layout.node_offset, at, side="right")) - 1
-        where = f"variable {schema.names[i]!r}"
-    else:
-        k = int(np.searchsorted(layout.edge_offset, at, side="right")) - 1
-        where = f"edge {tuple(schema.names[v] for v in layout.edges[k])!r}"
-    raise ModelError(f"a log-potential of {where} is {theta[at]}: it must be finite or -inf")

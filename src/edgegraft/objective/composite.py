@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
-from edgegraft.errors import ModelError
 from edgegraft.table import Schema
 
 
@@ -89,23 +87,6 @@ class CompositeLoss:
     def _unit(self) -> float:
         """The mean weight of a row."""
         return self._total / self._count
-
-
-def check_parameters(theta: ArrayLike, layout: Layout) -> Floats:
-    """Return a copy of the parameters, refusing those that are no finite numbers."""
-    copy = np.array(theta, np.float64)
-    if copy.shape != (layout.n_parameters,):
-        raise ModelError(
-            f"parameters have shape {copy.shape} where the layout has {layout.n_parameters}"
-        )
-    bad = ~np.isfinite(copy)
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise ModelError(
-            f"parameter {at} is {copy[at]}: a pseudolikelihood needs finite parameters; "
-            "a ridge keeps them so"
-        )
-    return copy
 
 
 def _ends(p: Floats, layout: Layout) -> tuple[Floats, Floats]:

@@ -23,14 +23,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.checks import check_edges, check_theta, check_weights
 from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Edges, Floats
-from edgegraft.counts.source import check_edges, check_size, check_weights
+from edgegraft.counts.source import check_size
 from edgegraft.errors import DataError, ModelError
 from edgegraft.kernels.conditionals.directed import margin_sums
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
-from edgegraft.objective.composite import CompositeLoss, check_parameters
+from edgegraft.objective.composite import CompositeLoss
 from edgegraft.objective.objective import Evaluation
 from edgegraft.objective.residuals import (
     Job,
@@ -160,7 +161,7 @@ class Pseudolikelihood(CompositeLoss):
         array([0.6931, 0.7324])
         """
         layout = state.layout
-        theta = check_parameters(theta, layout)
+        theta = check_theta(theta, layout, finite=True).copy()
         jobs = [
             Job(wiring, wiring, np.arange(wiring.n_bundles), self._nothing(wiring))
             for wiring in state.wirings
@@ -190,11 +191,11 @@ class Pseudolikelihood(CompositeLoss):
         array([[-0.125,  0.125],
                [ 0.375, -0.375]])
         """
-        edges = check_edges(edges, self._schema)
+        edges = check_edges(edges, len(self._schema))
         shapes = self._schema.n_states[edges]
         offsets = table_offsets(shapes)
         check_size(int(offsets[-1]))
-        theta = check_parameters(theta, state.layout)
+        theta = check_theta(theta, state.layout, finite=True).copy()
         residuals = state.residuals
         if residuals is None or not np.array_equal(theta, residuals.theta):
             residuals = Residuals(theta, self._columns, self.max_bytes)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
@@ -119,13 +120,12 @@ def take_tables(gradient: Floats, asked: Layout, edges: Edges, offsets: Integers
     if len(edges) == asked.n_edges and np.array_equal(edges, asked.edges):
         return gradient[n_nodes:]
     n = asked.n_variables
-    low, high = edges.min(axis=1), edges.max(axis=1)
-    where = np.searchsorted(asked.edges[:, 0] * n + asked.edges[:, 1], low * n + high)
+    where = np.searchsorted(pair_ids(asked.edges, n), pair_ids(edges, n))
     sizes = np.diff(offsets)
     cell = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], sizes)
     wide = np.repeat(asked.states[edges[:, 1]], sizes)
     tall = np.repeat(asked.states[edges[:, 0]], sizes)
-    turned = np.repeat(edges[:, 0] != low, sizes)  # the table lies with its columns first
+    turned = np.repeat(edges[:, 0] > edges[:, 1], sizes)  # the table lies with its columns first
     cell = np.where(turned, cell % wide * tall + cell // wide, cell)
     return np.asarray(gradient[np.repeat(asked.edge_offset[where], sizes) + cell])
 

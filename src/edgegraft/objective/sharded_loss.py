@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.checks import check_edges, check_theta
+from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.core.types import Edges, Floats
-from edgegraft.counts.source import PairCounts, check_edges, check_size
+from edgegraft.counts.source import PairCounts, check_size
 from edgegraft.errors import DataError, ModelError
-from edgegraft.objective.composite import CompositeLoss, check_parameters
+from edgegraft.objective.composite import CompositeLoss
 from edgegraft.objective.objective import Evaluation, Objective
 from edgegraft.objective.scoring import take_tables
 from edgegraft.objective.sharded import Precision, Shards
@@ -118,7 +120,7 @@ class ShardedPseudolikelihood(CompositeLoss):
 
     def evaluate(self, theta: Floats, state: ShardState) -> Evaluation:
         """Return the loss and its gradient at `theta`: one pass over the rows, or none."""
-        theta = check_parameters(theta, state.layout)
+        theta = check_theta(theta, state.layout, finite=True).copy()
         known = self._reuse(theta, state)
         if known is None:
             pass_over = self._over_rows if state.layout.n_edges else self._without_edges
@@ -132,11 +134,11 @@ class ShardedPseudolikelihood(CompositeLoss):
         A pass over the rows, until so many pairs were asked for at the same parameters that all
         of them are worked out at once.
         """
-        edges = check_edges(edges, self._schema)
+        edges = check_edges(edges, len(self._schema))
         shapes = self._schema.n_states[edges]
         offsets = table_offsets(shapes)
         check_size(int(offsets[-1]))
-        theta = check_parameters(theta, state.layout)
+        theta = check_theta(theta, state.layout, finite=True).copy()
         pairs = _Pairs(theta) if state.known is None else state.known.pairs
         if not np.array_equal(theta, pairs.theta):
             pairs = _Pairs(theta)
@@ -203,7 +205,7 @@ class ShardedPseudolikelihood(CompositeLoss):
     @cached_property
     def _every(self) -> Layout:
         """Where the table of any pair stands among those of all: asked for batch by batch."""
-        return Layout(self._schema.n_states, _all_pairs(len(self._schema)))
+        return Layout(self._schema.n_states, all_pairs(len(self._schema)))
 
 
 def _same_model(theta: Floats, layout: Layout, known: Known) -> bool:
@@ -215,8 +217,4 @@ def _same_model(theta: Floats, layout: Layout, known: Known) -> bool:
 
 def _contains(layout: Layout, edges: Edges) -> NDArray[np.bool_]:
     n = layout.n_variables
-    return np.isin(edges @ [n, 1], layout.edges @ [n, 1])
-
-
-def _all_pairs(n: int) -> Edges:
-    return np.stack(np.triu_indices(n, 1), axis=1).astype(np.int64)
+    return np.isin(pair_ids(edges, n), pair_ids(layout.edges, n))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.pairs import all_pairs
 from edgegraft.core.types import Floats
 from edgegraft.counts.source import PairCounts
 
@@ -84,7 +85,7 @@ def _cells(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _covariance(layout: Layout, counts: PairCounts) -> Floats:
     n = layout.n_variables
-    complete = Layout(layout.states, np.stack(np.triu_indices(n, 1), axis=1))
+    complete = Layout(layout.states, all_pairs(n))
     margins = counts.margins().values.astype(np.float64)
     totals = np.add.reduceat(margins, layout.node_offset[:-1])
     p = margins / np.repeat(np.maximum(totals, 1e-300), layout.states)

@@ -12,12 +12,13 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
+from edgegraft.core.pairs import all_pairs, as_edges
 from edgegraft.core.types import Floats
 from edgegraft.counts import LocalCounts, PairCounts
-from edgegraft.counts.source import check_edges, check_size
+from edgegraft.counts.source import check_size
 from edgegraft.errors import (
     ConvergenceWarning,
     DataError,
@@ -175,10 +176,7 @@ def _read(
 
 def _graph(schema: Schema, edges: ArrayLike | None) -> Layout:
     n = len(schema)
-    if edges is None:
-        pairs: NDArray[np.int64] = np.stack(np.triu_indices(n, 1), axis=1).astype(np.int64)
-    else:
-        pairs = np.sort(check_edges(edges, schema), axis=1)
+    pairs = all_pairs(n) if edges is None else as_edges(edges, len(schema))
     check_size(int(schema.n_states[pairs].prod(axis=1).sum()))
     return Layout(schema.n_states, pairs)
 

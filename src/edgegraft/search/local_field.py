@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.core.pairs import edges_of
+from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.kernels.search.precision import local_strengths
@@ -83,7 +83,7 @@ def local_field(
     method = f"local mean field given {k} partners, found by: {partners.method}"
     columns = np.diff(correlations.column_start)
     chance = Chance(columns, scale, correlations.known, correlations.n_rows)
-    return strongest(edges_of(ids, n), strengths, n_top, method, chance)
+    return strongest(pairs_of_ids(ids, n), strengths, n_top, method, chance)
 
 
 def _neighbourhoods(
@@ -98,13 +98,13 @@ def _neighbourhoods(
     x, y = np.triu_indices(members.shape[1], 1)
     first, second = members[:, x], members[:, y]
     absent = (first < 0) | (second < 0)
-    ids = np.minimum(first, second) * n + np.maximum(first, second)
+    ids = pair_ids(np.stack((first, second), axis=1), n)
     unique, index = np.unique(ids[~absent], return_inverse=True)
     between = np.zeros((len(nodes), members.shape[1], members.shape[1]), np.int64)
     signed = np.zeros(ids.shape, np.int64)
     signed[~absent] = index
     between[:, x, y] = np.where(first > second, -1 - signed, signed)
-    blocks = correlations.of(edges_of(unique, n))
+    blocks = correlations.of(pairs_of_ids(unique, n))
     out, scale = np.zeros(partner.shape), np.zeros(len(nodes))
     local_strengths(
         nodes,
@@ -136,5 +136,5 @@ def _both_sides(partner: NDArray[np.int64], one_sided: Floats) -> tuple[NDArray[
     other = partner.ravel()
     there = other >= 0
     own, other, values = own[there], other[there], one_sided.ravel()[there]
-    ids, index = np.unique(np.minimum(own, other) * n + np.maximum(own, other), return_inverse=True)
+    ids, index = np.unique(pair_ids(np.stack((own, other), axis=1), n), return_inverse=True)
     return ids, np.bincount(index, values) / np.bincount(index)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
+from edgegraft.core.pairs import all_pairs
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.counts.source import all_pair_blocks
@@ -92,7 +93,7 @@ def mean_field(
     chance = Chance(columns, scale, correlations.known, correlations.n_rows)
     strengths = np.empty(n * (n - 1) // 2)
     lower_block_norms(inverse, correlations.column_start, strengths)
-    edges = np.stack(np.triu_indices(n, 1), axis=1).astype(np.int64, copy=False)
+    edges = all_pairs(n)
     return strongest(edges, strengths, n_top, f"mean field, shrinkage {used:.3g}", chance)
 
 

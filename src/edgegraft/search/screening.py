@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.core.pairs import edges_of
+from edgegraft.core.pairs import pairs_of_ids
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats
 from edgegraft.counts import LocalCounts, PairCounts
@@ -99,7 +99,7 @@ def screen(
     ):
         return _sorted(_all_pairs(source, k), "all pairs", n_pairs)
     first_cut, _ = _all_pairs(_sampled(source, sample_rows, rng), 2 * k)
-    edges = edges_of(pair_ids(first_cut), n)
+    edges = pairs_of_ids(partner_ids(first_cut), n)
     heaps = _empty(n, k)
     correlations = Correlations(source, pseudocount=0.0)
     for first in range(0, len(edges), _BATCH):
@@ -109,12 +109,12 @@ def screen(
     return _sorted(heaps, method, n_pairs + len(edges))
 
 
-def pair_ids(partner: NDArray[np.int64]) -> NDArray[np.int64]:
+def partner_ids(partner: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the ids of all pairs of a variable and a partner, each once.
 
     Examples
     --------
-    >>> pair_ids(np.array([[1], [0], [1], [-1]]))
+    >>> partner_ids(np.array([[1], [0], [1], [-1]]))
     array([1, 6])
     """
     n, k = partner.shape

@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.core.pairs import edges_of, ids_of, one_each
+from edgegraft.core.pairs import as_edges, one_each, pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges
 from edgegraft.errors import EdgeError, MemoryBudgetError
 from edgegraft.kernels.search import pair_moves as moves
@@ -161,7 +161,7 @@ class CandidateStream:
                 )
                 list_level(self._queue, self._levels)
             else:
-                return edges_of(out[:count], self.n_variables)
+                return pairs_of_ids(out[:count], self.n_variables)
 
     def freeze(self, edges: ArrayLike, offsets: ArrayLike) -> None:
         """Set edges aside until the next refill, with their violation offsets.
@@ -174,7 +174,7 @@ class CandidateStream:
         offsets : float or array of float, shape (m,)
             ``1 - score / penalty``: what nearly violated comes back first.
         """
-        ids = ids_of(edges, self.n_variables)
+        ids = pair_ids(as_edges(edges, self.n_variables), self.n_variables)
         values = one_each(offsets, len(ids), "offsets")
         self._reserve(seen=len(ids), frozen=len(ids))
         moves.freeze(self._queue, ids, values)
@@ -231,7 +231,7 @@ class CandidateStream:
         int
             Number of edges that have their new priority; edges that are out are passed over.
         """
-        ids = ids_of(edges, self.n_variables)
+        ids = pair_ids(as_edges(edges, self.n_variables), self.n_variables)
         keys = one_each(priorities, len(ids), "priorities")
         self._reserve(seen=len(ids), queued=len(ids))
         return int(moves.set_keys(self._queue, ids, keys, thaw))
@@ -246,13 +246,13 @@ class CandidateStream:
         >>> stream.draw(5, np.random.default_rng(0))
         array([[1, 2]])
         """
-        ids = ids_of(edges, self.n_variables)
+        ids = pair_ids(as_edges(edges, self.n_variables), self.n_variables)
         self._reserve(seen=len(ids))
         moves.put_out(self._queue, ids)
 
     def restore(self, edges: ArrayLike, priority: ArrayLike) -> None:
         """Queue edges that are out (drawn or removed) again; any other edge is an error."""
-        ids = ids_of(edges, self.n_variables)
+        ids = pair_ids(as_edges(edges, self.n_variables), self.n_variables)
         keys = one_each(priority, len(ids), "priorities")
         first = int(moves.count_out(self._queue, ids))
         unique, where = np.unique(ids, return_index=True)

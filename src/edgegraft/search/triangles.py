@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgegraft.core.pairs import as_edges, edges_of, ids_of
+from edgegraft.core.pairs import as_edges, pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges
 from edgegraft.kernels.search.adjacency import wedges
 
@@ -51,6 +51,6 @@ def closing_pairs(edges: ArrayLike, n_variables: int, *, max_degree: int = 100) 
     found = np.empty(int(wedges(start, other, max_degree, np.empty(0, np.int64))), np.int64)
     wedges(start, other, max_degree, found)
     ids, common = np.unique(found, return_counts=True)
-    is_open = ~np.isin(ids, ids_of(pairs, n_variables))
+    is_open = ~np.isin(ids, pair_ids(pairs, n_variables))
     ids, common = ids[is_open], common[is_open]
-    return edges_of(ids[np.argsort(-common, kind="stable")], n_variables)
+    return pairs_of_ids(ids[np.argsort(-common, kind="stable")], n_variables)

@@ -23,8 +23,9 @@ from edgegraft.contrib.dask import worker as worker
 from edgegraft.contrib.dask.packing import Packing, as_sources
 from edgegraft.contrib.dask.partitions import HeldPartitions, Traffic
 from edgegraft.contrib.dask.watch import Patience, Watch
+from edgegraft.core.checks import check_edges
 from edgegraft.core.tables import FlatTables, PairTables, table_offsets
-from edgegraft.counts.source import all_pair_blocks, check_edges, check_size
+from edgegraft.counts.source import all_pair_blocks, check_size
 from edgegraft.errors import DataError, EncodingWarning, MissingExtraError
 from edgegraft.ingest.options import PackOptions
 from edgegraft.table import Schema
@@ -146,7 +147,7 @@ class ClusterCounts:
 
         One round trip, whatever the size of the batch.
         """
-        edges = check_edges(edges, self.schema)
+        edges = check_edges(edges, len(self.schema))
         shapes = np.take(self.schema.n_states, edges)
         offsets = table_offsets(shapes)
         check_size(int(offsets[-1]))

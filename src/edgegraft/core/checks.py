@@ -1,0 +1,110 @@
+"""Checks of edges, parameters and row weights: each refusal names what was found and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from edgegraft.core.types import Edges, Floats
+from edgegraft.errors import DataError, EdgeError, ModelError
+
+if TYPE_CHECKING:
+    from edgegraft.core.layout import Layout
+
+
+def check_edges(edges: ArrayLike, n_variables: int | None = None) -> Edges:
+    """Return `edges` as an ``(m, 2)`` integer array, refusing those that are not pairs.
+
+    Either variable may come first, and an edge may be listed more than once.
+
+    Examples
+    --------
+    >>> check_edges([(2, 0)], 3)
+    array([[2, 0]])
+    >>> check_edges([(0, 1), (0, 3)], 3)
+    Traceback (most recent call last):
+    edgegraft.errors.EdgeError: edge 1, (0, 3), names a variable outside 0..2
+    """
+    array = np.asarray(edges)
+    if array.size == 0:
+        return np.empty((0, 2), np.int64)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise EdgeError(
+            "edges must be an integer array of shape (m, 2), found shape "
+            f"{array.shape} of {array.dtype}"
+        )
+    array = np.ascontiguousarray(array, np.int64)
+    above = n_variables is not None and array.max() >= n_variables
+    if not above and array.min() >= 0 and (array[:, 0] != array[:, 1]).all():
+        return array
+    last = "" if n_variables is None else n_variables - 1
+    outside = array < 0 if n_variables is None else (array < 0) | (array >= n_variables)
+    for what, bad in (
+        (f"names a variable outside 0..{last}", outside.any(axis=1)),
+        ("joins a variable to itself", array[:, 0] == array[:, 1]),
+    ):
+        if bad.any():
+            k = int(np.argmax(bad))
+            raise EdgeError(f"edge {k}, ({array[k, 0]}, {array[k, 1]}), {what}")
+    return array
+
+
+def check_theta(
+    theta: ArrayLike, layout: Layout, names: Sequence[Any] | None = None, *, finite: bool = False
+) -> Floats:
+    """Return `theta` as a contiguous array of log-potentials of `layout`, or refuse it.
+
+    Log-potentials are finite, or minus infinity for an impossible state unless `finite` is set.
+    Refusals name variables by `names`, by default by number.
+
+    Examples
+    --------
+    >>> from edgegraft.core import Layout
+    >>> check_theta([0.0, float("nan")], Layout([2]))
+    Traceback (most recent call last):
+    edgegraft.errors.ModelError: a log-potential of variable 0 is nan: it must be finite or -inf
+    """
+    values = np.require(theta, np.float64, ["C", "W"])
+    if values.shape != (layout.n_parameters,):
+        raise ModelError(
+            f"theta has shape {values.shape}: the layout has {layout.n_parameters} parameters"
+        )
+    bad = ~np.isfinite(values)
+    if not finite:
+        bad &= values != -np.inf
+    if bad.any():
+        at = int(np.argmax(bad))
+        owner = owner_of(layout, at, names)
+        allowed = "finite; a ridge keeps it so" if finite else "finite or -inf"
+        raise ModelError(f"a log-potential of {owner} is {values[at]}: it must be {allowed}")
+    return values
+
+
+def owner_of(layout: Layout, at: int, names: Sequence[Any] | None = None) -> str:
+    """Return which variable or edge position `at` of a parameter vector belongs to."""
+    named = range(layout.n_variables) if names is None else names
+    if at < layout.node_offset[-1]:
+        i = int(np.searchsorted(layout.node_offset, at, side="right")) - 1
+        return f"variable {named[i]!r}"
+    k = int(np.searchsorted(layout.edge_offset, at, side="right")) - 1
+    i, j = layout.edges[k].tolist()
+    return f"edge ({named[i]!r}, {named[j]!r})"
+
+
+def check_weights(weights: ArrayLike, n_rows: int) -> Floats:
+    """Return a copy of row weights, refusing what cannot be a weight."""
+    array = np.array(weights, np.float64)
+    if array.shape != (n_rows,):
+        raise DataError(f"weights have shape {array.shape}, but the table has {n_rows} rows")
+    bad = ~(np.isfinite(array) & (array >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"the weight of row {row} is {array[row]}: weights must be finite and not negative"
+        )
+    if not array.any():
+        raise DataError("all weights are zero: no row counts")
+    return array
