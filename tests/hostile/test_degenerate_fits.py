@@ -128,7 +128,7 @@ def test_where_messages_never_settle_another_engine_takes_over():
     counts = LocalCounts(PackedTable.from_codes(codes))
     layout = Layout([2] * 6, np.stack(np.triu_indices(6, 1), axis=1))
     hopeless = BeliefPropagation(tol=1e-9, max_iter=2)
-    with pytest.warns(ConvergenceWarning, match="going on with the engine 'trw'"):
+    with pytest.warns(ConvergenceWarning, match="continuing with the engine 'trw'"):
         found = minimize(Likelihood(counts, hopeless), Penalty(0.001, 0.01), layout)
     assert found.info.converged
     assert found.info.engine == "trw"

@@ -140,4 +140,4 @@ def test_a_run_that_does_not_converge_is_not_trusted():
     found = loss.evaluate(draw(3.0), loss.init(LOOP))
     assert not found.trusted
     assert "did not converge" in found.message
-    assert loss.fallback().engine.capabilities.name == "trw"
+    assert loss.fallback.engine.capabilities.name == "trw"

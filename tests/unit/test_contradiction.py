@@ -59,12 +59,12 @@ def counts():
 def test_several_fixed_points_are_noticed(counts, name):
     loss = Likelihood(counts, ENGINES[name])
     stopping = Stopping(tol=1e-3) if name == "coarse bp" else STOPPING
-    with pytest.warns(ConvergenceWarning, match="going on with the engine 'trw'"):
+    with pytest.warns(ConvergenceWarning, match="continuing with the engine 'trw'"):
         found = minimize(loss, PENALTY, clique(), stopping=stopping)
     assert found.info.engine == "trw"
     assert found.info.converged
     assert found.info.residual <= stopping.tol
-    safe = minimize(loss.fallback(), PENALTY, clique(), stopping=stopping)
+    safe = minimize(loss.fallback, PENALTY, clique(), stopping=stopping)
     assert found.info.objective == pytest.approx(safe.info.objective, rel=1e-5)
     # The loss that was fitted in the end is convex: its minimum is no matter of the way there.
     np.testing.assert_allclose(found.gradient, safe.gradient, atol=10 * stopping.tol)
@@ -108,14 +108,14 @@ def test_the_choice_lasts(counts):
     loss = Likelihood(counts, BeliefPropagation(tol=1e-8))
     with pytest.warns(ConvergenceWarning):
         first = minimize(loss, PENALTY, clique(), stopping=STOPPING)
-    assert first.objective is loss.fallback()
+    assert first.objective is loss.fallback
     # On another graph, one on which belief propagation would do, and back.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         second = minimize(loss, PENALTY, star(), first, STOPPING)
         third = minimize(loss, PENALTY, clique(), second, STOPPING)
     for found in (second, third):
-        assert found.objective is loss.fallback()
+        assert found.objective is loss.fallback
         assert found.info.engine == "trw"
         assert found.info.converged
     assert third.info.objective == pytest.approx(first.info.objective, rel=1e-7)
@@ -140,8 +140,8 @@ def test_parameters_alone_carry_no_choice(counts):
 
 def test_pairs_are_answered_in_the_same_way_after_a_handover(counts):
     loss = Likelihood(counts, BeliefPropagation(pair_method="linear-response"))
-    assert loss.fallback().engine.pair_method == "linear-response"
-    assert Likelihood(counts, BeliefPropagation()).fallback().engine.pair_method == "product"
+    assert loss.fallback.engine.pair_method == "linear-response"
+    assert Likelihood(counts, BeliefPropagation()).fallback.engine.pair_method == "product"
 
 
 class Kinked(Likelihood):

@@ -229,7 +229,7 @@ def test_a_fallback_lasts_and_is_resumed(tmp_path):
     counts = LocalCounts(PackedTable.from_codes(codes))
     objective = Likelihood(counts, BeliefPropagation(tol=1e-8))
     settings, path = small_steps(checkpoint_every=1, max_edges=24), tmp_path / "run"
-    with pytest.warns(ConvergenceWarning, match="going on with the engine 'trw'") as said:
+    with pytest.warns(ConvergenceWarning, match="continuing with the engine 'trw'") as said:
         whole = grow(objective, Penalty(0.002, 1e-3), settings)
     assert len(said) == 1
     assert whole.solution.info.engine == "trw"

@@ -116,7 +116,7 @@ def test_coordinates_keep_the_model_and_its_slope(pairs, monkeypatch):
     layout = Layout(states, [(0, 1), (1, 2), (0, 2)])
     counts = LocalCounts(PackedTable.from_codes(random_codes(states, 200, seed=1)))
     loss = Likelihood(counts, ExactEngine())
-    known = None if pairs == "unknown" else loss.pair_frequencies(layout)[0]
+    known = None if pairs == "unknown" else loss.pair_frequencies(layout)
     margins = loss.init(layout).frequencies[:9]
     coordinates = Coordinates(layout, margins, known)
     rng = np.random.default_rng(0)
@@ -146,11 +146,10 @@ def test_centred_edges_are_uncorrelated_with_nodes_at_the_optimum():
     loss = Likelihood(counts, ExactEngine())
     layout = Layout(states, [(0, 1), (1, 2)])
     frequencies = loss.init(layout).frequencies
-    pairs = loss.pair_frequencies(layout)[0]
+    pairs = loss.pair_frequencies(layout)
     coordinates = Coordinates(layout, frequencies[:7], pairs)
-    from edgegraft.optimize.starts import bethe_start
 
-    inner = coordinates.inward(bethe_start(loss, layout))
+    inner = coordinates.inward(loss.bethe_start(layout))
     state, h = loss.init(layout), 1e-5
 
     def slope(at):
@@ -185,3 +184,20 @@ def test_the_dense_metric_solves_its_equation_and_saves_evaluations(missing):
     assert dense.info.objective == pytest.approx(plain.info.objective, abs=1e-11)
     np.testing.assert_allclose(dense.theta, plain.theta, atol=1e-4)
     assert dense.info.n_evaluations <= plain.info.n_evaluations
+
+
+def test_unfit_parts_are_refused_before_any_work():
+    class Curve:
+        """Something with a value, but not an objective."""
+
+        def evaluate(self, theta, state):
+            raise AssertionError("the solver went to work")
+
+    layout = Layout([2, 2], [(0, 1)])
+    with pytest.raises(
+        TypeError, match=r"Curve lacks accuracy, curvature.*derive it from .*Objective"
+    ):
+        minimize(Curve(), Penalty(0.1), layout)
+    loss = Likelihood(LocalCounts(PackedTable.from_codes([[0, 0], [1, 1]])), ExactEngine())
+    with pytest.raises(TypeError, match=r"float lacks groups.*Penalty"):
+        minimize(loss, 0.1, layout)

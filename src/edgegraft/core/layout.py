@@ -12,10 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edgegraft.core.checks import check_edges
 from edgegraft.core.pairs import pair_ids
+from edgegraft.core.tables import stretches
+from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import EdgeError
 
 
@@ -42,10 +44,10 @@ class Layout:
            [17., 18.]])
     """
 
-    states: NDArray[np.int64]
-    edges: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), np.int64))
-    node_offset: NDArray[np.int64] = field(init=False, repr=False)
-    edge_offset: NDArray[np.int64] = field(init=False, repr=False)
+    states: Integers
+    edges: Integers = field(default_factory=lambda: np.empty((0, 2), np.int64))
+    node_offset: Integers = field(init=False, repr=False)
+    edge_offset: Integers = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         states = _frozen(self.states)
@@ -74,11 +76,11 @@ class Layout:
         """Length of the flat parameter vector."""
         return int(self.edge_offset[-1])
 
-    def node(self, theta: NDArray[np.float64], i: int) -> NDArray[np.float64]:
+    def node(self, theta: Floats, i: int) -> Floats:
         """Return the view of ``theta`` that holds the node vector of variable `i`."""
         return theta[self.node_offset[i] : self.node_offset[i + 1]]
 
-    def edge(self, theta: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+    def edge(self, theta: Floats, k: int) -> Floats:
         """Return the view of ``theta`` that holds the table of the `k`-th edge."""
         i, j = self.edges[k]
         flat = theta[self.edge_offset[k] : self.edge_offset[k + 1]]
@@ -89,7 +91,7 @@ class Layout:
         new = np.asarray(edges, np.int64).reshape(-1, 2)
         return Layout(self.states, np.concatenate((self.edges, new)))
 
-    def carry(self, theta: NDArray[np.float64], old: Layout) -> NDArray[np.float64]:
+    def carry(self, theta: Floats, old: Layout) -> Floats:
         """Return `theta`, laid out by `old`, in this layout.
 
         Nodes and edges that both have keep their values; edges that `old` lacks are zero.
@@ -108,20 +110,31 @@ class Layout:
         ids, old_ids = (pair_ids(side.edges, n) for side in (self, old))
         _, here, there = np.intersect1d(ids, old_ids, assume_unique=True, return_indices=True)
         sizes = np.diff(self.edge_offset)[here]
-        # Positions of all cells of all shared tables, table after table.
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        source = np.repeat(old.edge_offset[there], sizes) + within
-        out[np.repeat(self.edge_offset[here], sizes) + within] = theta[source]
+        source = stretches(old.edge_offset[there], sizes)
+        out[stretches(self.edge_offset[here], sizes)] = theta[source]
         return out
 
+    def cell_ends(self) -> tuple[Integers, Integers]:
+        """Return, for every cell of every edge table, where its two states lie in `theta`.
 
-def _frozen(values: ArrayLike) -> NDArray[np.int64]:
+        Examples
+        --------
+        >>> Layout([2, 2], [(0, 1)]).cell_ends()
+        (array([0, 0, 1, 1]), array([2, 3, 2, 3]))
+        """
+        sizes = np.diff(self.edge_offset)
+        i, j = np.repeat(self.edges, sizes, axis=0).T
+        a, b = np.divmod(stretches(np.zeros(len(sizes), np.int64), sizes), self.states[j])
+        return self.node_offset[i] + a, self.node_offset[j] + b
+
+
+def _frozen(values: ArrayLike) -> Integers:
     array = np.array(values, np.int64)
     array.flags.writeable = False
     return array
 
 
-def _check_order(edges: NDArray[np.int64], n: int) -> None:
+def _check_order(edges: Integers, n: int) -> None:
     check_edges(edges, n)
     turned = edges[:, 0] > edges[:, 1]
     if turned.any():

@@ -1,4 +1,4 @@
-"""Tables of counts, one a variable or one a pair, in one flat array each."""
+"""Tables of counts, one per variable or one per pair, in one flat array each."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.core.types import Edges
+from edgegraft.core.types import Edges, Integers
 
 
 @dataclass(frozen=True, eq=False)
 class FlatTables:
-    """One vector a variable: ``tables[i]`` is a view of length ``s_i``.
+    """One vector per variable: ``tables[i]`` is a view of length ``s_i``.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class FlatTables:
 
 @dataclass(frozen=True, eq=False)
 class PairTables:
-    """One table a pair: ``tables[k]`` is a view of shape ``(s_i, s_j)`` for edge ``k = (i, j)``.
+    """One table per pair: ``tables[k]`` is a view of shape ``(s_i, s_j)`` for edge ``k = (i, j)``.
 
     Attributes
     ----------
@@ -81,3 +81,15 @@ def table_offsets(shapes: NDArray[np.int64]) -> NDArray[np.int64]:
     offsets = np.zeros(len(shapes) + 1, np.int64)
     np.cumsum(shapes[:, 0] * shapes[:, 1], out=offsets[1:])
     return offsets
+
+
+def stretches(starts: Integers, lengths: Integers, steps: Integers | int = 1) -> Integers:
+    """Return ``start, start + step, ...`` of every stretch, one stretch after another.
+
+    Examples
+    --------
+    >>> stretches(np.array([5, 0]), np.array([2, 3]))
+    array([5, 6, 0, 1, 2])
+    """
+    within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return np.asarray(np.repeat(starts, lengths) + within * steps)

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.tables import stretches
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ModelError
 from edgegraft.inference.floors import Floored
-from edgegraft.inference.wiring import common_pairs, stretches, wire
+from edgegraft.inference.wiring import common_pairs, wire
 from edgegraft.kernels.messages.beliefs import linear_marginals, log_marginals
 from edgegraft.kernels.messages.linear_messages import WIDEST
 from edgegraft.kernels.messages.schedules import LINEAR, LOG, MAX, chase, flood

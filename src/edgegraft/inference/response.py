@@ -23,10 +23,10 @@ from scipy.sparse.linalg import splu
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges
-from edgegraft.core.tables import PairTables, table_offsets
+from edgegraft.core.tables import PairTables, stretches, table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.inference.messages import MessageState
-from edgegraft.inference.wiring import common_pairs, stretches
+from edgegraft.inference.wiring import common_pairs
 
 PairMethod = Literal["product", "linear-response"]
 

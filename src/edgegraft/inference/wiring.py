@@ -70,18 +70,5 @@ def common_pairs(layout: Layout, pairs: Integers) -> tuple[Integers, Integers]:
     return here, order[at[here]] if len(keys) else here
 
 
-def stretches(starts: Integers, lengths: Integers) -> Integers:
-    """Return the positions of stretches ``start .. start + length``, one after another.
-
-    Examples
-    --------
-    >>> stretches(np.array([5, 0]), np.array([2, 3]))
-    array([5, 6, 0, 1, 2])
-    """
-    ends = np.cumsum(lengths)
-    shift = np.repeat(starts - (ends - lengths), lengths)
-    return shift + np.arange(len(shift))
-
-
 def _starts(sizes: Integers) -> Integers:
     return np.cumsum(sizes) - sizes

@@ -35,7 +35,6 @@ from edgegraft.learn.state import Growth
 from edgegraft.objective.noise_weight import NoiseWeights
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
-from edgegraft.optimize.descent import fallback_of
 from edgegraft.search import CandidateStream, Reservoir
 
 VERSION = 4
@@ -206,7 +205,7 @@ def _restore(growth: Growth, arrays: Arrays, meta: dict[str, Any]) -> Growth:
     growth.solution = growth.solution._replace(
         layout=growth.graph.layout,
         theta=arrays["theta"],
-        objective=fallback_of(growth.objective) if meta["fell_back"] else growth.objective,
+        objective=(meta["fell_back"] and growth.objective.fallback) or growth.objective,
     )
     growth.stream = CandidateStream.from_state(_part(arrays, "stream."))
     growth.reservoir = Reservoir.from_state(_part(arrays, "reservoir."))

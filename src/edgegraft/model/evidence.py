@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.tables import stretches
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ImpossibleEvidenceError, ModelError
 from edgegraft.table import Schema
@@ -73,9 +74,9 @@ def condition(layout: Layout, theta: Floats, evidence: Mapping[int, int]) -> Con
     smaller = Layout(layout.states[free], rank[layout.edges[inner]])
     out = np.empty(smaller.n_parameters)
     n_nodes = int(smaller.node_offset[-1])
-    out[:n_nodes] = theta[_spans(layout.node_offset[free], layout.states[free])]
+    out[:n_nodes] = theta[stretches(layout.node_offset[free], layout.states[free])]
     sizes = np.diff(layout.edge_offset)[inner]
-    out[n_nodes:] = theta[_spans(layout.edge_offset[:-1][inner], sizes)]
+    out[n_nodes:] = theta[stretches(layout.edge_offset[:-1][inner], sizes)]
     constant = _fold(layout, theta, value, out, smaller.node_offset, rank)
     if constant == -np.inf:
         raise ImpossibleEvidenceError("the evidence contradicts itself: its probability is zero")
@@ -100,16 +101,10 @@ def _fold(
         theta[start[both] + value[low[both]] * columns[both] + value[high[both]]].sum()
     )
     rows = observed[low] & ~observed[high]
-    at = _spans(start[rows] + value[low[rows]] * columns[rows], columns[rows])
-    np.add.at(out, _spans(node_offset[rank[high[rows]]], columns[rows]), theta[at])
+    at = stretches(start[rows] + value[low[rows]] * columns[rows], columns[rows])
+    np.add.at(out, stretches(node_offset[rank[high[rows]]], columns[rows]), theta[at])
     cols = ~observed[low] & observed[high]
     length = layout.states[low[cols]]
-    at = _spans(start[cols] + value[high[cols]], length, np.repeat(columns[cols], length))
-    np.add.at(out, _spans(node_offset[rank[low[cols]]], length), theta[at])
+    at = stretches(start[cols] + value[high[cols]], length, np.repeat(columns[cols], length))
+    np.add.at(out, stretches(node_offset[rank[low[cols]]], length), theta[at])
     return constant
-
-
-def _spans(starts: Integers, lengths: Integers, steps: Integers | int = 1) -> Integers:
-    """Return ``start, start + step, ...`` of every span, span after span."""
-    within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return np.asarray(np.repeat(starts, lengths) + within * steps)

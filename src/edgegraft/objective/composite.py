@@ -6,10 +6,11 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
+from edgegraft.objective.objective import Objective
 from edgegraft.table import Schema
 
 
-class CompositeLoss:
+class CompositeLoss(Objective):
     """Curvature and first parameters of a composite pseudolikelihood.
 
     Parameters
@@ -54,7 +55,7 @@ class CompositeLoss:
         bound: `curvature_bound` is one.
         """
         p = np.maximum(self._margins, 0.5 * self._unit) / self._total
-        row, column = _ends(p, layout)
+        row, column = (p[at] for at in layout.cell_ends())
         # A constant variable has no curvature: half a row keeps steps along it finite.
         least = 0.5 / self._count
         nodes = p * np.maximum(1 - p, least)
@@ -72,7 +73,7 @@ class CompositeLoss:
         """
         p = self._margins / self._total
         known = np.add.reduceat(p, layout.node_offset[:-1])
-        row, column = _ends(p, layout)
+        row, column = (p[at] for at in layout.cell_ends())
         return np.concatenate((np.repeat(0.5 * known, layout.states), 0.5 * (row + column)))
 
     def start(self, layout: Layout) -> Floats:
@@ -87,12 +88,3 @@ class CompositeLoss:
     def _unit(self) -> float:
         """The mean weight of a row."""
         return self._total / self._count
-
-
-def _ends(p: Floats, layout: Layout) -> tuple[Floats, Floats]:
-    """Return, for every cell of every edge, the node values of its row and of its column."""
-    sizes = np.diff(layout.edge_offset)
-    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    i, j = np.repeat(layout.edges, sizes, axis=0).T
-    wide = layout.states[j]
-    return p[layout.node_offset[i] + within // wide], p[layout.node_offset[j] + within % wide]

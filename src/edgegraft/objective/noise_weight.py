@@ -79,9 +79,7 @@ def noise_weights(objective: Objective) -> NoiseWeights:
     (array([0.866, 0.612]), array([3., 1.]))
     """
     layout = Layout(objective.schema.n_states)
-    p = np.exp(objective.start(layout))  # node vectors of the margins
-    first = layout.node_offset[:-1]
-    p /= np.repeat(np.add.reduceat(p, first), layout.states)
+    p, first = objective.margins(), layout.node_offset[:-1]
     squares, cubes = np.add.reduceat(p * p, first), np.add.reduceat(p**3, first)
     least = min(0.5, LEAST_ROWS / objective.n_rows)
     spread = np.maximum(1.0 - squares, least)

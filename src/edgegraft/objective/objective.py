@@ -2,7 +2,7 @@
 
     F(theta) = L(theta) + penalty * sum_e d_e ||w_e||_2 + ridge * ||w||_2^2
 
-An objective is ``L``, the mean loss of a row in nats; the rest is a
+An objective is ``L``, the mean loss per row in nats; the rest is a
 :class:`~edgegraft.objective.penalty.Penalty`. Like an engine, an objective is stateless: what it
 carries from one evaluation to the next (messages, logits) is a `State` that it hands out and
 takes back.
@@ -10,7 +10,10 @@ takes back.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.tables import PairTables
@@ -23,58 +26,97 @@ State = Any  # each objective's own NamedTuple
 class Evaluation(NamedTuple):
     """The loss at one point."""
 
-    value: float  # mean loss of a row, nats
+    value: float  # mean loss per row, nats
     gradient: Floats  # laid out like the parameters
     state: State  # to start the next evaluation from
-    trusted: bool  # False where inference did not converge: the value must not be relied on
+    trusted: bool  # False if inference did not converge: the value must not be relied on
     message: str = ""
 
 
-class Objective(Protocol):
-    """A smooth loss of a pairwise model's parameters."""
+class Objective(ABC):
+    """A smooth loss of a pairwise model's parameters.
+
+    A new objective is a subclass with the abstract members. The others have defaults; one that
+    knows more of its data, or can fall back on another engine, overrides them, and the solver
+    makes use of it.
+    """
+
+    stand_in: Objective | None = None
+    """The same loss over few of the rows, in memory, by which the solver saves passes."""
 
     @property
+    @abstractmethod
     def schema(self) -> Schema:
         """Names and categories of the variables."""
-        ...
 
     @property
+    @abstractmethod
     def n_rows(self) -> float:
         """Number of rows, or the sum of their weights."""
-        ...
 
     @property
+    @abstractmethod
     def terms(self) -> int:
-        """How often the loss counts a pair: once in a likelihood, twice where both ends do."""
-        ...
+        """How often the loss counts a pair: once in a likelihood, twice if both ends do."""
 
+    @abstractmethod
     def init(self, layout: Layout) -> State:
         """Return a cold state for a graph."""
-        ...
 
+    @abstractmethod
     def grow(self, state: State, layout: Layout) -> State:
         """Return a state for another graph over the same variables, keeping what still holds."""
-        ...
 
+    @abstractmethod
     def evaluate(self, theta: Floats, state: State) -> Evaluation:
         """Return the loss and its gradient at `theta`; `state` is not changed."""
-        ...
 
+    @abstractmethod
     def edge_gradients(self, theta: Floats, state: State, edges: Edges) -> PairTables:
         """Return the loss's gradient with respect to tables of pairs, edges of the model or not.
 
         `state` is one that `evaluate` returned at the same `theta`. For a pair outside the model
         this is the gradient at a table of zeros.
         """
-        ...
 
+    @abstractmethod
     def curvature(self, layout: Layout) -> Floats:
-        """Return a diagonal upper bound of the Hessian, or an estimate of it, one a parameter.
+        """Return a diagonal upper bound of the Hessian, or an estimate of it, one per parameter.
 
         Solvers scale their steps by it; it need not be a true bound.
         """
-        ...
 
+    @abstractmethod
     def start(self, layout: Layout) -> Floats:
         """Return sensible first parameters: node vectors of the margins, edges zero."""
-        ...
+
+    def margins(self) -> Floats:
+        """Return the frequencies of the states of every variable, none of them zero.
+
+        By default those of the independent model that :meth:`start` returns.
+        """
+        layout = Layout(self.schema.n_states)
+        p = np.exp(self.start(layout))
+        p /= np.repeat(np.add.reduceat(p, layout.node_offset[:-1]), layout.states)
+        return p
+
+    def pair_frequencies(self, layout: Layout) -> Floats | None:
+        """Return the data's pair frequencies on a graph, laid out like its edge tables.
+
+        None, the default, if they are not known without another pass over the rows.
+        """
+        return None
+
+    @property
+    def accuracy(self) -> float:
+        """Relative error of the gradient's probabilities; zero if they are exact."""
+        return 0.0
+
+    @property
+    def fallback(self) -> Objective | None:
+        """The same loss with an engine that is surer to converge; the same object every time."""
+        return None
+
+    def engine_name(self, state: State) -> str:
+        """Return the name of the engine that answered; empty if there is no inference."""
+        return ""

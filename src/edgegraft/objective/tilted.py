@@ -26,7 +26,7 @@ from edgegraft.table import Schema
 CAUTION = 0.001
 
 
-class Tilted:
+class Tilted(Objective):
     """An objective for one graph: a sample's loss, with the slope of another at one point.
 
     Parameters

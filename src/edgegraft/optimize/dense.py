@@ -13,7 +13,6 @@ diagonal metric needs several times as many passes over the rows.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
@@ -43,7 +42,7 @@ class DenseMetric:
     def __init__(self, layout: Layout, counts: PairCounts, ridge: float, diagonal: Floats) -> None:
         covariance = _covariance(layout, counts)
         size = len(covariance)
-        self._rows, self._columns = _cells(layout)
+        self._rows, self._columns = layout.cell_ends()
         self._nodes = diagonal[:size]
         own = np.repeat(np.arange(layout.n_variables), layout.states)
         shift = np.sqrt(ridge) * np.eye(size)
@@ -74,15 +73,6 @@ def suits(layout: Layout, penalty: float, ridge: float) -> bool:
     )
 
 
-def _cells(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return row and column of each edge parameter in the matrix over all indicators."""
-    sizes = np.diff(layout.edge_offset)
-    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    i, j = np.repeat(layout.edges, sizes, axis=0).T
-    a, b = np.divmod(within, layout.states[j])
-    return layout.node_offset[i] + a, layout.node_offset[j] + b
-
-
 def _covariance(layout: Layout, counts: PairCounts) -> Floats:
     n = layout.n_variables
     complete = Layout(layout.states, all_pairs(n))
@@ -93,7 +83,7 @@ def _covariance(layout: Layout, counts: PairCounts) -> Floats:
     sums = np.add.reduceat(tables.values.astype(np.float64), tables.offsets[:-1])
     known = np.repeat(sums > 0, np.diff(tables.offsets))
     joint = tables.values / np.repeat(np.where(sums > 0, sums, 1.0), np.diff(tables.offsets))
-    rows, columns = _cells(complete)
+    rows, columns = complete.cell_ends()
     out = np.diag(p) - np.outer(p, p)
     own = np.repeat(np.arange(n), layout.states)
     out[own[:, None] != own] = 0.0

@@ -17,7 +17,7 @@ where two fixed points are equally low, the slope changes however short the step
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -81,8 +81,7 @@ class Descent:
         self.norms = Groups(whole.offsets, whole.strength, np.zeros_like(whole.ridge))
         self.ridge = np.repeat(whole.ridge, np.diff(whole.offsets))
         self.coordinates = _coordinates(objective, layout, centred=not penalty.penalize_nodes)
-        self.fallback = fallback_of(objective)
-        self.accuracy = float(getattr(objective, "accuracy", 0.0))
+        self.accuracy = objective.accuracy
         self.n_evaluations = 0
         self.n_untrusted = 0
 
@@ -135,7 +134,7 @@ class Descent:
         for _ in range(TRIALS):
             inner = target if share == 1.0 else point.inner + share * move
             found = self.at(inner, point.state)
-            if self.fallback is not None and found.trusted:
+            if self.objective.fallback is not None and found.trusted:
                 there_wrong, here_wrong = self._contradiction(point, found)
                 if here_wrong:
                     return Refusal(CONTRADICTION, untrusted=True)
@@ -151,7 +150,11 @@ class Descent:
                 # The minimum of the parabola through both values and the promised slope.
                 excess = found.total - point.total - share * promised
                 share *= float(np.clip(-0.5 * share * promised / excess, 0.1, 0.5))
-        if not refusal.untrusted and self.fallback is not None and _has_kink(point, found):
+        if (
+            not refusal.untrusted
+            and self.objective.fallback is not None
+            and _has_kink(point, found)
+        ):
             return Refusal(CONTRADICTION, untrusted=True)
         return refusal
 
@@ -168,12 +171,6 @@ class Descent:
         doubt = DOUBT * max(map(abs, above)) + NOISE * max(1.0, abs(here.total))
         least = -doubt - self.accuracy * tilt
         return above[0] < least, above[1] < least
-
-
-def fallback_of(objective: Objective) -> Any:
-    """Return the loss with a surer engine, where the objective has one to offer."""
-    offered = getattr(objective, "fallback", None)
-    return None if offered is None else offered()
 
 
 def _is_lower(found: Point, before: Point, promised: float) -> bool:
@@ -193,8 +190,5 @@ def _has_kink(here: Point, there: Point) -> bool:
 
 def _coordinates(objective: Objective, layout: Layout, centred: bool) -> Coordinates:
     """Return the solver's coordinates; objectives that know pair frequencies give better ones."""
-    margins = np.exp(objective.start(layout)[: int(layout.node_offset[-1])])
-    margins /= np.repeat(np.add.reduceat(margins, layout.node_offset[:-1]), layout.states)
-    known = getattr(objective, "pair_frequencies", None)
-    pairs = known(layout)[0] if centred and known is not None else None
-    return Coordinates(layout, margins, pairs, centred=centred)
+    pairs = objective.pair_frequencies(layout) if centred else None
+    return Coordinates(layout, objective.margins(), pairs, centred=centred)

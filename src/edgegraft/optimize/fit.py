@@ -37,7 +37,6 @@ from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.divergence import name_divergence, shorten
 from edgegraft.optimize.info import FitInfo
 from edgegraft.optimize.solver import Solution, Stopping, minimize
-from edgegraft.optimize.starts import bethe_start
 from edgegraft.table import PackedTable, Schema
 
 #: Bytes up to which "auto" fits with exact inference: a run then takes milliseconds, and a fit
@@ -245,7 +244,7 @@ def _first_parameters(
 def _lower(loss: Likelihood, layout: Layout) -> Floats:
     """Return the better of the closed form and the independent model."""
     state = loss.init(layout)
-    closed, plain = bethe_start(loss, layout), loss.start(layout)
+    closed, plain = loss.bethe_start(layout), loss.start(layout)
     there, here = loss.evaluate(closed, state), loss.evaluate(plain, state)
     return closed if there.trusted and there.value < here.value else plain
 

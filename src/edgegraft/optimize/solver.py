@@ -9,14 +9,14 @@ norm. Without a penalty this is L-BFGS in the metric of the objective's curvatur
 
 An objective may have a `stand_in`, the same loss over few of its rows. Steps then go to the minimum
 of that one, tilted to the slope at hand (:mod:`~edgegraft.objective.tilted`), which takes a few
-evaluations of the dear loss in all; where that no longer brings the end nearer, the steps above
-go on.
+evaluations of the expensive loss in all; when that no longer brings the end nearer, the steps
+above resume.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from edgegraft.objective.objective import Objective, State
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.tilted import Tilted
 from edgegraft.optimize.dense import DenseMetric, suits
-from edgegraft.optimize.descent import Descent, Point, Refusal, fallback_of
+from edgegraft.optimize.descent import Descent, Point, Refusal
 from edgegraft.optimize.info import FitInfo
 from edgegraft.optimize.metric import Metric
 from edgegraft.optimize.subproblem import solve_step
@@ -39,6 +39,23 @@ PATIENCE = 20
 #: Of the residual, for a step through a stand-in to be worth the next; and how far one is solved.
 _NEARER, _SOLVED = 0.8, 0.03
 _INNER_ITERATIONS = 300
+
+
+#: What the solver asks of its two parts.
+_OBJECTIVE_MEMBERS = (
+    "accuracy",
+    "curvature",
+    "engine_name",
+    "evaluate",
+    "fallback",
+    "grow",
+    "init",
+    "margins",
+    "pair_frequencies",
+    "stand_in",
+    "start",
+)
+_PENALTY_MEMBERS = ("groups", "penalize_nodes", "penalty", "ridge")
 
 
 class Solution(NamedTuple):
@@ -109,6 +126,7 @@ def minimize(
     array([[ 0.45, -0.45],
            [-0.45,  0.45]])
     """
+    _check_parts(objective, penalty)
     stopping = stopping or Stopping()
     descent = Descent(_lasting(objective, start), penalty, layout)
     theta, state, metric = _begin(descent, start)
@@ -119,7 +137,7 @@ def minimize(
     path = [point.total]
     message = ""
     n_iter = 0
-    stand_in: Objective | None = getattr(descent.objective, "stand_in", None)
+    stand_in = descent.objective.stand_in
     while not (point.trusted and point.residual <= stopping.tol):
         if n_iter >= stopping.max_iter:
             message = f"max_iter={stopping.max_iter} iterations were not enough"
@@ -132,11 +150,11 @@ def minimize(
             stand_in = None
         if isinstance(after, Refusal):
             message = after.message
-            safer = _take_over(descent, penalty, after)
-            if safer is None:
+            fallback = descent.objective.fallback
+            if fallback is None or not after.untrusted:
                 break
-            descent, metric = safer, Metric(safer.diagonal(), MEMORY)
-            after = descent.at(point.inner, descent.objective.init(layout))
+            descent, after = _take_over(descent, fallback, penalty, point, message)
+            metric = Metric(descent.diagonal(), MEMORY)
             path.clear()  # of another function
         point = after
         path.append(point.total)
@@ -144,12 +162,24 @@ def minimize(
     return _solution(descent, point, metric, path, n_iter, stopping, message, quiet)
 
 
+def _check_parts(objective: Any, penalty: Any) -> None:
+    """Refuse parts that the solver cannot work with, before any work is done."""
+    for part, needed, base in (
+        (objective, _OBJECTIVE_MEMBERS, "Objective"),
+        (penalty, _PENALTY_MEMBERS, "Penalty"),
+    ):
+        missing = [name for name in needed if not hasattr(part, name)]
+        if missing:
+            raise TypeError(
+                f"{type(part).__name__} lacks {', '.join(missing)}, which the solver needs: derive "
+                f"it from edgegraft.objective.{base}"
+            )
+
+
 def _lasting(objective: Objective, start: Solution | Floats | None) -> Objective:
     """Return the fallback that `start` ended with, if it is this objective's, or the objective."""
-    safer: Objective | None = fallback_of(objective)
-    if safer is not None and isinstance(start, Solution) and start.objective is safer:
-        return safer
-    return objective
+    taken_over = isinstance(start, Solution) and start.objective is objective.fallback
+    return objective.fallback if taken_over and objective.fallback is not None else objective
 
 
 def _begin(descent: Descent, start: Solution | Floats | None) -> tuple[Floats, State, Metric]:
@@ -177,7 +207,7 @@ def _iterate(
     """Return the next point; where a stand-in or the learned curvature misleads, try without."""
     if not point.trusted:
         return Refusal(point.message or "inference did not converge", untrusted=True)
-    if descent.n_untrusted > PATIENCE and descent.fallback is not None:
+    if descent.n_untrusted > PATIENCE and descent.objective.fallback is not None:
         return Refusal("inference did not converge again and again", untrusted=True)
     if stand_in is not None:
         found = descent.step(point, _through(stand_in, descent, point, penalty, tol))
@@ -205,20 +235,20 @@ def _through(
     return descent.coordinates.inward(found.theta)
 
 
-def _take_over(descent: Descent, penalty: Penalty, refusal: Refusal) -> Descent | None:
-    """Return the descent of the objective's fallback, where inference is what failed."""
-    fallback = descent.fallback
-    if fallback is None or not refusal.untrusted:
-        return None
+def _take_over(
+    descent: Descent, fallback: Objective, penalty: Penalty, point: Point, reason: str
+) -> tuple[Descent, Point]:
+    """Return the descent of the objective's fallback, and the same point on it."""
+    state = fallback.init(descent.layout)
     warnings.warn(
-        f"{refusal.message}; going on with the engine '{fallback.engine.capabilities.name}', "
-        "whose objective is another approximation of the likelihood",
+        f"{reason}; continuing with the engine '{fallback.engine_name(state)}', whose objective "
+        "is another approximation of the likelihood",
         ConvergenceWarning,
         stacklevel=4,
     )
     other = Descent(fallback, penalty, descent.layout)
     other.n_evaluations = descent.n_evaluations
-    return other
+    return other, other.at(point.inner, state)
 
 
 def _solution(
@@ -239,7 +269,6 @@ def _solution(
         )
         if not quiet:
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
-    name = getattr(descent.objective, "engine_name", lambda state: "")
     info = FitInfo(
         converged=converged,
         residual=point.residual,
@@ -248,7 +277,7 @@ def _solution(
         n_iter=n_iter,
         n_evaluations=descent.n_evaluations,
         message=message,
-        engine=name(point.state),
+        engine=descent.objective.engine_name(point.state),
     )
     return Solution(
         descent.layout, point.theta, point.gradient, point.state, descent.objective, metric, info
