@@ -101,7 +101,7 @@ def compare(case: Case) -> list[Row]:
 
 def judge(model: PairwiseMRF, case: Case) -> tuple[float, float]:
     """Return the loss of the test rows, and F1."""
-    loss = -float(model.pseudo_log_likelihood(case.test.codes().astype(np.int64)).mean())
+    loss = -float(model.pseudo_log_likelihood(codes=case.test.codes()).mean())
     if case.truth is None:
         return loss, float("nan")
     edges = {(i, j) for i, j in model.edges.tolist()}

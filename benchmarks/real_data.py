@@ -110,7 +110,7 @@ def read_splits(name: str, scale: float = 1.0) -> dict[str, PackedTable]:
 
 def score(model: PairwiseMRF, table: PackedTable) -> float:
     """Return the mean negative log-pseudolikelihood of a row."""
-    return -float(model.pseudo_log_likelihood(table.codes()).mean())
+    return -float(model.pseudo_log_likelihood(codes=table.codes()).mean())
 
 
 def binary_row(name: str, scale: float) -> Row:

@@ -72,4 +72,4 @@ def held_out(model: Potentials, test: Codes, states: Codes) -> float:
     for k, (i, j) in enumerate(edges.tolist()):
         layout.edge(theta, k)[:] = model.tables[i, j]
     mrf = PairwiseMRF(Schema.from_states(layout.states), edges, theta)
-    return -float(mrf.pseudo_log_likelihood(test.astype(np.int64)).mean())
+    return -float(mrf.pseudo_log_likelihood(codes=test).mean())

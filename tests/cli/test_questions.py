@@ -148,7 +148,7 @@ def test_score_says_how_likely_rows_are(model, survey, tmp_path, inside):
     found = json.loads(done.stdout)
     known = eg.load(model)
     table = eg.pack(survey, schema=known.schema, columns=known.names, missing_values=["n/k"])
-    expected = known.pseudo_log_likelihood(table.codes())
+    expected = known.pseudo_log_likelihood(codes=table.codes())
     np.testing.assert_allclose(found["mean_log_pseudolikelihood"], expected.mean())
     np.testing.assert_allclose(
         found["standard_error"], expected.std(ddof=1) / np.sqrt(len(expected))

@@ -55,7 +55,7 @@ def test_course_ends_with_the_model_that_was_learned(case, version, method):
     settings = with_method(used.settings, method)
     settings = Settings(**settings.as_dict() | {"max_edges": 8})
     model = grow(used.loss, used.penalty, settings, counts=used.counts).model()
-    held_out = -model.pseudo_log_likelihood(case.test.codes()).mean()
+    held_out = -model.pseudo_log_likelihood(codes=case.test.codes()).mean()
     truth = {tuple(edge) for edge in case.truth.tolist()}
     found = len(truth & {tuple(edge) for edge in model.edges.tolist()})
     assert rows[-1]["held_out"] == pytest.approx(held_out, rel=1e-9)

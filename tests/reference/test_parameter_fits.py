@@ -110,7 +110,7 @@ def test_optima_of_nltcs(shared_data, objective):
         return -fit_checks.pseudolikelihood(model.theta, model.layout, rows)[0]
 
     def log_likelihood(rows):
-        return float((model.energy(rows) - model.log_partition(engine="exact").value).mean())
+        return float((model.energy(codes=rows) - model.log_partition(engine="exact").value).mean())
 
     if objective == "likelihood":
         assert log_likelihood(train) == pytest.approx(-6.025468, abs=5e-5)

@@ -48,7 +48,7 @@ def test_held_out_pseudolikelihood(shared_data, name, penalty, ridge, figure):
     table = PackedTable.from_codes(train, Schema.from_states([2] * train.shape[1]))
     model, info = fit_parameters(table, penalty=penalty, ridge=ridge, tol=1e-4)
     assert info.converged
-    assert model.pseudo_log_likelihood(test).mean() >= figure * PART_IN_A_THOUSAND
+    assert model.pseudo_log_likelihood(codes=test).mean() >= figure * PART_IN_A_THOUSAND
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ def pairs_of(edges):
 
 
 def score(model, codes):
-    return float(model.pseudo_log_likelihood(codes).mean())
+    return float(model.pseudo_log_likelihood(codes=codes).mean())
 
 
 @pytest.fixture(scope="module")

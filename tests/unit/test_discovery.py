@@ -226,7 +226,7 @@ def test_unexplained_variance_is_that_of_the_conditionals():
     weights = rng.integers(0, 3, len(codes)).astype(float)
     found = unexplained(model, table, weights)
     for i, name in enumerate(model.names):
-        chance = model.predict_proba(codes.astype(int), name)[np.arange(len(codes)), codes[:, i]]
+        chance = model.predict_proba(target=name, codes=codes)[np.arange(len(codes)), codes[:, i]]
         np.testing.assert_allclose(found[i], 1 - np.average(chance, weights=weights), rtol=1e-10)
 
 

@@ -20,8 +20,7 @@ def model():
 
 
 def impute(model, codes, method="map", seed=0):
-    rng = np.random.default_rng(seed)
-    return imputation.impute_codes(model.layout, model.theta, model._neighbours, codes, method, rng)
+    return model.impute_codes(codes, method=method, random_state=seed)
 
 
 def best_completion(model, row):

@@ -37,9 +37,30 @@ def test_potentials_are_found_under_their_names_in_either_direction():
 def test_energy_is_the_sum_of_potentials():
     model = example()
     brute = Brute(model)
-    np.testing.assert_allclose(model.energy(brute.codes), brute.scores, rtol=1e-12)
+    np.testing.assert_allclose(model.energy(codes=brute.codes), brute.scores, rtol=1e-12)
     frame = {"smoker": ["yes"], "age": ["old"], "ill": [True]}
-    np.testing.assert_allclose(model.energy(frame), model.energy(np.array([[1, 2, 1]])))
+    np.testing.assert_allclose(model.energy(frame), model.energy(codes=[[1, 2, 1]]))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint64, float, object])
+def test_cells_are_categories_whatever_the_type_of_the_array(dtype):
+    grades = {"a": [1, 2, 3], "b": [1, 2, 3]}
+    table = [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]]
+    model = PairwiseMRF.from_potentials(grades, {"b": [0.0, 1.0, 2.0]}, {("a", "b"): table})
+    rows = np.array([[1, 1], [2, 1], [3, 2]], dtype)
+    frame, codes = {"a": [1, 2, 3], "b": [1, 1, 2]}, np.array([[0, 0], [1, 0], [2, 1]], np.uint8)
+    asked = (
+        PairwiseMRF.energy,
+        PairwiseMRF.pseudo_log_likelihood,
+        lambda model, *rows, **codes: model.predict_proba(*rows, target="a", **codes),
+        lambda model, *rows, **codes: model.log_likelihood(*rows, **codes).rows,
+        lambda model, *rows, **codes: np.array(model.impute(*rows, **codes)),
+    )
+    for ask in asked:
+        expected = ask(model, frame)
+        np.testing.assert_array_equal(ask(model, rows), expected)
+        np.testing.assert_array_equal(ask(model, codes=codes), expected)
+    np.testing.assert_array_equal(model.encode(rows), codes)
 
 
 def test_the_zero_sum_gauge_keeps_the_distribution():
@@ -118,9 +139,16 @@ def test_bad_vectors_edges_and_rows_are_refused():
         PairwiseMRF(schema, [(0, 5)], np.zeros(8))
     model = example()
     with pytest.raises(DataError, match="row 1 has no value for 'age'"):
-        model.energy(np.array([[0, 0, 0], [0, -1, 0]]))
+        model.energy(codes=[[0, 0, 0], [0, -1, 0]])
     with pytest.raises(DataError, match="row 0, column 'age' holds the code 3"):
-        model.energy(np.array([[0, 3, 0]]))
+        model.energy(codes=[[0, 3, 0]])
+    with pytest.raises(DataError, match=r"codes have shape \(1, 2\): expected \(rows, 3\)"):
+        model.energy(codes=[[0, 1]])
+    with pytest.raises(DataError, match="codes have the type float64: expected integers"):
+        model.energy(codes=[[0.0, 1.0, 0.0]])
+    for rows in ((), ({"smoker": ["no"]}, [[0, 0, 0]])):
+        with pytest.raises(TypeError, match="give the rows once"):
+            model.energy(*rows[:1], codes=(rows[1] if rows else None))
     with pytest.raises(DataError, match="'ill'"):
         model.energy({"smoker": ["no"], "age": ["old"]})
     with pytest.raises(ModelError, match="no edge between 'smoker' and 'age'"):

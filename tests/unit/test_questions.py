@@ -74,13 +74,13 @@ def test_log_partition(model, given):
 
 def test_row_likelihoods_sum_over_missing_cells(model):
     brute = Brute(model)
-    np.testing.assert_allclose(np.exp(model.log_likelihood(brute.codes).rows), brute.p)
+    np.testing.assert_allclose(np.exp(model.log_likelihood(codes=brute.codes).rows), brute.p)
     rows = brute.codes[[3, 40]].copy()
     rows[0, [0, 3]] = -1
     rows[1] = -1
     keep = (brute.codes[:, [1, 2, 4, 5]] == rows[0, [1, 2, 4, 5]]).all(axis=1)
     truth = np.log([brute.p[keep].sum(), 1.0])
-    np.testing.assert_allclose(model.log_likelihood(rows).rows, truth, atol=1e-10)
+    np.testing.assert_allclose(model.log_likelihood(codes=rows).rows, truth, atol=1e-10)
 
 
 def test_pseudolikelihood_and_predictions_are_conditionals(model):
@@ -101,14 +101,14 @@ def test_pseudolikelihood_and_predictions_are_conditionals(model):
 
 def test_missing_cells_have_no_conditional_and_leave_their_edges_out(model):
     row = np.array([[0, -1, 1, 2, 0, 1]])
-    found = model.pseudo_log_likelihood(row, per_variable=True)[0]
+    found = model.pseudo_log_likelihood(codes=row, per_variable=True)[0]
     assert np.isnan(found[1])
     without = PairwiseMRF(
         model.schema,
         model.edges[2:],
         np.concatenate((model.theta[:16], model.theta[model.layout.edge_offset[2] :])),
     )
-    truth = without.pseudo_log_likelihood(np.maximum(row, 0), per_variable=True)[0]
+    truth = without.pseudo_log_likelihood(codes=np.maximum(row, 0), per_variable=True)[0]
     np.testing.assert_allclose(found[[0, 2, 3]], truth[[0, 2, 3]])
 
 

@@ -189,7 +189,7 @@ def edges_of(found):
 
 
 def score(found, X):
-    return float(found.model.pseudo_log_likelihood(X).mean())
+    return float(found.model.pseudo_log_likelihood(codes=X).mean())
 
 
 def test_a_network_is_found_from_shards():

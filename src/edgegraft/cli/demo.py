@@ -106,7 +106,7 @@ def _pixels() -> PackedTable:
 def _impute(model: PairwiseMRF, rows: np.ndarray, known: np.ndarray) -> tuple[float, float]:
     """Return the share of hidden pixels that are imputed right, and that the usual state is."""
     hidden = np.random.default_rng(0).random(rows.shape) < _HIDDEN
-    filled = _labels(model.impute(np.where(hidden, -1, rows)))
+    filled = _labels(model.impute(codes=np.where(hidden, -1, rows)))
     usual = np.array([np.bincount(column).argmax() for column in known.T])
     commonest = np.broadcast_to(usual, rows.shape)
     return (

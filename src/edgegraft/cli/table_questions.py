@@ -101,7 +101,7 @@ def complete(
     """Return the file's columns, its rows with the missing cells filled, and how many those are."""
     before = reading.codes(model)
     names, blocks = reading.blocks()
-    after = model.impute(before, method=method, random_state=seed)
+    after = model.impute(codes=before, method=method, random_state=seed)
     cells = {}
     for i, variable in enumerate(model.schema):
         rows = np.flatnonzero(before[:, i] < 0)
@@ -170,7 +170,7 @@ class Scores(NamedTuple):
 def scores(model: PairwiseMRF, reading: Reading) -> Scores:
     """Return how well a model predicts the known cells of a file."""
     weights = reading.row_weights()
-    cells = model.pseudo_log_likelihood(reading.codes(model), per_variable=True)
+    cells = model.pseudo_log_likelihood(codes=reading.codes(model), per_variable=True)
     weights = np.ones(len(cells)) if weights is None else weights
     known = ~np.isnan(cells)
     told = np.where(known, cells, 0.0)

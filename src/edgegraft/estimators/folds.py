@@ -66,7 +66,7 @@ def score_grid(
                 part, chosen, penalties, weights=inside, observers=[_Interruption()]
             )
             for p, point in enumerate(path):
-                rows = point.model.pseudo_log_likelihood(codes[test])
+                rows = point.model.pseudo_log_likelihood(codes=codes[test])
                 out.values[r, p, k] = np.average(rows, weights=outside)
                 out.n_edges[r, p, k] = point.n_edges
     return out

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from edgegraft.core.checks import check_weights
-from edgegraft.core.neighbours import neighbours_of
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, ModelError
 from edgegraft.estimators.reading import (
@@ -23,7 +22,6 @@ from edgegraft.estimators.reading import (
 )
 from edgegraft.estimators.writing import Kind, fill
 from edgegraft.model import PairwiseMRF
-from edgegraft.model.imputation import impute_codes
 from edgegraft.table import Schema
 
 
@@ -50,7 +48,7 @@ class RowMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         array of float, shape (n_rows,)
         """
         codes = self._codes(X)
-        return self.model_.pseudo_log_likelihood(codes)
+        return self.model_.pseudo_log_likelihood(codes=codes)
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log pseudolikelihood of a row: higher is better.
@@ -89,10 +87,10 @@ class RowMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         names = self.schema_.names
         if target is None:
             codes = self._codes(X)
-            parts = [self.model_.predict_proba(codes, name) for name in names]
+            parts = [self.model_.predict_proba(target=name, codes=codes) for name in names]
             return np.hstack(parts)
         name = self._column(target)
-        return self.model_.predict_proba(self._codes(X, name), name)
+        return self.model_.predict_proba(target=name, codes=self._codes(X, name))
 
     def impute(
         self, X: Any, method: Literal["map", "draw"] = "map", *, random_state: Any = 0
@@ -115,15 +113,8 @@ class RowMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         """
         check_is_fitted(self)
         X = as_table(X, type(self).__name__)
-        before, model = self._codes(X), self.model_
-        after = impute_codes(
-            model.layout,
-            model.theta,
-            neighbours_of(model.layout),
-            before,
-            method,
-            np.random.default_rng(random_state),
-        )
+        before = self._codes(X)
+        after = self.model_.impute_codes(before, method=method, random_state=random_state)
         return fill(X, self.schema_, before, after)
 
     def sample(

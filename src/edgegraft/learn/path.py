@@ -198,7 +198,7 @@ def _point(growth: Growth, plan: Plan, held_out: PackedTable | None, started: fl
     value = loss.evaluate(unshrunk.theta, loss.init(layout)).value
     score = float("nan")
     if held_out is not None:
-        score = float(model.pseudo_log_likelihood(held_out.codes().astype(np.int64)).mean())
+        score = float(model.pseudo_log_likelihood(codes=held_out.codes()).mean())
     return PathPoint(
         growth.penalty.penalty,
         len(growth.graph),

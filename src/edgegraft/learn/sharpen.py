@@ -50,7 +50,7 @@ def unexplained(model: PairwiseMRF, table: PackedTable, weights: Floats | None =
     for first in range(0, table.n_rows, _BLOCK):
         rows = slice(first, first + _BLOCK)
         codes = cells[rows].astype(np.int64)
-        chance = np.exp(model.pseudo_log_likelihood(codes, per_variable=True))
+        chance = np.exp(model.pseudo_log_likelihood(codes=codes, per_variable=True))
         right += whole[rows] @ np.nan_to_num(chance)
         known += whole[rows] @ (codes >= 0)
     return np.asarray(1.0 - right / np.maximum(known, np.finfo(float).tiny))

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_theta
 from edgegraft.core.neighbours import neighbours_of
+from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError, ModelError
 from edgegraft.ingest import encode
 from edgegraft.kernels.conditionals.rows import Neighbours, row_energies
@@ -77,55 +78,71 @@ class NamedPotentials:
         table = self._layout.edge(self._theta, int(np.argmax(match)))
         return table if i < j else table.T
 
-    def energy(self, X: Any) -> NDArray[np.float64]:
+    def energy(self, X: Any = None, *, codes: ArrayLike | None = None) -> Floats:
         """Return the unnormalised log-probability of complete rows (higher is likelier).
 
         Parameters
         ----------
-        X : table of the model's columns, or integer codes of shape (n_rows, n)
+        X : table of the model's columns
+            Its cells are categories, whatever their type.
+        codes : array of int, shape (n_rows, n), optional
+            The rows as numbers of categories, in place of `X`.
         """
-        codes = self.encode(X)
-        missing = (codes < 0).any(axis=1)
+        rows = self._read(X, codes)
+        missing = (rows < 0).any(axis=1)
         if missing.any():
             row = int(np.argmax(missing))
-            name = self.names[int(np.argmax(codes[row] < 0))]
+            name = self.names[int(np.argmax(rows[row] < 0))]
             raise DataError(
                 f"row {row} has no value for '{name}': only complete rows have an energy; "
                 "impute first, or ask for log_likelihood"
             )
-        layout, out = self._layout, np.empty(len(codes))
+        layout, out = self._layout, np.empty(len(rows))
         row_energies(
-            self._theta,
-            codes,
-            layout.states,
-            layout.edges,
-            layout.node_offset,
-            layout.edge_offset,
+            self._theta, rows, layout.states, layout.edges, layout.node_offset, layout.edge_offset,
             out,
-        )
+        )  # fmt: skip
         return out
 
-    def encode(self, X: Any) -> NDArray[np.int64]:
-        """Return rows as codes, -1 for a missing cell; an array of int32 or int64 is codes already.
+    def encode(self, X: Any) -> Integers:
+        """Return the codes of a table of categories, -1 for a missing cell.
 
         Unknown categories and columns are errors that name them.
+
+        Examples
+        --------
+        >>> from edgegraft import PairwiseMRF
+        >>> model = PairwiseMRF.from_potentials({"grade": [1, 2, 3]})
+        >>> model.encode(np.array([[1], [3]])).ravel()
+        array([0, 2])
         """
-        if isinstance(X, np.ndarray) and X.dtype in (np.int32, np.int64):
-            codes = np.ascontiguousarray(X, np.int64)
-            if codes.ndim != 2 or codes.shape[1] != self.n_variables:
-                raise DataError(
-                    f"codes have shape {codes.shape} where the model has {self.n_variables} "
-                    "variables"
-                )
-            bad = (codes < -1) | (codes >= self._layout.states)
-            if bad.any():
-                row, i = (int(k) for k in np.argwhere(bad)[0])
-                raise DataError(
-                    f"row {row}, column '{self.names[i]}' holds the code {codes[row, i]}: its "
-                    f"codes are 0 to {self._layout.states[i] - 1}, and -1 for a missing cell"
-                )
-            return codes
         return np.ascontiguousarray(encode(X, self._schema), np.int64)
+
+    def _read(self, X: Any, codes: ArrayLike | None) -> Integers:
+        """Return rows as checked codes, from a table or from codes that are called so."""
+        if (X is None) == (codes is None):
+            raise TypeError("give the rows once: a table of categories, or codes=")
+        return self.encode(X) if codes is None else self._check_codes(np.asarray(codes))
+
+    def _check_codes(self, codes: NDArray[Any]) -> Integers:
+        if codes.ndim != 2 or codes.shape[1] != self.n_variables:
+            raise DataError(
+                f"codes have shape {codes.shape}: expected (rows, {self.n_variables}), one column "
+                "per variable"
+            )
+        if codes.dtype.kind not in "iu":
+            raise DataError(
+                f"codes have the type {codes.dtype}: expected integers; pass a table of "
+                "categories without codes="
+            )
+        bad = (codes < -1) | (codes >= self._layout.states)
+        if bad.any():
+            row, i = (int(k) for k in np.argwhere(bad)[0])
+            raise DataError(
+                f"row {row}, column '{self.names[i]}' holds the code {codes[row, i]}: its "
+                f"codes are 0 to {self._layout.states[i] - 1}, and -1 for a missing cell"
+            )
+        return np.ascontiguousarray(codes, np.int64)
 
     @cached_property
     def _neighbours(self) -> Neighbours:

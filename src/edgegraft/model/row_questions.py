@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.errors import ModelError
 from edgegraft.inference import ExactEngine
@@ -13,6 +13,7 @@ from edgegraft.kernels.conditionals.rows import log_conditionals, state_conditio
 from edgegraft.model.answers import RowLikelihood
 from edgegraft.model.evidence import condition, parse_evidence
 from edgegraft.model.imputation import ImputeMethod, impute_codes
+from edgegraft.model.potentials import variable_index
 from edgegraft.model.questions import Engine, Given, Questions, RandomState, affordable
 from edgegraft.model.sampling import draw_by_gibbs
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 class RowQuestions(Questions):
     """Questions about rows; :class:`~edgegraft.model.PairwiseMRF` answers them."""
 
-    def pseudo_log_likelihood(self, X: Any, *, per_variable: bool = False) -> NDArray[np.float64]:
+    def pseudo_log_likelihood(
+        self, X: Any = None, *, codes: ArrayLike | None = None, per_variable: bool = False
+    ) -> NDArray[np.float64]:
         """Return the sum over variables of ``log p(x_i | rest)`` for each row, in nats.
 
         Missing cells have no term of their own, and their neighbours are conditioned on what is
@@ -31,29 +34,37 @@ class RowQuestions(Questions):
 
         Parameters
         ----------
-        X : table of the model's columns, or integer codes of shape (n_rows, n)
+        X : table of the model's columns
+        codes : array of int, shape (n_rows, n), optional
+            The rows as numbers of categories, -1 for a missing cell, in place of `X`.
         per_variable : bool, default False
             Return one column a variable instead of the sum; nan where the cell is missing.
         """
-        codes, layout = self.encode(X), self.layout
-        out = np.empty(codes.shape)
-        log_conditionals(
-            self.theta, codes, layout.states, layout.node_offset, self._neighbours, out
-        )
+        rows, layout = self._read(X, codes), self.layout
+        out = np.empty(rows.shape)
+        log_conditionals(self.theta, rows, layout.states, layout.node_offset, self._neighbours, out)
         return out if per_variable else np.nansum(out, axis=1)
 
-    def predict_proba(self, X: Any, target: str) -> NDArray[np.float64]:
+    def predict_proba(
+        self, X: Any = None, target: str = "", *, codes: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
         """Return ``p(target = category | the other known cells)`` for each row.
 
         Exact for rows in which every neighbour of the target is known; the edges of missing
         neighbours are left out (an approximation: use `marginals` with evidence for the rest).
+
+        Parameters
+        ----------
+        X : table of the model's columns
+        target : str
+        codes : array of int, shape (n_rows, n), optional
+            The rows as numbers of categories, -1 for a missing cell, in place of `X`.
         """
-        if target not in self.schema:
-            raise ModelError(f"the model has no variable {target!r}")
-        codes, layout, i = self.encode(X), self.layout, self.schema.index(target)
-        out = np.empty((len(codes), int(layout.states[i])))
+        i = variable_index(self.schema, target)
+        rows, layout = self._read(X, codes), self.layout
+        out = np.empty((len(rows), int(layout.states[i])))
         state_conditionals(
-            self.theta, codes, i, layout.states, layout.node_offset, self._neighbours, out
+            self.theta, rows, i, layout.states, layout.node_offset, self._neighbours, out
         )
         impossible = np.isnan(out).any(axis=1)
         if impossible.any():
@@ -62,7 +73,12 @@ class RowQuestions(Questions):
         return out
 
     def log_likelihood(
-        self, X: Any, *, engine: Engine = "auto", random_state: RandomState = 0
+        self,
+        X: Any = None,
+        *,
+        codes: ArrayLike | None = None,
+        engine: Engine = "auto",
+        random_state: RandomState = 0,
     ) -> RowLikelihood:
         """Return the log-probability of each row, missing cells summed over, in nats.
 
@@ -70,14 +86,14 @@ class RowQuestions(Questions):
         error (see :meth:`log_partition`). Rows with missing cells need exact inference over
         their missing variables, which is refused where it is not affordable.
         """
-        codes = self.encode(X)
+        rows = self._read(X, codes)
         log_z = self.log_partition(engine=engine, random_state=random_state)
-        known = (codes >= 0).all(axis=1)
-        rows = np.empty(len(codes))
-        rows[known] = self.energy(codes[known])
+        known = (rows >= 0).all(axis=1)
+        out = np.empty(len(rows))
+        out[known] = self.energy(codes=rows[known])
         for r in np.flatnonzero(~known):
-            rows[r] = self._log_sum(codes[r])
-        return RowLikelihood(rows - log_z.value, log_z)
+            out[r] = self._log_sum(rows[r])
+        return RowLikelihood(out - log_z.value, log_z)
 
     def _log_sum(self, row: NDArray[np.int64]) -> float:
         """Return the log of the summed potentials of all completions of a row."""
@@ -148,13 +164,20 @@ class RowQuestions(Questions):
         return self.schema.decode(codes)
 
     def impute(
-        self, X: Any, *, method: ImputeMethod = "map", random_state: RandomState = 0
+        self,
+        X: Any = None,
+        *,
+        codes: ArrayLike | None = None,
+        method: ImputeMethod = "map",
+        random_state: RandomState = 0,
     ) -> pa.Table:
         """Return the rows with their missing cells filled in.
 
         Parameters
         ----------
-        X : table of the model's columns, or integer codes of shape (n_rows, n)
+        X : table of the model's columns
+        codes : array of int, shape (n_rows, n), optional
+            The rows as numbers of categories, -1 for a missing cell, in place of `X`.
         method : {"map", "draw"}
             The likeliest joint completion of each row, or one drawn at random from its
             distribution given the known cells. Exact where inference over the row's missing
@@ -162,15 +185,16 @@ class RowQuestions(Questions):
         random_state : int, Generator or None
             For draws, and for the approximation.
         """
-        codes = impute_codes(
-            self.layout,
-            self.theta,
-            self._neighbours,
-            self.encode(X),
-            method,
-            np.random.default_rng(random_state),
-        )
-        return self.schema.decode(codes)
+        filled = self.impute_codes(self._read(X, codes), method=method, random_state=random_state)
+        return self.schema.decode(filled)
+
+    def impute_codes(
+        self, codes: ArrayLike, *, method: ImputeMethod = "map", random_state: RandomState = 0
+    ) -> NDArray[np.int64]:
+        """Return codes with their missing cells (-1) filled in; see :meth:`impute`."""
+        rng = np.random.default_rng(random_state)
+        rows = self._read(None, codes)
+        return impute_codes(self.layout, self.theta, self._neighbours, rows, method, rng)
 
     def _evidence_row(self, given: Given) -> NDArray[np.int64]:
         row = np.zeros(len(self.schema), np.int64)

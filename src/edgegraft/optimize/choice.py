@@ -105,7 +105,7 @@ def choose_penalty(
                 fitted, edges, penalty=penalty, ridge=ridge, tol=tol, start=model, n_jobs=n_jobs
             )
             tried.append(_weights(by_ridge, weight, table.n_rows))
-            scores.append(-float(model.pseudo_log_likelihood(codes[held]).mean()))
+            scores.append(-float(model.pseudo_log_likelihood(codes=codes[held]).mean()))
             if scores[-1] > best:
                 break
             best = scores[-1]
