@@ -148,7 +148,7 @@ def beside_local(client, n_rows: int, n: int = 200, n_pairs: int = 10_000) -> tu
     parts = [make_part(k, n_rows // 8, n, STATES) for k in range(8)]
     import pandas as pd
 
-    local = eg.LocalCounts(pack(pd.concat(parts)), n_jobs=WORKERS)
+    local = eg.PairCounts(pack(pd.concat(parts)), n_jobs=WORKERS)
     counts = eg.ClusterCounts(client, partitions(n_rows, n, STATES, 8))
     edges = some_edges(n, n_pairs)
     assert np.array_equal(counts.pairs(edges).values, local.pairs(edges).values)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.rows import Row
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_regular, make_scale_free
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import BeliefPropagation
@@ -95,7 +95,7 @@ def learn(
     case: Case, loss: Objective, penalty: Penalty, **settings: object
 ) -> tuple[Growth, float]:
     """Grow up to 3n edges; return the run and its seconds."""
-    counts = LocalCounts(case.train, THREADS)
+    counts = PairCounts(case.train, THREADS)
     started = perf_counter()
     chosen = Settings(**{"max_edges": 3 * case.n} | settings)
     found = grow(loss, penalty, chosen, counts=counts)
@@ -110,7 +110,7 @@ def warm_up() -> None:
     """Compile what the timed runs call."""
     case = scale_free(20, 0)
     learn(case, pseudo(case), PENALTY, max_edges=10)
-    learn(case, Likelihood(LocalCounts(case.train), BeliefPropagation()), PENALTY, max_edges=10)
+    learn(case, Likelihood(PairCounts(case.train), BeliefPropagation()), PENALTY, max_edges=10)
 
 
 def average_precision(edges: np.ndarray, strengths: np.ndarray, truth: np.ndarray) -> float:
@@ -174,7 +174,7 @@ def likelihood(n: int, seeds: int) -> list[Row]:
         figures, runs = [], []
         for seed in range(seeds):
             case = scale_free(n, seed)
-            counts = LocalCounts(case.train, THREADS)
+            counts = PairCounts(case.train, THREADS)
             loss = Likelihood(counts, BeliefPropagation(tol=1e-4, pair_method=method))
             found, seconds = learn(case, loss, BP_PENALTY, selectivity=0.5, tol=1e-3)
             figures.append((seconds, recall(found, case.truth)))

@@ -2,7 +2,7 @@
 
 The rivals get their best side as well: columns laid out for them beforehand (contiguous int64
 for `np.bincount`), with that preparation left out of their time. Ours includes everything that
-`LocalCounts.pairs` does; packing is reported apart.
+`PairCounts.pairs` does; packing is reported apart.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.rows import Row, best_of
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.table import PackedTable
 
 REPEATS = 7
@@ -45,7 +45,7 @@ def all_pairs(n: int) -> np.ndarray:
 def against_bincount(n: int, states: int, n_rows: int, target: float) -> list[Row]:
     codes = random_table(n, states, n_rows)
     started = perf_counter()
-    counts = LocalCounts(PackedTable.from_codes(codes))
+    counts = PairCounts(PackedTable.from_codes(codes))
     packing = perf_counter() - started
     edges = all_pairs(n)
     counts.pairs(edges[:10])
@@ -81,7 +81,7 @@ def against_bincount(n: int, states: int, n_rows: int, target: float) -> list[Ro
 
 def against_product(n: int, states: int, n_rows: int, target: float) -> Row:
     codes = random_table(n, states, n_rows)
-    counts = LocalCounts(PackedTable.from_codes(codes))
+    counts = PairCounts(PackedTable.from_codes(codes))
     edges = all_pairs(n)
     counts.pairs(edges[:10])
     one_hot = (codes[:, :, None] == np.arange(states, dtype=np.uint8)).reshape(n_rows, -1)
@@ -104,7 +104,7 @@ def against_product(n: int, states: int, n_rows: int, target: float) -> Row:
 def two_threads(n: int, target: float) -> Row:
     table = PackedTable.from_codes(random_table(n, 5, 19_000))
     edges = all_pairs(n)
-    one, two = LocalCounts(table, 1), LocalCounts(table, 2)
+    one, two = PairCounts(table, 1), PairCounts(table, 2)
     for counts in (one, two):
         counts.pairs(edges[:10])
     theirs, ours = best_of(REPEATS, lambda: one.pairs(edges), lambda: two.pairs(edges))
@@ -115,7 +115,7 @@ def two_threads(n: int, target: float) -> Row:
 def from_the_bound(n: int) -> Row:
     """Set the count kernel beside a loop that only ANDs and popcounts data in L1."""
     n_rows, states = 19_000, 5
-    counts = LocalCounts(PackedTable.from_codes(random_table(n, states, n_rows)))
+    counts = PairCounts(PackedTable.from_codes(random_table(n, states, n_rows)))
     edges = all_pairs(n)
     counts.pairs(edges[:10])
     planes = np.random.default_rng(0).integers(0, 2**63, (8, 512), np.uint64)
@@ -163,8 +163,8 @@ def start_up() -> Row:
 
     script = (
         "import time, numpy as np; from edgegraft.table import PackedTable; "
-        "from edgegraft.counts import LocalCounts; t = time.perf_counter(); "
-        "LocalCounts(PackedTable.from_codes(np.eye(5, dtype=int))).pairs([(0, 1)]); "
+        "from edgegraft.counts import PairCounts; t = time.perf_counter(); "
+        "PairCounts(PackedTable.from_codes(np.eye(5, dtype=int))).pairs([(0, 1)]); "
         "print(time.perf_counter() - t)"
     )
 

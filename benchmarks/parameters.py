@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.rows import Row, best_of
 from edgegraft.core import Layout
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_erdos_renyi, make_scale_free
 from edgegraft.inference import BeliefPropagation
 from edgegraft.objective.likelihood import Likelihood
@@ -64,7 +64,7 @@ def _with_random(edges: np.ndarray, n: int, wanted: int, seed: int = 1) -> np.nd
 def _likelihood_rows(scale: float) -> list[Row]:
     n = max(20, round(200 * scale))
     table, layout = _scale_free(n, max(500, round(19_000 * scale)))
-    loss = Likelihood(LocalCounts(table, 1), BeliefPropagation())
+    loss = Likelihood(PairCounts(table, 1), BeliefPropagation())
     penalty = Penalty(0.01, 0.005)
     solved = minimize(loss, penalty, layout)
     goal = solved.info.objective * (1 + CLOSE)
@@ -139,7 +139,7 @@ def _fit_all_pairs(table: PackedTable, ridge: float, tol: float) -> Callable[[],
     layout, penalty, stopping = _all_pairs(table), Penalty(0.0, ridge), Stopping(tol=tol)
 
     def fit() -> Solution:
-        loss, counts = Pseudolikelihood(table, n_jobs=1), LocalCounts(table, 1)
+        loss, counts = Pseudolikelihood(table, n_jobs=1), PairCounts(table, 1)
         return minimize(loss, penalty, layout, None, stopping, counts=counts)
 
     return fit

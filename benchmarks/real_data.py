@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from benchmarks.rows import Row
 from edgegraft.core import Layout
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
@@ -144,7 +144,7 @@ def candidate_pairs(table: PackedTable) -> NDArray[np.int64] | None:
     n = len(table.schema)
     if table.n_rows * n * (n - 1) // 2 <= ALL_PAIRS:
         return None
-    counts = LocalCounts(table, THREADS)
+    counts = PairCounts(table, THREADS)
     return rank_pairs(counts, np.random.default_rng(0), PAIRS_A_VARIABLE * n).edges
 
 

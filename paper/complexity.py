@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.counts import CachedCounts, LocalCounts
-from edgegraft.counts.source import all_pair_blocks
+from edgegraft.counts import PairCounts
+from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.learn import Event, Growth, grow
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.table import PackedTable
@@ -33,6 +33,7 @@ from paper.courses import warm_up
 from paper.experiment import Cell, Context, Experiment, Row, markdown
 from paper.networks import Network, scale_free
 from paper.propagation import CountedPropagation
+from paper.remembered import RememberedCounts
 from paper.versions import EXHAUSTIVE, PAPER, VERSIONS, learner, with_method
 
 if TYPE_CHECKING:
@@ -83,9 +84,8 @@ def run(cell: Count, context: Context) -> list[Row]:
     case = scale_free(network, context.n_jobs)
     used = learner(cell.version, case.train, context.n_jobs)
     counts = used.counts
-    if not isinstance(counts, CachedCounts):
-        # Room for nothing: only its tally of the tables asked for is of use.
-        counts = CachedCounts(used.counts, 0)
+    if not isinstance(counts, RememberedCounts):
+        counts = RememberedCounts(used.counts.rows)  # for its tally of the tables asked for
     engine = used.loss.engine if isinstance(used.loss, Likelihood) else None
     assert engine is None or isinstance(engine, CountedPropagation)  # as `learner` makes it
     watch = _Watch(_ACTIVATIONS[cell.method], counts, engine)
@@ -100,7 +100,7 @@ class _Watch:
     """An observer that counts, and stops after so many activations."""
 
     def __init__(
-        self, n_activations: int, counts: CachedCounts, engine: CountedPropagation | None
+        self, n_activations: int, counts: RememberedCounts, engine: CountedPropagation | None
     ) -> None:
         self.rows: list[Row] = []
         self._most = n_activations
@@ -111,7 +111,7 @@ class _Watch:
     def on_event(self, event: Event, growth: Growth) -> bool:
         """Take the counts after an activation."""
         if event.kind == "activation" and not growth.spent:
-            tables = self._counts.info.computed
+            tables = self._counts.computed
             if self._engine is None:
                 tables += event.n_tables  # rows are passed over for a pair that is scored
                 work = float(len(growth.objective.schema) + 2 * event.n_edges)
@@ -139,7 +139,7 @@ def _start_up(cell: Count, context: Context) -> Row:
     """Time the tables of all pairs; the data need no truth, so they are drawn at random."""
     rng = np.random.default_rng(cell.seed)
     codes = rng.integers(0, _STATES, (cell.n_rows, cell.n_variables))
-    counts = LocalCounts(PackedTable.from_codes(codes), context.n_jobs)
+    counts = PairCounts(PackedTable.from_codes(codes), context.n_jobs)
     counts.pairs([(0, 1)])  # loads what is compiled
     n_pairs = cell.n_variables * (cell.n_variables - 1) // 2
 

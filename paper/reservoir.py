@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.counts.source import all_pair_blocks
+from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.optimize.solver import minimize
 from edgegraft.search import rank_pairs
 from paper.experiment import Cell, Context, Experiment, Row, markdown

@@ -18,14 +18,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from edgegraft.counts import CachedCounts, LocalCounts, PairCounts
+from edgegraft.counts import PairCounts
 from edgegraft.learn import Plan, Settings
 from edgegraft.learn.plan import losses
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
+from edgegraft.table.rows import TableRows
 from paper.propagation import CountedPropagation
+from paper.remembered import RememberedCounts
 
 PAPER, FREE_NODES, OURS = "paper", "paper, free nodes", "ours"
 VERSIONS = (PAPER, OURS)
@@ -87,7 +89,7 @@ def _paper(
     table: PackedTable, n_jobs: int, penalty: float | None, ridge: float | None, nodes: bool
 ) -> Learner:
     # Counted once and kept, as the paper does: its costs are those of the first look at a pair.
-    counts = CachedCounts(LocalCounts(table, n_jobs), 1 << 29)
+    counts = RememberedCounts(TableRows(table, n_jobs=n_jobs))
     engine = CountedPropagation(tol=_MESSAGE_TOL, pair_method="product")
     rule = Penalty(
         PAPER_PENALTY if penalty is None else penalty,

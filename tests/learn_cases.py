@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free
 from edgegraft.inference import ExactEngine
 from edgegraft.learn import Settings, grow
@@ -26,7 +26,7 @@ def make_loss(table, name="pseudolikelihood", n_jobs=1):
     """A convex objective by name."""
     if name == "pseudolikelihood":
         return Pseudolikelihood(table, n_jobs=n_jobs)
-    return Likelihood(LocalCounts(table), ExactEngine())
+    return Likelihood(PairCounts(table), ExactEngine())
 
 
 class Log:

@@ -13,8 +13,7 @@ __version__ = "0.1.0.dev0"
 _HOME = {
     "GraftedMRF": "edgegraft.estimators",
     "GraftedMRFCV": "edgegraft.estimators",
-    "LocalCounts": "edgegraft.counts",
-    "CachedCounts": "edgegraft.counts",
+    "PairCounts": "edgegraft.counts",
     "ClusterCounts": "edgegraft.contrib.dask.counts",
     "PackedTable": "edgegraft.table",
     "PairwiseMRF": "edgegraft.model",

@@ -55,7 +55,7 @@ KINDS = [as_frame, as_tables, as_tables_with_empty_ones, as_paths, as_delayed, a
 @pytest.mark.parametrize("make", KINDS, ids=lambda kind: kind.__name__)
 def test_counts_are_those_of_one_machine(client, frame, tmp_path, make):
     counts = eg.ClusterCounts(client, make(frame, tmp_path, client))
-    assert_same_counts(counts, eg.LocalCounts(pack(frame)))
+    assert_same_counts(counts, eg.PairCounts(pack(frame)))
 
 
 def test_counts_of_arrays_are_those_of_one_machine(client):
@@ -63,13 +63,13 @@ def test_counts_of_arrays_are_those_of_one_machine(client):
 
     codes = np.random.default_rng(0).integers(0, 4, (1000, 7))
     counts = eg.ClusterCounts(client, da.from_array(codes, chunks=(300, -1)))
-    assert_same_counts(counts, eg.LocalCounts(pack(codes)))
+    assert_same_counts(counts, eg.PairCounts(pack(codes)))
     with pytest.raises(DataError, match="rechunk"):
         eg.ClusterCounts(client, da.from_array(codes, chunks=(300, 4)))
 
 
 def test_counts_do_not_depend_on_the_number_of_workers(frame):
-    expected = eg.LocalCounts(pack(frame))
+    expected = eg.PairCounts(pack(frame))
     with machines(1) as (cluster, client):
         for n_workers in (1, 2, 4):
             while len(cluster.workers()) < n_workers:
@@ -82,7 +82,7 @@ def test_counts_do_not_depend_on_the_number_of_workers(frame):
 
 def test_all_pairs_come_in_blocks(client, frame):
     counts = eg.ClusterCounts(client, cut(frame, 3))
-    local = eg.LocalCounts(pack(frame))
+    local = eg.PairCounts(pack(frame))
     blocks, expected = list(counts.blocks(4000)), list(local.blocks(4000))
     assert len(blocks) == len(expected) > 1
     for block, other in zip(blocks, expected, strict=True):
@@ -92,7 +92,7 @@ def test_all_pairs_come_in_blocks(client, frame):
 def test_a_schema_replaces_the_first_reading(client, frame):
     schema = pack(frame).schema
     counts = eg.ClusterCounts(client, cut(frame, 3)[::-1], schema=schema)
-    assert_same_counts(counts, eg.LocalCounts(pack(frame)))
+    assert_same_counts(counts, eg.PairCounts(pack(frame)))
     frame.loc[len(frame) - 1, "text"] = "never"
     with pytest.raises(UnseenCategoryError, match="'never'"):
         eg.ClusterCounts(client, cut(frame, 3), schema=schema)
@@ -101,7 +101,7 @@ def test_a_schema_replaces_the_first_reading(client, frame):
 def test_options_of_packing_apply_to_every_partition(client, frame):
     options = {"drop": ["n0"], "missing_values": ["perhaps"], "bins": {"many": 3}}
     counts = eg.ClusterCounts(client, cut(frame, 3), **options)
-    assert_same_counts(counts, eg.LocalCounts(pack(frame, **options)))
+    assert_same_counts(counts, eg.PairCounts(pack(frame, **options)))
 
 
 def test_a_batch_is_one_round_trip(client, frame):
@@ -197,4 +197,4 @@ def test_variables_of_very_many_states_are_counted(client):
     table = PackedTable.from_codes(codes, schema)
     parts = [pd.DataFrame(part, columns=schema.names) for part in np.array_split(codes, 3)]
     counts = eg.ClusterCounts(client, parts, schema=schema, missing_values=[-1])
-    assert_same_counts(counts, eg.LocalCounts(table))
+    assert_same_counts(counts, eg.PairCounts(table))

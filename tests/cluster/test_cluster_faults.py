@@ -55,7 +55,7 @@ def test_a_worker_killed_while_packing_is_survived(frame):
         killer = during(lambda: cluster.kill("w1"), 0.5)
         counts = eg.ClusterCounts(client, slowly(cut(frame, 9), 0.3))
         killer.join()
-        assert_same_counts(counts, eg.LocalCounts(pack(frame)))
+        assert_same_counts(counts, eg.PairCounts(pack(frame)))
 
 
 def test_a_worker_killed_while_counting_is_survived(frame):
@@ -64,12 +64,12 @@ def test_a_worker_killed_while_counting_is_survived(frame):
         killer = during(lambda: cluster.kill("w2"), 0.5)
         assert counts.partitions.total(_by_value(wait_and_count), 0.4) == len(frame)
         killer.join()
-        assert_same_counts(counts, eg.LocalCounts(pack(frame)))
+        assert_same_counts(counts, eg.PairCounts(pack(frame)))
 
 
 def test_ten_workers_killed_at_random_change_nothing(frame):
     rng = np.random.default_rng(0)
-    expected = eg.LocalCounts(pack(frame)).pairs(all_pairs(10)).values
+    expected = eg.PairCounts(pack(frame)).pairs(all_pairs(10)).values
     with machines(3) as (cluster, client):
         counts = eg.ClusterCounts(client, slowly(cut(frame, 6), 0.05))
         done = Event()
@@ -97,14 +97,14 @@ def test_a_new_worker_takes_its_share(frame):
         cluster.add_worker()
         client.wait_for_workers(2, timeout=60)
         assert sorted(map(len, counts.partitions.groups(range(4)).values())) == [2, 2]
-        assert_same_counts(counts, eg.LocalCounts(pack(frame)))
+        assert_same_counts(counts, eg.PairCounts(pack(frame)))
 
 
 def test_a_hanging_worker_does_not_hold_up_the_rest(frame):
     with machines(3) as (cluster, client):
         counts = eg.ClusterCounts(client, cut(frame, 6), straggler_after=2.0)
         cluster.stop("w3")
-        assert_same_counts(counts, eg.LocalCounts(pack(frame)))
+        assert_same_counts(counts, eg.PairCounts(pack(frame)))
         assert counts.traffic.late > 0
         late = counts.traffic.late
         counts.pairs(all_pairs(10))

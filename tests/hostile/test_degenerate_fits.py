@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgegraft.core import Layout
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning, DataError, DataTypeError, EdgeError, ModelError
 from edgegraft.inference import BeliefPropagation, ExactEngine
 from edgegraft.objective.likelihood import Likelihood
@@ -114,7 +114,7 @@ def test_an_early_end_is_told():
 
 
 def test_a_quiet_early_end_is_still_told_in_the_info():
-    counts = LocalCounts(PackedTable.from_codes(random_codes([3, 3, 3], 100, seed=1)))
+    counts = PairCounts(PackedTable.from_codes(random_codes([3, 3, 3], 100, seed=1)))
     loss = Likelihood(counts, ExactEngine())
     layout = Layout([3, 3, 3], [(0, 1), (1, 2)])
     found = minimize(loss, Penalty(), layout, stopping=Stopping(max_iter=1), quiet=True)
@@ -125,7 +125,7 @@ def test_where_messages_never_settle_another_engine_takes_over():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 2, (400, 6))
     codes[:, 1:] ^= rng.random((400, 5)) < 0.5
-    counts = LocalCounts(PackedTable.from_codes(codes))
+    counts = PairCounts(PackedTable.from_codes(codes))
     layout = Layout([2] * 6, np.stack(np.triu_indices(6, 1), axis=1))
     hopeless = BeliefPropagation(tol=1e-9, max_iter=2)
     with pytest.warns(ConvergenceWarning, match="continuing with the engine 'trw'"):
@@ -155,7 +155,7 @@ def test_requests_that_make_no_sense_are_refused(arguments, error, words):
 
 
 def test_counts_are_no_rows():
-    counts = LocalCounts(PackedTable.from_codes(random_codes([2, 2], 20, seed=0)))
+    counts = PairCounts(PackedTable.from_codes(random_codes([2, 2], 20, seed=0)))
     with pytest.raises(DataTypeError, match="needs rows"):
         fit_parameters(counts)
     with pytest.raises(DataError, match="weights belong to rows"):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.learn import Settings, certify, grow
 from edgegraft.objective.penalty import Penalty
@@ -23,7 +23,7 @@ def learn(codes, penalty, *, noise=False, **settings):
     table = PackedTable.from_codes(np.asarray(codes))
     loss = Pseudolikelihood(table)
     rule = replace(penalty, group_weight="noise" if noise else "sqrt")
-    return grow(loss, rule, Settings(**settings), counts=LocalCounts(table))
+    return grow(loss, rule, Settings(**settings), counts=PairCounts(table))
 
 
 def found(growth):

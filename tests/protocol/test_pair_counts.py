@@ -1,41 +1,43 @@
-"""Every source of counts, through the same battery, against `np.bincount`."""
+"""Counts of rows wherever they are, through the same battery, against `np.bincount`."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from edgegraft.counts import CachedCounts, LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.errors import EdgeError, MemoryBudgetError
 from edgegraft.table import PackedTable, Schema
+from edgegraft.table.blocks import TableBlocks
+from edgegraft.table.rows import StoredRows
 from tests.conftest import count_pair, random_codes
 
 STATES = [2, 3, 1, 5, 4, 21, 70, 17, 300, 9, 64, 65]
 ALL = [(i, j) for i in range(len(STATES)) for j in range(len(STATES)) if i != j]
 
 
-def local(table, tmp_path):
-    return LocalCounts(table)
+def in_memory(table, tmp_path):
+    return PairCounts(table)
 
 
 def threaded(table, tmp_path):
-    return LocalCounts(table, n_jobs=3)
+    return PairCounts(table, n_jobs=3)
 
 
 def mapped(table, tmp_path):
     table.save(tmp_path / "table.pack")
-    return LocalCounts(PackedTable.open(tmp_path / "table.pack"))
+    return PairCounts(PackedTable.open(tmp_path / "table.pack"))
 
 
-def cached(table, tmp_path):
-    return CachedCounts(LocalCounts(table))
+def in_blocks(table, tmp_path):
+    return PairCounts(StoredRows(TableBlocks(table, rows=512), n_jobs=2))
 
 
-def cached_in_little_memory(table, tmp_path):
-    return CachedCounts(LocalCounts(table), max_bytes=30_000)
+def in_blocks_read_again(table, tmp_path):
+    return PairCounts(StoredRows(TableBlocks(table, rows=1024), max_bytes=0))
 
 
-SOURCES = [local, threaded, mapped, cached, cached_in_little_memory]
+SOURCES = [in_memory, threaded, mapped, in_blocks, in_blocks_read_again]
 
 
 @pytest.fixture(params=SOURCES, ids=lambda source: source.__name__)

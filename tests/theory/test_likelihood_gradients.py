@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edgegraft.core import Layout
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.errors import ModelError
 from edgegraft.inference import (
     AutoEngine,
@@ -36,7 +36,7 @@ def make_counts(kind, n_rows=300):
     codes = random_codes(STATES, n_rows, missing, seed=3)
     codes[:20, 1] = codes[:20, 0]  # some dependence
     weights = np.random.default_rng(5).uniform(0, 2, n_rows) if weighted else None
-    return LocalCounts(PackedTable.from_codes(codes), weights=weights), codes, weights
+    return PairCounts(PackedTable.from_codes(codes), weights=weights), codes, weights
 
 
 def draw(scale=0.6, seed=1):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edgegraft.core import Layout
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain, make_scale_free
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
 from edgegraft.objective.likelihood import Likelihood
@@ -56,7 +56,7 @@ def assert_optimal(found, penalty, gradient, layout, tol):
 def test_likelihood_fits_meet_the_conditions(table, engine, name):
     packed, edges = table
     layout = graph(packed, edges)
-    loss = Likelihood(LocalCounts(packed), ENGINES[engine])
+    loss = Likelihood(PairCounts(packed), ENGINES[engine])
     found = minimize(loss, PENALTIES[name], layout, stopping=Stopping(tol=1e-5))
     cold = loss.evaluate(found.theta, loss.init(layout))
     assert_optimal(found, PENALTIES[name], cold.gradient, layout, 1.5e-5)
@@ -76,7 +76,7 @@ def test_pseudolikelihood_fits_meet_the_conditions(table, name):
 def test_a_forest_reproduces_the_pairs_exactly(engine):
     data = make_chain(9, n_states=3, n_rows=3000, random_state=2, burn_in=200)
     edges = [(0, 1), (1, 2), (1, 3), (3, 4), (5, 6), (6, 7)]
-    counts = LocalCounts(PackedTable.from_codes(data.X.astype(np.int64)))
+    counts = PairCounts(PackedTable.from_codes(data.X.astype(np.int64)))
     model, info = fit_parameters(counts, edges, "likelihood", engine=engine)
     assert info.converged
     for i, j in edges:
@@ -89,7 +89,7 @@ def test_a_forest_reproduces_the_pairs_exactly(engine):
 @pytest.mark.parametrize("kind", ["group", "l1"])
 def test_the_largest_useful_penalty_leaves_no_edge(table, objective, kind):
     packed, _ = table
-    counts = LocalCounts(packed)
+    counts = PairCounts(packed)
     layout = Layout(packed.schema.n_states)
     loss = (
         Likelihood(counts, ExactEngine())
@@ -114,7 +114,7 @@ def test_the_largest_useful_penalty_leaves_no_edge(table, objective, kind):
 def test_a_warm_start_keeps_what_was_found(table):
     packed, edges = table
     layout = graph(packed, edges)
-    loss = Likelihood(LocalCounts(packed), ExactEngine())
+    loss = Likelihood(PairCounts(packed), ExactEngine())
     penalty = Penalty(0.005, 0.001)
     cold = minimize(loss, penalty, layout)
     again = minimize(loss, penalty, layout, cold)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.inference import ExactEngine
 from edgegraft.learn import Settings, discover, grow
 from edgegraft.learn.bootstrap import bootstrap
@@ -146,7 +146,7 @@ def test_a_cut_of_the_false_discovery_rate_only_takes_away(table):
 
 
 def test_replicates_of_a_likelihood_are_counted_again(table):
-    loss = Likelihood(LocalCounts(table), ExactEngine())
+    loss = Likelihood(PairCounts(table), ExactEngine())
     growth = grow(loss, Penalty(1 / np.sqrt(N_ROWS), 1e-3, group_weight="noise"))
     result = bootstrap(growth, table, 10)
     assert frequency_of(result, [0, 1]) == 1.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgegraft.core import Layout
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_regular
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import AutoEngine, BeliefPropagation, ExactEngine, TreeReweighted
@@ -39,7 +39,7 @@ def make_counts(n=8, noise=0.12, n_rows=4000, seed=0):
     rng = np.random.default_rng(seed)
     hidden = rng.random((n_rows, 1)) < 0.5
     codes = hidden ^ (rng.random((n_rows, n)) < noise)
-    return LocalCounts(PackedTable.from_codes(codes.astype(np.int32)))
+    return PairCounts(PackedTable.from_codes(codes.astype(np.int32)))
 
 
 def clique(n=8):
@@ -92,7 +92,7 @@ def test_loops_of_weak_couplings_are_trusted():
 
 def test_errors_within_the_engines_tolerance_prove_nothing():
     data = make_regular(60, 4, 2, 4000, couplings="ising", random_state=0, burn_in=300)
-    counts = LocalCounts(PackedTable.from_codes(data.X.astype(np.int32)))
+    counts = PairCounts(PackedTable.from_codes(data.X.astype(np.int32)))
     layout = Layout([2] * 60, data.edges)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

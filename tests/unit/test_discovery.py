@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.learn import (
@@ -170,7 +170,7 @@ def test_a_table_budget_ends_a_search_that_finds_nothing():
 
 def test_relaxed_fits_shrink_nothing():
     table, _ = make_table()
-    loss, counts = make_loss(table), LocalCounts(table)
+    loss, counts = make_loss(table), PairCounts(table)
     penalty = replace(NOISE, penalty=chance_level(loss))
     relaxed = grow(loss, penalty, Settings(relaxed=True), counts=counts)
     assert relaxed.reason == "no pair violates optimality"

@@ -21,16 +21,16 @@ from edgegraft.ingest import pack
 from edgegraft.table import PackedTable
 from edgegraft.datasets import make_scale_free
 from edgegraft.optimize import fit_parameters
-from edgegraft.counts import CachedCounts, LocalCounts, mutual_information
+from edgegraft.counts import PairCounts, mutual_information
 
 data = make_scale_free(8, n_states=3, n_rows=50, random_state=0)
 codes = np.column_stack([np.arange(200) % s for s in (2, 5, 21, 70)])
 codes[0, 1] = -1
 table = PackedTable.from_codes(codes)
-counts = CachedCounts(LocalCounts(table, n_jobs=2))
+counts = PairCounts(table, n_jobs=2)
 edges = [(0, 1), (1, 2), (2, 3), (0, 3)]
 mutual_information(counts.pairs(edges))
-LocalCounts(table, weights=np.ones(200)).pairs(edges)
+PairCounts(table, weights=np.ones(200)).pairs(edges)
 pack(codes.astype(np.int16), bins=4, drop=["x3"]).codes()
 model, info = fit_parameters(table, edges[:2], penalty=0.01, ridge=0.01)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning, FileFormatError
 from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Checkpoints, Growth, Settings, grow, resume
@@ -59,11 +59,11 @@ CASES = {
 @pytest.mark.parametrize("loss", ["pseudolikelihood", "bp", "noise"])
 def test_resuming_gives_the_same_bits(table, tmp_path, case, loss):
     if loss == "bp":
-        objective = Likelihood(LocalCounts(table), BeliefPropagation(tol=1e-8))
+        objective = Likelihood(PairCounts(table), BeliefPropagation(tol=1e-8))
     else:
         objective = make_loss(table)
     penalty = Penalty(0.01, 1e-4, group_weight="noise" if loss == "noise" else "sqrt")
-    settings, counts = small_steps(**CASES[case]), LocalCounts(table)
+    settings, counts = small_steps(**CASES[case]), PairCounts(table)
     path = tmp_path / "run.checkpoint"
     whole = grow(objective, penalty, settings, counts=counts)
     assert whole.n_activations > 3
@@ -87,7 +87,7 @@ def test_resuming_twice_gives_the_same_bits(table, tmp_path):
 def test_a_run_stopped_before_its_first_step_begins_with_what_the_ranking_is_sure_of(
     table, tmp_path
 ):
-    objective, counts, path = make_loss(table), LocalCounts(table), tmp_path / "run"
+    objective, counts, path = make_loss(table), PairCounts(table), tmp_path / "run"
     settings = Settings(relaxed=True)
     whole = grow(objective, PENALTY, settings, counts=counts)
     stopped = grow(objective, PENALTY, replace(settings, max_edges=0), counts=counts)
@@ -226,7 +226,7 @@ def test_a_fallback_lasts_and_is_resumed(tmp_path):
     rng = np.random.default_rng(0)
     hidden = rng.random((3000, 1)) < 0.5
     codes = (hidden ^ (rng.random((3000, 8)) < 0.12)).astype(np.int32)
-    counts = LocalCounts(PackedTable.from_codes(codes))
+    counts = PairCounts(PackedTable.from_codes(codes))
     objective = Likelihood(counts, BeliefPropagation(tol=1e-8))
     settings, path = small_steps(checkpoint_every=1, max_edges=24), tmp_path / "run"
     with pytest.warns(ConvergenceWarning, match="continuing with the engine 'trw'") as said:

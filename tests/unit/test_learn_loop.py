@@ -11,7 +11,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.learn import Growth, Settings, go_on, grow, steps
 from edgegraft.learn.parts import Rounds, choose_parts
 from edgegraft.objective.penalty import Penalty
@@ -65,7 +65,7 @@ def test_threads_do_not_change_a_bit(larger, strategy):
     runs = [
         grow_logged(
             make_loss(table, n_jobs=n_jobs),
-            counts=LocalCounts(table, n_jobs),
+            counts=PairCounts(table, n_jobs),
             strategy=strategy,
             max_edges=15,
         )
@@ -114,8 +114,8 @@ def test_data_driven_order_finds_no_fewer_true_edges(larger):
     table, truth = larger
     loss = make_loss(table)
     budget = {"max_edges": len(truth), "max_tests": 8, "reservoir_size": 10, "selectivity": 0.5}
-    ranked, _ = grow_logged(loss, counts=LocalCounts(table), **budget)
-    uniform, _ = grow_logged(loss, counts=LocalCounts(table), priority="uniform", **budget)
+    ranked, _ = grow_logged(loss, counts=PairCounts(table), **budget)
+    uniform, _ = grow_logged(loss, counts=PairCounts(table), priority="uniform", **budget)
     assert ranked.ranked
     assert not uniform.ranked
     assert ranked.graph.contains(truth).sum() >= uniform.graph.contains(truth).sum()
@@ -225,7 +225,7 @@ def test_neighbours_of_neighbours_follow_the_ranked_pairs(table):
 def test_a_relaxed_run_begins_with_what_the_ranking_is_sure_of(larger, monkeypatch):
     """All at once, however they touch, as long as they pass the test and the budget allows."""
     rows, _ = larger
-    counts = LocalCounts(rows)
+    counts = PairCounts(rows)
     ranking = rank_pairs(counts, np.random.default_rng(0))
     sure = {tuple(edge) for edge in ranking.edges[ranking.sure].tolist()}
 

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import BeliefPropagation
@@ -26,7 +26,7 @@ FEW = Settings(checkpoint_every=2, max_tests=4, reservoir_size=4)
 @pytest.fixture(scope="module")
 def counts():
     data = make_chain(8, n_states=3, n_rows=4000, random_state=0)
-    return LocalCounts(PackedTable.from_codes(data.X.astype(int)))
+    return PairCounts(PackedTable.from_codes(data.X.astype(int)))
 
 
 def loss_of(counts, pair_method="linear-response"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edgegraft.core import Layout
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError
 from edgegraft.learn import Plan, Settings, grow, instability, most_stable, penalty_path
 from edgegraft.learn.path import ebic, largest_penalty
@@ -41,7 +41,7 @@ def test_penalties_begin_where_there_is_no_edge(table):
     assert (np.diff([point.penalty for point in path]) < 0).all()
     loss = make_loss(table)
     rule = plan().rule(loss).bound(loss)
-    top = largest_penalty(loss, rule, LocalCounts(table), np.random.default_rng(0))
+    top = largest_penalty(loss, rule, PairCounts(table), np.random.default_rng(0))
     assert path[0].penalty == pytest.approx(top)
 
 

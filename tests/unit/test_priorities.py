@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from edgegraft.core.pairs import pair_ids
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_regular, make_scale_free
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.search import (
@@ -23,7 +23,7 @@ from tests.conftest import random_codes
 
 
 def source_of(codes, **options):
-    return LocalCounts(PackedTable.from_codes(codes), **options)
+    return PairCounts(PackedTable.from_codes(codes), **options)
 
 
 def dependent_codes(states, n_rows, seed=0):

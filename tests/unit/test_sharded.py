@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from edgegraft.core import Layout
-from edgegraft.counts import LocalCounts
-from edgegraft.counts.blocks import BlockCounts
+from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, FileFormatError, ModelError
 from edgegraft.learn import Plan, Settings, discover, resume_discovery, stages
@@ -16,6 +15,7 @@ from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.sharded_loss import ShardedPseudolikelihood
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableBlocks
+from edgegraft.table.rows import StoredRows
 
 STATES = [2, 3, 5, 20, 70]  # planes alone, planes and codes, codes alone
 EDGES = [(0, 1), (1, 2), (0, 3), (2, 4)]
@@ -70,12 +70,12 @@ def test_blocks_must_be_whole_vectors(table):
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_counts_of_blocks_are_those_of_the_table(table, weights, n_jobs):
-    whole = LocalCounts(table, weights=weights)
-    parts = BlockCounts(TableBlocks(table, rows=512), n_jobs, weights)
+    whole = PairCounts(table, weights=weights)
+    parts = PairCounts(StoredRows(TableBlocks(table, rows=512), weights, n_jobs))
     edges = [(1, 0), (2, 4), (3, 4), (3, 2), (1, 0)]
     np.testing.assert_array_equal(parts.margins().values, whole.margins().values)
     np.testing.assert_array_equal(parts.pairs(edges).values, whole.pairs(edges).values)
-    all_pairs = np.concatenate([t.values for t in parts.all_blocks(1 << 14)])
+    all_pairs = np.concatenate([t.values for t in parts.blocks(1 << 14)])
     np.testing.assert_array_equal(
         all_pairs, np.concatenate([t.values for t in whole.blocks(1 << 14)])
     )

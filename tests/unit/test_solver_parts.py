@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edgegraft.core import Layout
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.inference import ExactEngine
 from edgegraft.kernels.solver.products import dot, rows_times, subtract_rows
 from edgegraft.objective.likelihood import Likelihood
@@ -114,7 +114,7 @@ def test_coordinates_keep_the_model_and_its_slope(pairs, monkeypatch):
         monkeypatch.setattr("edgegraft.optimize.coordinates.WIDEST", 5)
     states = [2, 3, 4]
     layout = Layout(states, [(0, 1), (1, 2), (0, 2)])
-    counts = LocalCounts(PackedTable.from_codes(random_codes(states, 200, seed=1)))
+    counts = PairCounts(PackedTable.from_codes(random_codes(states, 200, seed=1)))
     loss = Likelihood(counts, ExactEngine())
     known = None if pairs == "unknown" else loss.pair_frequencies(layout)
     margins = loss.init(layout).frequencies[:9]
@@ -142,7 +142,7 @@ def test_centred_edges_are_uncorrelated_with_nodes_at_the_optimum():
     states = [2, 3, 2]
     codes = random_codes(states, 400, seed=2)
     codes[:100, 1] = codes[:100, 0]
-    counts = LocalCounts(PackedTable.from_codes(codes))
+    counts = PairCounts(PackedTable.from_codes(codes))
     loss = Likelihood(counts, ExactEngine())
     layout = Layout(states, [(0, 1), (1, 2)])
     frequencies = loss.init(layout).frequencies
@@ -172,7 +172,7 @@ def test_the_dense_metric_solves_its_equation_and_saves_evaluations(missing):
     codes[:200, 2] = codes[:200, 0]
     table = PackedTable.from_codes(codes)
     layout = Layout(states, np.stack(np.triu_indices(4, 1), axis=1))
-    counts, loss = LocalCounts(table), Pseudolikelihood(table, precision="double")
+    counts, loss = PairCounts(table), Pseudolikelihood(table, precision="double")
     metric = DenseMetric(layout, counts, 0.01, np.ones(layout.n_parameters))
     unit = np.eye(layout.n_parameters)
     matrix = np.stack([metric.solve(row) for row in unit])

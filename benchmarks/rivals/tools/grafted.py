@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.rivals.outcome import Codes, Floats, Outcome, Potentials
 from edgegraft import GraftedMRF
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.model import PairwiseMRF
 from edgegraft.optimize import choose_penalty, fit_parameters
 from edgegraft.search import rank_pairs
@@ -66,7 +66,7 @@ def potentials(model: PairwiseMRF) -> Potentials:
 def with_the_rest(strengths: Floats, packed: PackedTable, threads: int) -> Floats:
     """Return the ranking with every other pair below what is ranked."""
     n = len(strengths)
-    rest = rank_pairs(LocalCounts(packed, threads), np.random.default_rng(0), n * (n - 1) // 2)
+    rest = rank_pairs(PairCounts(packed, threads), np.random.default_rng(0), n * (n - 1) // 2)
     i, j = rest.edges.T
     ranked = strengths[strengths > 0.0]
     scale = 0.5 * (ranked.min() if len(ranked) else 1.0) / max(rest.strengths.max(), 1e-300)

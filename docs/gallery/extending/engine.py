@@ -150,7 +150,7 @@ print(
 #
 # Learn with it
 # -------------
-# The likelihood takes any engine that gives ``log Z``: ``Likelihood(LocalCounts(table), engine)``,
+# The likelihood takes any engine that gives ``log Z``: ``Likelihood(PairCounts(table), engine)``,
 # to be passed to :func:`~edgegraft.learn.grow`. The fit asks the engine for pair marginals *of
 # edges* that can match those of the data. Naive mean field has none: its pairs are always
 # independent, so no table it fits explains a dependence. An engine to learn with needs better.
@@ -169,7 +169,7 @@ class Counted:
         return self.engine.run(theta, state, rng)
 
 
-from edgegraft import LocalCounts, pack
+from edgegraft import PairCounts, pack
 from edgegraft.datasets import make_chain
 from edgegraft.inference import ExactEngine
 from edgegraft.learn import grow
@@ -177,7 +177,7 @@ from edgegraft.objective import Likelihood, Penalty
 
 data = make_chain(8, n_states=3, n_rows=4000, random_state=0)
 engine = Counted(ExactEngine())
-growth = grow(Likelihood(LocalCounts(pack(data.X)), engine), Penalty(0.02))
+growth = grow(Likelihood(PairCounts(pack(data.X)), engine), Penalty(0.02))
 print(f"{growth.reason}; {growth.n_activations} activations, {engine.n_runs} runs of the engine")
 print("the true edges:", sorted(growth.model().edges.tolist()) == data.edges.tolist())
 

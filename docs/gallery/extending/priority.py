@@ -13,7 +13,7 @@ of your own, begin a run, fill its stream, and let it go on.
 
 import numpy as np
 
-from edgegraft import LocalCounts, pack
+from edgegraft import PairCounts, pack
 from edgegraft.datasets import make_scale_free
 from edgegraft.learn import Growth, Monitor, Settings, go_on
 from edgegraft.objective import Penalty, Pseudolikelihood
@@ -21,7 +21,7 @@ from edgegraft.search import rank_pairs
 
 data = make_scale_free(60, n_states=3, n_rows=5000, random_state=1)
 table = pack(data.X)
-loss, counts = Pseudolikelihood(table), LocalCounts(table)
+loss, counts = Pseudolikelihood(table), PairCounts(table)
 settings = Settings(tol=1e-3)
 
 

@@ -41,7 +41,7 @@ reservoir are taken again. No step costs time quadratic in the number of columns
 
 import numpy as np
 
-from edgegraft import LocalCounts, pack
+from edgegraft import PairCounts, pack
 from edgegraft.datasets import make_scale_free
 from edgegraft.learn import Settings, certify, grow
 from edgegraft.objective import Penalty, Pseudolikelihood
@@ -187,6 +187,6 @@ kept = set(map(tuple, found.model.edges.tolist()))
 true_edges = set(map(tuple, data.edges.tolist()))
 print(f"{len(kept & true_edges)} of {len(true_edges)} true edges, {len(kept - true_edges)} false")
 print("pairs tested before the first 50 edges were in, by random order and by the data's order:")
-for run in (growth, grow(loss, Penalty(0.02, ridge=1e-3), counts=LocalCounts(table))):
+for run in (growth, grow(loss, Penalty(0.02, ridge=1e-3), counts=PairCounts(table))):
     trace = run.trace()
     print(trace["n_tables"][np.argmax(trace["n_edges"] >= 50)])

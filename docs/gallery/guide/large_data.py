@@ -46,9 +46,9 @@ from time import perf_counter
 
 import numpy as np
 
-from edgegraft import LocalCounts
+from edgegraft import PairCounts
 
-counts = LocalCounts(mapped)
+counts = PairCounts(mapped)
 every_pair = np.stack(np.triu_indices(30, 1), axis=1)
 counts.pairs(every_pair[:1])  # the first call of a process loads the kernel
 began = perf_counter()

@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from edgegraft import GraftedMRF, LocalCounts, pack
+from edgegraft import GraftedMRF, PairCounts, pack
 from edgegraft.counts import mutual_information
 from edgegraft.datasets import make_chain
 
@@ -26,7 +26,7 @@ rows = make_chain(
 ).X
 frame = pd.DataFrame(rows, columns=list("abcde"))
 
-tables = LocalCounts(pack(frame)).pairs(np.stack(np.triu_indices(5, 1), axis=1))
+tables = PairCounts(pack(frame)).pairs(np.stack(np.triu_indices(5, 1), axis=1))
 for (i, j), information in zip(tables.edges, mutual_information(tables), strict=True):
     print(f"{frame.columns[i]} {frame.columns[j]}: {2 * len(frame) * information:6.0f}")
 

@@ -1,8 +1,8 @@
 """Counts of states and of pairs of states: the sufficient statistics of a pairwise model."""
 
-from edgegraft.counts.cache import CachedCounts, CacheInfo
 from edgegraft.counts.information import mutual_information
-from edgegraft.counts.local import LocalCounts
-from edgegraft.counts.source import PairCounts
+from edgegraft.counts.pair_counts import PairCounts
 
-__all__ = ["CacheInfo", "CachedCounts", "LocalCounts", "PairCounts", "mutual_information"]
+LocalCounts = PairCounts  # its former name
+
+__all__ = ["PairCounts", "mutual_information"]

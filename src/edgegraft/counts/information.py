@@ -21,8 +21,8 @@ def mutual_information(tables: PairTables) -> NDArray[np.float64]:
     Examples
     --------
     >>> from edgegraft.table import PackedTable
-    >>> from edgegraft.counts import LocalCounts
-    >>> counts = LocalCounts(PackedTable.from_codes([[0, 0], [1, 1]]))
+    >>> from edgegraft.counts import PairCounts
+    >>> counts = PairCounts(PackedTable.from_codes([[0, 0], [1, 1]]))
     >>> mutual_information(counts.pairs([(0, 1)])).round(6)
     array([0.693147])
     """

@@ -22,7 +22,7 @@ from edgegraft.core.checks import check_edges
 from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Edges, Floats
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.errors import MemoryBudgetError, ModelError
 from edgegraft.inference.chains import Chains, advance, join, make_streams, possible, scattered
 from edgegraft.inference.diagnostics import AGREEMENT, FEWEST_DRAWS, Mixing, mixing
@@ -192,7 +192,7 @@ class GibbsEngine:
             _, state, _ = self.run(theta, state)
         rows = state.draws.reshape(layout.n_variables, -1).T
         table = PackedTable.from_codes(rows, Schema.from_states(layout.states))
-        counts = LocalCounts(table, n_jobs=self.n_jobs).pairs(pairs)
+        counts = PairCounts(table, n_jobs=self.n_jobs).pairs(pairs)
         return PairTables(pairs, counts.shapes, counts.values / len(rows), counts.offsets)
 
     def _n_bytes(self, layout: Layout) -> int:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.inference import make_engine
 from edgegraft.learn.settings import Settings
@@ -115,10 +115,10 @@ class Plan:
 
 def losses(
     table: PackedTable, plan: Plan, weights: ArrayLike | None
-) -> tuple[Objective, LocalCounts]:
+) -> tuple[Objective, PairCounts]:
     """Return the loss that a plan asks for, and the counts of its rows."""
     check_states(table.schema)
-    counts = LocalCounts(table, plan.n_jobs, weights)
+    counts = PairCounts(table, plan.n_jobs, weights)
     if plan.objective == "likelihood":
         return Likelihood(counts, make_engine(plan.inference)), counts
     loss = Pseudolikelihood(table, weights=weights, n_jobs=plan.n_jobs, precision=plan.precision)

@@ -21,7 +21,7 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.pairs import pairs_of_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
-from edgegraft.counts import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.kernels.solver.gauge import strengths
 from edgegraft.kernels.solver.penalty import group_norms
 from edgegraft.learn.state import Growth, fit_penalty
@@ -138,7 +138,7 @@ class Replicator:
     def _objective(self, weights: Floats) -> Objective:
         given = self._growth.solution.objective
         if isinstance(given, Likelihood):
-            return Likelihood(LocalCounts(self._table, 1, weights), given.engine)
+            return Likelihood(PairCounts(self._table, 1, weights), given.engine)
         return self._loss.reweighted(weights, n_jobs=1)
 
     def _refit(self, loss: Objective, tol: float) -> Floats:

@@ -27,7 +27,7 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.tables import PairTables, stretches
 from edgegraft.core.types import Edges, Floats
-from edgegraft.counts.source import PairCounts
+from edgegraft.counts.pair_counts import PairCounts
 from edgegraft.errors import ModelError
 from edgegraft.inference import (
     AutoEngine,
@@ -66,7 +66,7 @@ class Likelihood(Objective):
     Parameters
     ----------
     source : PairCounts
-        For example :class:`~edgegraft.counts.LocalCounts`; its weights, if any, weigh rows.
+        For example :class:`~edgegraft.counts.PairCounts`; its weights, if any, weigh rows.
     engine : InferenceEngine
         One that gives ``log Z``: exact, belief propagation or tree-reweighted.
 
@@ -74,9 +74,9 @@ class Likelihood(Objective):
     --------
     >>> from edgegraft.table import PackedTable
     >>> from edgegraft.inference.exact import ExactEngine
-    >>> from edgegraft.counts import LocalCounts
+    >>> from edgegraft.counts import PairCounts
     >>> table = PackedTable.from_codes([[0, 0], [0, 0], [1, 1], [0, 1]])
-    >>> loss = Likelihood(LocalCounts(table), ExactEngine())
+    >>> loss = Likelihood(PairCounts(table), ExactEngine())
     >>> layout = Layout([2, 2], [(0, 1)])
     >>> found = loss.evaluate(loss.start(layout), loss.init(layout))
     >>> round(found.value, 4)  # the entropy of two independent columns

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from edgegraft.core import Layout
 from edgegraft.core.threads import run_in_order
 from edgegraft.core.types import Edges, Floats
-from edgegraft.counts.blocks import BlockCounts
+from edgegraft.counts import PairCounts
 from edgegraft.objective.sharded import (
     Drawn,
     Precision,
@@ -26,6 +26,7 @@ from edgegraft.objective.sharded import (
 )
 from edgegraft.table import Schema
 from edgegraft.table.blocks import RowBlocks
+from edgegraft.table.rows import StoredRows
 
 Result = TypeVar("Result")
 
@@ -55,13 +56,9 @@ class LocalShards:
         max_bytes: int = 1 << 28,
     ) -> None:
         self.blocks = blocks
-        self.counts = BlockCounts(blocks, n_jobs, weights)
-        self.n_jobs = self.counts.n_jobs
-        self.weight = (
-            float(blocks.n_rows)
-            if self.counts.weights is None
-            else float(self.counts.weights.sum())
-        )
+        rows = StoredRows(blocks, weights, n_jobs, max_bytes=0)
+        self.counts = PairCounts(rows)
+        self.n_jobs, self.weight, self._row_weights = rows.n_jobs, rows.weight, rows.weights
         self._room = max_bytes
         self._kept: dict[tuple[int, Precision], TableShard] = {}
         self._lock = Lock()
@@ -117,4 +114,4 @@ class LocalShards:
 
     def _weights(self, k: int) -> Floats | None:
         first, stop = self.blocks.starts[k : k + 2]
-        return None if self.counts.weights is None else self.counts.weights[first:stop]
+        return None if self._row_weights is None else self._row_weights[first:stop]

@@ -27,7 +27,7 @@ from edgegraft.core.checks import check_edges, check_theta, check_weights
 from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Edges, Floats
-from edgegraft.counts.source import check_size
+from edgegraft.counts.pair_counts import check_size
 from edgegraft.errors import DataError, ModelError
 from edgegraft.kernels.conditionals.directed import margin_sums
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from edgegraft.core import Layout
 from edgegraft.core.tables import table_offsets
 from edgegraft.core.types import Edges, Floats
-from edgegraft.counts.source import PairCounts
+from edgegraft.counts.pair_counts import PairCounts
 from edgegraft.objective.residuals import Job, do_jobs, gradient_of, lay_out, nothing_kept
 from edgegraft.objective.row_choice import draw_rows
 from edgegraft.objective.scoring import Residuals, score_tables

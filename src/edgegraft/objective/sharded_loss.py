@@ -19,7 +19,7 @@ from edgegraft.core.checks import check_edges, check_theta
 from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.core.types import Edges, Floats
-from edgegraft.counts.source import PairCounts, check_size
+from edgegraft.counts.pair_counts import PairCounts, check_size
 from edgegraft.errors import DataError, ModelError
 from edgegraft.objective.composite import CompositeLoss
 from edgegraft.objective.objective import Evaluation, Objective

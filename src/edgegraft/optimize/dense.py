@@ -17,7 +17,7 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.core.types import Floats
-from edgegraft.counts.source import PairCounts
+from edgegraft.counts.pair_counts import PairCounts
 
 #: Share of all pairs from which a graph counts as dense.
 DENSE = 0.25

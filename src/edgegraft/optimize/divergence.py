@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
-from edgegraft.counts.source import PairCounts
+from edgegraft.counts.pair_counts import PairCounts
 from edgegraft.kernels.solver.gauge import to_zero_sum
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import Schema
@@ -32,9 +32,9 @@ def unseen_states(counts: PairCounts) -> tuple[str, ...]:
     Examples
     --------
     >>> from edgegraft.table import PackedTable, Schema, Variable
-    >>> from edgegraft.counts import LocalCounts
+    >>> from edgegraft.counts import PairCounts
     >>> schema = Schema([Variable("colour", ("red", "green", "blue"), "string")])
-    >>> unseen_states(LocalCounts(PackedTable.from_codes([[0], [2]], schema)))
+    >>> unseen_states(PairCounts(PackedTable.from_codes([[0], [2]], schema)))
     ("variable 'colour': category 'green' never occurs",)
     """
     names = []

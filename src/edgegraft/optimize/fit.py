@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs, as_edges
 from edgegraft.core.types import Floats
-from edgegraft.counts import LocalCounts, PairCounts
-from edgegraft.counts.source import check_size
+from edgegraft.counts import PairCounts
+from edgegraft.counts.pair_counts import check_size
 from edgegraft.errors import (
     ConvergenceWarning,
     DataError,
@@ -170,7 +170,7 @@ def _read(
             )
         return source, source
     table = source if isinstance(source, PackedTable) else pack(source)
-    return table, LocalCounts(table, n_jobs, weights)
+    return table, PairCounts(table, n_jobs, weights)
 
 
 def _graph(schema: Schema, edges: ArrayLike | None) -> Layout:

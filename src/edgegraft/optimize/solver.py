@@ -22,7 +22,7 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
-from edgegraft.counts.source import PairCounts
+from edgegraft.counts.pair_counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.objective.objective import Objective, State
 from edgegraft.objective.penalty import Penalty
@@ -116,9 +116,9 @@ def minimize(
     >>> from edgegraft.table import PackedTable
     >>> from edgegraft.inference.exact import ExactEngine
     >>> from edgegraft.objective.likelihood import Likelihood
-    >>> from edgegraft.counts import LocalCounts
+    >>> from edgegraft.counts import PairCounts
     >>> table = PackedTable.from_codes([[0, 0], [0, 0], [1, 1], [0, 1]])
-    >>> loss = Likelihood(LocalCounts(table), ExactEngine())
+    >>> loss = Likelihood(PairCounts(table), ExactEngine())
     >>> found = minimize(loss, Penalty(0.05), Layout([2, 2], [(0, 1)]))
     >>> found.info.converged, found.info.residual < 1e-5
     (True, True)

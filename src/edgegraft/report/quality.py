@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from edgegraft.counts import LocalCounts, PairCounts
-from edgegraft.counts.blocks import BlockCounts
+from edgegraft.counts import PairCounts
 from edgegraft.table import PackedTable
 from edgegraft.table.store import PlaneStore
 
@@ -42,10 +41,7 @@ def data_quality(
     >>> found["missing"], found["rare"][0]
     ({'x1': 1}, {'variable': 'x0', 'category': '0', 'count': 1})
     """
-    counts: PairCounts = (
-        LocalCounts(table) if isinstance(table, PackedTable) else BlockCounts(table)
-    )
-    margins = counts.margins()
+    margins = PairCounts(table).margins()
     rare = [
         {"variable": variable.name, "category": str(label), "count": int(count)}
         for k, variable in enumerate(table.schema)

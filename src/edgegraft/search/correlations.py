@@ -50,8 +50,8 @@ class Correlations:
     Examples
     --------
     >>> from edgegraft.table import PackedTable
-    >>> from edgegraft.counts import LocalCounts
-    >>> source = LocalCounts(PackedTable.from_codes([[0, 0], [0, 0], [1, 1], [1, 0]]))
+    >>> from edgegraft.counts import PairCounts
+    >>> source = PairCounts(PackedTable.from_codes([[0, 0], [0, 0], [1, 1], [1, 0]]))
     >>> Correlations(source, pseudocount=0.0).of([(0, 1)]).values.round(3)
     array([0.577])
     """

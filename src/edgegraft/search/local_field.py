@@ -61,12 +61,12 @@ def local_field(
 
     >>> from edgegraft.table import PackedTable
     >>> from edgegraft.search.screening import screen
-    >>> from edgegraft.counts import LocalCounts
+    >>> from edgegraft.counts import PairCounts
     >>> rng = np.random.default_rng(0)
     >>> X = np.zeros((2000, 3), int)
     >>> X[:, 1] = rng.random(2000) < 0.5
     >>> X[:, 0], X[:, 2] = (X[:, 1] ^ (rng.random(2000) < 0.2) for _ in range(2))
-    >>> source = LocalCounts(PackedTable.from_codes(X))
+    >>> source = PairCounts(PackedTable.from_codes(X))
     >>> sorted(local_field(source, screen(source, 2), n_top=2).edges.tolist())
     [[0, 1], [1, 2]]
     """

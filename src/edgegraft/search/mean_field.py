@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from edgegraft.core.pairs import all_pairs
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
-from edgegraft.counts.source import all_pair_blocks
+from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.search.precision import lower_block_norms, place_blocks
 from edgegraft.search.correlations import PSEUDOCOUNT, Correlations
@@ -63,11 +63,11 @@ def mean_field(
     Examples
     --------
     >>> from edgegraft.table import PackedTable
-    >>> from edgegraft.counts import LocalCounts
+    >>> from edgegraft.counts import PairCounts
     >>> rng = np.random.default_rng(0)
     >>> X = rng.integers(0, 2, (500, 4))
     >>> X[:, 3] = X[:, 1] ^ (rng.random(500) < 0.2)
-    >>> mean_field(LocalCounts(PackedTable.from_codes(X)), n_top=1).edges
+    >>> mean_field(PairCounts(PackedTable.from_codes(X)), n_top=1).edges
     array([[1, 3]])
     """
     if shrinkage is not None and not 0.0 <= shrinkage <= 1.0:

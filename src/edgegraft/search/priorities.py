@@ -62,11 +62,11 @@ def rank_pairs(
     --------
     >>> from edgegraft.table import PackedTable
     >>> from edgegraft.search import CandidateStream
-    >>> from edgegraft.counts import LocalCounts
+    >>> from edgegraft.counts import PairCounts
     >>> rng = np.random.default_rng(0)
     >>> X = rng.integers(0, 3, (300, 6))
     >>> X[:, 4] = X[:, 2]
-    >>> ranking = rank_pairs(LocalCounts(PackedTable.from_codes(X)), rng)
+    >>> ranking = rank_pairs(PairCounts(PackedTable.from_codes(X)), rng)
     >>> stream = CandidateStream(6)
     >>> stream.prioritise(ranking.edges, ranking.priorities())
     15

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from edgegraft.core.pairs import pairs_of_ids
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats
-from edgegraft.counts import LocalCounts, PairCounts
-from edgegraft.counts.source import all_pair_blocks
+from edgegraft.counts import PairCounts
+from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.kernels.search.partners import merge, offer_binary, offer_pairs
 from edgegraft.search.correlations import Correlations
 from edgegraft.table import PackedTable
+from edgegraft.table.rows import TableRows
 
 _BLOCK_BYTES = 1 << 25
 _BATCH = 1 << 18  # pairs whose tables are held at a time
@@ -68,7 +69,7 @@ def screen(
     sample_rows : int, optional
         Make the first cut, to ``2 k`` partners, on so many random rows; those pairs alone are then
         counted on all rows. An approximation: a pair that is not among the ``2 k`` strongest of
-        either end on the sample is missed. Only a :class:`LocalCounts` has rows to sample; other
+        either end on the sample is missed. Only a table in memory has rows to sample; other
         sources, and tables of fewer than four times the rows, are counted in full.
     rng : numpy.random.Generator, optional
         Chooses the rows; needed with `sample_rows`.
@@ -82,7 +83,7 @@ def screen(
     --------
     >>> from edgegraft.table import PackedTable
     >>> X = np.array([[0, 0, 1], [1, 1, 0], [0, 0, 0], [1, 1, 1]])
-    >>> screen(LocalCounts(PackedTable.from_codes(X)), 1).partner.ravel().tolist()
+    >>> screen(PairCounts(PackedTable.from_codes(X)), 1).partner.ravel().tolist()
     [1, 0, 0]
     """
     if k < 1:
@@ -94,11 +95,11 @@ def screen(
     if (
         sample_rows is None
         or rng is None
-        or not isinstance(source, LocalCounts)
+        or not isinstance(source.rows, TableRows)
         or source.n_rows < _WORTH_IT * sample_rows
     ):
         return _sorted(_all_pairs(source, k), "all pairs", n_pairs)
-    first_cut, _ = _all_pairs(_sampled(source, sample_rows, rng), 2 * k)
+    first_cut, _ = _all_pairs(_sampled(source.rows, sample_rows, rng), 2 * k)
     edges = pairs_of_ids(partner_ids(first_cut), n)
     heaps = _empty(n, k)
     correlations = Correlations(source, pseudocount=0.0)
@@ -124,8 +125,8 @@ def partner_ids(partner: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _all_pairs(source: PairCounts, k: int) -> Heaps:
-    if isinstance(source, LocalCounts) and _all_binary(source):
-        return _all_binary_pairs(source, k)
+    if isinstance(source.rows, TableRows) and _all_binary(source.rows):
+        return _all_binary_pairs(source, source.rows, k)
     heaps = _empty(len(source.schema), k)
     correlations = Correlations(source, pseudocount=0.0)
     for edges in all_pair_blocks(source.schema.n_states, _BLOCK_BYTES):
@@ -133,11 +134,11 @@ def _all_pairs(source: PairCounts, k: int) -> Heaps:
     return heaps
 
 
-def _all_binary_pairs(source: LocalCounts, k: int) -> Heaps:
-    heaps = [_empty(len(source.schema), k) for _ in range(source.n_jobs)]
+def _all_binary_pairs(source: PairCounts, rows: TableRows, k: int) -> Heaps:
+    heaps = [_empty(len(source.schema), k) for _ in range(rows.n_jobs)]
     ones = np.array(source.margins().values[::2], np.int64)
-    sweep = partial(_sweep, source.table.planes.words, ones, source.n_rows, heaps)
-    run(sweep, range(source.n_jobs), source.n_jobs)
+    sweep = partial(_sweep, rows.table.planes.words, ones, source.n_rows, heaps)
+    run(sweep, range(rows.n_jobs), rows.n_jobs)
     for other in heaps[1:]:
         merge(*heaps[0], *other)
     return heaps[0]
@@ -149,13 +150,12 @@ def _sweep(
     offer_binary(words, ones, n_rows, *heaps[share], share, len(heaps))
 
 
-def _all_binary(source: LocalCounts) -> bool:
-    table = source.table
-    one_plane = bool((np.diff(table.planes.start) == 1).all())
-    return one_plane and source.weights is None and bool((source.schema.n_states == 2).all())
+def _all_binary(rows: TableRows) -> bool:
+    one_plane = bool((np.diff(rows.table.planes.start) == 1).all())
+    return one_plane and rows.weights is None and bool((rows.schema.n_states == 2).all())
 
 
-def _sampled(source: LocalCounts, sample_rows: int, rng: np.random.Generator) -> LocalCounts:
+def _sampled(source: TableRows, sample_rows: int, rng: np.random.Generator) -> PairCounts:
     """Return counts over random rows; only some columns are decoded at a time."""
     table = source.table
     rows = np.sort(rng.choice(table.n_rows, sample_rows, replace=False))
@@ -168,7 +168,7 @@ def _sampled(source: LocalCounts, sample_rows: int, rng: np.random.Generator) ->
     sample = PackedTable.from_codes(out, table.schema)
     if weights is not None and not weights.any():
         weights = None  # heavy rows alone have weight, and none was drawn
-    return LocalCounts(sample, n_jobs=source.n_jobs, weights=weights)
+    return PairCounts(sample, n_jobs=source.n_jobs, weights=weights)
 
 
 def _empty(n: int, k: int) -> Heaps:

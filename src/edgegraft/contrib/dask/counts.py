@@ -3,7 +3,7 @@
 Pair counts add up over rows. Every worker packs its partitions once, keeps them as bit planes, and
 answers a batch of edges with one task; what travels is the batch and its tables, never the rows.
 Integers add exactly in any order, so the counts are those of
-:class:`~edgegraft.counts.LocalCounts` whatever the number of workers, and whichever of them are
+:class:`~edgegraft.counts.PairCounts` whatever the number of workers, and whichever of them are
 lost on the way.
 """
 
@@ -25,7 +25,7 @@ from edgegraft.contrib.dask.partitions import HeldPartitions, Traffic
 from edgegraft.contrib.dask.watch import Patience, Watch
 from edgegraft.core.checks import check_edges
 from edgegraft.core.tables import FlatTables, PairTables, table_offsets
-from edgegraft.counts.source import all_pair_blocks, check_size
+from edgegraft.counts.pair_counts import PairCounts, all_pair_blocks, check_size
 from edgegraft.errors import DataError, EncodingWarning, MissingExtraError
 from edgegraft.ingest.options import PackOptions
 from edgegraft.table import Schema
@@ -45,7 +45,7 @@ class Rates(NamedTuple):
     pair: float  # seconds for one more pair in a batch
 
 
-class ClusterCounts:
+class ClusterCounts(PairCounts):
     """Exact pair counts of partitions that workers of a cluster hold.
 
     Parameters
@@ -107,7 +107,7 @@ class ClusterCounts:
                 warnings.warn(message, EncodingWarning, stacklevel=2)
         else:
             futures = packing.apply(schema)
-        self.schema = schema
+        self._schema = schema
         again = partial(packing.again, schema=schema, learned=learned)
         self.partitions = HeldPartitions(packing.watch, futures, lambda k, on: again(k, workers=on))
         self.partitions.settle()
@@ -117,6 +117,11 @@ class ClusterCounts:
         if not self._rows:
             raise DataError("the partitions have no rows")
         self._margins: FlatTables | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """Names and categories of the variables."""
+        return self._schema
 
     @property
     def n_rows(self) -> int:

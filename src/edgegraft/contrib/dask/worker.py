@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from edgegraft.core.threads import run_in_order
 from edgegraft.core.types import Edges
-from edgegraft.counts.local import LocalCounts
+from edgegraft.counts import PairCounts
 from edgegraft.ingest.options import PackOptions
 from edgegraft.ingest.partition import OpenPart, Survey, merge, open_part, pack_part
 from edgegraft.table import PackedTable, Schema
+from edgegraft.table.rows import TableRows
 
 Counts = NDArray[np.int64]
 Question = Callable[..., Any]  # of a held partition and arguments, asked on its worker
@@ -35,7 +36,8 @@ class Held:
 
     def __init__(self, table: PackedTable | None) -> None:
         self.table = table
-        self.counts = None if table is None else LocalCounts(table)
+        self.rows = None if table is None else TableRows(table)
+        self.counts = None if self.rows is None else PairCounts(self.rows)
         self._derived: dict[Any, Any] = {}
 
     def derive(self, key: Any, make: Callable[[PackedTable], Any]) -> Any:
@@ -51,7 +53,7 @@ class Held:
         return self.table
 
     @property
-    def some_counts(self) -> LocalCounts:
+    def some_counts(self) -> PairCounts:
         """Counts of a partition that has rows."""
         assert self.counts is not None
         return self.counts
@@ -180,7 +182,8 @@ def margins(held: Held, at: At) -> Counts:
 def pairs(held: Held, at: At, edges: Edges) -> Counts:
     """Return the tables of a batch of edges, flat."""
     counts = held.some_counts
-    counts.n_jobs = at.threads
+    assert held.rows is not None
+    held.rows.block.n_jobs = at.threads
     return counts.pairs(edges).values
 
 

@@ -17,17 +17,6 @@ def _home(key, mask):
 
 
 @kernel
-def find(keys, values, wanted, out):
-    """Write the value of each wanted key to `out`, -1 where it is absent."""
-    mask = keys.shape[0] - 1
-    for k in range(wanted.shape[0]):
-        slot = _home(wanted[k], mask)
-        while keys[slot] != -1 and keys[slot] != wanted[k]:
-            slot = (slot + 1) & mask
-        out[k] = values[slot] if keys[slot] != -1 else -1
-
-
-@kernel
 def insert(keys, values, new_keys, new_values):
     """Set the value of each new key (replacing one that is there); return how many were new."""
     mask = keys.shape[0] - 1
@@ -40,21 +29,3 @@ def insert(keys, values, new_keys, new_values):
         keys[slot] = new_keys[k]
         values[slot] = new_values[k]
     return added
-
-
-@kernel
-def copy_tables(source, source_start, flipped, rows, columns, target, target_start):
-    """Copy tables from place to place in flat arrays, transposing those that are flipped.
-
-    `rows` and `columns` are those of the target.
-    """
-    for k in range(source_start.shape[0]):
-        a = source_start[k]
-        b = target_start[k]
-        if not flipped[k]:
-            for c in range(rows[k] * columns[k]):
-                target[b + c] = source[a + c]
-        else:
-            for x in range(rows[k]):
-                for y in range(columns[k]):
-                    target[b + x * columns[k] + y] = source[a + y * rows[k] + x]

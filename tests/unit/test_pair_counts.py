@@ -1,4 +1,4 @@
-"""What only the local source does: weights, threads, blocks, the choice of a kernel."""
+"""Counts of a table in memory: weights, threads, blocks, the choice of a kernel."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.counts import LocalCounts, cost
-from edgegraft.counts.source import all_pair_blocks
+from edgegraft.counts import PairCounts, cost
+from edgegraft.counts.pair_counts import _by_codes, all_pair_blocks
 from edgegraft.errors import DataError, MemoryBudgetError
 from edgegraft.table import PackedTable, Schema
 from tests.conftest import count_pair, random_codes
@@ -24,7 +24,7 @@ def table_of(codes, states=STATES):
 def test_weighted_tables_are_sums_of_weights(n_rows):
     codes = random_codes(STATES, n_rows, 0.2)
     weights = np.random.default_rng(1).random(n_rows)
-    counts = LocalCounts(table_of(codes), weights=weights)
+    counts = PairCounts(table_of(codes), weights=weights)
     for (i, j), table in zip(EDGES, counts.pairs(EDGES), strict=True):
         np.testing.assert_allclose(table, count_pair(codes, STATES, i, j, weights), rtol=1e-12)
     for i, margin in enumerate(counts.margins()):
@@ -39,7 +39,7 @@ def test_threads_change_nothing(weighted):
     weights = np.random.default_rng(1).random(3000) if weighted else None
     table = table_of(codes, STATES * 12)
     edges = np.stack(np.triu_indices(len(STATES) * 12, 1), axis=1)
-    single, many = (LocalCounts(table, k, weights).pairs(edges) for k in (1, 4))
+    single, many = (PairCounts(table, k, weights).pairs(edges) for k in (1, 4))
     assert single.values.tobytes() == many.values.tobytes()
 
 
@@ -48,9 +48,9 @@ def test_both_ways_of_counting_agree(monkeypatch, row_in_words):
     monkeypatch.setattr(cost, "row_in_words", lambda: row_in_words)
     states = [17, 21, 64, 40]
     codes = random_codes(states, 2000, 0.1)
-    counts = LocalCounts(table_of(codes, states))
+    counts = PairCounts(table_of(codes, states))
     edges = np.array([(0, 1), (1, 2), (0, 2), (3, 1), (2, 3)])
-    assert counts._by_codes(edges).all() == (row_in_words == 0)
+    assert _by_codes(counts.rows.block, edges).all() == (row_in_words == 0)
     for (i, j), table in zip(edges, counts.pairs(edges), strict=True):
         np.testing.assert_array_equal(table, count_pair(codes, states, i, j))
 
@@ -61,7 +61,7 @@ def test_the_measured_cost_of_a_row_is_plausible():
 
 def test_blocks_cover_all_pairs_once_in_order_within_memory():
     codes = random_codes(STATES, 200, 0.1)
-    counts = LocalCounts(table_of(codes))
+    counts = PairCounts(table_of(codes))
     limit = 70 * 50 * 8
     blocks = list(counts.blocks(max_bytes=limit))
     assert len(blocks) > 2
@@ -78,13 +78,13 @@ def test_blocks_refuse_a_single_table_over_the_limit():
 
 
 def test_one_variable_has_no_pairs():
-    assert list(LocalCounts(table_of(random_codes([3], 5), [3])).blocks()) == []
+    assert list(PairCounts(table_of(random_codes([3], 5), [3])).blocks()) == []
 
 
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1.0, 2.0], r"weights have shape \(2,\) where the table has 3 rows"),
+        ([1.0, 2.0], r"weights have shape \(2,\), but the table has 3 rows"),
         ([1.0, np.nan, 1.0], "the weight of row 1 is nan"),
         ([1.0, 1.0, -2.0], "the weight of row 2 is -2.0"),
         ([np.inf, 1.0, 1.0], "the weight of row 0 is inf"),
@@ -93,12 +93,12 @@ def test_one_variable_has_no_pairs():
 )
 def test_bad_weights_are_refused(weights, message):
     with pytest.raises(DataError, match=message):
-        LocalCounts(table_of(random_codes([2, 2], 3), [2, 2]), weights=weights)
+        PairCounts(table_of(random_codes([2, 2], 3), [2, 2]), weights=weights)
 
 
 def test_weights_are_copied():
     weights = np.ones(3)
-    counts = LocalCounts(table_of(random_codes([2, 2], 3), [2, 2]), weights=weights)
+    counts = PairCounts(table_of(random_codes([2, 2], 3), [2, 2]), weights=weights)
     weights[:] = 5
     assert counts.pairs([(0, 1)]).values.sum() == 3
 

@@ -1,0 +1,80 @@
+"""Pair counts that are worked out once and kept, as the paper does, with a tally of the work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.core.checks import check_edges
+from edgegraft.core.pairs import pair_ids, pairs_of_ids
+from edgegraft.core.tables import PairTables, table_offsets
+from edgegraft.counts import PairCounts
+from edgegraft.table.rows import Rows
+
+
+class RememberedCounts(PairCounts):
+    """Pair counts whose tables are kept.
+
+    Parameters
+    ----------
+    rows : Rows
+
+    Attributes
+    ----------
+    computed : int
+        Tables worked out so far.
+
+    Examples
+    --------
+    >>> from edgegraft.table import PackedTable
+    >>> from edgegraft.table.rows import TableRows
+    >>> counts = RememberedCounts(TableRows(PackedTable.from_codes([[0, 1, 1], [1, 0, 1]])))
+    >>> _ = counts.pairs([(0, 1), (0, 2)])
+    >>> counts.pairs([(1, 0)])[0]
+    array([[0, 1],
+           [1, 0]])
+    >>> counts.computed
+    2
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        super().__init__(rows)
+        self.computed = 0
+        self._ids = np.empty(0, np.int64)  # of the pairs known, ascending
+        self._places = np.empty(0, np.int64)  # where their tables begin in `_values`
+        self._values: NDArray[Any] = np.empty(0, np.int64)
+        self._used = 0
+
+    def pairs(self, edges: ArrayLike) -> PairTables:
+        """Return the tables of a batch of edges, in the order and orientation asked for."""
+        n, states = len(self.schema), self.schema.n_states
+        edges = check_edges(edges, n)
+        ids = pair_ids(edges, n)
+        self._learn(np.setdiff1d(ids, self._ids))
+        shapes = states[edges]
+        offsets = table_offsets(shapes)
+        sizes = np.diff(offsets)
+        cell = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], sizes)
+        tall, wide = (np.repeat(shapes[:, side], sizes) for side in (0, 1))
+        flipped = np.repeat(edges[:, 0] > edges[:, 1], sizes)
+        cell = np.where(flipped, cell % wide * tall + cell // wide, cell)
+        place = np.repeat(self._places[np.searchsorted(self._ids, ids)], sizes)
+        return PairTables(edges, shapes, self._values[place + cell], offsets)
+
+    def _learn(self, ids: NDArray[np.int64]) -> None:
+        if not len(ids):
+            return
+        found = super().pairs(pairs_of_ids(ids, len(self.schema)))
+        self.computed += len(ids)
+        end = self._used + len(found.values)
+        if end > len(self._values):
+            grown = np.empty(2 * end, found.values.dtype)
+            grown[: self._used] = self._values[: self._used]
+            self._values = grown
+        self._values[self._used : end] = found.values
+        known = np.concatenate((self._ids, ids))
+        places = np.concatenate((self._places, self._used + found.offsets[:-1]))
+        order = np.argsort(known)
+        self._ids, self._places, self._used = known[order], places[order], end

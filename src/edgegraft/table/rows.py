@@ -1,0 +1,327 @@
+"""Rows in blocks: in memory, on disk or on a cluster, one interface for whatever sums over them.
+
+Everything that learning needs of rows is a sum over rows. Rows come in blocks, and
+:meth:`Rows.map` applies a function to each and returns the results in the order of the blocks.
+Where blocks end depends on the data alone, never on threads or workers, and sums are added in
+block order; so results are the same to the last bit whichever thread or machine does the work.
+A table in memory is a single block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from threading import Lock
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.core.checks import check_weights
+from edgegraft.core.threads import resolve_jobs, run_in_order
+from edgegraft.core.types import Floats, Integers
+from edgegraft.errors import DataError
+from edgegraft.table.blocks import RowBlocks
+from edgegraft.table.packed import PackedTable
+from edgegraft.table.schema import Schema
+from edgegraft.table.store import PlaneStore
+
+Result = TypeVar("Result")
+
+KEPT_BYTES = 1 << 28  # of blocks that stay in memory between passes
+_RUN = 256  # neighbouring rows drawn together, if that leaves enough draws
+_DRAWS = 64
+
+
+class Block:
+    """A block of rows in memory, with what has been derived from it.
+
+    Parameters
+    ----------
+    table : PackedTable
+    weights : array of float, shape (table.n_rows,), optional
+        Row weights; None if every row weighs 1.
+    n_jobs : int
+        Threads that work on the block may use.
+    """
+
+    def __init__(self, table: PackedTable, weights: Floats | None = None, n_jobs: int = 1) -> None:
+        self.table = table
+        self.weights = weights
+        self.n_jobs = n_jobs
+        self._derived: dict[Any, Any] = {}
+
+    def derive(self, key: Any, make: Callable[[Block], Result]) -> Result:
+        """Return ``make(block)``, computed once for each key."""
+        if key not in self._derived:
+            self._derived[key] = make(self)
+        found: Result = self._derived[key]
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table and of the arrays derived from it."""
+        return self.table.nbytes + sum(_nbytes(value) for value in self._derived.values())
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Block, (self.table, self.weights, self.n_jobs)
+
+
+class Rows(Protocol):
+    """Rows in blocks."""
+
+    @property
+    def schema(self) -> Schema:
+        """Names and categories of the variables."""
+        ...
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def weight(self) -> float:
+        """Weight of all rows: their number if they have no weights."""
+        ...
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        ...
+
+    @property
+    def round_trips(self) -> int:
+        """Calls of `map` that went over a network so far."""
+        ...
+
+    def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
+        """Yield ``work(block, *values)`` for every block, in the order of the blocks.
+
+        Each sequence of `each` has one value per block. `work` must be picklable if the rows may
+        be on a cluster.
+        """
+        ...
+
+
+class TableRows:
+    """The rows of a table in memory: one block, on which several threads may work.
+
+    Parameters
+    ----------
+    table : PackedTable
+    weights : array of float, shape (table.n_rows,), optional
+        Non-negative row weights.
+    n_jobs : int, optional
+        Threads; -1 for all cores. Results do not depend on it.
+
+    Examples
+    --------
+    >>> rows = TableRows(PackedTable.from_codes([[0, 0], [1, 1], [1, 0]]))
+    >>> list(rows.map(lambda block: block.table.n_rows))
+    [3]
+    """
+
+    n_blocks = 1
+    round_trips = 0
+
+    def __init__(
+        self, table: PackedTable, weights: ArrayLike | None = None, n_jobs: int | None = None
+    ) -> None:
+        checked = None if weights is None else check_weights(weights, table.n_rows)
+        if checked is not None:
+            checked.flags.writeable = False
+        self.block = Block(table, checked, resolve_jobs(n_jobs))
+        self.weight = float(table.n_rows) if checked is None else float(checked.sum())
+
+    @property
+    def table(self) -> PackedTable:
+        """The table."""
+        return self.block.table
+
+    @property
+    def weights(self) -> Floats | None:
+        """Row weights; None if every row weighs 1."""
+        return self.block.weights
+
+    @property
+    def n_jobs(self) -> int:
+        """Threads."""
+        return self.block.n_jobs
+
+    @property
+    def schema(self) -> Schema:
+        """Names and categories of the variables."""
+        return self.table.schema
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.table.n_rows
+
+    def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
+        """Yield ``work(block, *values)`` for the only block."""
+        yield work(self.block, *(values[0] for values in each))
+
+
+class StoredRows:
+    """Rows on disk, read block by block; each thread holds one block.
+
+    Parameters
+    ----------
+    store : RowBlocks
+        Such as a :class:`~edgegraft.table.store.PlaneStore`.
+    weights : array of float, shape (n_rows,), optional
+        Non-negative row weights.
+    n_jobs : int, optional
+        Threads; -1 for all cores. Results do not depend on it.
+    max_bytes : int, default 256 MiB
+        Memory for blocks that stay decoded between passes.
+    """
+
+    round_trips = 0
+
+    def __init__(
+        self,
+        store: RowBlocks,
+        weights: ArrayLike | None = None,
+        n_jobs: int | None = None,
+        max_bytes: int = KEPT_BYTES,
+    ) -> None:
+        self.store = store
+        self.n_jobs = resolve_jobs(n_jobs)
+        self.weights = None if weights is None else check_weights(weights, store.n_rows)
+        if self.weights is not None:
+            self.weights.flags.writeable = False
+        self.weight = float(store.n_rows if self.weights is None else self.weights.sum())
+        self._free = max_bytes
+        self._kept: dict[int, tuple[Block, int]] = {}
+        self._lock = Lock()
+
+    @property
+    def schema(self) -> Schema:
+        """Names and categories of the variables."""
+        return self.store.schema
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.store.n_rows
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.store.starts) - 1
+
+    def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
+        """Yield ``work(block, *values)`` for every block, in the order of the blocks."""
+
+        def task(k: int) -> Result:
+            block = self._block(k)
+            result = work(block, *(values[k] for values in each))
+            self._keep(k, block)
+            return result
+
+        return run_in_order(task, range(self.n_blocks), self.n_jobs)
+
+    def _block(self, k: int) -> Block:
+        if k in self._kept:
+            return self._kept[k][0]
+        first, stop = self.store.starts[k : k + 2]
+        weights = None if self.weights is None else self.weights[first:stop]
+        return Block(self.store.block(k), weights)
+
+    def _keep(self, k: int, block: Block) -> None:
+        """Keep a block if it fits, with what was derived from it so far.
+
+        The first blocks stay: of blocks read in turn, the least recently used is the next.
+        """
+        with self._lock:
+            _, held = self._kept.pop(k, (block, 0))
+            self._free += held
+            size = block.nbytes
+            if size <= self._free:
+                self._free -= size
+                self._kept[k] = block, size
+
+
+def as_rows(
+    rows: PackedTable | PlaneStore | Rows,
+    weights: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> Rows:
+    """Return a table or a store as rows; rows, which have their own weights, as they are."""
+    if isinstance(rows, PackedTable):
+        return TableRows(rows, weights, n_jobs)
+    if isinstance(rows, PlaneStore):
+        return StoredRows(rows, weights, n_jobs)
+    if weights is not None:
+        raise DataError("these rows have weights of their own: pass them when the rows are made")
+    return rows
+
+
+def add_in_order(parts: Iterator[NDArray[Any]]) -> NDArray[Any]:
+    """Return the sum of arrays, added in the order in which they come; the first is written to.
+
+    Examples
+    --------
+    >>> add_in_order(iter([np.arange(3), np.ones(3, int)]))
+    array([1, 2, 3])
+    """
+    total = next(parts)
+    for part in parts:
+        total += part
+    return total
+
+
+class _Drawn(NamedTuple):
+    codes: NDArray[np.signedinteger]  # (rows, n), -1 for a missing cell
+    weights: Floats | None
+
+
+def sample_rows(
+    rows: Rows, n_rows: int, rng: np.random.Generator, n_jobs: int | None = None
+) -> TableRows:
+    """Return about `n_rows` random rows in memory, drawn in short runs from every block.
+
+    Examples
+    --------
+    >>> rows = TableRows(PackedTable.from_codes(np.arange(1000)[:, None] % 3))
+    >>> sample_rows(rows, 100, np.random.default_rng(0)).n_rows
+    100
+    """
+    share = min(1.0, n_rows / rows.n_rows)
+    seeds = rng.integers(0, 2**63, rows.n_blocks).tolist()
+    drawn = list(rows.map(partial(_draw_from, share=share), seeds))
+    table = PackedTable.from_codes(np.concatenate([part.codes for part in drawn]), rows.schema)
+    weights = [part.weights for part in drawn if part.weights is not None]
+    return TableRows(table, np.concatenate(weights) if weights else None, n_jobs)
+
+
+def draw_rows(n: int, share: float, rng: np.random.Generator) -> Integers:
+    """Return about ``share * n`` of the rows ``0..n - 1``, in order, in runs of neighbours."""
+    wanted = max(1, round(share * n))
+    # Neighbouring rows may be alike: never so few runs that one of them matters much.
+    length = max(1, min(_RUN, wanted // _DRAWS))
+    first = rng.permutation(-(-n // length))[: -(-wanted // length)]
+    rows = (np.sort(first)[:, None] * length + np.arange(length)).ravel()
+    return rows[rows < n].astype(np.int64)
+
+
+def _draw_from(block: Block, seed: int, share: float) -> _Drawn:
+    table = block.table
+    rows = draw_rows(table.n_rows, share, np.random.default_rng(seed))
+    dtype = np.int16 if table.schema.n_states.max() <= np.iinfo(np.int16).max else np.int32
+    codes = np.empty((len(rows), table.n_variables), dtype, order="F")
+    for i in range(table.n_variables):
+        codes[:, i] = table.codes([i])[rows, 0]
+    return _Drawn(codes, None if block.weights is None else block.weights[rows])
+
+
+def _nbytes(value: Any) -> int:
+    if isinstance(value, tuple):
+        return sum(_nbytes(part) for part in value)
+    return int(getattr(value, "nbytes", 0))
