@@ -198,6 +198,6 @@ def test_unfit_parts_are_refused_before_any_work():
         TypeError, match=r"Curve lacks accuracy, curvature.*derive it from .*Objective"
     ):
         minimize(Curve(), Penalty(0.1), layout)
-    loss = Likelihood(LocalCounts(PackedTable.from_codes([[0, 0], [1, 1]])), ExactEngine())
+    loss = Likelihood(PairCounts(PackedTable.from_codes([[0, 0], [1, 1]])), ExactEngine())
     with pytest.raises(TypeError, match=r"float lacks groups.*Penalty"):
         minimize(loss, 0.1, layout)

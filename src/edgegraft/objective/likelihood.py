@@ -184,9 +184,9 @@ class Likelihood(Objective):
         --------
         >>> from edgegraft.table import PackedTable
         >>> from edgegraft.inference import ExactEngine
-        >>> from edgegraft.counts import LocalCounts
+        >>> from edgegraft.counts import PairCounts
         >>> table = PackedTable.from_codes([[0, 0], [0, 1], [1, 1], [0, 0], [1, 0]])
-        >>> loss = Likelihood(LocalCounts(table), ExactEngine())
+        >>> loss = Likelihood(PairCounts(table), ExactEngine())
         >>> layout = Layout([2, 2], [(0, 1)])
         >>> found = loss.evaluate(loss.bethe_start(layout), loss.init(layout))
         >>> bool(np.abs(found.gradient).max() < 1e-12)
