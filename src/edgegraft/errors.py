@@ -2,15 +2,24 @@
 
 A message names the column, row or edge, says what was found, and what to do about it. The
 classes derive from the built-in ones that callers already catch.
+
+Arguments that a message advises are parts of it, as :class:`Argument`: ``str(error)`` writes them
+as Python (``drop=['id']``), the command line as options (``--drop id``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 __all__ = [
+    "Argument",
     "ClusterError",
     "ConvergenceWarning",
     "DataError",
     "DataTypeError",
+    "DiskFullError",
     "EdgeError",
     "EncodingWarning",
     "FileFormatError",
@@ -19,16 +28,57 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "ModelFileError",
+    "SettingError",
     "TreewidthError",
     "UnseenCategoryError",
 ]
 
 
-class DataError(ValueError):
+@dataclass(frozen=True)
+class Argument:
+    """An argument that a message names, with the value that it advises if there is one.
+
+    Examples
+    --------
+    >>> str(Argument("drop", ["id"])), str(Argument("max_memory"))
+    ("drop=['id']", 'max_memory=')
+    """
+
+    name: str
+    value: Any = None
+
+    def __str__(self) -> str:
+        return f"{self.name}=" + ("" if self.value is None else repr(self.value))
+
+
+class Message(Exception):
+    """A message of several parts, some of them arguments; mixed into errors and warnings.
+
+    Examples
+    --------
+    >>> error = DataError("column 'id' identifies rows: use ", Argument("drop", ["id"]))
+    >>> str(error)
+    "column 'id' identifies rows: use drop=['id']"
+    >>> error.written(lambda argument: f"--{argument.name} {','.join(argument.value)}")
+    "column 'id' identifies rows: use --drop id"
+    """
+
+    parts: tuple[str | Argument, ...]
+
+    def __init__(self, *parts: str | Argument) -> None:
+        self.parts = parts
+        super().__init__("".join(map(str, parts)))
+
+    def written(self, write: Callable[[Argument], str]) -> str:
+        """Return the message with its arguments written by a function."""
+        return "".join(part if isinstance(part, str) else write(part) for part in self.parts)
+
+
+class DataError(Message, ValueError):
     """The table cannot be used as it is: its content is at fault."""
 
 
-class DataTypeError(TypeError):
+class DataTypeError(Message, TypeError):
     """The kind of an input, or the type of a column, is not one that can be encoded."""
 
 
@@ -41,14 +91,36 @@ class FileFormatError(DataError):
 
 
 class ModelFileError(FileFormatError):
-    """A file is no model of edgegraft, is damaged, or was written by a newer release."""
+    """A file is not a model of edgegraft, is damaged, or was written by a newer release."""
+
+
+class SettingError(Message, ValueError):
+    """A setting has a value that it does not take.
+
+    Parameters
+    ----------
+    name : str
+        Of the setting.
+    problem : str
+        What is wrong with it, and what was expected.
+
+    Examples
+    --------
+    >>> error = SettingError("max_edges", "must be at least 0, found -1")
+    >>> str(error), error.written(lambda argument: "--max-edges")
+    ('max_edges must be at least 0, found -1', '--max-edges must be at least 0, found -1')
+    """
+
+    def __init__(self, name: str, problem: str = "") -> None:
+        super().__init__(f"{name} {problem}")
+        self.parts = (Argument(name), f" {problem}")
 
 
 class EdgeError(ValueError):
     """An edge names a variable that does not exist, or joins a variable to itself."""
 
 
-class MemoryBudgetError(ValueError):
+class MemoryBudgetError(Message, ValueError):
     """A request was refused because its result would not fit the memory allowed for it."""
 
 
@@ -56,7 +128,7 @@ class TreewidthError(MemoryBudgetError):
     """Exact inference was refused: its largest table would not fit the budget."""
 
 
-class ModelError(ValueError):
+class ModelError(Message, ValueError):
     """A model is malformed, or a question names a variable or category that it does not have."""
 
 
@@ -75,13 +147,17 @@ class MissingExtraError(ImportError):
         )
 
 
+class DiskFullError(Message, OSError):
+    """There is no room left on the disk for what was to be written; nothing is left behind."""
+
+
 class ClusterError(RuntimeError):
-    """A cluster was lost or could not finish its work; the message says how to go on."""
+    """A cluster was lost or could not finish its work; the message says how to resume."""
 
 
-class EncodingWarning(UserWarning):
+class EncodingWarning(Message, UserWarning):
     """Something was decided about a column that the user should know of."""
 
 
-class ConvergenceWarning(UserWarning):
+class ConvergenceWarning(Message, UserWarning):
     """An iteration ended before it converged; the answer may be far from the exact one."""

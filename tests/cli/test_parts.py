@@ -12,8 +12,8 @@ from edgegraft.cli.console import reported
 from edgegraft.cli.evidence import parse_given
 from edgegraft.cli.interrupts import Interrupts
 from edgegraft.cli.request import parse_bins, parse_names
-from edgegraft.cli.wording import as_options
-from edgegraft.errors import DataError
+from edgegraft.cli.wording import as_option
+from edgegraft.errors import Argument, DataError
 from edgegraft.table import Schema, Variable
 
 
@@ -113,9 +113,12 @@ def test_what_was_meant_is_guessed():
 
 
 def test_messages_are_in_the_words_of_the_command():
-    assert as_options("with drop=['id', \"it's\"], or") == "with --drop 'id,it'\"'\"'s', or"
-    assert as_options("bins={'a b': 5}, bins=5") == "--bins 'a b=5', --bins 5"
-    assert as_options("use missing_values=['?', 'x']") == "use --missing '?' --missing x"
+    assert as_option(Argument("drop", ["id", "it's"])) == "--drop 'id,it'\"'\"'s'"
+    assert as_option(Argument("bins", {"a b": 5})) == "--bins 'a b=5'"
+    assert as_option(Argument("bins", 5)) == "--bins 5"
+    assert as_option(Argument("missing_values", ["?", "x"])) == "--missing '?' --missing x"
+    assert as_option(Argument("delimiter", "\t")) == "--delimiter tab"
+    assert as_option(Argument("n_jobs")) == "--jobs"
 
 
 def test_lists_of_columns_and_bins():

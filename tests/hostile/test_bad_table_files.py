@@ -151,7 +151,7 @@ def test_a_file_with_another_delimiter_is_not_taken_for_one_column(tmp_path):
     ],
 )
 def test_what_a_file_is_by_its_content(tmp_path, start, message):
-    with pytest.raises(FileFormatError, match=rf"table\.csv' is no text but .*{message}"):
+    with pytest.raises(FileFormatError, match=rf"table\.csv' is not text but .*{message}"):
         pack(write(tmp_path, start))
     with pytest.raises(DataError, match=f"unknown extension '.data' and is .*{message}"):
         pack(write(tmp_path, start, "table.data"))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgegraft.errors import DataError, DataTypeError, UnseenCategoryError
+from edgegraft.errors import DataError, DataTypeError, SettingError, UnseenCategoryError
 from edgegraft.ingest import pack
 from edgegraft.table import Schema, Variable
 
@@ -17,8 +17,8 @@ BINNED = Schema([Variable("a", ("[0, 1)", "[1, 2]"), "double", True, (0.0, 1.0, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bins": 1}, "bins must be a whole number of at least 2, found 1"),
-        ({"bins": 2.5}, "bins must be a whole number"),
+        ({"bins": 1}, "bins must be an integer of at least 2, found 1"),
+        ({"bins": 2.5}, "bins must be an integer"),
         ({"bins": {"a": 0}}, "bins for column 'a' must be"),
         ({"bins": {"zz": 2}}, "bins= names column 'zz'"),
         ({"bins": {"s": 2}}, "bins= was given for column 's', which is not numeric"),
@@ -42,7 +42,7 @@ BINNED = Schema([Variable("a", ("[0, 1)", "[1, 2]"), "double", True, (0.0, 1.0, 
     ],
 )
 def test_wrong_values(options, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises((DataError, SettingError), match=message):
         pack({"a": [0, 1], "s": ["x", "y"]}, **options)
 
 

@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from edgegraft.cli.wording import as_options, visible
+from edgegraft.cli.wording import message, visible
 
 _DEBUG = {"on": False}
 _BAD_INPUT = (
@@ -62,7 +62,7 @@ def reported(quiet: bool = False) -> Iterator[Console]:
 
 def _text(error: Exception) -> str:
     if isinstance(error, _BAD_INPUT + _FAILED):
-        return as_options(str(error)) or type(error).__name__
+        return message(error) or type(error).__name__
     return (
         f"{type(error).__name__}: {error}; this should not happen: run `edgegraft --debug ...` "
         "for the traceback, and report it"
@@ -83,7 +83,9 @@ def warned(console: Console) -> Iterator[list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield texts
-    texts += dict.fromkeys(as_options(str(warning.message)) for warning in caught)
+    texts += dict.fromkeys(
+        message(w.message) if isinstance(w.message, Warning) else w.message for w in caught
+    )
     for text in texts:
         say(console, f"[bold yellow]warning:[/] {escape(text)}")
 

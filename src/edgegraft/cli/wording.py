@@ -1,64 +1,48 @@
-"""Messages of the library in the words of the command line: ``drop=['id']`` is ``--drop id``."""
+"""Text for a terminal: errors with their advice as options, and cells of tables."""
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from shlex import quote
 
 from rich.markup import escape
 
-_TEXT = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""  # as Python writes one
-_TEXTS = rf"[\[(]{_TEXT}(?:, {_TEXT})*,?[\])]"
+from edgegraft.errors import Argument, Message
+
 _CONTROLS = {k: repr(chr(k))[1:-1] for k in (*range(32), *range(127, 160)) if chr(k) != "\n"}
-_Words = str | Callable[[re.Match[str]], str]
+_FLAGS = {"missing_values": "--missing", "n_jobs": "--jobs", "random_state": "--seed"}
 
 
-def _drop(match: re.Match[str]) -> str:
-    return f"--drop {quote(_joined(ast.literal_eval(match[1])))}"
+def message(error: BaseException) -> str:
+    """Return what an error or a warning says, the arguments it names written as options."""
+    return error.written(as_option) if isinstance(error, Message) else str(error)
 
 
-def _missing(match: re.Match[str]) -> str:
-    return " ".join(f"--missing {quote(text)}" for text in ast.literal_eval(match[1]))
-
-
-def _bins(match: re.Match[str]) -> str:
-    return f"--bins {quote(ast.literal_eval(match[1]) + '=' + match[2])}"
-
-
-_REPLACED: tuple[tuple[str, _Words], ...] = (
-    (rf"drop=({_TEXTS})", _drop),
-    (rf"missing_values=({_TEXTS})", _missing),
-    (rf"bins=\{{({_TEXT}): (\d+)\}}", _bins),
-    (r"keep the values with max_numeric_states=, ", ""),
-    (r"\bdelimiter=('[^']*')", r"--delimiter \1"),
-    (r"\bencoding=('[^']*')", r"--encoding \1"),
-    (r"\b(engine|unseen)='(\w+)'", r"--\1 \2"),
-    (r"\bbins=(\d+)", r"--bins \1"),
-    (r"\b(columns|drop|bins|delimiter|encoding)=", r"--\1"),
-    (r"\b(max|cache)_(memory|dir|size)=", r"--\1-\2"),
-    (r"\bn_jobs=", "--jobs"),
-    (r"^(penalty|ridge|fdr|bins) must be", r"--\1 must be"),
-    (r"^(--fdr must be .*) or None,", r"\1 or 'none',"),
-)
-
-
-def as_options(message: str) -> str:
-    r"""Return a message with Python's arguments written as options.
+def as_option(argument: Argument) -> str:
+    r"""Return an argument as it is written on the command line.
 
     Examples
     --------
-    >>> as_options("leave them out with drop=['id', 'last, first'], or choose bins=5")
-    'leave them out with --drop \'id,"last, first"\', or choose --bins 5'
-    >>> as_options("if that means missing, use missing_values=('?',)")
-    "if that means missing, use --missing '?'"
+    >>> as_option(Argument("drop", ["id", "last, first"])), as_option(Argument("max_memory"))
+    ('--drop \'id,"last, first"\'', '--max-memory')
+    >>> as_option(Argument("missing_values", ("?", "-1"))), as_option(Argument("bins", {"age": 4}))
+    ("--missing '?' --missing -1", '--bins age=4')
     """
-    for pattern, words in _REPLACED:
-        message = re.sub(pattern, words, message)
-    return message
+    name, value = argument.name, argument.value
+    flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+    if value is None:
+        return flag
+    if name == "missing_values":
+        texts = [str(token) for token in value]
+    elif isinstance(value, Mapping):
+        texts = [f"{key}={item}" for key, item in value.items()]
+    elif isinstance(value, list | tuple):
+        texts = [_joined(value)]
+    else:
+        texts = ["tab" if value == "\t" else str(value)]
+    return " ".join(f"{flag} {quote(text)}" for text in texts)
 
 
 def visible(text: str) -> str:

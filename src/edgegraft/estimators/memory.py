@@ -6,7 +6,7 @@ import os
 import re
 from typing import NamedTuple
 
-from edgegraft.errors import MemoryBudgetError
+from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.learn.stages import SAMPLE_ROWS
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -89,7 +89,9 @@ def check_limit(limit: int) -> None:
     if limit < _RESERVED:
         raise MemoryBudgetError(
             f"{limit / 2**30:.2f} GiB are not enough for the library and its working memory: "
-            f"allow at least {enough(_RESERVED)} (max_memory=) and some room for rows"
+            f"allow at least {enough(_RESERVED)} (",
+            Argument("max_memory"),
+            ") and some room for rows",
         )
 
 
@@ -114,7 +116,9 @@ def share_out(limit: int, n_rows: int, n_variables: int, n_jobs: int) -> Budget:
     if room < 2 * needed:
         raise MemoryBudgetError(
             f"{limit / 2**30:.2f} GiB are not enough for {n_variables:,} columns: allow at least "
-            f"{enough(_RESERVED + 2 * needed)} (max_memory=)"
+            f"{enough(_RESERVED + 2 * needed)} (",
+            Argument("max_memory"),
+            ")",
         )
     whole = limit >= needed_for_all(n_rows, n_variables)
     sample_rows = min(SAMPLE_ROWS, room // 2 // (_CELL * n_variables))

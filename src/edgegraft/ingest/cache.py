@@ -17,14 +17,14 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from edgegraft.core.atomic import replacing
-from edgegraft.errors import EncodingWarning, FileFormatError
+from edgegraft.errors import Argument, DiskFullError, FileFormatError
 from edgegraft.ingest.encoding import encode_columns
 from edgegraft.ingest.files import KNOWN, open_file
 from edgegraft.ingest.frames import open_source
@@ -122,8 +122,8 @@ def open_store(
             _write(path, source, schema, options, max_bytes)
             _shrink(where, path, max_bytes)
             found = PlaneStore(path, keep=kept)
-    for message in found.notes:
-        warnings.warn(message, EncodingWarning, stacklevel=2)
+    for warning in Findings(**found.notes).warnings():
+        warnings.warn(warning, stacklevel=2)
     return found
 
 
@@ -191,8 +191,7 @@ def _write(
         file.write(MAGIC)
         spool = Spool(file, block_rows(len(names)), max_bytes)
         learned, columns = encode_columns(source, schema, replace(options, spool=spool), findings)
-        notes = list(findings.messages())
-        write_footer(file, columns, Told(learned, spool.rows, source.where, notes))
+        write_footer(file, columns, Told(learned, spool.rows, source.where, asdict(findings)))
 
 
 @contextmanager
@@ -203,12 +202,14 @@ def _roomy(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        raise OSError(
-            error.errno,
+        full = DiskFullError(
             f"the disk of '{folder}' is full: bit planes take about a bit for every cell and "
-            "state; free some room, or name another folder (cache_dir=, or the environment "
-            "variable EDGEGRAFT_CACHE). Nothing was left behind",
-        ) from error
+            "state; free some space, or name another folder (",
+            Argument("cache_dir"),
+            ", or the environment variable EDGEGRAFT_CACHE). Nothing was left behind",
+        )
+        full.errno = error.errno
+        raise full from error
 
 
 def _clear(folder: Path) -> None:

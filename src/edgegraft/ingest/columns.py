@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from edgegraft.errors import DataError
+from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.binning import assign_bins
 from edgegraft.ingest.decide import Observed
 from edgegraft.ingest.direct import DirectCodes
 from edgegraft.ingest.numeric_cells import numbers_of, reject_infinity, unseen_category
 from edgegraft.ingest.options import PackOptions
 from edgegraft.ingest.text_types import dressed_number, odd_tokens, read_number, read_text_as
-from edgegraft.ingest.wording import listing
+from edgegraft.ingest.wording import listing, missing_values
 from edgegraft.table.arrow_types import Kind, kind_of, simplify, storage_type, type_name
 from edgegraft.table.builder import MAX_PLANES, MISSING, ColumnBuilder, PackedColumn
 from edgegraft.table.schema import MAX_STATES, Variable
@@ -151,14 +151,19 @@ class OpenColumn:
 
     def _too_many(self, row: int) -> DataError:
         odd = odd_tokens(self.labels) if self.from_text else []
-        hint = f"; it is numeric but for {listing(odd)}: try missing_values={odd}" if odd else ""
+        hint: list[str | Argument] = []
+        if odd:
+            hint = [f"; it is numeric but for {listing(odd)}: try ", missing_values(odd)]
         example = dressed_number(self.labels) if self.from_text else None
         if example is not None:
-            hint = f"; if {example!r} is a number, write it plainly (1234.5)"
+            hint = [f"; if {example!r} is a number, write it plainly (1234.5)"]
         return DataError(
             f"column '{self.name}' has more than {self._max_states} categories (the limit was "
             f"passed in row {row}, counted from 0), such as {listing(self.labels, 3)}: leave "
-            f"it out with drop={[self.name]} or merge categories first{hint}"
+            "it out with ",
+            Argument("drop", [self.name]),
+            " or merge categories first",
+            *hint,
         )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from edgegraft.errors import DataError, FileFormatError
+from edgegraft.errors import Argument, DataError, FileFormatError
 from edgegraft.ingest.foreign import foreign_content
 from edgegraft.ingest.options import PackOptions
 from edgegraft.ingest.sources import Source, check_names
@@ -40,9 +40,9 @@ class CsvSource(Source):
         self._gzipped = gzipped
         self._stream: pa.NativeFile | None = None
         self._options = options
-        content = None if gzipped else foreign_content(path, self._is_utf8)
-        if content is not None:
-            raise FileFormatError(f"'{path}' is no text but {content}")
+        content = [] if gzipped else foreign_content(path, self._is_utf8)
+        if content:
+            raise FileFormatError(f"'{path}' is not text but ", *content)
         first, longest, self._n_before = self._first_rows()
         self.named = options.header
         # A name that is empty, as that of the index in a file of pandas, cannot be asked for.
@@ -161,7 +161,9 @@ class CsvSource(Source):
             at = f"row {row[1]} of the file" if row else "a row"
             return FileFormatError(
                 f"'{self._path}': {at} has {ragged[2]} cells where the first row has {ragged[1]}; "
-                "is the delimiter right (delimiter=), or a cell with a delimiter not quoted?"
+                "is the delimiter right (",
+                Argument("delimiter"),
+                "), or a cell with a delimiter not quoted?",
             )
         if "invalid UTF8" in text:
             column = re.search(r"CSV column #(\d+)", text)
@@ -174,5 +176,6 @@ class CsvSource(Source):
     def _not_decodable(self, what: str, error: Exception) -> FileFormatError:
         return FileFormatError(
             f"'{self._path}': {what} cannot be decoded as {self._options.encoding} ({error}); say "
-            "what the file is written in, such as encoding='latin-1'"
+            "what the file is written in, such as ",
+            Argument("encoding", "latin-1"),
         )

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.errors import DataError
+from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.binning import assign_bins, bin_edges, bin_labels
 from edgegraft.ingest.numeric_cells import reject_infinity
 from edgegraft.ingest.options import PackOptions
 from edgegraft.ingest.text_types import dressed_number, infer_labels, odd_tokens
-from edgegraft.ingest.wording import Findings, listing
+from edgegraft.ingest.wording import Findings, listing, missing_values
 from edgegraft.table.arrow_types import Kind
 from edgegraft.table.schema import Variable
 
@@ -74,8 +74,9 @@ def decide(
     numeric = column.kind.numeric and not column.declared
     if options.bins_named(column.name) and not numeric:
         raise DataError(
-            f"bins= was given for column '{column.name}', which is not numeric but {column.dtype}"
-            + _dressed_hint(column)
+            Argument("bins"),
+            f" was given for column '{column.name}', which is not numeric but {column.dtype}",
+            _dressed_hint(column),
         )
     asked = options.bins_for(column.name)
     if numeric and len(set(column.labels)) > min(
@@ -154,15 +155,16 @@ def _order(column: Observed) -> tuple[Variable, NDArray[np.uint16]]:
 def _reject_identifier(column: Observed, n_observed: int, odd: list[str]) -> None:
     if column.kind is Kind.FLOAT or not FEW_ROWS < n_observed == len(column.labels):
         return
-    hint = (
-        f"; or, as it is numeric but for {listing(odd)}, use missing_values={tuple(odd)}"
-        if odd
-        else ""
-    )
+    hint: list[str | Argument] = []
+    if odd:
+        hint = [f"; or, as it is numeric but for {listing(odd)}, use ", missing_values(odd)]
     raise DataError(
         f"column '{column.name}' has a different value in each of its {n_observed} rows, such as "
         f"{listing(column.labels, 3)}: it identifies rows and has no categories; leave it out "
-        f"with drop={[column.name]}{hint}{_dressed_hint(column)}"
+        "with ",
+        Argument("drop", [column.name]),
+        *hint,
+        _dressed_hint(column),
     )
 
 
@@ -189,8 +191,10 @@ def decide_bins(
     if asked is None and integral and counts.sum() == len(values) > FEW_ROWS:
         raise DataError(
             f"column '{name}' has a different whole number in each of its {len(values)} rows: it "
-            f"looks like an identifier; leave it out with drop={[name]}, or bin it with "
-            f"bins={ {name: DEFAULT_BINS} }"
+            "looks like an identifier; leave it out with ",
+            Argument("drop", [name]),
+            ", or bin it with ",
+            Argument("bins", {name: DEFAULT_BINS}),
         )
     edges = bin_edges(values, counts, asked or DEFAULT_BINS, options.bin_rule)
     if asked is None:
@@ -202,8 +206,10 @@ def all_missing(names: list[str]) -> DataError:
     """Return the error for columns without one observed cell."""
     if len(names) == 1:
         return DataError(
-            f"column '{names[0]}' has no observed value at all: leave it out with drop={names}"
+            f"column '{names[0]}' has no observed value at all: leave it out with ",
+            Argument("drop", names),
         )
     return DataError(
-        f"columns {listing(names)} have no observed value at all: leave them out with drop={names}"
+        f"columns {listing(names)} have no observed value at all: leave them out with ",
+        Argument("drop", names),
     )

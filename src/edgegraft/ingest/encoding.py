@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from edgegraft.errors import DataError
+from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.arrays import IntegerArraySource, pack_narrow
 from edgegraft.ingest.columns import BinnedColumn, ClosedColumn, OpenColumn
 from edgegraft.ingest.continuous import pack_continuous
@@ -66,7 +66,9 @@ def _match(schema: Schema, names: Sequence[str], named: bool) -> dict[str, Varia
     if extra:
         raise DataError(
             f"the table has columns that the schema does not know: {listing(extra)}; leave them "
-            "out with drop=, or take the schema's alone with columns=schema.names"
+            "out with ",
+            Argument("drop", extra),
+            ", or take the schema's alone with columns=schema.names",
         )
     return {name: schema[name] for name in names}
 

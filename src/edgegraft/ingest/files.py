@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from edgegraft.errors import DataError, FileFormatError
+from edgegraft.errors import Argument, DataError, FileFormatError
 from edgegraft.ingest.csv_source import CsvSource
 from edgegraft.ingest.foreign import foreign_content
 from edgegraft.ingest.many_files import FilesSource, find_files
@@ -43,7 +43,8 @@ def open_file(path: Path, options: PackOptions) -> Source:
         delimiter = options.delimiter or _TEXT[suffix]
         if delimiter is None:
             raise DataError(
-                f"'{path}': say what separates the columns of a {suffix} with delimiter="
+                f"'{path}': say what separates the columns of a {suffix} with ",
+                Argument("delimiter"),
             )
         source = CsvSource(path, delimiter, gzipped, options)
         if options.delimiter is None:
@@ -57,10 +58,11 @@ def open_file(path: Path, options: PackOptions) -> Source:
         return CsvSource(path, options.delimiter, gzipped, options)
     content = foreign_content(path, utf8=True)
     raise DataError(
-        f"'{path}' has the unknown extension '{''.join(suffixes[-2:])}'"
-        + (f" and is {content}" if content else "")
-        + "; known are .csv, .tsv and these with .gz, any other text with delimiter=; .parquet, "
-        ".pq; .feather, .arrow, .ipc, .arrows"
+        f"'{path}' has the unknown extension '{''.join(suffixes[-2:])}'",
+        *([" and is ", *content] if content else []),
+        "; known are .csv, .tsv and these with .gz, any other text with ",
+        Argument("delimiter"),
+        "; .parquet, .pq; .feather, .arrow, .ipc, .arrows",
     )
 
 
@@ -164,5 +166,8 @@ def _doubt_delimiter(path: Path, names: list[str], delimiter: str) -> None:
         if other != delimiter and other in names[0]:
             raise FileFormatError(
                 f"'{path}' seems to have one column, called {names[0]!r}: if its columns are "
-                f"separated by {other!r}, say delimiter={other!r}; if not, delimiter={delimiter!r}"
+                f"separated by {other!r}, say ",
+                Argument("delimiter", other),
+                "; if not, ",
+                Argument("delimiter", delimiter),
             )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from edgegraft.errors import Argument
+
 __all__ = ["foreign_content"]
 
 _SHEET = "a zip archive or a spreadsheet: unpack it, or save the sheet as .csv"
@@ -21,8 +23,8 @@ _CONTENTS = {
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-def foreign_content(path: Path, utf8: bool) -> str | None:
-    """Return what a file is that cannot be delimited text, and the remedy.
+def foreign_content(path: Path, utf8: bool) -> list[str | Argument]:
+    """Return what a file is that cannot be delimited text, and the remedy; nothing if it can be.
 
     Parameters
     ----------
@@ -33,5 +35,5 @@ def foreign_content(path: Path, utf8: bool) -> str | None:
     with path.open("rb") as file:
         start = file.read(16)
     if utf8 and start.startswith(_UTF16):
-        return "written in UTF-16: say encoding='utf-16'"
-    return next((text for magic, text in _CONTENTS.items() if start.startswith(magic)), None)
+        return ["written in UTF-16: say ", Argument("encoding", "utf-16")]
+    return [text for magic, text in _CONTENTS.items() if start.startswith(magic)]

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from edgegraft.errors import DataError, UnseenCategoryError
+from edgegraft.errors import Argument, DataError, UnseenCategoryError
 from edgegraft.ingest.options import PackOptions
 from edgegraft.ingest.text_types import read_number
-from edgegraft.ingest.wording import listing
+from edgegraft.ingest.wording import listing, missing_values
 from edgegraft.table.arrow_types import Kind, kind_of, simplify
 from edgegraft.table.schema import Variable
 
@@ -92,8 +92,10 @@ def _read_text(
 def _not_a_number(name: str, cell: Any, row: int) -> DataError:
     return DataError(
         f"column '{name}' has more numbers than a column can have categories, but row {row} "
-        f"(counted from 0) holds {cell!r}: if that means missing, use missing_values=({cell!r},); "
-        f"otherwise leave the column out with drop={[name]}"
+        f"(counted from 0) holds {cell!r}: if that means missing, use ",
+        missing_values([cell]),
+        "; otherwise leave the column out with ",
+        Argument("drop", [name]),
     )
 
 
@@ -116,6 +118,7 @@ def unseen_category(variable: Variable, label: Any, row: int) -> UnseenCategoryE
         )
     return UnseenCategoryError(
         f"column '{variable.name}', row {row} (counted from 0): {label!r} is not one of the "
-        f"schema's {variable.n_states} categories {listing(variable.categories)}; use "
-        "unseen='missing' to take such cells as missing"
+        f"schema's {variable.n_states} categories {listing(variable.categories)}; use ",
+        Argument("unseen", "missing"),
+        " to take such cells as missing",
     )

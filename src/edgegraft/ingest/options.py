@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from edgegraft.errors import DataError
+from edgegraft.errors import Argument, DataError, SettingError
 from edgegraft.ingest.passes import OnRows
 from edgegraft.ingest.text_types import MISSING_TOKENS
 from edgegraft.ingest.wording import listing
@@ -65,12 +65,12 @@ class PackOptions:
         self._check_text()
         for option in ("columns", "drop"):
             if isinstance(getattr(self, option), str):
-                raise DataError(f"{option}= takes a list of names, not one string")
+                raise DataError(Argument(option), " takes a list of names, not one string")
 
     def _check_bins(self) -> None:
         if isinstance(self.bins, Mapping):
             for name, count in self.bins.items():
-                _check_count(f"bins for column '{name}'", count, 2, MAX_STATES)
+                _check_count("bins", count, 2, MAX_STATES, f"for column '{name}' ")
         elif self.bins is not None:
             _check_count("bins", self.bins, 2, MAX_STATES)
 
@@ -83,11 +83,11 @@ class PackOptions:
             if not isinstance(token, str | int | float):
                 raise DataError(f"missing_values: {token!r} is neither text nor a number")
         if self.delimiter is not None and len(self.delimiter) != 1:
-            raise DataError(f"delimiter={self.delimiter!r} must be one character")
+            raise DataError(Argument("delimiter", self.delimiter), " must be one character")
         try:
             codecs.lookup(self.encoding)
         except LookupError:
-            raise DataError(f"encoding={self.encoding!r} is not an encoding") from None
+            raise DataError(Argument("encoding", self.encoding), " is not an encoding") from None
 
     def builder(self) -> ColumnBuilder:
         """Return an empty column, in memory or in the spool."""
@@ -128,20 +128,22 @@ class PackOptions:
         if self.columns is not None:
             chosen = _resolve("columns", self.columns, names, named)
             if len(set(chosen)) != len(chosen):
-                raise DataError("columns= names the same column twice")
+                raise DataError(Argument("columns"), " names the same column twice")
         if self.drop is not None:
             dropped = set(_resolve("drop", self.drop, names, named))
             chosen = [name for name in chosen if name not in dropped]
         if not chosen:
-            raise DataError("no column is left after columns= and drop=")
+            raise DataError(
+                "no column is left after ", Argument("columns"), " and ", Argument("drop")
+            )
         return chosen
 
 
-def _check_count(option: str, value: object, low: int, high: int | None) -> None:
+def _check_count(option: str, value: object, low: int, high: int | None, which: str = "") -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-        raise DataError(f"{option} must be a whole number of at least {low}, found {value!r}")
+        raise SettingError(option, f"{which}must be an integer of at least {low}, found {value!r}")
     if high is not None and value > high:
-        raise DataError(f"{option} can be at most {high}, found {value}")
+        raise SettingError(option, f"{which}can be at most {high}, found {value}")
 
 
 def _resolve(
@@ -157,6 +159,8 @@ def _resolve(
         if name not in known:
             near = get_close_matches(name, names, n=1)
             hint = f"did you mean '{near[0]}'?" if near else f"there are {listing(names)}"
-            raise DataError(f"{option}= names column '{name}', which the table lacks: {hint}")
+            raise DataError(
+                Argument(option), f" names column '{name}', which the table lacks: {hint}"
+            )
         resolved.append(name)
     return resolved

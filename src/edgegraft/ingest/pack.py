@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.errors import DataTypeError, EncodingWarning
+from edgegraft.errors import DataTypeError
 from edgegraft.ingest.encoding import encode_source
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import BinRule, PackOptions, Unseen
@@ -155,8 +155,8 @@ def pack_as(X: Any, schema: Schema | None, options: PackOptions) -> PackedTable:
     findings = Findings()
     with open_source(X, options) as source:
         table = encode_source(source, schema, options, findings)
-    for message in findings.messages():
-        warnings.warn(message, EncodingWarning, stacklevel=3)
+    for warning in findings.warnings():
+        warnings.warn(warning, stacklevel=3)
     return table
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.errors import DataError
+from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.binning import assign_bins
 from edgegraft.ingest.columns import ClosedColumn, OpenColumn
 from edgegraft.ingest.decide import Observed, all_missing, decide
@@ -163,7 +163,9 @@ def settle(survey: Survey, options: PackOptions, findings: Findings) -> Schema:
             raise DataError(
                 f"column '{column.name}' has {variable.n_states:,} categories in all partitions "
                 f"together, more than {options.max_states}, such as {listing(column.labels, 3)}: "
-                f"leave it out with drop={[column.name]} or merge categories first"
+                "leave it out with ",
+                Argument("drop", [column.name]),
+                " or merge categories first",
             )
         variables.append(variable)
     return Schema(variables)

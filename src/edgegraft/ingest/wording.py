@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Findings", "listing"]
+from edgegraft.errors import Argument, EncodingWarning
+
+__all__ = ["Findings", "listing", "missing_values"]
 
 
 def listing(items: Iterable[object], limit: int = 6) -> str:
@@ -27,9 +29,14 @@ def _short(item: object, width: int = 40) -> str:
     return text if len(text) <= width else f"{text[: width - 4]}...{text[0]}"
 
 
+def missing_values(tokens: Iterable[object]) -> Argument:
+    """Return the argument that takes some cells as missing."""
+    return Argument("missing_values", tuple(tokens))
+
+
 @dataclass
 class Findings:
-    """What was decided about columns and the user should know: one warning a subject."""
+    """Decisions about columns that the user should know of: one warning per subject."""
 
     constant: list[str] = field(default_factory=list)
     binned: list[tuple[str, int]] = field(default_factory=list)
@@ -38,46 +45,67 @@ class Findings:
     scattered: list[tuple[str, int]] = field(default_factory=list)
     twins: list[tuple[str, tuple[str, str]]] = field(default_factory=list)
 
-    def messages(self) -> list[str]:
-        """Return one text for each subject that came up."""
-        texts = []
+    def warnings(self) -> list[EncodingWarning]:
+        """Return one warning per subject that came up."""
+        found: list[EncodingWarning] = []
         if self.constant:
-            texts.append(
-                f"constant columns: {listing(self.constant)}; they are kept but can have no "
-                "edges (leave them out with drop=)"
+            found.append(
+                EncodingWarning(
+                    f"constant columns: {listing(self.constant)}; they are kept but can have no "
+                    "edges (leave them out with ",
+                    Argument("drop"),
+                    ")",
+                )
             )
         if self.binned:
-            texts.append(
-                f"numeric columns with many values were cut into bins: "
-                f"{_noted(self.binned, '{} bins')}; choose "
-                "with bins=5 or bins={'column': 3}, keep the values with max_numeric_states=, or "
-                "leave columns out with drop="
+            found.append(
+                EncodingWarning(
+                    f"numeric columns with many values were cut into bins: "
+                    f"{_noted(self.binned, '{} bins')}; choose with ",
+                    Argument("bins", 5),
+                    " or ",
+                    Argument("bins", {"column": 3}),
+                    ", keep the values with ",
+                    Argument("max_numeric_states"),
+                    ", or leave columns out with ",
+                    Argument("drop"),
+                )
             )
         for name, tokens in self.odd:
-            texts.append(
-                f"column '{name}' is numeric but for {listing(tokens)}, so it was read as text; "
-                f"if that means missing, use missing_values=({', '.join(map(repr, tokens))},)"
+            found.append(
+                EncodingWarning(
+                    f"column '{name}' is numeric but for {listing(tokens)}, so it was read as "
+                    "text; if that means missing, use ",
+                    missing_values(tokens),
+                )
             )
         if self.dressed:
-            texts.append(
-                f"columns of numbers that are not written plainly, so that each is a category of "
-                f"its own: {_noted(self.dressed, 'such as {!r}')}; write them as 1234.5 to have "
-                "them cut into bins"
+            found.append(
+                EncodingWarning(
+                    "columns of numbers that are not written plainly, so that each is a category "
+                    f"of its own: {_noted(self.dressed, 'such as {!r}')}; write them as 1234.5 to "
+                    "have them cut into bins"
+                )
             )
         if self.scattered:
-            texts.append(
-                f"columns with many categories of few rows each: "
-                f"{_noted(self.scattered, '{:,} categories')}; they cost time and hardly show "
-                "edges: merge categories (of dates keep the month, say), or leave the columns out "
-                f"with drop={[name for name, _ in self.scattered]}"
+            found.append(
+                EncodingWarning(
+                    "columns with many categories of few rows each: "
+                    f"{_noted(self.scattered, '{:,} categories')}; they cost time and hardly show "
+                    "edges: merge categories (of dates keep the month, say), or leave the columns "
+                    "out with ",
+                    Argument("drop", [name for name, _ in self.scattered]),
+                )
             )
         if self.twins:
-            texts.append(
-                "columns with categories that differ in blanks or capitals only: "
-                f"{_noted(self.twins, '{0[0]!r} and {0[1]!r}')}; if they mean the same, write them "
-                "alike"
+            found.append(
+                EncodingWarning(
+                    "columns with categories that differ in blanks or capitals only: "
+                    f"{_noted(self.twins, '{0[0]!r} and {0[1]!r}')}; if they mean the same, write "
+                    "them alike"
+                )
             )
-        return texts
+        return found
 
 
 def _noted(columns: Sequence[tuple[str, object]], note: str) -> str:

@@ -8,7 +8,7 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from edgegraft.counts import PairCounts
-from edgegraft.errors import MemoryBudgetError
+from edgegraft.errors import Argument, MemoryBudgetError, SettingError
 from edgegraft.inference import make_engine
 from edgegraft.learn.settings import Settings
 from edgegraft.objective.likelihood import Likelihood
@@ -77,7 +77,7 @@ class Plan:
                 "means the same for every pair"
             )
         if self.fdr is not None and not 0 < self.fdr <= 1:
-            raise ValueError(f"fdr must be above 0 and at most 1, or None, found {self.fdr}")
+            raise SettingError("fdr", f"must be above 0 and at most 1, or None, found {self.fdr}")
         Penalty(  # refuses what is none
             0.0 if self.penalty == "auto" else self.penalty,
             0.0 if self.ridge == "auto" else self.ridge,
@@ -138,5 +138,6 @@ def check_states(schema: Schema) -> None:
         raise MemoryBudgetError(
             f"column '{largest.name}' has {largest.n_states:,} categories, and comparing them "
             f"takes {needed / 2**30:.1f} GiB, more than the {MAX_BYTES / 2**30:.0f} GiB allowed: "
-            f"merge rare categories, or leave the column out with drop={[largest.name]}"
+            "merge rare categories, or leave the column out with ",
+            Argument("drop", [largest.name]),
         )

@@ -15,6 +15,7 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.errors import (
+    Argument,
     ConvergenceWarning,
     ImpossibleEvidenceError,
     ModelError,
@@ -123,7 +124,9 @@ class Questions(NamedPotentials):
         if found.value == -np.inf:
             raise ModelError(
                 "no possible state was found; with forbidden pairs only exact inference is sure "
-                "to find one (engine='exact')"
+                "to find one (",
+                Argument("engine", "exact"),
+                ")",
             )
         labels = {v.name: v.categories[c] for v, c in zip(self.schema, codes, strict=True)}
         return MapState(labels, codes, part.constant + found.value, exact)

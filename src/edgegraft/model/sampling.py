@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
-from edgegraft.errors import ConvergenceWarning
+from edgegraft.errors import Argument, ConvergenceWarning
 from edgegraft.inference import gibbs_sample
 from edgegraft.inference.diagnostics import AGREEMENT, mixing
 
@@ -46,10 +46,13 @@ def draw_by_gibbs(
     worst = int(np.argmax(found.r_hat))
     if not found.r_hat[worst] < AGREEMENT:
         warnings.warn(
-            f"the Gibbs chains do not agree: R-hat of {names[worst]!r} is "
-            f"{found.r_hat[worst]:.3g} (below {AGREEMENT} is wanted), so the rows may be far "
-            "from the model's distribution; use engine='exact' where it is affordable",
-            ConvergenceWarning,
+            ConvergenceWarning(
+                f"the Gibbs chains do not agree: R-hat of {names[worst]!r} is "
+                f"{found.r_hat[worst]:.3g} (below {AGREEMENT} is wanted), so the rows may be far "
+                "from the model's distribution; use ",
+                Argument("engine", "exact"),
+                " if it is affordable",
+            ),
             stacklevel=4,
         )
     return codes[:n_rows].astype(np.int64)

@@ -24,6 +24,7 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.tables import PairTables
 from edgegraft.core.types import Edges, Floats, Integers
+from edgegraft.errors import SettingError
 from edgegraft.kernels.solver.penalty import (
     group_norms,
     group_peaks,
@@ -89,7 +90,7 @@ class Penalty:
         for name in ("penalty", "ridge"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} must be finite and not negative, found {value}")
+                raise SettingError(name, f"must be finite and not negative, found {value}")
         if self.kind not in ("group", "l1"):
             raise ValueError(f"kind must be 'group' or 'l1', found {self.kind!r}")
         if self.group_weight not in GROUP_WEIGHTS:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from edgegraft.errors import DataTypeError
+from edgegraft.errors import Argument, DataTypeError
 
 __all__ = [
     "Kind",
@@ -106,7 +106,7 @@ def check_type(name: str, dtype: pa.DataType) -> None:
     if pt.is_dictionary(dtype):
         dtype = plain_type(dtype.value_type)
     if kind_of(dtype) is None and not pt.is_null(dtype):
-        raise DataTypeError(_refusal(name, dtype))
+        raise _refusal(name, dtype)
 
 
 def plain_type(dtype: pa.DataType) -> pa.DataType:
@@ -125,11 +125,15 @@ def simplify(array: pa.Array) -> pa.Array:
     return array.cast(pa.float64()) if pt.is_decimal(array.type) else array
 
 
-def _refusal(name: str, dtype: pa.DataType) -> str:
+def _refusal(name: str, dtype: pa.DataType) -> DataTypeError:
     if pt.is_nested(dtype):
-        remedy = "unnest it into one column a value, or leave it out with drop="
+        remedy = "unnest it into one column per value"
     elif pt.is_binary(dtype) or pt.is_large_binary(dtype) or pt.is_fixed_size_binary(dtype):
-        remedy = "decode the bytes to text first, or leave it out with drop="
+        remedy = "decode the bytes to text first"
     else:
-        remedy = "convert it to text, numbers or dates first, or leave it out with drop="
-    return f"column '{name}' has the type {dtype}, which has no categories: {remedy}"
+        remedy = "convert it to text, numbers or dates first"
+    return DataTypeError(
+        f"column '{name}' has the type {dtype}, which has no categories: {remedy}, or leave it "
+        "out with ",
+        Argument("drop", [name]),
+    )

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.errors import MemoryBudgetError
+from edgegraft.errors import Argument, MemoryBudgetError
 
 CODES = -1  # the height of a chunk that holds codes, not planes
 
@@ -45,7 +45,9 @@ class Spool:
         if self._max_bytes is not None and self.position > self._max_bytes:
             raise MemoryBudgetError(
                 f"the bit planes of the table take more than the {self._max_bytes:,} bytes "
-                "allowed for them on disk: allow more (cache_size=), or leave columns out"
+                "allowed for them on disk: allow more (",
+                Argument("cache_size"),
+                "), or leave columns out",
             )
         self._file.write(np.ascontiguousarray(chunk).data)
         padding = -chunk.nbytes % 8  # words begin where words can be read

@@ -31,7 +31,7 @@ from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Schema
 from edgegraft.table.spool import CODES, Spooled
 
-MAGIC = b"EGPLANE1"
+MAGIC = b"EGPLANE2"
 _TRAILER = struct.Struct("<QQI8s")
 REMEDY = "remove it, and it is made again"
 
@@ -42,7 +42,7 @@ class Told(NamedTuple):
     schema: Schema
     rows: int  # of a block
     source: str  # what it was read from, for people
-    notes: list[str]  # what was decided about columns that a user should know of
+    notes: dict[str, Any]  # what was decided about columns that a user should know of
 
 
 class Footer(NamedTuple):
@@ -118,7 +118,7 @@ class PlaneStore:
         return self._footer.told.source
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> dict[str, Any]:
         """What was decided about columns that a user should know of."""
         return self._footer.told.notes
 

@@ -26,7 +26,7 @@ from edgegraft.contrib.dask.watch import Patience, Watch
 from edgegraft.core.checks import check_edges
 from edgegraft.core.tables import FlatTables, PairTables, table_offsets
 from edgegraft.counts.pair_counts import PairCounts, all_pair_blocks, check_size
-from edgegraft.errors import DataError, EncodingWarning, MissingExtraError
+from edgegraft.errors import DataError, MissingExtraError
 from edgegraft.ingest.options import PackOptions
 from edgegraft.table import Schema
 
@@ -103,8 +103,8 @@ class ClusterCounts(PairCounts):
         learned = schema is None
         if schema is None:
             schema, findings, futures = packing.learn()
-            for message in findings.messages():
-                warnings.warn(message, EncodingWarning, stacklevel=2)
+            for warning in findings.warnings():
+                warnings.warn(warning, stacklevel=2)
         else:
             futures = packing.apply(schema)
         self._schema = schema
