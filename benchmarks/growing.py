@@ -26,13 +26,14 @@ from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Growth, Plan, Settings, grow
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
+from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
 
 THREADS = 2
 SEEDS = 3
-PENALTY = Penalty(0.006, 1e-3, group_weight="noise")
+PENALTY = NoisePenalty(0.006, 1e-3)
 BP_PENALTY = replace(PENALTY, penalty=0.012)
 UNIFORM_PENALTY = replace(PENALTY, penalty=0.014)  # the test alone keeps weak pairs out
 HUB_PENALTY = replace(PENALTY, penalty=0.017)

@@ -23,6 +23,7 @@ from edgegraft.learn import Plan, Settings
 from edgegraft.learn.plan import losses
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
+from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
 from edgegraft.table.rows import TableRows
@@ -91,7 +92,7 @@ def _paper(
     # Counted once and kept, as the paper does: its costs are those of the first look at a pair.
     counts = RememberedCounts(TableRows(table, n_jobs=n_jobs))
     engine = CountedPropagation(tol=_MESSAGE_TOL, pair_method="product")
-    rule = Penalty(
+    rule = make_penalty(
         PAPER_PENALTY if penalty is None else penalty,
         PAPER_RIDGE if ridge is None else ridge,
         group_weight="states",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.learn import Settings, certify, grow
+from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
@@ -22,7 +22,7 @@ STRATEGIES = ("best-choice", "first-hit", "exhaustive", "feature", "feature-ligh
 def learn(codes, penalty, *, noise=False, **settings):
     table = PackedTable.from_codes(np.asarray(codes))
     loss = Pseudolikelihood(table)
-    rule = replace(penalty, group_weight="noise" if noise else "sqrt")
+    rule = NoisePenalty(penalty.penalty, penalty.ridge) if noise else penalty
     return grow(loss, rule, Settings(**settings), counts=PairCounts(table))
 
 

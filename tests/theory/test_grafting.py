@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
 from edgegraft.learn import certify
+from edgegraft.objective.penalties import FeaturePenalty, NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search import CandidateStream
 from edgegraft.table import PackedTable
@@ -92,7 +91,7 @@ def test_all_strategies_over_edges_end_at_one_optimum(table, loss):
 @pytest.mark.parametrize("noise", [False, True])
 def test_conditions_hold_when_derived_from_the_rows(table, noise):
     objective = make_loss(table)
-    penalty = replace(PENALTY, group_weight="noise" if noise else "sqrt")
+    penalty = NoisePenalty(PENALTY.penalty, PENALTY.ridge) if noise else PENALTY
     growth, _ = grow_logged(objective, penalty, tol=TOL)
     outside, inside = independent_check(table, growth)
     assert outside <= growth.slack + 1e-9
@@ -108,7 +107,7 @@ def test_feature_grafting_ends_at_the_optimum_of_plain_l1(table):
     assert (growth.theta()[first:][~growth.allowed[first:]] == 0).all()
     assert (growth.theta()[first:] != 0).any()
     assert certify(growth).n_violating == 0
-    plain = Penalty(0.02, kind="l1")
+    plain = FeaturePenalty(0.02)
     worst = fit_checks.residual(growth.theta(), growth.solution.gradient, layout, plain)
     assert worst <= growth.slack
 
@@ -146,7 +145,7 @@ def test_first_hit_is_a_reservoir_of_one_with_one_test(table):
 def test_noise_weights_follow_the_chi_squared_quantile(n_states):
     codes = np.tile(np.arange(n_states), 60)[:, None].repeat(30, axis=1)
     loss = make_loss(PackedTable.from_codes(codes))
-    noise = Penalty(1.0, group_weight="noise").bound(loss).noise
+    noise = NoisePenalty(1.0).bound(loss).noise
     dof = (n_states - 1) ** 2
     exact = (1 - 1 / n_states) ** 2 * chi2.isf(1 / 29, dof) / dof
     np.testing.assert_allclose(noise.of(np.array([(0, 1)])) ** 2, exact, rtol=0.03)
@@ -159,7 +158,7 @@ def test_chance_passes_the_test_equally_often_whatever_the_states():
     kinds = [(2, 3, 8)[i % 3] for i in range(n)]
     codes = np.stack([rng.choice(s, 5000, p=shares[s]) for s in kinds], axis=1)
     loss = make_loss(PackedTable.from_codes(codes))
-    growth, _ = grow_logged(loss, Penalty(2 / np.sqrt(5000), group_weight="noise"), max_edges=0)
+    growth, _ = grow_logged(loss, NoisePenalty(2 / np.sqrt(5000)), max_edges=0)
     pairs = np.stack(np.triu_indices(n, 1), axis=1)
     scores = growth.judge(pairs).scores
     kind = np.sort(np.array(kinds)[pairs], axis=1) @ [10, 1]

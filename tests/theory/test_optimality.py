@@ -10,6 +10,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain, make_scale_free
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
 from edgegraft.objective.likelihood import Likelihood
+from edgegraft.objective.penalties import FeaturePenalty, StatesPenalty, make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize import Stopping, fit_parameters, minimize
@@ -21,10 +22,10 @@ PENALTIES = {
     "ridge": Penalty(0.0, 0.01),
     "group": Penalty(0.01),
     "group and ridge": Penalty(0.01, 0.01),
-    "states": Penalty(0.002, 0.001, group_weight="states"),
-    "l1": Penalty(0.01, 0.001, kind="l1"),
+    "states": StatesPenalty(0.002, 0.001),
+    "l1": FeaturePenalty(0.01, 0.001),
     "nodes too": Penalty(0.01, 0.01, penalize_nodes=True),
-    "l1, nodes too": Penalty(0.01, 0.0, kind="l1", penalize_nodes=True),
+    "l1, nodes too": FeaturePenalty(0.01, 0.0, penalize_nodes=True),
 }
 ENGINES = {
     "exact": ExactEngine(),
@@ -99,7 +100,7 @@ def test_the_largest_useful_penalty_leaves_no_edge(table, objective, kind):
     alone = loss.evaluate(loss.start(layout), loss.init(layout))
     pairs = np.stack(np.triu_indices(8, 1), axis=1)
     tables = loss.edge_gradients(loss.start(layout), alone.state, pairs)
-    largest = Penalty(kind=kind).largest_useful(tables)
+    largest = make_penalty(kind=kind).largest_useful(tables)
     empty, info = fit_parameters(packed, None, objective, largest * (1 + 1e-9), kind=kind)
     assert info.converged
     assert empty.n_edges == 0

@@ -15,13 +15,14 @@ from edgegraft.learn.replicate import Draws, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values
 from edgegraft.learn.strength_intervals import strength_intervals
 from edgegraft.objective.likelihood import Likelihood
+from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable
 
 N_ROWS = 800
-NOISE = Penalty(2 / np.sqrt(N_ROWS), 1e-3, group_weight="noise")
+NOISE = NoisePenalty(2 / np.sqrt(N_ROWS), 1e-3)
 
 
 def make_codes(states=3, n_rows=N_ROWS, seed=0, missing=0.0):
@@ -147,7 +148,7 @@ def test_a_cut_of_the_false_discovery_rate_only_takes_away(table):
 
 def test_replicates_of_a_likelihood_are_counted_again(table):
     loss = Likelihood(PairCounts(table), ExactEngine())
-    growth = grow(loss, Penalty(1 / np.sqrt(N_ROWS), 1e-3, group_weight="noise"))
+    growth = grow(loss, NoisePenalty(1 / np.sqrt(N_ROWS), 1e-3))
     result = bootstrap(growth, table, 10)
     assert frequency_of(result, [0, 1]) == 1.0
     assert result.lower[0] < result.strength[0]

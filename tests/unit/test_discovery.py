@@ -23,12 +23,13 @@ from edgegraft.learn import (
 )
 from edgegraft.learn.sharpen import sharpen, unexplained
 from edgegraft.objective.noise_weight import chance_level
+from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
 from tests.learn_cases import Log, make_loss, make_table
 
-NOISE = Penalty(0.02, 1e-3, group_weight="noise")
+NOISE = NoisePenalty(0.02, 1e-3)
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from edgegraft.learn import Checkpoints, Growth, Settings, grow, resume
 from edgegraft.learn.checkpoint import save
 from edgegraft.learn.loop import go_on
 from edgegraft.objective.likelihood import Likelihood
+from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
 from tests.learn_cases import PENALTY, Log, make_loss, make_table
@@ -62,7 +63,7 @@ def test_resuming_gives_the_same_bits(table, tmp_path, case, loss):
         objective = Likelihood(PairCounts(table), BeliefPropagation(tol=1e-8))
     else:
         objective = make_loss(table)
-    penalty = Penalty(0.01, 1e-4, group_weight="noise" if loss == "noise" else "sqrt")
+    penalty = make_penalty(0.01, 1e-4, group_weight="noise" if loss == "noise" else "sqrt")
     settings, counts = small_steps(**CASES[case]), PairCounts(table)
     path = tmp_path / "run.checkpoint"
     whole = grow(objective, penalty, settings, counts=counts)

@@ -14,6 +14,7 @@ import pytest
 from edgegraft.counts import PairCounts
 from edgegraft.learn import Growth, Settings, go_on, grow, steps
 from edgegraft.learn.parts import Rounds, choose_parts
+from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search import BestChoice, rank_pairs
 from tests.learn_cases import PENALTY, Log, grow_logged, make_loss, make_table
@@ -168,7 +169,7 @@ def test_noise_weights_mean_nothing_to_single_features(table):
     runs = [
         grow(
             make_loss(table),
-            Penalty(0.05, group_weight=weight),
+            make_penalty(0.05, group_weight=weight),
             Settings(strategy="feature", max_edges=3),
         )
         for weight in ("sqrt", "noise")

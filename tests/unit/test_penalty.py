@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from edgegraft.core import Layout
 from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.objective.noise_weight import NoiseWeights
+from edgegraft.objective.penalties import FeaturePenalty, NoisePenalty, StatesPenalty, make_penalty
 from edgegraft.objective.penalty import Penalty
 from tests import fit_checks
 
@@ -18,11 +19,11 @@ SETTINGS = [
     Penalty(0.3),
     Penalty(0.3, 0.2),
     Penalty(0.0, 0.2),
-    Penalty(0.05, 0.1, group_weight="states"),
-    Penalty(0.3, 0.1, kind="l1"),
+    StatesPenalty(0.05, 0.1),
+    FeaturePenalty(0.3, 0.1),
     Penalty(0.3, 0.1, penalize_nodes=True),
-    Penalty(0.3, 0.1, kind="l1", penalize_nodes=True),
-    Penalty(0.3, 0.1, group_weight="noise", noise=NOISE),
+    FeaturePenalty(0.3, 0.1, penalize_nodes=True),
+    NoisePenalty(0.3, 0.1, noise=NOISE),
 ]
 
 
@@ -111,7 +112,7 @@ def test_scores_of_a_gradient_and_of_tables_agree(penalty):
 
 def test_noise_weights_ask_for_data():
     with pytest.raises(ValueError, match="need data"):
-        Penalty(0.1, group_weight="noise").groups(LAYOUT)
+        NoisePenalty(0.1).groups(LAYOUT)
 
 
 def test_no_edges_have_no_score():
@@ -129,7 +130,7 @@ def test_no_edges_have_no_score():
 )
 def test_senseless_settings_are_refused(settings, words):
     with pytest.raises(ValueError, match=words):
-        Penalty(**settings)
+        make_penalty(**settings)
 
 
 def test_a_flat_gradient_needs_its_layout():

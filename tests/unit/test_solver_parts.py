@@ -10,7 +10,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.inference import ExactEngine
 from edgegraft.kernels.solver.products import dot, rows_times, subtract_rows
 from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalty import Groups, Penalty, prox_of, violation_of
+from edgegraft.objective.penalty import Groups, Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize import Stopping, minimize
 from edgegraft.optimize.coordinates import Coordinates
@@ -102,10 +102,10 @@ def test_a_step_minimises_its_model(monkeypatch):
     x, slope = rng.normal(size=12), rng.normal(size=12)
     z = solve_step(x, slope, np.ones(3), metric, groups)
     gradient = slope + dense @ (z - x)
-    assert violation_of(z, gradient, groups).max() < 1e-6
+    assert groups.violation(z, gradient).max() < 1e-6
     assert not z[6:].any()
     steps = np.full(12, 0.01)
-    np.testing.assert_allclose(prox_of(z - steps * gradient, steps, groups), z, atol=1e-7)
+    np.testing.assert_allclose(groups.prox(z - steps * gradient, steps), z, atol=1e-7)
 
 
 @pytest.mark.parametrize("pairs", ["known", "unknown", "wide"])

@@ -17,7 +17,7 @@ from edgegraft.estimators.network import NetworkEstimator
 from edgegraft.estimators.parameters import CONSTRAINTS, make_plan
 from edgegraft.learn import Plan, discover, penalty_grid
 from edgegraft.learn.settings import Priority, Strategy
-from edgegraft.objective.penalty import GroupWeight
+from edgegraft.objective.penalties import GroupWeight
 from edgegraft.table import Schema
 
 _LEVEL = Interval(Real, 0, None, closed="left")

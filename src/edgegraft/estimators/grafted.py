@@ -18,7 +18,7 @@ from edgegraft.estimators.reading import Reading, as_table, rows_to_fit
 from edgegraft.ingest.options import PackOptions
 from edgegraft.learn import Plan, discover
 from edgegraft.learn.settings import Priority, Strategy
-from edgegraft.objective.penalty import GroupWeight
+from edgegraft.objective.penalties import GroupWeight
 from edgegraft.table import Schema
 
 

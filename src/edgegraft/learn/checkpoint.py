@@ -28,12 +28,13 @@ from edgegraft.errors import FileFormatError
 from edgegraft.learn import steps
 from edgegraft.learn.events import Event, Observer
 from edgegraft.learn.loop import go_on
-from edgegraft.learn.parts import FeaturePenalty, Parts, allowing, choose_parts
+from edgegraft.learn.parts import Parts, choose_parts
 from edgegraft.learn.returns import Returns
 from edgegraft.learn.settings import Settings
 from edgegraft.learn.state import Growth
 from edgegraft.objective.noise_weight import NoiseWeights
 from edgegraft.objective.objective import Objective
+from edgegraft.objective.penalties import PENALTIES, NoisePenalty, allowing, make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search import CandidateStream, Reservoir
 
@@ -99,7 +100,7 @@ def save(path: str | os.PathLike[str], growth: Growth) -> None:
         "allowed": growth.allowed,
         "tested": growth.tested.ids(),
     }
-    if growth.penalty.noise is not None:
+    if isinstance(growth.penalty, NoisePenalty):
         arrays |= {f"noise.{name}": np.array(v) for name, v in vars(growth.penalty.noise).items()}
     arrays |= {f"stream.{name}": value for name, value in growth.stream.state().items()}
     arrays |= {f"reservoir.{name}": value for name, value in growth.reservoir.state().items()}
@@ -115,7 +116,7 @@ def _check(growth: Growth) -> None:
     """Refuse parts that would come back from a file as the library's own."""
     own = choose_parts(growth.settings, len(growth.objective.schema))
     foreign = [f"'{name}' of the search" for name in own._fields if not _same(own, growth, name)]
-    if type(growth.penalty) not in (Penalty, FeaturePenalty):
+    if type(growth.penalty) not in PENALTIES:
         foreign.append(f"penalty {type(growth.penalty).__name__}")
     if foreign:
         raise ValueError(
@@ -143,7 +144,9 @@ def load(path: str | os.PathLike[str], objective: Objective) -> Growth:
     if meta["schema"] != objective.schema.to_json():
         raise FileFormatError(f"'{path}' is a checkpoint of other data: names or categories differ")
     settings, noise = Settings(**meta["settings"]), _part(arrays, "noise.")
-    penalty = Penalty(**meta["penalty"], noise=_noise(noise) if noise else None)
+    penalty = make_penalty(**meta["penalty"])
+    if isinstance(penalty, NoisePenalty):
+        penalty = replace(penalty, noise=_noise(noise))
     growth = Growth.begin(objective, penalty, settings)
     if growth.solution.info.objective != meta["first_objective"]:
         raise FileFormatError(

@@ -8,23 +8,20 @@ and activates the best edge; feature grafting does the same with single paramete
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.core import Layout
 from edgegraft.kernels.search.adjacency import greedy_matching
 from edgegraft.learn.settings import Settings
-from edgegraft.objective.penalty import Groups, Penalty
 from edgegraft.search import ActivationRule, BestChoice, Single
 
 _LEAST_TESTS = 32
 _TOUCHING, _TOUCHING_RELAXED = 4, 16
 _PATIENCE, _PATIENCE_RELAXED = 1.0, 5.0
 _HIT_BATCH = 16  # pairs scored together while the first hit is looked for
-_HOLD = 1e12  # a penalty that no gradient of a mean loss overcomes
 
 
 class Parts(NamedTuple):
@@ -106,37 +103,3 @@ class Rounds:
             found.append(out[: greedy_matching(pairs, left, used, out)])
             left = left[~np.isin(left, found[-1])]
         return np.concatenate(found)
-
-
-@dataclass(frozen=True, eq=False)
-class FeaturePenalty(Penalty):
-    """Plain l1 over single parameters, of which only some may leave zero.
-
-    Parameters
-    ----------
-    allowed : array of bool
-        One for each parameter of the graph that is fitted.
-    """
-
-    allowed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
-
-    def groups(self, layout: Layout) -> Groups:
-        """Return the groups; parameters that are not allowed are held at zero."""
-        whole = super().groups(layout)
-        n_edge_groups = int(layout.edge_offset[-1] - layout.edge_offset[0])
-        held = ~self.allowed[layout.edge_offset[0] :]
-        strength = whole.strength.copy()
-        strength[len(strength) - n_edge_groups :][held] = _HOLD
-        return whole._replace(strength=strength)
-
-
-def allowing(penalty: Penalty, allowed: NDArray[np.bool_]) -> FeaturePenalty:
-    """Return `penalty` over single parameters, restricted to those `allowed`."""
-    return FeaturePenalty(
-        penalty=penalty.penalty,
-        ridge=penalty.ridge,
-        kind="l1",
-        group_weight=penalty.group_weight,
-        penalize_nodes=penalty.penalize_nodes,
-        allowed=allowed,
-    )

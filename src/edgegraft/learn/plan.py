@@ -14,7 +14,8 @@ from edgegraft.learn.settings import Settings
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.noise_weight import chance_level
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalty import GroupWeight, Penalty
+from edgegraft.objective.penalties import GroupWeight, make_penalty
+from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.choice import ridge_of
 from edgegraft.table import PackedTable, Schema
@@ -42,7 +43,7 @@ class Plan:
         do in the search, which keeps edges of chance small, and as two in the last fit, which
         should shrink little; at most 0.1 and 0.02.
     group_weight : {"noise", "sqrt", "states"}
-        See :class:`~edgegraft.objective.penalty.Penalty`.
+        See :func:`~edgegraft.objective.penalties.make_penalty`.
     penalize_nodes : bool, default False
     fdr : float or None, default 0.005
         Expected share of false edges among those kept; None keeps all that the search ended with.
@@ -78,7 +79,7 @@ class Plan:
             )
         if self.fdr is not None and not 0 < self.fdr <= 1:
             raise SettingError("fdr", f"must be above 0 and at most 1, or None, found {self.fdr}")
-        Penalty(  # refuses what is none
+        make_penalty(  # refuses what is none
             0.0 if self.penalty == "auto" else self.penalty,
             0.0 if self.ridge == "auto" else self.ridge,
             group_weight=self.group_weight,
@@ -87,7 +88,7 @@ class Plan:
     def rule(self, objective: Objective) -> Penalty:
         """Return the penalty for some data."""
         level = chance_level(objective) if self.penalty == "auto" else self.penalty
-        return Penalty(
+        return make_penalty(
             level,
             self._weigh(_SEARCH_ROWS, objective.n_rows),
             group_weight=self.group_weight,

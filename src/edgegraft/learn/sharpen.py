@@ -25,6 +25,7 @@ from edgegraft.learn.state import Growth
 from edgegraft.learn.warm import warm_start
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.noise_weight import LEAST_ROWS, NoiseWeights
+from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.table import PackedTable
 
 FACTOR = 2.0
@@ -58,16 +59,15 @@ def unexplained(model: PairwiseMRF, table: PackedTable, weights: Floats | None =
 
 def sharpen(growth: Growth, table: PackedTable, weights: Floats | None = None) -> Growth:
     """Return a run, ready for `go_on`, with the weights that the model of `growth` asks for."""
-    noise = growth.penalty.noise
-    if noise is None:
+    rule = growth.penalty
+    if not isinstance(rule, NoisePenalty) or rule.noise is None:
         raise ValueError("only noise weights can be sharpened: use group_weight='noise'")
     least = min(0.5, LEAST_ROWS / growth.objective.n_rows)
     spread = np.sqrt(np.maximum(unexplained(growth.model(), table, weights), least))
-    sharper = NoiseWeights(np.minimum(spread, noise.spread), noise.dof, noise.z)
-    level = FACTOR * growth.penalty.penalty
+    sharper = NoiseWeights(np.minimum(spread, rule.noise.spread), rule.noise.dof, rule.noise.z)
     after = warm_start(
         growth,
-        penalty=replace(growth.penalty, penalty=level, noise=sharper),
+        penalty=replace(rule, penalty=FACTOR * rule.penalty, noise=sharper),
         settings=replace(growth.settings, max_tests=TESTS_A_VARIABLE * len(spread)),
     )
     after.sharpened = max(1, len(growth.graph))

@@ -21,12 +21,13 @@ from edgegraft.core import ActiveGraph, Layout
 from edgegraft.core.pair_set import PairSet
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.learn.events import Event
-from edgegraft.learn.parts import Parts, allowing, choose_parts
+from edgegraft.learn.parts import Parts, choose_parts
 from edgegraft.learn.returns import Returns
 from edgegraft.learn.settings import Settings
 from edgegraft.learn.trace import Columns, as_columns
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
+from edgegraft.objective.penalties import allowing
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.search import CandidateStream, Reservoir

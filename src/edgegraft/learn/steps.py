@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from edgegraft.core.types import Edges, Floats
 from edgegraft.kernels.solver.penalty import group_norms
-from edgegraft.learn.parts import FeaturePenalty, allowing
 from edgegraft.learn.state import Growth, fit_penalty
+from edgegraft.objective.penalties import FeaturePenalty, allowing
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.search import Scored, closing_pairs, find_hubs
 from edgegraft.search.ranking import Ranking

@@ -7,8 +7,6 @@ is how a path of penalties, a bootstrap replicate and a second look with sharper
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -66,9 +64,7 @@ def warm_start(
         raise ValueError("strategies of single features cannot start from another run")
     loss = objective or growth.objective
     rule = penalty or growth.penalty
-    if objective is not None and objective is not growth.objective:
-        rule = replace(rule, noise=None)
-    rule = rule.bound(loss)
+    rule = rule.bound(loss, anew=loss is not growth.objective)
     whole = growth.graph.layout
     graph = ActiveGraph(loss.schema.n_states, whole.edges if keep is None else whole.edges[keep])
     known = growth.solution.objective is loss  # what its rows were asked before need not be again

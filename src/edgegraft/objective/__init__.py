@@ -2,7 +2,18 @@
 
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Evaluation, Objective
+from edgegraft.objective.penalties import FeaturePenalty, NoisePenalty, StatesPenalty, make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 
-__all__ = ["Evaluation", "Likelihood", "Objective", "Penalty", "Pseudolikelihood"]
+__all__ = [
+    "Evaluation",
+    "FeaturePenalty",
+    "Likelihood",
+    "NoisePenalty",
+    "Objective",
+    "Penalty",
+    "Pseudolikelihood",
+    "StatesPenalty",
+    "make_penalty",
+]

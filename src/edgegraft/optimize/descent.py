@@ -25,7 +25,7 @@ from edgegraft.core import Layout
 from edgegraft.core.types import Floats
 from edgegraft.kernels.solver.products import dot
 from edgegraft.objective.objective import Objective, State
-from edgegraft.objective.penalty import Groups, Penalty, value_of, violation_of
+from edgegraft.objective.penalty import Groups, Penalty
 from edgegraft.optimize.coordinates import Coordinates
 
 #: Share of the promised descent that a step must keep.
@@ -104,13 +104,13 @@ class Descent:
         found = self.objective.evaluate(theta, state)
         loss = found.value + float(dot(self.ridge, theta * theta))
         smooth = found.gradient + 2.0 * self.ridge * theta
-        violation = violation_of(theta, smooth, self.norms)
+        violation = self.norms.violation(theta, smooth)
         residual = float(violation.max(initial=0.0))
         return Point(
             theta=theta,
             inner=inner,
             smooth=loss,
-            total=loss + value_of(theta, self.norms),
+            total=loss + self.norms.value(theta),
             gradient=found.gradient,
             slope=self.coordinates.gradient(smooth),
             violation=violation,
@@ -125,7 +125,7 @@ class Descent:
         move = target - point.inner
         largest = float(np.abs(move).max(initial=0.0))
         promised = float(dot(point.slope, move)) + (
-            value_of(target, self.norms) - value_of(point.inner, self.norms)
+            self.norms.value(target) - self.norms.value(point.inner)
         )
         if not np.isfinite(largest) or promised >= 0.0:
             return Refusal("the model of the objective promises no descent")

@@ -32,7 +32,8 @@ from edgegraft.kernels.solver.penalty import group_norms
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import SAFE_SWEEPS, Likelihood
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalty import GroupWeight, Penalty
+from edgegraft.objective.penalties import GroupWeight, make_penalty
+from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.divergence import name_divergence, shorten
 from edgegraft.optimize.info import FitInfo
@@ -92,7 +93,7 @@ def fit_parameters(
     start : PairwiseMRF, or array of parameters, optional
         Where to begin; a model's edges that are not asked for are left out.
     kind, group_weight, penalize_nodes
-        See :class:`~edgegraft.objective.penalty.Penalty`.
+        See :func:`~edgegraft.objective.penalties.make_penalty`.
     n_jobs : int, default 1
         Threads; -1 for all cores.
     weights : array of float, shape (n_rows,), optional
@@ -122,7 +123,9 @@ def fit_parameters(
     >>> info.converged, info.residual <= 1e-5
     (True, True)
     """
-    rule = Penalty(penalty, ridge, kind, group_weight, penalize_nodes)
+    rule = make_penalty(
+        penalty, ridge, kind=kind, group_weight=group_weight, penalize_nodes=penalize_nodes
+    )
     stopping = _check_stopping(tol, max_iter)
     data, counts = _read(source, objective, weights, n_jobs)
     layout = _graph(counts.schema if counts is not None else data.schema, edges)

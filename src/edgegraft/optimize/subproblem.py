@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from edgegraft.core.types import Floats
 from edgegraft.kernels.solver.products import dot
-from edgegraft.objective.penalty import Groups, prox_of
+from edgegraft.objective.penalty import Groups
 from edgegraft.optimize.metric import Metric, Model
 
 #: A step is good enough when its own residual has fallen to this share.
@@ -65,7 +65,7 @@ def _accelerate(x: Floats, slope: Floats, model: Model, groups: Groups) -> NDArr
     momentum = (1.0 - root) / (1.0 + root)
     z, ahead, first = x, x, 0.0
     for k in range(MOST):
-        moved = prox_of(ahead - steps * (slope + model.times(ahead - x)), steps, groups)
+        moved = groups.prox(ahead - steps * (slope + model.times(ahead - x)), steps)
         change = float(np.max(np.abs(moved - ahead) * model.diagonal))
         first = max(first, change)
         # Momentum that points uphill is dropped (O'Donoghue & Candes 2015).
