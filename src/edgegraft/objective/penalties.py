@@ -9,6 +9,7 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats, Integers, Mask
+from edgegraft.errors import SettingError
 from edgegraft.kernels.solver.penalty import group_peaks
 from edgegraft.objective.noise_weight import NoiseWeights, noise_weights
 from edgegraft.objective.objective import Objective
@@ -138,10 +139,12 @@ def make_penalty(
     NoisePenalty(penalty=0.1, ridge=0.0, penalize_nodes=False)
     """
     if kind not in ("group", "l1"):
-        raise ValueError(f"kind must be 'group' or 'l1', found {kind!r}")
+        raise SettingError("kind", f"must be 'group' or 'l1', found {kind!r}")
     named = {form.group_weight: form for form in PENALTIES if form.kind == "group"}
     if group_weight not in named:
-        raise ValueError(f"group_weight must be one of {', '.join(named)}, found {group_weight!r}")
+        raise SettingError(
+            "group_weight", f"must be one of {', '.join(named)}, found {group_weight!r}"
+        )
     form = FeaturePenalty if kind == "l1" else named[group_weight]
     return form(penalty, ridge, **settings)
 
