@@ -25,7 +25,7 @@ from benchmarks.processes import answer, start
 from benchmarks.rows import Row
 from edgegraft.datasets import make_scale_free
 from edgegraft.ingest.cache import open_store
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 
 THREADS = 2
 ROWS, COLUMNS, CHUNK = 50_000_000, 100, 250_000
@@ -71,7 +71,7 @@ def bit_planes(folder: Path, n_rows: int) -> Row:
 
     def build() -> None:
         shutil.rmtree(folder / "planes", ignore_errors=True)
-        open_store(folder / "rows", folder=folder / "planes", options=PackOptions()).close()
+        open_store(folder / "rows", folder=folder / "planes", options=ReadOptions()).close()
 
     read()  # both from the page cache, as far as it goes
     seconds = []

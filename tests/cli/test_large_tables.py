@@ -13,7 +13,7 @@ from rich.console import Console
 import edgegraft as eg
 from edgegraft.cli.progress import Progress
 from edgegraft.datasets import make_chain
-from edgegraft.estimators.memory import needed_for_all, read_size
+from edgegraft.ingest.memory import needed_for_all, read_size
 from edgegraft.ingest.passes import RowsRead
 from tests.cli.running import refused
 
@@ -142,8 +142,8 @@ def test_a_dry_run_says_where_the_rows_would_lie(inside, folder, cache, tmp_path
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--max-memory", "2 potatoes"), ("--max-memory: '2 potatoes' is no size", "'2 GiB'")),
-        (("--cache-size", "."), ("--cache-size: '.' is no size",)),
+        (("--max-memory", "2 potatoes"), ("--max-memory: invalid size '2 potatoes'", "'2 GiB'")),
+        (("--cache-size", "."), ("--cache-size: invalid size '.'",)),
         (("--max-memory", "100 MB"), ("at least 0.98 GiB (--max-memory)",)),
         (
             ("--max-memory", "1001MiB", "--jobs", 1),

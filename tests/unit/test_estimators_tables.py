@@ -10,10 +10,10 @@ import pytest
 
 from edgegraft.errors import DataError, EncodingWarning
 from edgegraft.estimators import GraftedMRF
-from edgegraft.estimators.labels import labels, middles
-from edgegraft.estimators.reading import read_codes
 from edgegraft.estimators.writing import Kind, fill
 from edgegraft.ingest import pack
+from edgegraft.ingest.labels import labels, middles
+from edgegraft.ingest.rows import read_codes
 from edgegraft.table import PackedTable, Schema, Variable
 from tests.estimator_cases import survey
 from tests.table_kinds import TEXT, TYPED

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from edgegraft.errors import DataError
 from edgegraft.ingest import pack
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.partition import Survey, merge, open_part, pack_part, settle
 from edgegraft.ingest.wording import Findings
 
-OPTIONS = PackOptions()
+OPTIONS = ReadOptions()
 
 
 def put_together(parts, options=OPTIONS):
@@ -138,7 +138,7 @@ def test_what_does_not_go_together_is_named():
 
 
 def test_categories_of_all_parts_together_must_not_be_too_many():
-    options = PackOptions(max_states=3)
+    options = ReadOptions(max_states=3)
     parts = [pd.DataFrame({"a": list(labels) * 2}) for labels in ("abc", "bcd")]
     with pytest.raises(DataError, match="'a' has 4 categories in all partitions together"):
         put_together(parts, options)

@@ -8,7 +8,7 @@ import pytest
 
 from edgegraft.ingest.csv_source import CsvSource
 from edgegraft.ingest.frames import open_source
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from tests.table_kinds import TEXT, TYPED
 
 N_ROWS = 50
@@ -35,7 +35,7 @@ def test_columns_can_be_read_again(tmp_path, kind, batch_rows):
     if kind in TEXT:  # 1.0 is written as 1
         table = table.set_column(0, "number", pa.array(np.arange(N_ROWS)))
     data = {**TYPED, **TEXT}[kind](table, tmp_path)
-    with open_source(data, PackOptions(batch_rows=batch_rows)) as source:
+    with open_source(data, ReadOptions(batch_rows=batch_rows)) as source:
         assert source.names == ["number", "text", "count"]
         source.select(["text", "number"])
         want = [[str(c) for c in table.column(n).to_pylist()] for n in ("text", "number")]
@@ -45,14 +45,14 @@ def test_columns_can_be_read_again(tmp_path, kind, batch_rows):
 
 @pytest.mark.parametrize("kind", [k for k in TYPED if k not in ("ipc",)])
 def test_batches_are_small(tmp_path, kind):
-    with open_source(TYPED[kind](TABLE, tmp_path), PackOptions(batch_rows=8)) as source:
+    with open_source(TYPED[kind](TABLE, tmp_path), ReadOptions(batch_rows=8)) as source:
         source.select(["text"])
         assert max(batch.num_rows for batch in source.batches(["text"])) <= 8
 
 
 def test_a_stream_keeps_its_numbers_in_a_file_that_goes_away(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with open_source(TABLE.to_reader(), PackOptions()) as source:
+    with open_source(TABLE.to_reader(), ReadOptions()) as source:
         list(source.batches(["text", "count"]))
         (folder,) = tmp_path.iterdir()
         assert [file.name for file in folder.iterdir()] == ["numeric.arrow"]
@@ -61,7 +61,7 @@ def test_a_stream_keeps_its_numbers_in_a_file_that_goes_away(tmp_path, monkeypat
 
 def test_a_stream_of_text_writes_no_file(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with open_source(TABLE.to_reader(), PackOptions()) as source:
+    with open_source(TABLE.to_reader(), ReadOptions()) as source:
         list(source.batches(["text"]))
         assert list(tmp_path.iterdir()) == []
 
@@ -70,7 +70,7 @@ class TestCsv:
     def read(self, tmp_path, text, name="table.csv", **options):
         path = tmp_path / name
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        with open_source(path, PackOptions(**options)) as source:
+        with open_source(path, ReadOptions(**options)) as source:
             return source.names, cells(source, source.names)
 
     def test_quotes_newlines_and_blank_lines(self, tmp_path):
@@ -112,7 +112,7 @@ class TestCsv:
     def test_block_size_follows_the_batch_size(self, tmp_path):
         path = tmp_path / "table.csv"
         path.write_text("a,b\n" + "x,1\n" * 100_000)
-        small = CsvSource(path, ",", False, PackOptions(batch_rows=1))
+        small = CsvSource(path, ",", False, ReadOptions(batch_rows=1))
         assert len(list(small.batches(["a"]))) > 4
-        large = CsvSource(path, ",", False, PackOptions())
+        large = CsvSource(path, ",", False, ReadOptions())
         assert len(list(large.batches(["a"]))) <= 2

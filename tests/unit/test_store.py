@@ -14,11 +14,11 @@ import pytest
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, EncodingWarning, FileFormatError, MemoryBudgetError
 from edgegraft.estimators import GraftedMRF
-from edgegraft.estimators.memory import share_out
 from edgegraft.ingest import cache as cache_module
 from edgegraft.ingest import pack
 from edgegraft.ingest.cache import cache_folder, open_store, remove_stores
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.memory import share_out
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.table.store import PlaneStore
 
 N_ROWS = 3000
@@ -108,7 +108,7 @@ def test_numbers_of_too_many_values_are_binned_alike(tmp_path, folder, monkeypat
     rng = np.random.default_rng(0)
     data = pa.table({"x": rng.normal(size=N_ROWS), "y": rng.integers(0, 3, N_ROWS)})
     where = write(tmp_path, data=data)
-    options = PackOptions(max_states=100)
+    options = ReadOptions(max_states=100)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EncodingWarning)
         with open_store(where, folder=folder, options=options) as store:
@@ -137,9 +137,9 @@ def test_an_unchanged_source_is_read_once(tmp_path, folder, passes):
     for _ in range(3):
         open_store(where, folder=folder).close()
     assert len(passes) == 1
-    open_store(where, folder=folder, options=PackOptions(batch_rows=100, n_jobs=2)).close()
+    open_store(where, folder=folder, options=ReadOptions(batch_rows=100, n_jobs=2)).close()
     assert len(passes) == 1  # options that change no cell
-    open_store(where, folder=folder, options=PackOptions(drop=["late"])).close()
+    open_store(where, folder=folder, options=ReadOptions(drop=["late"])).close()
     assert len(passes) == 2
 
 
@@ -243,7 +243,7 @@ def test_a_pass_reports_rows_and_time(tmp_path, folder, kind, monkeypatch):
         write(tmp_path, kind, parts=3),
         folder=folder,
         on_rows=told.append,
-        options=PackOptions(batch_rows=500),
+        options=ReadOptions(batch_rows=500),
     ).close()
     assert told[-1].rows == N_ROWS
     shares = [report.share for report in told]
@@ -272,8 +272,8 @@ def chain_table(n_rows=4000):
 @pytest.fixture
 def tight(monkeypatch):
     """Memory so short that only some of the rows fit."""
-    monkeypatch.setattr("edgegraft.estimators.memory._LEAST_ROWS", 100)
-    monkeypatch.setattr("edgegraft.estimators.memory._RESERVED", 0)
+    monkeypatch.setattr("edgegraft.ingest.memory._MIN_ROWS", 100)
+    monkeypatch.setattr("edgegraft.ingest.memory._RESERVED", 0)
     return 24 * 6 * 3000
 
 
@@ -325,7 +325,7 @@ def test_a_limit_that_cannot_be_kept_is_refused(tmp_path, folder):
     where = write(tmp_path, data=chain_table())
     with pytest.raises(MemoryBudgetError, match=r"allow at least 0\.\d+ GiB \(max_memory=\)"):
         GraftedMRF(max_memory="100 MB", cache_dir=folder).fit(where)
-    with pytest.raises(ValueError, match="'much' is no size"):
+    with pytest.raises(ValueError, match="invalid size 'much'"):
         GraftedMRF(max_memory="much", cache_dir=folder).fit(where)
     with pytest.raises(MemoryBudgetError, match="cache_size="):
         GraftedMRF(max_memory="4 GiB", cache_dir=folder / "new", cache_size=100).fit(where)
@@ -336,6 +336,6 @@ def test_large_files_are_limited_unasked(tmp_path, folder, monkeypatch, passes):
     monkeypatch.setenv("EDGEGRAFT_CACHE", str(folder))
     GraftedMRF(random_state=0).fit(where)
     assert passes == []
-    monkeypatch.setattr("edgegraft.estimators.reading._LARGE", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.rows._LARGE", 0.0)
     GraftedMRF(random_state=0).fit(where)
     assert passes == [1]

@@ -70,7 +70,7 @@ def sample(
         refuse_overwriting(output, force, (model,))
         from edgegraft.cli.evidence import parse_given
         from edgegraft.cli.row_files import check_format, write_rows
-        from edgegraft.estimators.labels import labels
+        from edgegraft.ingest.labels import labels
         from edgegraft.model import load
 
         check_format(output)

@@ -13,8 +13,7 @@ from edgegraft.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:
     from edgegraft.core.types import Floats
-    from edgegraft.estimators.reading import Reading
-    from edgegraft.ingest.options import PackOptions
+    from edgegraft.ingest.options import ReadOptions
     from edgegraft.ingest.passes import OnRows
     from edgegraft.learn import Plan
 
@@ -74,16 +73,16 @@ class Request:
     cache_size: str | None = None
     sample_rows: int | None = None
 
-    def options(self, on_rows: OnRows | None = None) -> PackOptions:
+    def options(self, on_rows: OnRows | None = None) -> ReadOptions:
         """Return how the data are read, without their weights."""
         from edgegraft.core.threads import resolve_jobs
-        from edgegraft.ingest.options import PackOptions
+        from edgegraft.ingest.options import ReadOptions
 
         columns, drop = self.columns, self.drop
         if self.weights is not None:
             columns = columns and [name for name in columns if name != self.weights]
             drop = [*(drop or ()), self.weights]
-        return PackOptions(
+        return ReadOptions(
             columns=columns,
             drop=drop,
             bins=self.bins,
@@ -92,14 +91,12 @@ class Request:
             header=self.header,
             encoding=self.encoding,
             n_jobs=resolve_jobs(self.jobs),
+            max_memory=self.max_memory,
+            cache_dir=self.cache_dir,
+            cache_size=self.cache_size,
+            sample_rows=self.sample_rows,
             on_rows=on_rows,
         )
-
-    def reading(self) -> Reading:
-        """Return how much memory the rows may take, and where they lie if that is too little."""
-        from edgegraft.estimators.reading import Reading
-
-        return Reading(self.max_memory, self.cache_dir, self.cache_size, self.sample_rows)
 
     def row_weights(self) -> Floats | None:
         """Read the row weights, if there are any."""
@@ -245,7 +242,7 @@ def parse_size(option: str, text: str | None) -> str | None:
     """
     if text is None:
         return None
-    from edgegraft.estimators.memory import read_size
+    from edgegraft.ingest.memory import read_size
 
     try:
         read_size(text)

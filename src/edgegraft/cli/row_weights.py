@@ -14,12 +14,12 @@ import numpy as np
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError
 from edgegraft.ingest.frames import open_source
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.text_types import read_number
 from edgegraft.ingest.wording import listing
 
 
-def read_weights(path: Path, name: str, options: PackOptions) -> Floats:
+def read_weights(path: Path, name: str, options: ReadOptions) -> Floats:
     """Return a column of a file as row weights: every cell a number, none of them negative.
 
     Parameters
@@ -27,7 +27,7 @@ def read_weights(path: Path, name: str, options: PackOptions) -> Floats:
     path : Path
     name : str
         Of the column.
-    options : PackOptions
+    options : ReadOptions
         How the file is read.
     """
     weights = array("d")  # a list would take four times the memory

@@ -16,8 +16,8 @@ from edgegraft.cli.progress import Progress
 from edgegraft.cli.request import Request
 from edgegraft.core.types import Floats
 from edgegraft.errors import MemoryBudgetError
-from edgegraft.estimators.memory import enough, needed_for_all
 from edgegraft.estimators.reading import RowsToFit, rows_to_fit
+from edgegraft.ingest.memory import enough, needed_for_all
 from edgegraft.objective.sharded import Shards
 from edgegraft.table import PackedTable
 
@@ -66,7 +66,7 @@ def open_rows(request: Request, console: Console, progress: Progress) -> Iterato
         with warned(console) as notes:
             weights = request.row_weights()  # first: its complaints name the option
             options = request.options(progress.on_rows)
-            reading = rows_to_fit(Path(request.data), None, options, request.reading(), weights)
+            reading = rows_to_fit(Path(request.data), None, options, weights)
             rows = Rows(stack.enter_context(reading), weights, notes)
         if rows.shards is not None:
             progress.over(rows.shards.weight)

@@ -19,7 +19,7 @@ from edgegraft.cli.wording import cell, counted
 from edgegraft.errors import DataError
 from edgegraft.ingest import pack
 from edgegraft.ingest.frames import open_source
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.parquet_out import write_parquet
 from edgegraft.ingest.wording import listing
 from edgegraft.model import PairwiseMRF
@@ -81,15 +81,15 @@ class Reading:
             names = list(source.names)
         return names, self._cells(options, names)
 
-    def _options(self, missing: tuple[str, ...] = ()) -> PackOptions:
-        return PackOptions(
+    def _options(self, missing: tuple[str, ...] = ()) -> ReadOptions:
+        return ReadOptions(
             missing_values=missing,
             delimiter=self.delimiter,
             header=self.header,
             encoding=self.encoding,
         )
 
-    def _cells(self, options: PackOptions, names: list[str]) -> Iterator[Block]:
+    def _cells(self, options: ReadOptions, names: list[str]) -> Iterator[Block]:
         with open_source(self.path, options) as source:
             for batch in source.batches(names):
                 yield batch.to_pydict()
@@ -116,7 +116,7 @@ def _values(variable: Variable, found: list[Any]) -> list[Any]:
     """Return labels as what a cell of the column holds: a number for an interval."""
     if not variable.binned:
         return found
-    from edgegraft.estimators.labels import middles
+    from edgegraft.ingest.labels import middles
 
     middle = dict(zip(variable.categories, middles(variable).tolist(), strict=True))
     return [middle[label] for label in found]

@@ -14,8 +14,8 @@ from edgegraft.estimators.parameters import (
     make_plan,
     suit_batches,
 )
-from edgegraft.estimators.reading import Reading, as_table, rows_to_fit
-from edgegraft.ingest.options import PackOptions
+from edgegraft.estimators.reading import as_table, rows_to_fit
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.learn import Plan, discover
 from edgegraft.learn.settings import Priority, Strategy
 from edgegraft.objective.penalties import GroupWeight
@@ -225,9 +225,13 @@ class GraftedMRF(NetworkEstimator):
         self._validate_params()
         plan = make_plan(self.get_params(deep=False))
         X = as_table(X, type(self).__name__)
-        reading = Reading(self.max_memory, self.cache_dir, self.cache_size)
-        options = PackOptions(n_jobs=plan.n_jobs)
-        with rows_to_fit(X, self.schema, options, reading, sample_weight) as given:
+        options = ReadOptions(
+            n_jobs=plan.n_jobs,
+            max_memory=self.max_memory,
+            cache_dir=self.cache_dir,
+            cache_size=self.cache_size,
+        )
+        with rows_to_fit(X, self.schema, options, sample_weight) as given:
             if self.max_tests == "auto":
                 plan = suit_batches(plan, given.rows)
             found = discover(given.rows, plan, weights=given.weights, sample_rows=given.sample_rows)

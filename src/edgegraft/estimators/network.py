@@ -12,9 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from edgegraft.core.checks import check_weights
 from edgegraft.errors import ConvergenceWarning, DataError
 from edgegraft.estimators.parameters import make_seed
-from edgegraft.estimators.reading import as_table, column_labels, read
+from edgegraft.estimators.reading import as_table
 from edgegraft.estimators.row_methods import RowMethods
 from edgegraft.estimators.writing import Kind
+from edgegraft.ingest.kinds import column_labels
+from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.rows import read_table
 from edgegraft.learn import Discovery, Plan, discover
 from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.objective.sharded import Shards
@@ -88,7 +91,7 @@ class NetworkEstimator(RowMethods):
     def _read(self, X: Any, schema: Schema | None, n_jobs: int) -> tuple[Any, PackedTable]:
         """Return what was given, and it packed."""
         X = as_table(X, type(self).__name__)
-        table = read(X, schema, n_jobs)
+        table = read_table(X, schema, ReadOptions(n_jobs=n_jobs), stacklevel=4)
         return X, table
 
     def _take(self, found: Discovery, plan: Plan, X: Any, table: PackedTable | Shards) -> None:

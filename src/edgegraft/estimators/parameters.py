@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from edgegraft.contrib.dask.shards import ClusterShards
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.inference.auto import ENGINES
 from edgegraft.learn import Plan, Settings
@@ -99,9 +98,10 @@ def make_plan(parameters: dict[str, Any]) -> Plan:
 
 def suit_batches(plan: Plan, rows: PackedTable | Shards) -> Plan:
     """Return a plan whose batches suit what a round trip to the rows costs, measured now."""
-    if not isinstance(rows, ClusterShards):
+    advise = getattr(getattr(rows, "counts", None), "advise_max_tests", None)
+    if advise is None:
         return plan
-    tests = rows.counts.advise_max_tests()
+    tests = advise()
     return replace(plan, settings=replace(plan.settings, max_tests=tests))
 
 

@@ -14,13 +14,10 @@ from sklearn.utils.validation import check_is_fitted, check_scalar
 from edgegraft.core.checks import check_weights
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, ModelError
-from edgegraft.estimators.reading import (
-    as_table,
-    column_labels,
-    has_positions,
-    read_codes,
-)
+from edgegraft.estimators.reading import as_table
 from edgegraft.estimators.writing import Kind, fill
+from edgegraft.ingest.kinds import TableKind, column_labels, table_kind
+from edgegraft.ingest.rows import read_codes
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import Schema
 
@@ -144,7 +141,7 @@ class RowMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         """Return a table's codes; the column `optional` may be absent and is missing then."""
         check_is_fitted(self)
         X, schema = as_table(X, type(self).__name__), self.schema_
-        if has_positions(X):
+        if table_kind(X) is TableKind.ARRAY:
             X = np.asanyarray(X)
             if optional is not None and X.shape[1:] == (len(schema) - 1,):
                 return self._codes_without(X, optional)

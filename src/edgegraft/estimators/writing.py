@@ -7,17 +7,15 @@ gets a number, the middle of the bin: what is sampled or imputed can be scored a
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.estimators.labels import Codes, labels
-from edgegraft.estimators.reading import column_labels, library_of
 from edgegraft.ingest import encode
+from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_kind
+from edgegraft.ingest.labels import Codes, labels
 from edgegraft.table import PackedTable, Schema, Variable
 
 
@@ -41,19 +39,15 @@ class Kind:
     @classmethod
     def of(cls, X: Any) -> Kind:
         """Return the kind of a table; files and streams are given back as Arrow tables."""
-        if isinstance(X, PackedTable):
-            return cls("packed")
-        if isinstance(X, Mapping):
-            return cls("dict")
-        if isinstance(X, np.ndarray):
+        kind = table_kind(X)
+        if kind in (TableKind.ARRAY, TableKind.RECORDS):
             return cls("numpy", None, (X.dtype,))
-        library = library_of(X)
-        if library == "pandas":
-            return cls(library, tuple(X.columns), tuple(X.dtypes))
-        if library == "polars":
-            return cls(library, tuple(X.columns), tuple(X.dtypes))
-        if library == "pyarrow" and not isinstance(X, str | PathLike):
-            return cls(library, None, tuple(X.schema.types))
+        if kind in (TableKind.PANDAS, TableKind.POLARS):
+            return cls(kind.value, tuple(X.columns), tuple(X.dtypes))
+        if kind in (TableKind.PACKED, TableKind.COLUMNS):
+            return cls(kind.value)
+        if library_of(X) == "pyarrow":
+            return cls("pyarrow", None, tuple(X.schema.types))
         return cls("pyarrow")
 
     def build(self, schema: Schema, codes: Codes) -> Any:

@@ -18,7 +18,7 @@ from edgegraft.ingest.binning import assign_bins
 from edgegraft.ingest.columns import ClosedColumn
 from edgegraft.ingest.decide import Observed, decide
 from edgegraft.ingest.numeric_cells import unseen_category
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source
 from edgegraft.ingest.wording import Findings
 from edgegraft.kernels.counting.encode import offset_codes
@@ -103,7 +103,7 @@ def pack_narrow(
     source: IntegerArraySource,
     names: Sequence[str],
     variables: dict[str, Variable],
-    options: PackOptions,
+    options: ReadOptions,
     findings: Findings,
 ) -> Iterator[tuple[str, Variable, PackedColumn]]:
     """Encode columns of small range, learning their variables or under those given."""
@@ -130,7 +130,7 @@ def pack_narrow(
 
 
 def _open_codes(
-    observed: Observed, options: PackOptions, findings: Findings
+    observed: Observed, options: ReadOptions, findings: Findings
 ) -> tuple[Variable, NDArray[np.uint16]]:
     """Decide about a column, less the labels that mean missing."""
     if not options.missing_values or observed.kind is Kind.BOOL:
@@ -149,7 +149,7 @@ def _closed_codes(
     labels: list[Any],
     places: NDArray[np.int64],
     codes: NDArray[np.uint16],
-    options: PackOptions,
+    options: ReadOptions,
 ) -> NDArray[np.uint16]:
     """Return the codes of labels under a fixed variable."""
     if variable.edges is not None:

@@ -17,7 +17,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,9 @@ from edgegraft.errors import Argument, DiskFullError, FileFormatError
 from edgegraft.ingest.encoding import encode_columns
 from edgegraft.ingest.files import KNOWN, open_file
 from edgegraft.ingest.frames import open_source
+from edgegraft.ingest.kinds import TableKind, table_kind
 from edgegraft.ingest.many_files import FilesSource, find_files
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.passes import OnRows
 from edgegraft.ingest.sources import Source
 from edgegraft.ingest.wording import Findings
@@ -44,7 +45,6 @@ __all__ = ["CACHE_SIZE", "cache_folder", "open_store", "remove_stores"]
 CACHE_SIZE = 32 << 30
 _SUFFIX = ".planes"
 _ABANDONED = 3600.0  # seconds without a write, after which nobody writes any more
-_NO_MATTER = ("batch_rows", "n_jobs", "spool", "on_rows")  # options that change no cell
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -69,7 +69,7 @@ def open_store(
     folder: str | PathLike[str] | None = None,
     max_bytes: int | None = CACHE_SIZE,
     on_rows: OnRows | None = None,
-    options: PackOptions | None = None,
+    options: ReadOptions | None = None,
 ) -> PlaneStore:
     r"""Return the bit planes of a table that need not fit in memory.
 
@@ -88,7 +88,7 @@ def open_store(
     on_rows : callable, optional
         Told of the pass a few times a second, with a
         :class:`~edgegraft.ingest.passes.RowsRead`.
-    options : PackOptions, optional
+    options : ReadOptions, optional
         How the table is read.
 
     Raises
@@ -109,7 +109,9 @@ def open_store(
     ...         store.block(0).codes().tolist()
     [[0, 1], [1, 1], [1, 0]]
     """
-    options = replace(options or PackOptions(), on_rows=on_rows)
+    options = options or ReadOptions()
+    if on_rows is not None:
+        options = replace(options, on_rows=on_rows)
     where = cache_folder() if folder is None else Path(folder)
     where.mkdir(parents=True, exist_ok=True)
     _clear(where)
@@ -136,20 +138,19 @@ def remove_stores(folder: str | PathLike[str] | None = None, max_bytes: int = 0)
     return _shrink(where, None, max_bytes)
 
 
-def _source(X: Any, options: PackOptions) -> Source:
-    if isinstance(X, str | PathLike):
+def _source(X: Any, options: ReadOptions) -> Source:
+    if table_kind(X) is TableKind.PATH:
         return FilesSource(find_files(fspath(X), KNOWN), open_file, options)
     return open_source(X, options)
 
 
-def _key(source: FilesSource, schema: Schema | None, options: PackOptions) -> str:
-    chosen = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in _NO_MATTER}
+def _key(source: FilesSource, schema: Schema | None, options: ReadOptions) -> str:
     told = json.dumps(
         [
             MAGIC.decode(),
             source.states,
             None if schema is None else schema.to_json(),
-            {name: _plain(value) for name, value in chosen.items()},
+            {name: _plain(value) for name, value in options.of_cells().items()},
         ]
     )
     return hashlib.sha256(told.encode()).hexdigest()[:32]
@@ -182,7 +183,7 @@ def _write(
     path: Path,
     source: Source,
     schema: Schema | None,
-    options: PackOptions,
+    options: ReadOptions,
     max_bytes: int | None,
 ) -> None:
     findings = Findings()

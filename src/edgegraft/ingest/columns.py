@@ -19,7 +19,7 @@ from edgegraft.ingest.binning import assign_bins
 from edgegraft.ingest.decide import Observed
 from edgegraft.ingest.direct import DirectCodes
 from edgegraft.ingest.numeric_cells import numbers_of, reject_infinity, unseen_category
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.text_types import dressed_number, odd_tokens, read_number, read_text_as
 from edgegraft.ingest.wording import listing, missing_values
 from edgegraft.table.arrow_types import Kind, kind_of, simplify, storage_type, type_name
@@ -44,7 +44,7 @@ class OpenColumn:
     """
 
     def __init__(
-        self, name: str, dtype: pa.DataType, options: PackOptions, from_text: bool = False
+        self, name: str, dtype: pa.DataType, options: ReadOptions, from_text: bool = False
     ) -> None:
         self.declared = pt.is_dictionary(dtype)
         self.ordered = bool(self.declared and dtype.ordered)
@@ -170,7 +170,7 @@ class OpenColumn:
 class ClosedColumn:
     """A column whose categories a schema has fixed."""
 
-    def __init__(self, variable: Variable, options: PackOptions, from_text: bool) -> None:
+    def __init__(self, variable: Variable, options: ReadOptions, from_text: bool) -> None:
         self.variable = variable
         self._builder = options.builder()
         self._unseen = options.unseen
@@ -216,7 +216,7 @@ class ClosedColumn:
 class BinnedColumn:
     """A numeric column whose bin edges are known."""
 
-    def __init__(self, variable: Variable, options: PackOptions, from_text: bool) -> None:
+    def __init__(self, variable: Variable, options: ReadOptions, from_text: bool) -> None:
         self.variable = variable
         self._builder = options.builder()
         self._options = options

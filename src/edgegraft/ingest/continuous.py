@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from edgegraft.ingest.columns import BinnedColumn
 from edgegraft.ingest.decide import all_missing, decide_bins
 from edgegraft.ingest.numeric_cells import numbers_of
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source
 from edgegraft.ingest.wording import Findings
 from edgegraft.table.builder import PackedColumn
@@ -28,7 +28,7 @@ SAMPLE_ROWS = 1 << 20
 def pack_continuous(
     source: Source,
     dtypes: dict[str, str],
-    options: PackOptions,
+    options: ReadOptions,
     findings: Findings,
 ) -> Iterator[tuple[str, Variable, PackedColumn]]:
     """Bin and encode columns that must be read again.
@@ -65,7 +65,7 @@ def pack_continuous(
 
 
 def _bins_of(
-    name: str, dtype: str, sample: RowSample, options: PackOptions, findings: Findings
+    name: str, dtype: str, sample: RowSample, options: ReadOptions, findings: Findings
 ) -> Variable:
     values = sample.values(name)
     distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
@@ -82,7 +82,7 @@ def _bins_of(
 
 
 def _read_numbers(
-    source: Source, names: Sequence[str], options: PackOptions
+    source: Source, names: Sequence[str], options: ReadOptions
 ) -> Iterator[tuple[int, dict[str, NDArray[np.float64]]]]:
     first_row = 0
     for batch in source.batches(names):

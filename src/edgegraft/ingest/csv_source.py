@@ -18,7 +18,7 @@ import pyarrow.csv as pa_csv
 
 from edgegraft.errors import Argument, DataError, FileFormatError
 from edgegraft.ingest.foreign import foreign_content
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source, check_names
 
 __all__ = ["CsvSource"]
@@ -33,7 +33,7 @@ class CsvSource(Source):
 
     from_text = True
 
-    def __init__(self, path: Path, delimiter: str, gzipped: bool, options: PackOptions) -> None:
+    def __init__(self, path: Path, delimiter: str, gzipped: bool, options: ReadOptions) -> None:
         self._path = path
         self.where = f"'{path}'"
         self._delimiter = delimiter

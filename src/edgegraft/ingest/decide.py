@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.binning import assign_bins, bin_edges, bin_labels
 from edgegraft.ingest.numeric_cells import reject_infinity
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.text_types import dressed_number, infer_labels, odd_tokens
 from edgegraft.ingest.wording import Findings, listing, missing_values
 from edgegraft.table.arrow_types import Kind
@@ -56,7 +56,7 @@ class Observed:
 
 
 def decide(
-    column: Observed, options: PackOptions, findings: Findings
+    column: Observed, options: ReadOptions, findings: Findings
 ) -> tuple[Variable, NDArray[np.uint16]]:
     """Return the variable, and the final code of every label.
 
@@ -98,7 +98,7 @@ def decide(
     return _order(column)
 
 
-def _doubt(column: Observed, n_observed: int, options: PackOptions, findings: Findings) -> None:
+def _doubt(column: Observed, n_observed: int, options: ReadOptions, findings: Findings) -> None:
     """Note categories that are probably not what the user means."""
     if column.kind is Kind.TEXT and (twins := _twins(column.labels)):
         findings.twins.append((column.name, twins))
@@ -173,7 +173,7 @@ def decide_bins(
     dtype: str,
     values: NDArray[np.float64],
     counts: NDArray[np.int64],
-    options: PackOptions,
+    options: ReadOptions,
     findings: Findings,
 ) -> Variable:
     """Return the variable of a numeric column that is to be binned.

@@ -11,7 +11,7 @@ from edgegraft.ingest.arrays import IntegerArraySource, pack_narrow
 from edgegraft.ingest.columns import BinnedColumn, ClosedColumn, OpenColumn
 from edgegraft.ingest.continuous import pack_continuous
 from edgegraft.ingest.decide import all_missing, decide
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.passes import PassWatch
 from edgegraft.ingest.sources import Source
 from edgegraft.ingest.wording import Findings, listing
@@ -24,7 +24,7 @@ __all__ = ["encode_columns", "encode_source"]
 
 
 def encode_source(
-    source: Source, schema: Schema | None, options: PackOptions, findings: Findings
+    source: Source, schema: Schema | None, options: ReadOptions, findings: Findings
 ) -> PackedTable:
     """Return the packed table of a source, under `schema` or one that is learned."""
     schema, columns = encode_columns(source, schema, options, findings)
@@ -32,7 +32,7 @@ def encode_source(
 
 
 def encode_columns(
-    source: Source, schema: Schema | None, options: PackOptions, findings: Findings
+    source: Source, schema: Schema | None, options: ReadOptions, findings: Findings
 ) -> tuple[Schema, list[PackedColumn]]:
     """Return the schema, given or learned, and the columns of a source in its order."""
     names = options.choose(source.names, source.named)
@@ -77,7 +77,7 @@ def _pack_columns(
     source: Source,
     names: Sequence[str],
     variables: dict[str, Variable],
-    options: PackOptions,
+    options: ReadOptions,
     findings: Findings,
 ) -> dict[str, tuple[Variable, PackedColumn]]:
     packed: dict[str, tuple[Variable, PackedColumn]] = {}
@@ -96,7 +96,7 @@ def _pack_batches(
     source: Source,
     names: Sequence[str],
     variables: dict[str, Variable],
-    options: PackOptions,
+    options: ReadOptions,
     findings: Findings,
 ) -> dict[str, tuple[Variable, PackedColumn]]:
     """Read every column once, and those of very many numbers again."""
@@ -137,7 +137,7 @@ def _column(
     dtype: pa.DataType,
     variable: Variable | None,
     from_text: bool,
-    options: PackOptions,
+    options: ReadOptions,
 ) -> OpenColumn | ClosedColumn | BinnedColumn:
     if variable is None:
         return OpenColumn(name, plain_type(dtype), options, from_text)
@@ -146,7 +146,7 @@ def _column(
 
 
 def _settle(
-    column: OpenColumn, options: PackOptions, findings: Findings
+    column: OpenColumn, options: ReadOptions, findings: Findings
 ) -> tuple[Variable, PackedColumn]:
     """Decide about a column that has been read, and finish it under its final codes."""
     variable, final = decide(column.observed(), options, findings)

@@ -13,7 +13,7 @@ from edgegraft.errors import Argument, DataError, FileFormatError
 from edgegraft.ingest.csv_source import CsvSource
 from edgegraft.ingest.foreign import foreign_content
 from edgegraft.ingest.many_files import FilesSource, find_files
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source, check_names
 
 __all__ = ["KNOWN", "IpcSource", "ParquetSource", "open_file", "open_path"]
@@ -24,7 +24,7 @@ _IPC = (".feather", ".arrow", ".ipc", ".arrows")
 KNOWN = (".csv", ".tsv", ".tab", *_PARQUET, *_IPC)  # in a folder, where .txt is seldom a table
 
 
-def open_path(path: Path, options: PackOptions) -> Source:
+def open_path(path: Path, options: ReadOptions) -> Source:
     """Return the source for a file, a folder of files or a pattern."""
     files = find_files(path, KNOWN)
     if files == [path]:
@@ -32,7 +32,7 @@ def open_path(path: Path, options: PackOptions) -> Source:
     return FilesSource(files, open_file, options)
 
 
-def open_file(path: Path, options: PackOptions) -> Source:
+def open_file(path: Path, options: ReadOptions) -> Source:
     """Return the source for a file, chosen by its extension."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file '{path}'")
@@ -91,7 +91,7 @@ def _first_line(error: BaseException) -> str:
 class ParquetSource(Source):
     """A Parquet file."""
 
-    def __init__(self, path: Path, options: PackOptions) -> None:
+    def __init__(self, path: Path, options: ReadOptions) -> None:
         self._path = path
         self.where = f"'{path}'"
         self._options = options
@@ -129,7 +129,7 @@ class ParquetSource(Source):
 class IpcSource(Source):
     """An Arrow IPC file (Feather is one), or an IPC stream kept in a file."""
 
-    def __init__(self, path: Path, options: PackOptions) -> None:
+    def __init__(self, path: Path, options: ReadOptions) -> None:
         self._path = path
         self.where = f"'{path}'"
         self._batch_rows = options.batch_rows

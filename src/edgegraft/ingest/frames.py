@@ -1,14 +1,10 @@
-"""From whatever the caller holds to a source of Arrow batches.
-
-pandas and polars are optional: their frames are recognised by the module of their type, and the
-libraries are never imported here.
-"""
+"""From whatever the caller holds to a source of Arrow batches."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
+from collections.abc import Sequence
+from os import fspath
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +14,9 @@ import pyarrow as pa
 from edgegraft.errors import DataError, DataTypeError
 from edgegraft.ingest.arrays import IntegerArraySource, array_names, is_integer_array
 from edgegraft.ingest.files import open_path
+from edgegraft.ingest.kinds import TableKind, library_of, table_kind
 from edgegraft.ingest.object_columns import to_arrow
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source, StreamSource, TableSource, check_names
 
 __all__ = ["open_source"]
@@ -30,44 +27,41 @@ _KNOWN = (
 )
 
 
-def open_source(data: Any, options: PackOptions) -> Source:
+def open_source(data: Any, options: ReadOptions) -> Source:
     """Return a source for any of the accepted inputs."""
-    if isinstance(data, str | PathLike):
+    kind = table_kind(data)
+    if kind is TableKind.PATH:
         return open_path(Path(fspath(data)), options)
-    if isinstance(data, np.ndarray):
+    if kind in (TableKind.ARRAY, TableKind.RECORDS):
         return _from_array(data, options)
-    if isinstance(data, pa.RecordBatchReader):
-        return StreamSource(data, options.batch_rows)
-    if isinstance(data, pa.RecordBatch):
-        data = pa.Table.from_batches([data])
-    if isinstance(data, pa.Table):
-        return TableSource(data.column_names, data.select, options.batch_rows)
-    if isinstance(data, Mapping):
+    if kind is TableKind.COLUMNS:
         return _from_columns(list(data), list(data.values()), options)
-    return _from_frame(data, options)
-
-
-def _from_frame(data: Any, options: PackOptions) -> Source:
-    library = type(data).__module__.partition(".")[0]
-    kind = type(data).__name__
-    if library == "pandas" and kind == "DataFrame":
+    if kind is TableKind.PANDAS:
         series = [data.iloc[:, i] for i in range(data.shape[1])]
         return _from_columns(list(data.columns), series, options)
-    if library == "polars" and kind == "DataFrame":
+    if kind is TableKind.POLARS:
         return _from_polars(data, options)
-    if library == "polars" and kind == "LazyFrame":
-        raise DataTypeError("a polars LazyFrame has no rows yet: pass frame.collect()")
-    if kind == "Series":
-        raise DataTypeError(f"a {library} Series is one column: pass a DataFrame")
+    if kind is TableKind.ARROW:
+        table = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
+        return TableSource(table.column_names, table.select, options.batch_rows)
+    if type(data).__name__ == "Series":
+        raise DataTypeError(f"a {library_of(data)} Series is one column: pass a DataFrame")
     if hasattr(data, "__arrow_c_stream__"):
         return StreamSource(pa.RecordBatchReader.from_stream(data), options.batch_rows)
     if hasattr(data, "__arrow_c_array__"):
         return open_source(pa.record_batch(data), options)
-    raise DataTypeError(f"cannot read a table from {library}.{kind}: pass {_KNOWN}")
+    raise _refused(data)
+
+
+def _refused(data: Any) -> DataTypeError:
+    library, name = library_of(data), type(data).__name__
+    if (library, name) == ("polars", "LazyFrame"):
+        return DataTypeError("a polars LazyFrame has no rows yet: pass frame.collect()")
+    return DataTypeError(f"cannot read a table from {library}.{name}: pass {_KNOWN}")
 
 
 def _from_columns(
-    labels: Sequence[Any], columns: Sequence[Any], options: PackOptions, named: bool = True
+    labels: Sequence[Any], columns: Sequence[Any], options: ReadOptions, named: bool = True
 ) -> Source:
     """Return the source of columns that are turned into Arrow one after another."""
     names = [_column_name(label) for label in labels]
@@ -100,7 +94,7 @@ def _column_name(label: Any) -> str:
     )
 
 
-def _from_polars(frame: Any, options: PackOptions) -> Source:
+def _from_polars(frame: Any, options: ReadOptions) -> Source:
     polars = sys.modules["polars"]
 
     def convert(chosen: list[str]) -> pa.Table:
@@ -118,7 +112,7 @@ def _from_polars(frame: Any, options: PackOptions) -> Source:
     return TableSource(frame.columns, convert, options.batch_rows)
 
 
-def _from_array(array: np.ndarray[Any, Any], options: PackOptions) -> Source:
+def _from_array(array: np.ndarray[Any, Any], options: ReadOptions) -> Source:
     if array.dtype.names:
         fields = list(array.dtype.names)
         return _from_columns(fields, [array[name] for name in fields], options)

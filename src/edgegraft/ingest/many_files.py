@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from edgegraft.errors import DataError, DataTypeError
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source
 from edgegraft.ingest.wording import listing
 from edgegraft.table.arrow_types import kind_of, plain_type
@@ -84,14 +84,14 @@ class FilesSource(Source):
     paths : sequence of Path
     open_one : callable
         Returns the source of one file.
-    options : PackOptions
+    options : ReadOptions
     """
 
     def __init__(
         self,
         paths: Sequence[Path],
-        open_one: Callable[[Path, PackOptions], Source],
-        options: PackOptions,
+        open_one: Callable[[Path, ReadOptions], Source],
+        options: ReadOptions,
     ) -> None:
         self._paths = list(paths)
         self._open = open_one

@@ -12,7 +12,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from edgegraft.errors import Argument, DataError, UnseenCategoryError
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.text_types import read_number
 from edgegraft.ingest.wording import listing, missing_values
 from edgegraft.table.arrow_types import Kind, kind_of, simplify
@@ -24,7 +24,7 @@ __all__ = ["numbers_of", "reject_infinity", "unseen_category"]
 def numbers_of(
     name: str,
     array: pa.Array,
-    options: PackOptions,
+    options: ReadOptions,
     from_text: bool,
     first_row: int,
     variable: Variable | None = None,
@@ -35,7 +35,7 @@ def numbers_of(
     ----------
     name : str
     array : pyarrow.Array
-    options : PackOptions
+    options : ReadOptions
     from_text : bool
         Whether text is to be read as numbers (a CSV file).
     first_row : int
@@ -60,7 +60,7 @@ def numbers_of(
 def _read_text(
     name: str,
     array: pa.Array,
-    options: PackOptions,
+    options: ReadOptions,
     from_text: bool,
     first_row: int,
     variable: Variable | None,

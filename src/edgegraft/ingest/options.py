@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -18,34 +19,79 @@ from edgegraft.table.builder import ColumnBuilder
 from edgegraft.table.schema import MAX_STATES, Label
 from edgegraft.table.spool import Spool
 
-__all__ = ["BinRule", "PackOptions", "Unseen"]
+__all__ = ["BinRule", "ReadOptions", "Unseen"]
 
 BinRule = Literal["quantile", "uniform"]
 Unseen = Literal["error", "missing"]
 
 
-@dataclass(frozen=True)
-class PackOptions:
-    """The options of :func:`edgegraft.ingest.pack`, where they are described.
+def _about(description: str, cells: bool = True) -> dict[str, Any]:
+    return {"help": description, "cells": cells}
 
-    Columns go to a `spool` instead of memory where :mod:`edgegraft.table.store` gives one.
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a table is read: the one set of options of `pack`, the estimators and the commands.
+
+    Every field carries its description as ``metadata["help"]``, and ``metadata["cells"]`` says
+    whether it may change the cells that are read; the others concern time and memory alone. They
+    are described in full at :func:`edgegraft.ingest.pack` and :class:`edgegraft.GraftedMRF`.
     """
 
-    columns: Sequence[str | int] | None = None
-    drop: Sequence[str | int] | None = None
-    bins: int | Mapping[str, int] | None = None
-    bin_rule: BinRule = "quantile"
-    max_numeric_states: int = 32
-    max_states: int = MAX_STATES
-    missing_values: Collection[Label] = ()
-    unseen: Unseen = "error"
-    delimiter: str | None = None
-    header: bool = True
-    encoding: str = "utf8"
-    batch_rows: int = 65536
-    n_jobs: int = 1
-    spool: Spool | None = None
-    on_rows: OnRows | None = None
+    columns: Sequence[str | int] | None = field(
+        default=None, metadata=_about("Columns to read; all by default.")
+    )
+    drop: Sequence[str | int] | None = field(default=None, metadata=_about("Columns to leave out."))
+    bins: int | Mapping[str, int] | None = field(
+        default=None, metadata=_about("Number of bins of numeric columns, for all or by name.")
+    )
+    bin_rule: BinRule = field(
+        default="quantile", metadata=_about("Bins of nearly equal counts, or of equal widths.")
+    )
+    max_numeric_states: int = field(
+        default=32,
+        metadata=_about("Distinct values up to which a numeric column keeps them as categories."),
+    )
+    max_states: int = field(
+        default=MAX_STATES, metadata=_about("Categories above which a column is an error.")
+    )
+    missing_values: Collection[Label] = field(
+        default=(), metadata=_about("Labels that mean missing, besides nulls.")
+    )
+    unseen: Unseen = field(
+        default="error", metadata=_about("What a category is that the schema does not have.")
+    )
+    delimiter: str | None = field(
+        default=None, metadata=_about("What separates the columns of a text file.")
+    )
+    header: bool = field(
+        default=True, metadata=_about("Whether the first row of a text file has the names.")
+    )
+    encoding: str = field(default="utf8", metadata=_about("Encoding of text files."))
+    batch_rows: int = field(default=65536, metadata=_about("Rows read at a time.", cells=False))
+    n_jobs: int = field(default=1, metadata=_about("Threads; -1 for all cores.", cells=False))
+    max_memory: int | str | None = field(
+        default=None,
+        metadata=_about(
+            "Bytes of memory that learning from files or a stream may take.", cells=False
+        ),
+    )
+    cache_dir: str | PathLike[str] | None = field(
+        default=None, metadata=_about("Folder of the rows that are kept on disk.", cells=False)
+    )
+    cache_size: int | str | None = field(
+        default=None, metadata=_about("Bytes that all rows kept on disk may take.", cells=False)
+    )
+    sample_rows: int | None = field(
+        default=None,
+        metadata=_about("Rows in memory of the fit that is resumed; 0 if it had all.", cells=False),
+    )
+    on_rows: OnRows | None = field(
+        default=None, metadata=_about("Receives reports of the pass.", cells=False)
+    )
+    spool: Spool | None = field(
+        default=None, metadata=_about("Where columns go instead of memory.", cells=False)
+    )
 
     def __post_init__(self) -> None:
         for option, allowed in (
@@ -88,6 +134,10 @@ class PackOptions:
             codecs.lookup(self.encoding)
         except LookupError:
             raise DataError(Argument("encoding", self.encoding), " is not an encoding") from None
+
+    def of_cells(self) -> dict[str, Any]:
+        """Return the options that may change the cells that are read, by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.metadata["cells"]}
 
     def builder(self) -> ColumnBuilder:
         """Return an empty column, in memory or in the spool."""
@@ -164,3 +214,6 @@ def _resolve(
             )
         resolved.append(name)
     return resolved
+
+
+PackOptions = ReadOptions  # its name before

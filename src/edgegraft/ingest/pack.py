@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.errors import DataTypeError
-from edgegraft.ingest.encoding import encode_source
-from edgegraft.ingest.frames import open_source
-from edgegraft.ingest.options import BinRule, PackOptions, Unseen
-from edgegraft.ingest.wording import Findings
+from edgegraft.ingest.options import BinRule, ReadOptions, Unseen
+from edgegraft.ingest.rows import read_table
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import MAX_STATES, Label, Schema
 
-__all__ = ["encode", "pack", "pack_as"]
+__all__ = ["encode", "pack"]
 
 
 def pack(
@@ -130,9 +126,7 @@ def pack(
            [ 1,  0],
            [-1,  0]], dtype=int32)
     """
-    if schema is not None and not isinstance(schema, Schema):
-        raise DataTypeError(f"schema must be a Schema, found {type(schema).__name__}")
-    options = PackOptions(
+    options = ReadOptions(
         columns=columns,
         drop=drop,
         bins=bins,
@@ -147,17 +141,7 @@ def pack(
         batch_rows=batch_rows,
         n_jobs=n_jobs,
     )
-    return pack_as(X, schema, options)
-
-
-def pack_as(X: Any, schema: Schema | None, options: PackOptions) -> PackedTable:
-    """Encode a table like :func:`pack`, whose options are given as one value."""
-    findings = Findings()
-    with open_source(X, options) as source:
-        table = encode_source(source, schema, options, findings)
-    for warning in findings.warnings():
-        warnings.warn(warning, stacklevel=3)
-    return table
+    return read_table(X, schema, options, stacklevel=3)
 
 
 def encode(X: Any, schema: Schema, *, unseen: Unseen = "error") -> NDArray[np.int32]:

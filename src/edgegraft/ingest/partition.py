@@ -9,9 +9,8 @@ and its result depends on the order of the parts alone, so surveys can be merged
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from edgegraft.ingest.columns import ClosedColumn, OpenColumn
 from edgegraft.ingest.decide import Observed, all_missing, decide
 from edgegraft.ingest.encoding import encode_source
 from edgegraft.ingest.frames import open_source
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.text_types import read_number
 from edgegraft.ingest.wording import Findings, listing
 from edgegraft.table.arrow_types import Kind, check_type, plain_type
@@ -69,7 +68,7 @@ class OpenPart:
         """Return the labels of every column, and how often each occurs."""
         return Survey(tuple(column.observed() for column in self.columns), self.n_rows)
 
-    def close(self, schema: Schema, options: PackOptions) -> PackedTable | None:
+    def close(self, schema: Schema, options: ReadOptions) -> PackedTable | None:
         """Return the part packed under a schema that knows all its labels; None without rows."""
         if not self.n_rows:
             return None
@@ -82,14 +81,14 @@ class OpenPart:
         return PackedTable.from_columns(schema, columns, self.n_rows)
 
 
-def open_part(X: Any, options: PackOptions) -> OpenPart:
+def open_part(X: Any, options: ReadOptions) -> OpenPart:
     """Read a part of a table once.
 
     Parameters
     ----------
     X : table or path
         As for :func:`edgegraft.ingest.pack`.
-    options : PackOptions
+    options : ReadOptions
     """
     if _is_empty(X):
         return OpenPart((), 0)
@@ -116,7 +115,7 @@ def open_part(X: Any, options: PackOptions) -> OpenPart:
     return OpenPart(tuple(columns) if n_rows else (), n_rows)
 
 
-def pack_part(X: Any, schema: Schema, options: PackOptions) -> PackedTable | None:
+def pack_part(X: Any, schema: Schema, options: ReadOptions) -> PackedTable | None:
     """Return a part packed under a schema that is known beforehand; None without rows."""
     if _is_empty(X):
         return None
@@ -148,7 +147,7 @@ def merge(surveys: Sequence[Survey]) -> Survey:
     return Survey(tuple(_merge_columns(of_name[name]) for name in names), n_rows)
 
 
-def settle(survey: Survey, options: PackOptions, findings: Findings) -> Schema:
+def settle(survey: Survey, options: ReadOptions, findings: Findings) -> Schema:
     """Return the schema of a whole table from the survey of all its parts."""
     if not survey.n_rows:
         raise DataError("the partitions have no rows")
@@ -172,9 +171,7 @@ def settle(survey: Survey, options: PackOptions, findings: Findings) -> Schema:
 
 
 def _is_empty(X: Any) -> bool:
-    """Tell whether a table in memory has no rows; of a file that is an error."""
-    if isinstance(X, str | PathLike | Mapping):
-        return False
+    """Return whether a table in memory has no rows; of a file that is an error."""
     shape = getattr(X, "shape", None)
     return isinstance(shape, tuple) and len(shape) == 2 and shape[0] == 0
 
@@ -231,7 +228,7 @@ def _read_as(kind: Kind, labels: Iterable[Any]) -> list[Any]:
     return [float(label) for label in labels] if kind is Kind.FLOAT else list(labels)
 
 
-def _codes_of(column: OpenColumn, variable: Variable, options: PackOptions) -> NDArray[np.uint16]:
+def _codes_of(column: OpenColumn, variable: Variable, options: ReadOptions) -> NDArray[np.uint16]:
     """Return the final code of every provisional one."""
     if variable.edges is not None:
         read = [read_number(label) if column.from_text else label for label in column.labels]

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from edgegraft.errors import DataError
+from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
 from edgegraft.learn.certificate import Certificate, certify
 from edgegraft.learn.checkpoint import Checkpoints, resume
@@ -28,7 +29,7 @@ from edgegraft.learn.loop import go_on, grow
 from edgegraft.learn.plan import ALL_PAIRS, Plan, losses
 from edgegraft.learn.refit import refit
 from edgegraft.learn.sharpen import FACTOR, sharpen
-from edgegraft.learn.stages import SAMPLE_ROWS, Stages, marks
+from edgegraft.learn.stages import Stages, marks
 from edgegraft.learn.state import Growth
 from edgegraft.learn.warm import warm_start
 from edgegraft.model import PairwiseMRF

@@ -24,6 +24,7 @@ import numpy as np
 from edgegraft.counts import PairCounts
 from edgegraft.errors import FileFormatError
 from edgegraft.inference import make_engine
+from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
 from edgegraft.learn.checkpoint import allow, load
 from edgegraft.learn.events import Observer
@@ -40,8 +41,6 @@ from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.sharded import Sample, Shards
 from edgegraft.objective.sharded_loss import ShardedPseudolikelihood
 
-#: Rows of the largest sample, unless the memory allows fewer.
-SAMPLE_ROWS = 1 << 19
 _STEP = 8  # from one sample to the next
 _LEAST = 50_000  # rows of a sample that are worth a stage of their own
 _OF_NOISE = 0.2  # left unfitted at most, of the standard deviation of one row's share

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.errors import DataError
-from edgegraft.ingest import pack
+from edgegraft.ingest.rows import read_table
 from edgegraft.model import PairwiseMRF
 from edgegraft.optimize.fit import fit_parameters
 from edgegraft.table import PackedTable
@@ -89,7 +89,7 @@ def choose_penalty(
     >>> info.converged
     True
     """
-    table = source if isinstance(source, PackedTable) else pack(source)
+    table = read_table(source)
     paths = _paths(ridges, penalties, table.n_rows)
     codes = table.codes()
     held = np.random.default_rng(random_state).permutation(table.n_rows) % _FOLDS == 0

@@ -27,7 +27,7 @@ from edgegraft.errors import (
     TreewidthError,
 )
 from edgegraft.inference import BeliefPropagation, ExactEngine, InferenceEngine, make_engine
-from edgegraft.ingest import pack
+from edgegraft.ingest.rows import read_table
 from edgegraft.kernels.solver.penalty import group_norms
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import SAFE_SWEEPS, Likelihood
@@ -38,7 +38,7 @@ from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.divergence import name_divergence, shorten
 from edgegraft.optimize.info import FitInfo
 from edgegraft.optimize.solver import Solution, Stopping, minimize
-from edgegraft.table import PackedTable, Schema
+from edgegraft.table import Schema
 
 #: Bytes up to which "auto" fits with exact inference: a run then takes milliseconds, and a fit
 #: makes hundreds.
@@ -172,7 +172,7 @@ def _read(
                 "use objective='likelihood'"
             )
         return source, source
-    table = source if isinstance(source, PackedTable) else pack(source)
+    table = read_table(source)
     return table, PairCounts(table, n_jobs, weights)
 
 

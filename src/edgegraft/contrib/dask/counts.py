@@ -27,7 +27,7 @@ from edgegraft.core.checks import check_edges
 from edgegraft.core.tables import FlatTables, PairTables, table_offsets
 from edgegraft.counts.pair_counts import PairCounts, all_pair_blocks, check_size
 from edgegraft.errors import DataError, MissingExtraError
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.table import Schema
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class ClusterCounts(PairCounts):
         packing = Packing(
             Watch(client, Patience(straggler_after, wait_for_workers)),
             as_sources(partitions),
-            PackOptions(**options),
+            ReadOptions(**options),
         )
         learned = schema is None
         if schema is None:
@@ -190,13 +190,9 @@ class ClusterCounts(PairCounts):
         return batch_size(rates or self.measure(), len(self.schema), share)
 
 
-def is_on_cluster(X: Any) -> bool:
-    """Tell whether rows lie with the workers of a cluster: a Dask frame or array, or counts."""
-    library = type(X).__module__.partition(".")[0]
-    return isinstance(X, ClusterCounts) or (library == "dask" and hasattr(X, "to_delayed"))
-
-
-def counts_of(X: Any, schema: Schema | None = None) -> ClusterCounts:
+def counts_of(
+    X: Any, schema: Schema | None = None, options: ReadOptions | None = None
+) -> ClusterCounts:
     """Return the counts of a Dask frame on the cluster of the current client."""
     if isinstance(X, ClusterCounts):
         if schema is not None and schema != X.schema:
@@ -215,7 +211,8 @@ def counts_of(X: Any, schema: Schema | None = None) -> ClusterCounts:
             "client = distributed.Client('tcp://scheduler:8786'), or distributed.Client() for "
             "processes on this machine"
         ) from None
-    return ClusterCounts(client, X, schema=schema)
+    chosen = {} if options is None else options.of_cells()
+    return ClusterCounts(client, X, schema=schema, **chosen)
 
 
 def batch_size(rates: Rates, n_variables: int, share: float = 0.1) -> int:

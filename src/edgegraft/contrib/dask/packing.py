@@ -15,7 +15,7 @@ from uuid import uuid4
 from edgegraft.contrib.dask import worker as worker
 from edgegraft.contrib.dask.watch import Watch
 from edgegraft.errors import DataError, DataTypeError
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.partition import settle
 from edgegraft.ingest.wording import Findings
 from edgegraft.table import Schema
@@ -61,10 +61,10 @@ class Packing:
     watch : Watch
     sources : sequence
         Delayed values, futures, tables or paths.
-    options : PackOptions
+    options : ReadOptions
     """
 
-    def __init__(self, watch: Watch, sources: Sequence[Any], options: PackOptions) -> None:
+    def __init__(self, watch: Watch, sources: Sequence[Any], options: ReadOptions) -> None:
         self.watch = watch
         self.sources = sources
         self.options = options

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from edgegraft.core.threads import run_in_order
 from edgegraft.core.types import Edges
 from edgegraft.counts import PairCounts
-from edgegraft.ingest.options import PackOptions
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.partition import OpenPart, Survey, merge, open_part, pack_part
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.rows import TableRows
@@ -81,7 +81,7 @@ def read_schema(text: str) -> Schema:
     return Schema.from_json(text)
 
 
-def open_table(source: Any, options: PackOptions) -> OpenPart:
+def open_table(source: Any, options: ReadOptions) -> OpenPart:
     """Read a partition once."""
     return open_part(source, options)
 
@@ -96,12 +96,12 @@ def merge_surveys(*surveys: Survey) -> Survey:
     return merge(surveys)
 
 
-def hold_open(part: OpenPart, schema: str, options: PackOptions) -> Held:
+def hold_open(part: OpenPart, schema: str, options: ReadOptions) -> Held:
     """Pack an open partition under the schema of all of them, and keep it."""
     return _held(part.close(read_schema(schema), options))
 
 
-def hold_source(source: Any, schema: str, options: PackOptions) -> Held:
+def hold_source(source: Any, schema: str, options: ReadOptions) -> Held:
     """Pack a partition under a schema that was known beforehand, and keep it."""
     return _held(pack_part(source, read_schema(schema), options))
 

@@ -7,7 +7,9 @@ import re
 from typing import NamedTuple
 
 from edgegraft.errors import Argument, MemoryBudgetError
-from edgegraft.learn.stages import SAMPLE_ROWS
+
+#: Rows of the largest sample that a search over rows on disk begins with.
+SAMPLE_ROWS = 1 << 19
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
@@ -15,8 +17,8 @@ _BASE = 500 << 20  # the interpreter, its libraries and compiled code, and one b
 _THREAD = 250 << 20  # a block with its codes, residuals and sums
 _THREADS = 2  # whose memory is set aside whatever their number: rows must not depend on it
 _RESERVED = _BASE + _THREADS * _THREAD
-_CELL = 24  # bytes of a sampled cell: its codes, bit planes, residuals and what tests make of them
-_LEAST_ROWS = 10_000  # of a sample
+_CELL = 24  # bytes per sampled cell: its codes, bit planes, residuals and what tests make of them
+_MIN_ROWS = 10_000  # of a sample
 
 
 class Budget(NamedTuple):
@@ -29,7 +31,7 @@ class Budget(NamedTuple):
     whole : bool
         Whether all rows fit in memory.
     sample_rows : int
-        Rows read into memory where not all fit.
+        Rows read into memory if not all fit.
     kept_bytes : int
         For blocks that stay decoded between passes.
     n_jobs : int
@@ -55,13 +57,15 @@ def read_size(size: int | str) -> int:
         found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([kmgt]?i?)b?\s*", size.lower())
         units = {**_UNITS, **_BINARY}
         if not found or found[2] not in units:
-            raise ValueError(f"{size!r} is no size: write a number of bytes, or such as '2 GiB'")
+            raise ValueError(
+                f"invalid size {size!r}: expected a whole number of bytes or a text such as '2 GiB'"
+            )
         return int(float(found[1]) * units[found[2]])
     return int(size)
 
 
 def enough(n_bytes: int) -> str:
-    """Return a size that will do when it is given as it is read: rounded up.
+    """Return a size, rounded up so that it suffices when it is read back.
 
     Examples
     --------
@@ -72,7 +76,7 @@ def enough(n_bytes: int) -> str:
 
 
 def physical_memory() -> int | None:
-    """Return the memory of the machine in bytes; None where it cannot be asked."""
+    """Return the memory of the machine in bytes; None if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -80,7 +84,7 @@ def physical_memory() -> int | None:
 
 
 def check_limit(limit: int) -> None:
-    """Refuse a limit that no rows fit, so that none are read in vain.
+    """Refuse a limit that no rows fit, before any are read.
 
     Examples
     --------
@@ -96,15 +100,24 @@ def check_limit(limit: int) -> None:
 
 
 def needed_for_all(n_rows: int, n_variables: int) -> int:
-    """Return the least limit within which all rows are learned from in memory."""
+    """Return the smallest limit within which all rows are learned from in memory."""
     return _RESERVED + _CELL * n_variables * n_rows
 
 
-def share_out(limit: int, n_rows: int, n_variables: int, n_jobs: int) -> Budget:
+def share_out(
+    limit: int, n_rows: int, n_variables: int, n_jobs: int, sample_rows: int | None = None
+) -> Budget:
     """Return what the parts of a fit may take of `limit` bytes.
 
     How rows are learned from depends on the limit and on the rows alone. More than two threads
     get what is left for them.
+
+    Parameters
+    ----------
+    limit, n_rows, n_variables, n_jobs : int
+    sample_rows : int, optional
+        Of a fit that is resumed, which must have the same sample again: its rows, 0 if it had all
+        rows in memory.
 
     Examples
     --------
@@ -112,7 +125,7 @@ def share_out(limit: int, n_rows: int, n_variables: int, n_jobs: int) -> Budget:
     Budget(limit=2147483648, whole=False, sample_rows=228939, kept_bytes=274726912, n_jobs=2)
     """
     room = limit - _RESERVED
-    needed = _CELL * n_variables * min(n_rows, _LEAST_ROWS)
+    needed = _CELL * n_variables * min(n_rows, _MIN_ROWS)
     if room < 2 * needed:
         raise MemoryBudgetError(
             f"{limit / 2**30:.2f} GiB are not enough for {n_variables:,} columns: allow at least "
@@ -121,7 +134,10 @@ def share_out(limit: int, n_rows: int, n_variables: int, n_jobs: int) -> Budget:
             ")",
         )
     whole = limit >= needed_for_all(n_rows, n_variables)
-    sample_rows = min(SAMPLE_ROWS, room // 2 // (_CELL * n_variables))
+    if sample_rows is None:
+        sample_rows = min(SAMPLE_ROWS, room // 2 // (_CELL * n_variables))
+    else:
+        whole = sample_rows == 0
     spare = room // 4
     threads = min(n_jobs, _THREADS + spare // _THREAD)
     kept = spare - max(0, threads - _THREADS) * _THREAD

@@ -1,0 +1,201 @@
+"""The one door for rows: whatever the caller holds, opened as rows to learn from or as codes.
+
+open_rows    in memory if the rows fit, on disk if not, elsewhere if a plug-in keeps them
+read_table   in memory
+read_codes   in memory, as an array of codes under a schema
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from tempfile import gettempdir
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.core.threads import resolve_jobs
+from edgegraft.errors import DataError, DataTypeError, UnseenCategoryError
+from edgegraft.ingest.cache import CACHE_SIZE, open_store
+from edgegraft.ingest.encoding import encode_source
+from edgegraft.ingest.files import KNOWN
+from edgegraft.ingest.frames import open_source
+from edgegraft.ingest.kinds import TableKind, plugin_of, table_kind
+from edgegraft.ingest.labels import labels
+from edgegraft.ingest.many_files import find_files
+from edgegraft.ingest.memory import Budget, check_limit, physical_memory, read_size, share_out
+from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.wording import Findings
+from edgegraft.table import PackedTable, Schema
+from edgegraft.table.store import PlaneStore
+
+__all__ = ["OpenRows", "open_rows", "read_codes", "read_table"]
+
+_LARGE = 1 / 8  # of the machine's memory: larger files go through a store on disk unasked
+_USED = 1 / 2  # of the machine's memory, if no limit was given
+
+
+@dataclass(frozen=True)
+class OpenRows:
+    """Rows that have been opened; used as a context, they are closed at its end.
+
+    Attributes
+    ----------
+    table : PackedTable or None
+        All rows, if they are in memory.
+    store : PlaneStore or None
+        The rows on disk, if they were read through it.
+    remote : object or None
+        The rows as a plug-in keeps them.
+    budget : Budget or None
+        What learning may take, if there is a limit of memory.
+    """
+
+    table: PackedTable | None = None
+    store: PlaneStore | None = None
+    remote: Any = None
+    budget: Budget | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.store is not None:
+            self.store.close()
+
+
+def open_rows(X: Any, schema: Schema | None = None, options: ReadOptions | None = None) -> OpenRows:
+    """Open a table to learn from it.
+
+    Parameters
+    ----------
+    X : table, path or stream
+        Whatever :func:`edgegraft.ingest.pack` takes, a PackedTable, or rows on a cluster.
+    schema : Schema, optional
+        Columns and categories, instead of those found in the data.
+    options : ReadOptions, optional
+        Files and streams that do not fit in ``max_memory`` are kept on disk and read in blocks;
+        what lies on a cluster stays there.
+
+    Returns
+    -------
+    OpenRows
+
+    Examples
+    --------
+    >>> with open_rows({"smoker": ["no", "yes", None]}) as rows:
+    ...     rows.table
+    PackedTable(3 rows x 1 variables, 2 states, 1 missing cell, ...)
+    """
+    options = options or ReadOptions()
+    kind = table_kind(X)
+    if kind is TableKind.REMOTE:
+        return OpenRows(remote=plugin_of(X).open_rows(X, schema, options))
+    limit = _limit(X, kind, options)
+    if limit is None:
+        return OpenRows(table=read_table(X, schema, options, stacklevel=3))
+    check_limit(limit)
+    size = CACHE_SIZE if options.cache_size is None else read_size(options.cache_size)
+    folder = options.cache_dir
+    if folder is None and kind is TableKind.STREAM:
+        folder = gettempdir()  # what a stream leaves on disk is not kept
+    store = open_store(X, schema=schema, folder=folder, max_bytes=size, options=options)
+    try:
+        budget = share_out(
+            limit,
+            store.n_rows,
+            store.n_variables,
+            resolve_jobs(options.n_jobs),
+            options.sample_rows,
+        )
+        return OpenRows(store.table() if budget.whole else None, store, None, budget)
+    except BaseException:
+        store.close()
+        raise
+
+
+def read_table(
+    X: Any,
+    schema: Schema | None = None,
+    options: ReadOptions | None = None,
+    *,
+    stacklevel: int = 2,
+) -> PackedTable:
+    """Return a table in memory, under `schema` if there is one.
+
+    Parameters
+    ----------
+    X : table or path
+        As for :func:`edgegraft.ingest.pack`; or a PackedTable, which is recoded if its schema is
+        another.
+    schema : Schema, optional
+    options : ReadOptions, optional
+    stacklevel : int, default 2
+        Of the warnings: 2 points at the caller.
+    """
+    if schema is not None and not isinstance(schema, Schema):
+        raise DataTypeError(f"schema must be a Schema, found {type(schema).__name__}")
+    if isinstance(X, PackedTable):
+        return _recoded(X, schema)
+    findings = Findings()
+    options = options or ReadOptions()
+    with open_source(X, options) as source:
+        table = encode_source(source, schema, options, findings)
+    for warning in findings.warnings():
+        warnings.warn(warning, stacklevel=stacklevel)
+    return table
+
+
+def read_codes(X: Any, schema: Schema, options: ReadOptions | None = None) -> NDArray[np.int64]:
+    """Return a table's codes under a schema, -1 for a missing cell, in rows.
+
+    Examples
+    --------
+    >>> from edgegraft.table import Variable
+    >>> schema = Schema([Variable("smoker", ("no", "yes"), "string")])
+    >>> read_codes({"smoker": ["yes", None, "no"]}, schema)
+    array([[ 1],
+           [-1],
+           [ 0]])
+    """
+    try:
+        table = read_table(X, schema, options, stacklevel=3)
+    except UnseenCategoryError as error:
+        error.add_note(
+            "With an estimator: pass pack(X, schema=estimator.schema_, unseen='missing'); or fit "
+            "with schema= of all the categories there may be."
+        )
+        raise
+    return np.ascontiguousarray(table.codes(), np.int64)
+
+
+def _recoded(table: PackedTable, schema: Schema | None) -> PackedTable:
+    """Return a packed table under another schema."""
+    if schema is None or table.schema == schema:
+        return table
+    for name in schema.names:
+        if name in table.schema and (table.schema[name].binned or schema[name].binned):
+            if table.schema[name] == schema[name]:
+                continue
+            raise DataError(
+                f"column '{name}' was binned differently when this table was packed: pack it "
+                "with schema=estimator.schema_"
+            )
+    return read_table(labels(table.schema, table.codes()), schema)
+
+
+def _limit(X: Any, kind: TableKind, options: ReadOptions) -> int | None:
+    """Return the bytes that learning may take; None if the rows are in memory or small."""
+    if kind not in (TableKind.PATH, TableKind.STREAM):
+        return None
+    if options.max_memory is not None:
+        return read_size(options.max_memory)
+    memory = physical_memory()
+    if memory is None:
+        return None
+    if kind is TableKind.PATH:
+        size = sum(path.stat().st_size for path in find_files(X, KNOWN) if path.exists())
+        if size <= _LARGE * memory:
+            return None
+    return int(_USED * memory)
