@@ -206,7 +206,7 @@ def test_tables_that_are_none_are_refused(table, error, message):
         (np.r_[1.0, np.nan, np.ones(198)], "weight of row 1 is nan"),
         (np.r_[1.0, 1.0, -2.0, np.ones(197)], "weight of row 2 is -2.0"),
         (np.r_[np.inf, np.ones(199)], "weight of row 0 is inf"),
-        (np.ones(10), r"weights have shape \(10,\) where the table has 200 rows"),
+        (np.ones(10), r"weights have shape \(10,\), but the table has 200 rows"),
         (np.ones((200, 2)), r"weights have shape \(200, 2\)"),
         (np.zeros(200), "all weights are zero"),
     ],

@@ -317,7 +317,7 @@ def test_weights_come_along(tmp_path, folder, tight):
         network.model_
         != GraftedMRF(max_memory=tight, cache_dir=folder, random_state=0).fit(where).model_
     )
-    with pytest.raises(DataError, match=r"shape \(7,\) where the table has 4000 rows"):
+    with pytest.raises(DataError, match=r"shape \(7,\), but the table has 4000 rows"):
         network.fit(where, sample_weight=weights[:7])
 
 

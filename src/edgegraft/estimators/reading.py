@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core.checks import check_weights
 from edgegraft.errors import DataError
-from edgegraft.ingest.kinds import TableKind, table_kind
+from edgegraft.ingest.kinds import TableKind, library_of, table_kind
 from edgegraft.ingest.memory import SAMPLE_ROWS, Budget
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import open_rows
@@ -30,8 +30,11 @@ def as_table(X: Any, estimator: str) -> Any:
     estimator : str
         What messages call the estimator.
     """
-    if table_kind(X) not in (TableKind.ARRAY, TableKind.OTHER) or isinstance(X, np.ma.MaskedArray):
+    arrays = (TableKind.ARRAY, TableKind.OTHER)
+    if table_kind(X) not in arrays or isinstance(X, np.ma.MaskedArray):
         return X
+    if library_of(X) in ("pandas", "polars", "pyarrow"):
+        return X  # refused in their own words
     if isinstance(X, list | tuple):
         # As objects: numbers beside text stay numbers, and every column finds its own type.
         _check_lengths(X)
