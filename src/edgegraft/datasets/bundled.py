@@ -7,8 +7,6 @@ import numpy as np
 from edgegraft.datasets.source import Dataset
 from edgegraft.table import Schema
 
-__all__ = ["load_digits"]
-
 _SIDE = 8
 _SHADES = 17
 

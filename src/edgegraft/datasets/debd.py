@@ -15,8 +15,6 @@ from edgegraft.datasets.source import Dataset, PathName, fetch, require_content
 from edgegraft.errors import FileFormatError
 from edgegraft.table import Schema
 
-__all__ = ["load_debd"]
-
 _URL = (
     "https://raw.githubusercontent.com/UCLA-StarAI/Density-Estimation-Datasets/"
     "37d53c1a8ba4/datasets/{name}/{name}.{split}.data"
@@ -89,7 +87,7 @@ def load_debd(name: str, path: PathName | None = None, *, verify: bool = True) -
     ----------
     name : str
         For instance "nltcs", "plants", "baudio", "jester", "dna", "msweb", "pumsb_star" or
-        "mushrooms". Others are read from local files, unverified where nothing is known.
+        "mushrooms". Others are read from local files, unverified if nothing is known of them.
     path : path, optional
         Folder with the three files of the dataset. Downloaded when not given.
     verify : bool, default True
@@ -122,7 +120,8 @@ def load_debd(name: str, path: PathName | None = None, *, verify: bool = True) -
         )
     parts: list[NDArray[np.uint8]] = []
     for split in _SPLITS:
-        source = _locate(name, split, path)
+        url, file = _URL.format(name=name, split=split), f"{name}.{split}.data"
+        source = fetch(url) if path is None else Path(path) / file
         rows = _read(source)
         if verify and split in known:
             content = rows[np.lexsort(rows.T)] if (name, split) in _ROWS_SORTED else rows
@@ -142,35 +141,17 @@ def load_debd(name: str, path: PathName | None = None, *, verify: bool = True) -
     )
 
 
-def _locate(name: str, split: str, path: PathName | None) -> Path:
-    if path is None:
-        return fetch(_URL.format(name=name, split=split))
-    return Path(path) / f"{name}.{split}.data"
-
-
 def _read(path: Path) -> NDArray[np.uint8]:
-    text = path.read_bytes().replace(b"\r\n", b"\n")
-    if not text.endswith(b"\n"):
-        text += b"\n"
-    width = text.index(b"\n") + 1
-    cells = np.frombuffer(text, np.uint8)
-    if len(cells) % width == 0:
-        lines = cells.reshape(-1, width)
-        values = lines[:, ::2] - np.uint8(ord("0"))
-        rest = lines[:, 1::2]
-        good = (values <= 1).all() and (rest[:, :-1] == ord(",")).all()
-        if good and width % 2 == 0 and (rest[:, -1] == ord("\n")).all():
-            return values
-    raise FileFormatError(_first_fault(path, text, width // 2))
-
-
-def _first_fault(path: Path, text: bytes, n_columns: int) -> str:
-    """Say what is wrong with a file that could not be read in one piece."""
-    for number, line in enumerate(text.split(b"\n")[:-1], start=1):
-        found = line.decode("ascii", "replace").split(",")
-        if len(found) != n_columns:
-            return f"{path}, line {number}: {len(found)} cells, expected {n_columns}"
-        for cell in found:
-            if cell not in ("0", "1"):
-                return f"{path}, line {number}: cell {cell!r}, expected 0 or 1"
-    return f"{path}: not a table of 0 and 1 separated by commas"
+    lines = path.read_bytes().splitlines() or [b""]
+    n_columns = lines[0].count(b",") + 1
+    for number, line in enumerate(lines, start=1):
+        whole = len(line) == 2 * n_columns - 1
+        if not whole or line[::2].strip(b"01") or line[1::2].strip(b","):
+            texts = line.decode("ascii", "replace").split(",")
+            fault = f"{len(texts)} cells, expected {n_columns}"
+            if len(texts) == n_columns:
+                other = next(cell for cell in texts if cell not in ("0", "1"))
+                fault = f"cell {other!r}, expected 0 or 1"
+            raise FileFormatError(f"{path}, line {number}: {fault}")
+    cells = np.frombuffer(b"".join(line[::2] for line in lines), np.uint8)
+    return cells.reshape(-1, n_columns) - np.uint8(ord("0"))

@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgegraft.core.types import Edges
-
-__all__ = ["chain", "erdos_renyi", "grid", "regular", "scale_free", "star"]
+from edgegraft.core.types import Edges, Integers
 
 
 def chain(n: int) -> Edges:
@@ -170,7 +167,7 @@ def _switch_until_simple(ends: Edges, rng: np.random.Generator) -> bool:
     return False
 
 
-def _distinct(population: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _distinct(population: int, size: int, rng: np.random.Generator) -> Integers:
     """Draw `size` different numbers below `population`, at most half of it, in O(size)."""
     found = np.empty(0, np.int64)
     while len(found) < size:
@@ -180,7 +177,7 @@ def _distinct(population: int, size: int, rng: np.random.Generator) -> NDArray[n
     return rng.permutation(found)[:size]
 
 
-def _pairs_of(ids: NDArray[np.int64]) -> Edges:
+def _pairs_of(ids: Integers) -> Edges:
     """Pairs ``(i, j)`` of the numbers ``j (j - 1) / 2 + i``."""
     j = ((1 + np.sqrt(1.0 + 8.0 * ids)) / 2).astype(np.int64)
     # The square root is off by one at most, either way, for large numbers.

@@ -7,18 +7,15 @@ from -10 to 10, where 99 stands for a joke that was not rated.
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.datasets.source import Dataset, PathName, fetch, require_content
+from edgegraft.datasets.source import Dataset, PathName, fetch, read_content, require_content
 from edgegraft.errors import FileFormatError, MissingExtraError
 from edgegraft.table import Schema
-
-__all__ = ["load_jester"]
 
 _URL = (
     "https://raw.githubusercontent.com/negi-soumya/eigentaste/"
@@ -82,30 +79,18 @@ def load_jester(path: PathName | None = None, states: int = 5, *, verify: bool =
 
 
 def _rows(path: Path) -> Iterable[list[float]]:
-    kind = path.suffix.lower()
-    if kind == ".csv":
-        return _csv_rows(path)
-    if kind == ".xls":
-        return _xls_rows(path, path.read_bytes())
-    if kind != ".zip":
-        raise FileFormatError(f"{path}: expected a .zip, .xls or .csv file")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            sheets = [name for name in archive.namelist() if name.lower().endswith(".xls")]
-            if len(sheets) != 1:
-                raise FileFormatError(f"{path}: expected one .xls inside, found {len(sheets)}")
-            return _xls_rows(path, archive.read(sheets[0]))
-    except zipfile.BadZipFile as error:
-        raise FileFormatError(f"{path}: {error}") from error
+    content = read_content(path, (".xls", ".csv"), ".xls")
+    if path.suffix.lower() != ".csv":
+        return _xls_rows(path, content)
+    return _csv_rows(path, content.decode("ascii", "replace"))
 
 
-def _csv_rows(path: Path) -> Iterator[list[float]]:
-    with path.open(encoding="ascii", errors="replace") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                yield [float(cell) for cell in line.split(",")]
-            except ValueError as error:
-                raise FileFormatError(f"{path}, line {number}: {error}") from error
+def _csv_rows(path: Path, text: str) -> Iterator[list[float]]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            yield [float(cell) for cell in line.split(",")]
+        except ValueError as error:
+            raise FileFormatError(f"{path}, line {number}: {error}") from error
 
 
 def _xls_rows(path: Path, content: bytes) -> list[list[float]]:

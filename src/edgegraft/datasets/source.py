@@ -7,6 +7,7 @@ xls, csv). The sha256 of that array, shape and type included, identifies the dat
 from __future__ import annotations
 
 import hashlib
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -17,8 +18,6 @@ from numpy.typing import NDArray
 
 from edgegraft.errors import FileFormatError, MissingExtraError
 from edgegraft.table import Schema
-
-__all__ = ["Dataset", "fetch", "fingerprint", "require_content"]
 
 PathName = str | PathLike[str]
 
@@ -36,7 +35,7 @@ class Dataset:
     schema : Schema
         Variables and their categories.
     splits : dict of str to slice
-        Rows of the published splits (``train``, ``valid``, ``test``), where there are any.
+        Rows of the published splits (``train``, ``valid``, ``test``), if there are any.
     extras : dict of str to array
         What else the file holds about each row.
 
@@ -90,6 +89,28 @@ def require_content(
             f"{path}: not the published data: its decoded content has sha256 {found}, expected "
             f"{expected}; delete a damaged download, or pass verify=False to read another version"
         )
+
+
+def read_content(path: Path, suffixes: tuple[str, ...], inside: str) -> bytes:
+    """Return the content of a file with one of `suffixes`, or of the one member of a zip.
+
+    `inside` is how the name of that member ends.
+    """
+    kind = path.suffix.lower()
+    if kind != ".zip":
+        if kind not in suffixes:
+            raise FileFormatError(f"{path}: expected a .zip, {' or '.join(suffixes)} file")
+        return path.read_bytes()
+    try:
+        with zipfile.ZipFile(path) as archive:
+            # Archives packed on macOS hold a shadow of each file in a folder of its own.
+            names = [name for name in archive.namelist() if not name.startswith("__MACOSX")]
+            members = [name for name in names if name.lower().endswith(inside)]
+            if len(members) != 1:
+                raise FileFormatError(f"{path}: expected one {inside} inside, found {len(members)}")
+            return archive.read(members[0])
+    except zipfile.BadZipFile as error:
+        raise FileFormatError(f"{path}: {error}") from error
 
 
 def fetch(url: str, file_name: str | None = None) -> Path:

@@ -13,27 +13,17 @@ from dataclasses import dataclass
 from typing import Literal, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.datasets import graphs
 from edgegraft.inference.chains import RandomState
 from edgegraft.inference.sampling import Codes, GibbsInfo, gibbs_sample
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import Schema
 
-__all__ = [
-    "SyntheticData",
-    "make_chain",
-    "make_erdos_renyi",
-    "make_grid",
-    "make_mrf",
-    "make_regular",
-    "make_scale_free",
-    "make_star",
-]
-
-States = int | Sequence[int] | NDArray[np.int64]
+States = int | Sequence[int] | Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +47,9 @@ class SyntheticData:
     """
 
     X: Codes
-    edges: NDArray[np.int64]
+    edges: Edges
     layout: Layout
-    theta: NDArray[np.float64]
+    theta: Floats
     schema: Schema
     sampler_info: GibbsInfo
 
@@ -281,7 +271,7 @@ def _with_generator(options: Options) -> tuple[Options, np.random.Generator]:
 
 
 def _make(
-    edges: NDArray[np.int64], n_variables: int, n_states: States, n_rows: int, options: Options
+    edges: Edges, n_variables: int, n_states: States, n_rows: int, options: Options
 ) -> SyntheticData:
     states = np.asarray(n_states, np.int64)
     if states.ndim and states.shape != (n_variables,):
@@ -293,7 +283,7 @@ def _make(
 
 def _normal(
     layout: Layout, node_scale: float, edge_scale: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
+) -> Floats:
     theta = rng.standard_normal(layout.n_parameters)
     theta[: layout.node_offset[-1]] *= node_scale
     theta[layout.node_offset[-1] :] *= edge_scale
@@ -302,7 +292,7 @@ def _normal(
 
 def _ising(
     layout: Layout, scale: float, limits: tuple[float, float], rng: np.random.Generator
-) -> NDArray[np.float64]:
+) -> Floats:
     other = np.flatnonzero(layout.states != 2)
     if other.size:
         i = int(other[0])

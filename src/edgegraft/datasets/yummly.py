@@ -7,7 +7,6 @@ of ``ingredients``.
 from __future__ import annotations
 
 import json
-import zipfile
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -15,11 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.datasets.source import Dataset, PathName, fetch, require_content
+from edgegraft.datasets.source import Dataset, PathName, fetch, read_content, require_content
 from edgegraft.errors import FileFormatError
 from edgegraft.table import Schema
-
-__all__ = ["load_yummly"]
 
 _URL = (
     "https://raw.githubusercontent.com/jielulovesdessert/What-is-cooking/"
@@ -94,7 +91,7 @@ def _tabulate(
 
 def _read(path: Path) -> list[_Recipe]:
     try:
-        entries = json.loads(_text(path))
+        entries = json.loads(read_content(path, (".json",), ".json").decode("utf-8"))
     except json.JSONDecodeError as error:
         raise FileFormatError(f"{path}, line {error.lineno}: {error.msg}") from error
     except UnicodeDecodeError as error:
@@ -102,24 +99,6 @@ def _read(path: Path) -> list[_Recipe]:
     if not isinstance(entries, list):
         raise FileFormatError(f"{path}: expected a list of recipes")
     return [_recipe(path, number, entry) for number, entry in enumerate(entries, start=1)]
-
-
-def _text(path: Path) -> str:
-    if path.suffix.lower() != ".zip":
-        return path.read_text(encoding="utf-8")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            # Archives packed on macOS hold a shadow of each file in a folder of its own.
-            inside = [
-                name
-                for name in archive.namelist()
-                if name.endswith(".json") and not name.startswith("__MACOSX")
-            ]
-            if len(inside) != 1:
-                raise FileFormatError(f"{path}: expected one .json inside, found {len(inside)}")
-            return archive.read(inside[0]).decode("utf-8")
-    except zipfile.BadZipFile as error:
-        raise FileFormatError(f"{path}: {error}") from error
 
 
 def _recipe(path: Path, number: int, entry: object) -> _Recipe:
