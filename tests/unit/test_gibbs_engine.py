@@ -11,7 +11,7 @@ from edgegraft.inference.chains import Chains, make_streams, scattered
 from edgegraft.inference.gibbs import GibbsEngine
 from edgegraft.kernels.gibbs.gibbs_moments import add_moments
 from edgegraft.kernels.gibbs.gibbs_tables import tabulate
-from edgegraft.kernels.gibbs.margins import fit_margins
+from edgegraft.kernels.solver.raking import fit_margins
 from tests.zoo import ZOO, truth
 
 SHORT = {"n_chains": 40, "n_sweeps": 200, "burn_in": 50, "thinning": 2}

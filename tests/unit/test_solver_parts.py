@@ -14,9 +14,8 @@ from edgegraft.objective.penalty import Groups, Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize import Stopping, minimize
 from edgegraft.optimize.coordinates import Coordinates
-from edgegraft.optimize.dense import DenseMetric
-from edgegraft.optimize.metric import Metric
-from edgegraft.optimize.subproblem import solve_step
+from edgegraft.optimize.descent import solve_step
+from edgegraft.optimize.metric import DenseMetric, Metric
 from edgegraft.table import PackedTable
 from tests.conftest import random_codes
 
@@ -94,8 +93,8 @@ def test_flat_pairs_are_not_learned_and_copies_are_apart():
 
 
 def test_a_step_minimises_its_model(monkeypatch):
-    monkeypatch.setattr("edgegraft.optimize.subproblem.ACCURACY", 1e-10)
-    monkeypatch.setattr("edgegraft.optimize.subproblem.MOST", 5000)
+    monkeypatch.setattr("edgegraft.optimize.descent.ACCURACY", 1e-10)
+    monkeypatch.setattr("edgegraft.optimize.descent.MAX_INNER", 5000)
     metric, dense = learned()
     groups = Groups(np.array([0, 3, 6, 12]), np.array([0.0, 2.0, 500.0]), np.zeros(3))
     rng = np.random.default_rng(5)
@@ -194,9 +193,7 @@ def test_unfit_parts_are_refused_before_any_work():
             raise AssertionError("the solver went to work")
 
     layout = Layout([2, 2], [(0, 1)])
-    with pytest.raises(
-        TypeError, match=r"Curve lacks accuracy, curvature.*derive it from .*Objective"
-    ):
+    with pytest.raises(TypeError, match=r"Curve lacks init, grow, .*derive it from .*Objective"):
         minimize(Curve(), Penalty(0.1), layout)
     loss = Likelihood(PairCounts(PackedTable.from_codes([[0, 0], [1, 1]])), ExactEngine())
     with pytest.raises(TypeError, match=r"float lacks groups.*Penalty"):

@@ -30,7 +30,7 @@ from edgegraft.inference.engine import Capabilities, Info, Marginals
 from edgegraft.inference.floors import floored
 from edgegraft.kernels.gibbs.gibbs_moments import observe
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
-from edgegraft.kernels.gibbs.margins import fit_margins
+from edgegraft.kernels.solver.raking import fit_margins
 from edgegraft.table import PackedTable, Schema
 
 _CAPABILITIES = Capabilities("gibbs", False, "none", "sample counts")

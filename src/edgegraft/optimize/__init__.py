@@ -2,8 +2,7 @@
 
 from edgegraft.optimize.choice import PenaltyChoice, choose_penalty
 from edgegraft.optimize.fit import fit_parameters
-from edgegraft.optimize.info import FitInfo
-from edgegraft.optimize.solver import Solution, Stopping, minimize
+from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
 
 __all__ = [
     "FitInfo",

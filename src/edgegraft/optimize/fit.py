@@ -36,8 +36,7 @@ from edgegraft.objective.penalties import GroupWeight, make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.divergence import name_divergence, shorten
-from edgegraft.optimize.info import FitInfo
-from edgegraft.optimize.solver import Solution, Stopping, minimize
+from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
 from edgegraft.table import Schema
 
 #: Bytes up to which "auto" fits with exact inference: a run then takes milliseconds, and a fit

@@ -1,33 +1,29 @@
-"""Curvature learned from the way: a diagonal, corrected by the last steps (L-BFGS).
+"""Models of the Hessian: a diagonal or a dense first matrix, corrected by the last steps (L-BFGS).
 
     B = sigma D - W' M^-1 W,   W = [sigma S D; Y],   M = [[sigma S D S', L], [L', -diag(s'y)]]
 
 ``D`` is the objective's own diagonal curvature, ``S`` and ``Y`` the last steps and changes of the
-gradient, one a row, and ``L`` the part of ``S Y'`` in which the step is younger than the change
+gradient, one per row, and ``L`` the part of ``S Y'`` in which the step is younger than the change
 (Byrd, Nocedal & Schnabel 1994). A diagonal that knows rare states from common ones is worth more
 than more memory.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
-from numpy.typing import NDArray
 
-from edgegraft.core.types import Floats
+from edgegraft.core import Layout
+from edgegraft.core.pairs import all_pairs
+from edgegraft.core.types import Floats, Integers
+from edgegraft.counts import PairCounts
 from edgegraft.kernels.solver.products import dot, rows_times, subtract_rows
 
 #: A pair is kept only if its curvature is at least this share of the diagonal's.
 FLATTEST = 1e-8
-
-
-class Solvable(Protocol):
-    """A positive definite matrix, known by its inverse."""
-
-    def solve(self, vector: Floats) -> Floats:
-        """Return the inverse times `vector`."""
-        ...
+#: Share of all pairs from which a graph counts as dense.
+DENSE = 0.25
+#: States of all variables together up to which dense products are cheaper than passes over rows.
+WIDEST = 1500
 
 
 class Model:
@@ -62,7 +58,7 @@ class Metric:
         Positive first estimate of the Hessian's diagonal.
     memory : int
         Pairs kept.
-    base : object with ``solve``, optional
+    base : DenseMetric, optional
         A better first matrix than the diagonal, for :meth:`solve` alone.
 
     Examples
@@ -76,7 +72,7 @@ class Metric:
     array([1., 0.])
     """
 
-    def __init__(self, diagonal: Floats, memory: int = 10, base: Solvable | None = None) -> None:
+    def __init__(self, diagonal: Floats, memory: int = 10, base: DenseMetric | None = None) -> None:
         self.diagonal = diagonal
         self.memory = memory
         self.base = base
@@ -86,7 +82,7 @@ class Metric:
         self.forget()
 
     def forget(self) -> None:
-        """Go back to the diagonal alone."""
+        """Go back to the first matrix alone."""
         self.sigma = 1.0
         self._order: list[int] = []  # slots from the oldest to the youngest pair
         self._stale: set[int] = set()  # slots whose products are not up to date
@@ -135,7 +131,7 @@ class Metric:
         other._products = self._products.copy()
         return other
 
-    def model(self, chosen: NDArray[np.int64] | None = None) -> Model:
+    def model(self, chosen: Integers | None = None) -> Model:
         """Return ``B``, or its block of the parameters `chosen`."""
         diagonal = self.diagonal if chosen is None else self.diagonal[chosen]
         k = self.n_pairs
@@ -175,3 +171,79 @@ class Metric:
             sy[slot, :k], sy[:k, slot] = rows_times(changes, s), rows_times(steps, y)
             ydy[slot, :k] = ydy[:k, slot] = rows_times(changes, y / self.diagonal)
         self._stale.clear()
+
+
+class DenseMetric:
+    """A first matrix for dense graphs with a ridge, in which every table knows of all the others.
+
+        C W S + S W C = G,    S = covariance of all indicators + e I,    C = its blocks + e I
+
+    With all pairs in the model, ``W`` is one symmetric matrix over the indicators of all
+    variables. Near independence the Hessian of the pseudolikelihood maps it to ``C W S + S W C``:
+    the conditional of a variable varies with its own covariance ``C_i``, and its predictors are
+    correlated through ``S``. ``e = sqrt(ridge)`` puts the ridge, ``2 e^2 W``, where the
+    covariances have nothing to say. The equation is solved in the eigenvectors of
+    ``C^-1/2 S C^-1/2``: four matrix products, where the diagonal metric needs several times as
+    many passes over the rows. Node vectors have their diagonal.
+
+    Parameters
+    ----------
+    layout : Layout
+    counts : PairCounts
+        Of the rows that the loss is over.
+    ridge : float
+        Positive.
+    diagonal : array, shape (n_parameters,)
+        Of which the part of the nodes is used.
+    """
+
+    def __init__(self, layout: Layout, counts: PairCounts, ridge: float, diagonal: Floats) -> None:
+        covariance = _covariance(layout, counts)
+        size = len(covariance)
+        self._rows, self._columns = layout.cell_ends()
+        self._nodes = diagonal[:size]
+        own = np.repeat(np.arange(layout.n_variables), layout.states)
+        shift = np.sqrt(ridge) * np.eye(size)
+        values, vectors = np.linalg.eigh(np.where(own[:, None] == own, covariance, 0.0) + shift)
+        whitening = (vectors / np.sqrt(np.maximum(values, ridge))) @ vectors.T
+        values, vectors = np.linalg.eigh(whitening @ (covariance + shift) @ whitening)
+        # Covariances over differing rows (missing cells) may have negative eigenvalues.
+        values = np.maximum(values, 1e-6 * values.max())
+        self._basis = whitening @ vectors
+        self._sums = values[:, None] + values[None, :]
+
+    def solve(self, vector: Floats) -> Floats:
+        """Return the solution for a vector laid out like the parameters."""
+        size = len(self._nodes)
+        full = np.zeros((size, size))
+        full[self._rows, self._columns] = full[self._columns, self._rows] = vector[size:]
+        basis = self._basis
+        full = basis @ ((basis.T @ full @ basis) / self._sums) @ basis.T
+        return np.concatenate((vector[:size] / self._nodes, full[self._rows, self._columns]))
+
+
+def suits_dense(layout: Layout, penalty: float, ridge: float) -> bool:
+    """Return whether a graph is dense enough, and small enough, and the problem smooth."""
+    n = layout.n_variables
+    dense = layout.n_edges >= DENSE * n * (n - 1) / 2
+    smooth = penalty == 0.0 and ridge > 0.0
+    return bool(dense and smooth and n > 2 and layout.states.sum() <= WIDEST)
+
+
+def _covariance(layout: Layout, counts: PairCounts) -> Floats:
+    n = layout.n_variables
+    complete = Layout(layout.states, all_pairs(n))
+    margins = counts.margins().values.astype(np.float64)
+    totals = np.add.reduceat(margins, layout.node_offset[:-1])
+    p = margins / np.repeat(np.maximum(totals, 1e-300), layout.states)
+    tables = counts.pairs(complete.edges)
+    sums = np.add.reduceat(tables.values.astype(np.float64), tables.offsets[:-1])
+    known = np.repeat(sums > 0, np.diff(tables.offsets))
+    joint = tables.values / np.repeat(np.where(sums > 0, sums, 1.0), np.diff(tables.offsets))
+    rows, columns = complete.cell_ends()
+    out = np.diag(p) - np.outer(p, p)
+    own = np.repeat(np.arange(n), layout.states)
+    out[own[:, None] != own] = 0.0
+    out[rows, columns] = np.where(known, joint - p[rows] * p[columns], 0.0)
+    out[columns, rows] = out[rows, columns]
+    return out

@@ -2,7 +2,7 @@
 
     z = argmin_z  g'(z - x) + (z - x)' B (z - x) / 2 + h(z),      x <- x + t (z - x)
 
-One evaluation of the loss an iteration is the rule, whatever the penalty: the curvature ``B`` is
+One evaluation of the loss per iteration is the rule, whatever the penalty: the curvature ``B`` is
 the objective's diagonal, corrected by the last steps, and the inner problem needs no inference.
 It ends when no group violates its optimality condition by more than ``tol`` in the Euclidean
 norm. Without a penalty this is L-BFGS in the metric of the objective's curvature.
@@ -27,15 +27,12 @@ from edgegraft.errors import ConvergenceWarning
 from edgegraft.objective.objective import Objective, State
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.tilted import Tilted
-from edgegraft.optimize.dense import DenseMetric, suits
-from edgegraft.optimize.descent import Descent, Point, Refusal
-from edgegraft.optimize.info import FitInfo
-from edgegraft.optimize.metric import Metric
-from edgegraft.optimize.subproblem import solve_step
+from edgegraft.optimize.descent import Descent, Point, Refusal, solve_step
+from edgegraft.optimize.metric import DenseMetric, Metric, suits_dense
 
 MEMORY = 20
 #: Steps that inference may spoil before a surer engine takes over: shorter ones get nowhere.
-PATIENCE = 20
+MAX_UNTRUSTED = 20
 #: Of the residual, for a step through a stand-in to be worth the next; and how far one is solved.
 _NEARER, _SOLVED = 0.8, 0.03
 _INNER_ITERATIONS = 300
@@ -43,23 +40,28 @@ _INNER_ITERATIONS = 300
 
 #: What the solver asks of its two parts.
 _OBJECTIVE_MEMBERS = (
-    "accuracy",
-    "curvature",
-    "engine_name",
-    "evaluate",
-    "fallback",
-    "grow",
-    "init",
-    "margins",
-    "pair_frequencies",
-    "stand_in",
-    "start",
+    *("init", "grow", "start", "evaluate", "curvature", "margins", "pair_frequencies"),
+    *("stand_in", "fallback", "accuracy", "engine_name"),
 )
 _PENALTY_MEMBERS = ("groups", "penalize_nodes", "penalty", "ridge")
 
 
+class FitInfo(NamedTuple):
+    """The trajectory and the end of a minimisation."""
+
+    converged: bool  # whether the residual is at most the tolerance
+    residual: float  # largest over the groups: Euclidean norm of the least subgradient
+    objective: float  # loss plus penalty at the answer
+    path: Floats  # loss plus penalty at the start and after every iteration
+    n_iter: int
+    n_evaluations: int  # losses computed: runs of inference, or passes over the rows
+    message: str  # empty if there is nothing to report
+    engine: str = ""  # what answered in the end, if the loss needs inference
+    diverging: tuple[str, ...] = ()  # parameters whose best value is infinite
+
+
 class Solution(NamedTuple):
-    """Parameters of a graph, and what is needed to go on from them."""
+    """Parameters of a graph, and what is needed to resume from them."""
 
     layout: Layout
     theta: Floats
@@ -98,7 +100,7 @@ def minimize(
         The graph. It may have edges that `start` lacks, or lack some that it has.
     start : Solution or array, optional
         A solution of this or another graph, whose parameters, messages and (for the same graph)
-        curvature are kept; or parameters. By default the objective's own start. Where inference
+        curvature are kept; or parameters. By default the objective's own start. If inference
         failed on the way to a solution and a surer engine took over, it stays in charge.
     stopping : Stopping, optional
     counts : PairCounts, optional
@@ -130,7 +132,7 @@ def minimize(
     stopping = stopping or Stopping()
     descent = Descent(_lasting(objective, start), penalty, layout)
     theta, state, metric = _begin(descent, start)
-    if counts is not None and suits(layout, penalty.penalty, penalty.ridge):
+    if counts is not None and suits_dense(layout, penalty.penalty, penalty.ridge):
         base = DenseMetric(layout, counts, penalty.ridge, metric.diagonal)
         metric = Metric(metric.diagonal, MEMORY, base)
     point = descent.start(theta, state)
@@ -207,7 +209,7 @@ def _iterate(
     """Return the next point; where a stand-in or the learned curvature misleads, try without."""
     if not point.trusted:
         return Refusal(point.message or "inference did not converge", untrusted=True)
-    if descent.n_untrusted > PATIENCE and descent.objective.fallback is not None:
+    if descent.n_untrusted > MAX_UNTRUSTED and descent.objective.fallback is not None:
         return Refusal("inference did not converge again and again", untrusted=True)
     if stand_in is not None:
         found = descent.step(point, _through(stand_in, descent, point, penalty, tol))
