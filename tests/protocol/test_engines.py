@@ -11,6 +11,7 @@ import pytest
 
 from edgegraft.core import Layout
 from edgegraft.errors import EdgeError, ModelError
+from edgegraft.inference.affordability import ExactBudget
 from edgegraft.inference.auto import AutoEngine, answering
 from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.exact import ExactEngine
@@ -26,7 +27,7 @@ ENGINES = {
     "trw": TreeReweighted(**PRECISE),
     "gibbs": GibbsEngine(n_chains=48, n_sweeps=1200, burn_in=100, thinning=4, random_state=1),
     "auto": AutoEngine(),
-    "auto, no memory": AutoEngine(max_bytes=0, bp=BeliefPropagation(**PRECISE)),
+    "auto, no memory": AutoEngine(ExactBudget(seconds=0.0), bp=BeliefPropagation(**PRECISE)),
 }
 #: Answers to within this are the same: rounding, and messages that stop before the last digit.
 CLOSE = {"exact": 1e-9, "bp": 1e-7, "trw": 1e-5}

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from edgegraft.core import Layout
-from edgegraft.inference.auto import ENGINES, AutoEngine, answering, make_engine
+from edgegraft.errors import ModelError
+from edgegraft.inference import affordability
+from edgegraft.inference.affordability import ExactBudget, affordable
+from edgegraft.inference.auto import (
+    ENGINES,
+    LIKELIHOOD_ENGINES,
+    AutoEngine,
+    answering,
+    likelihood_engine,
+    make_engine,
+)
 from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.exact import ExactEngine
 from edgegraft.inference.gibbs import GibbsEngine
@@ -33,8 +43,64 @@ def test_exact_where_affordable():
     assert info.diagnostics["engine"] == "exact"
 
 
+def bipartite(n):
+    """Every variable of one half joined to every one of the other: bp is biased there."""
+    layout = Layout([2] * (2 * n), [(i, n + j) for i in range(n) for j in range(n)])
+    return layout, 0.3 * np.random.default_rng(0).normal(size=layout.n_parameters)
+
+
+def test_graphs_of_a_few_seconds_are_exact():
+    layout, _ = bipartite(21)  # the largest table has 2**22 cells
+    state = AutoEngine().init(layout)
+    assert state.answer == "exact"
+    assert state.exact.estimate.largest_table == 1 << 22
+    assert 1.0 < state.exact.estimate.seconds < 10.0
+    assert likelihood_engine().init(layout).answer == "bp"
+
+
+def test_what_is_not_exact_is_named_with_its_reason():
+    layout, theta = bipartite(8)
+    engine = AutoEngine(ExactBudget(seconds=1e-5))
+    _, _, info = engine.run(theta, engine.init(layout))
+    assert info.diagnostics["engine"] == "bp"
+    assert "seconds and" in info.diagnostics["exact"]
+    assert info.diagnostics["exact"].endswith("KiB")
+
+
+def test_time_and_memory_are_limited_each_for_itself():
+    layout, _ = bipartite(10)
+    cost = ExactEngine().estimate(layout)
+    assert affordable(layout, ExactBudget(cost.seconds, cost.nbytes)).estimate == cost
+    assert affordable(layout, ExactBudget(0.9 * cost.seconds, cost.nbytes)) is None
+    assert affordable(layout, ExactBudget(cost.seconds, cost.nbytes - 1)) is None
+    assert affordable(layout).layout is layout
+
+
+def test_a_graph_is_searched_once(monkeypatch):
+    calls = []
+    search = affordability.order_variables
+    monkeypatch.setattr(
+        affordability, "order_variables", lambda *given: calls.append(1) or search(*given)
+    )
+    affordability._search.cache_clear()
+    for _ in range(3):
+        affordable(bipartite(4)[0])
+        ExactEngine().init(bipartite(5)[0])
+    assert len(calls) == 2
+
+
+def test_a_likelihood_takes_engines_that_give_a_log_partition():
+    for name in ENGINES:
+        if name in LIKELIHOOD_ENGINES:
+            assert likelihood_engine(name).capabilities.name == name
+        else:
+            with pytest.raises(ModelError, match="needs: use 'auto', 'exact', 'bp' or 'trw', or"):
+                likelihood_engine(name)
+    assert likelihood_engine("bp", tol=1e-8).tol == 1e-8
+
+
 def test_belief_propagation_where_not():
-    engine, animal = AutoEngine(max_bytes=0), ZOO["grid"]
+    engine, animal = AutoEngine(ExactBudget(seconds=0.0)), ZOO["grid"]
     marginals, state, info = engine.run(animal.theta, engine.init(animal.layout))
     expected, _, _ = engine.bp.run(animal.theta, engine.bp.init(animal.layout))
     np.testing.assert_array_equal(marginals.values, expected.values)
@@ -44,7 +110,7 @@ def test_belief_propagation_where_not():
 
 def test_tree_reweighted_where_that_does_not_converge():
     layout, theta = frustrated()
-    engine = AutoEngine(max_bytes=0)
+    engine = AutoEngine(ExactBudget(seconds=0.0))
     assert not engine.bp.run(theta, engine.bp.init(layout))[2].converged
     marginals, state, info = engine.run(theta, engine.init(layout))
     expected, own, safe = engine.trw.run(theta, engine.trw.init(layout))
@@ -64,7 +130,7 @@ def test_tree_reweighted_where_that_does_not_converge():
 
 def test_the_choice_is_made_anew_with_every_run_and_graph():
     layout, theta = frustrated()
-    engine = AutoEngine(max_bytes=4000)  # enough for a chain, not for the complete graph
+    engine = AutoEngine(ExactBudget(nbytes=4000))  # enough for a chain, not for the complete graph
     _, state, _ = engine.run(theta, engine.init(layout))
     assert engine.answered(state).name == "trw"
     _, calm, _ = engine.run(0.01 * theta, state)
@@ -84,7 +150,7 @@ def test_engines_have_names(name):
 
 
 def test_settings_reach_the_engine():
-    assert make_engine("exact", max_bytes=5).max_bytes == 5
+    assert make_engine("exact", max_bytes=5).budget.nbytes == 5
     assert make_engine("gibbs", n_chains=7) == GibbsEngine(n_chains=7)
     assert make_engine("auto", trw=TreeReweighted(seed=3)).trw.seed == 3
     with pytest.raises(ValueError, match="damping came too late"):

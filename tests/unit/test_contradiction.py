@@ -11,7 +11,13 @@ from edgegraft.core import Layout
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_regular
 from edgegraft.errors import ConvergenceWarning
-from edgegraft.inference import AutoEngine, BeliefPropagation, ExactEngine, TreeReweighted
+from edgegraft.inference import (
+    AutoEngine,
+    BeliefPropagation,
+    ExactBudget,
+    ExactEngine,
+    TreeReweighted,
+)
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize import Stopping, minimize
@@ -25,7 +31,7 @@ ENGINES = {
     "damped bp": BeliefPropagation(tol=1e-8, damping=0.5),
     "flooding": BeliefPropagation(tol=1e-8, schedule="flooding"),
     "auto": AutoEngine(
-        0, BeliefPropagation(tol=1e-8), TreeReweighted(tol=1e-8, max_iter=3000)
+        ExactBudget(0.0), BeliefPropagation(tol=1e-8), TreeReweighted(tol=1e-8, max_iter=3000)
     ),
 }  # fmt: skip
 

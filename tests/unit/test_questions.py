@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgegraft.errors import ConvergenceWarning, ImpossibleEvidenceError, ModelError
-from edgegraft.inference import BeliefPropagation
+from edgegraft.inference import AutoEngine, BeliefPropagation, ExactBudget, affordability
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import Schema
 from tests.brute import Brute
@@ -191,7 +191,7 @@ def test_log_partition_where_exact_inference_is_too_dear(monkeypatch):
     rng = np.random.default_rng(0)
     edges = [(i, j) for i in range(8) for j in range(i + 1, 8)]
     dense = PairwiseMRF(Schema.from_states([2] * 8), edges, 0.3 * rng.normal(size=16 + 112))
-    monkeypatch.setattr("edgegraft.model.questions.affordable", lambda layout: False)
+    monkeypatch.setattr("edgegraft.model.questions.affordable", lambda layout: None)
     found, truth = dense.log_partition(random_state=0), Brute(dense).log_z
     assert found.kind == "annealed importance sampling"
     assert 0 < found.standard_error < 0.1
@@ -206,3 +206,39 @@ def test_samples_of_chains_that_do_not_agree_warn():
     with pytest.warns(ConvergenceWarning, match="R-hat of '[ab]' is"):
         assert strong.sample_codes(10, engine="gibbs", random_state=0).shape == (10, 2)
     assert strong.sample_codes(10, engine="exact", random_state=0).shape == (10, 2)
+
+
+def test_answers_name_their_approximation(model):
+    assert model.marginals().approximation is None
+    assert model.pair_marginal("x0", "x1").approximation is None
+    assert model.map().approximation is None
+    assert model.log_partition().approximation is None
+    assert model.log_likelihood(codes=[[0] * 6]).approximation is None
+    assert model.marginals(engine="bp").approximation == "belief propagation"
+    assert model.pair_marginal("x0", "x1", engine="gibbs").approximation == "Gibbs sampling"
+    assert model.map(engine="bp").approximation.startswith("max-product belief propagation")
+    assert model.log_partition(engine="trw").approximation == "upper bound"
+    auto = AutoEngine(ExactBudget(seconds=0.0))
+    found = model.marginals(engine=auto).approximation
+    assert found.startswith("belief propagation; exact inference would take at least")
+
+
+def test_a_row_prepares_exact_inference_once_per_pattern_of_gaps(model, monkeypatch):
+    calls = []
+    search = affordability.order_variables
+    monkeypatch.setattr(
+        affordability, "order_variables", lambda *given: calls.append(1) or search(*given)
+    )
+    affordability._search.cache_clear()
+    rows = np.tile([[-1, -1, 1, 0, 0, 1], [0, 1, -1, -1, 1, 0]], (20, 1))
+    for method in ("map", "draw"):
+        model.impute_codes(rows, method=method)
+    assert len(calls) == 2
+    model.log_likelihood(codes=rows)
+    assert len(calls) == 5  # log Z, and another budget for each pattern
+
+
+def test_exact_samples_take_no_marginals(model, monkeypatch):
+    monkeypatch.setattr("edgegraft.kernels.elimination.junction.distribute", None)
+    assert model.sample_codes(3, engine="exact", random_state=0).shape == (3, 6)
+    assert (model.impute_codes([[-1] * 6], method="draw") >= 0).all()

@@ -1,7 +1,13 @@
 """Inference engines behind one protocol, each stating what its answers are."""
 
+from edgegraft.inference.affordability import ExactBudget, affordable
 from edgegraft.inference.ais import AnnealedLogPartition, annealed_log_partition
-from edgegraft.inference.auto import AutoEngine, answering, make_engine
+from edgegraft.inference.auto import (
+    AutoEngine,
+    answering,
+    likelihood_engine,
+    make_engine,
+)
 from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.engine import Capabilities, InferenceEngine, Info, Marginals
 from edgegraft.inference.exact import ExactEngine
@@ -14,6 +20,7 @@ __all__ = [
     "AutoEngine",
     "BeliefPropagation",
     "Capabilities",
+    "ExactBudget",
     "ExactEngine",
     "GibbsEngine",
     "GibbsInfo",
@@ -21,8 +28,10 @@ __all__ = [
     "Info",
     "Marginals",
     "TreeReweighted",
+    "affordable",
     "annealed_log_partition",
     "answering",
     "gibbs_sample",
+    "likelihood_engine",
     "make_engine",
 ]

@@ -7,7 +7,7 @@ settle in. Whoever asks is told which one answered.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,10 +16,19 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.tables import PairTables
 from edgegraft.core.types import Edges, Floats
-from edgegraft.errors import TreewidthError
+from edgegraft.errors import ModelError
+from edgegraft.inference.affordability import (
+    ONE_ANSWER,
+    REPEATED,
+    ExactBudget,
+    ExactState,
+    affordable,
+    describe_cost,
+    exact_cost,
+)
 from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.engine import Capabilities, InferenceEngine, Info, Marginals, State
-from edgegraft.inference.exact import ExactEngine, ExactState
+from edgegraft.inference.exact import ExactEngine
 from edgegraft.inference.gibbs import GibbsEngine
 from edgegraft.inference.messages import MessageState
 from edgegraft.inference.trw import TreeReweighted, TreeReweightedState
@@ -41,10 +50,11 @@ class AutoEngine:
 
     Parameters
     ----------
-    max_bytes : int, default 256 MiB
-        Memory up to which inference is exact. Larger tables would also take seconds.
+    budget : ExactBudget
+        What a run may take for inference to be exact: 30 seconds and half of the machine's memory
+        by default. Callers that run it many times allow less.
     bp : BeliefPropagation
-        Settings for graphs on which exact inference is too dear.
+        Settings for graphs on which exact inference is too expensive.
     trw : TreeReweighted
         Settings for where belief propagation does not converge.
 
@@ -57,7 +67,7 @@ class AutoEngine:
     ('exact', 1.3863)
     """
 
-    max_bytes: int = 1 << 28
+    budget: ExactBudget = ONE_ANSWER
     bp: BeliefPropagation = field(default_factory=BeliefPropagation)
     trw: TreeReweighted = field(default_factory=TreeReweighted)
 
@@ -80,10 +90,9 @@ class AutoEngine:
 
     def init(self, layout: Layout) -> AutoState:
         """Return a cold state of the first engine that can handle the graph."""
-        try:
-            return AutoState(layout, self._exact.init(layout), None, None, "exact")
-        except TreewidthError:
-            return AutoState(layout, None, self.bp.init(layout), None, "bp")
+        exact = affordable(layout, self.budget)
+        bp = self.bp.init(layout) if exact is None else None
+        return AutoState(layout, exact, bp, None, "bp" if exact is None else "exact")
 
     def grow(self, state: AutoState, layout: Layout) -> AutoState:
         """Return a state for another graph, with the messages of the edges in both."""
@@ -102,16 +111,22 @@ class AutoEngine:
     ) -> tuple[Marginals, AutoState, Info]:
         """Return an answer, the state for the next run, and how it went.
 
-        ``info.diagnostics["engine"]`` names the engine that answered; where belief propagation
-        was tried in vain ``info.message`` says so.
+        ``info.diagnostics["engine"]`` names the engine that answered, and ``["exact"]`` says what
+        exact inference would have taken if it was not affordable. If belief propagation was tried
+        in vain, ``info.message`` says so.
         """
         if state.exact is not None:
-            marginals, exact, info = self._exact.run(theta, state.exact)
-            return marginals, state._replace(exact=exact), _named(info, "exact")
+            marginals, exact, info = _EXACT.run(theta, state.exact)
+            return marginals, state._replace(exact=exact), _named(info, engine="exact")
+        cost = describe_cost(exact_cost(state.layout, self.budget))
         warm = self.bp.init(state.layout) if state.bp is None else state.bp
         marginals, bp, info = self.bp.run(theta, warm)
         if info.converged:
-            return marginals, state._replace(bp=bp, answer="bp"), _named(info, "bp")
+            return (
+                marginals,
+                state._replace(bp=bp, answer="bp"),
+                _named(info, engine="bp", exact=cost),
+            )
         trw = self.trw.init(state.layout) if state.trw is None else state.trw
         marginals, trw, safe = self.trw.run(theta, trw)
         message = (
@@ -120,28 +135,24 @@ class AutoEngine:
         ).strip()
         # Messages that oscillated are a worse start than none.
         after = state._replace(bp=None, trw=trw, answer="trw")
-        return marginals, after, _named(safe._replace(message=message), "trw")
+        info = _named(safe._replace(message=message), engine="trw", exact=cost)
+        return marginals, after, info
 
     def pair_marginals(self, theta: Floats, state: AutoState, edges: Edges) -> PairTables:
         """Return joint marginals of any pairs from the engine that answered."""
         own: Any = getattr(state, state.answer)
         return self._engine(state.answer).pair_marginals(theta, own, edges)
 
-    @property
-    def _exact(self) -> ExactEngine:
-        return ExactEngine(self.max_bytes)
-
     def _engine(self, name: str) -> InferenceEngine:
-        engines: dict[str, InferenceEngine] = {
-            "exact": self._exact,
-            "bp": self.bp,
-            "trw": self.trw,
-        }
+        engines: dict[str, InferenceEngine] = {"exact": _EXACT, "bp": self.bp, "trw": self.trw}
         return engines[name]
 
 
-def _named(info: Info, name: str) -> Info:
-    return info._replace(diagnostics={**(info.diagnostics or {}), "engine": name})
+_EXACT = ExactEngine()
+
+
+def _named(info: Info, **words: str) -> Info:
+    return info._replace(diagnostics={**(info.diagnostics or {}), **words})
 
 
 ENGINES: dict[str, Callable[..., InferenceEngine]] = {
@@ -151,6 +162,8 @@ ENGINES: dict[str, Callable[..., InferenceEngine]] = {
     "trw": TreeReweighted,
     "gibbs": GibbsEngine,
 }
+#: The engines that give log Z, which the likelihood needs.
+LIKELIHOOD_ENGINES = ("auto", "exact", "bp", "trw")
 
 
 def make_engine(engine: str | InferenceEngine = "auto", **settings: Any) -> InferenceEngine:
@@ -173,13 +186,43 @@ def make_engine(engine: str | InferenceEngine = "auto", **settings: Any) -> Infe
     if isinstance(engine, str):
         if engine in ENGINES:
             return ENGINES[engine](**settings)
-        *others, last = (repr(name) for name in ENGINES)
-        raise ValueError(f"there is no engine {engine!r}: use {', '.join(others)} or {last}")
+        raise ValueError(f"there is no engine {engine!r}: use {_listed(ENGINES)}")
     if not all(hasattr(engine, name) for name in ("capabilities", "init", "grow", "run")):
         raise TypeError(f"{engine!r} is neither the name of an engine nor an engine")
     if settings:
         raise ValueError(f"{engine!r} is made already: {', '.join(settings)} came too late")
     return engine
+
+
+def likelihood_engine(engine: str | InferenceEngine = "auto", **settings: Any) -> InferenceEngine:
+    """Return the engine of :func:`make_engine` for a likelihood, which runs it many times.
+
+    The likelihood needs log Z, so only :data:`LIKELIHOOD_ENGINES` and engines whose capabilities
+    name one will do; "auto" is exact only if a run takes about a second.
+
+    Examples
+    --------
+    >>> likelihood_engine().budget.seconds
+    1.5
+    >>> likelihood_engine("gibbs")
+    Traceback (most recent call last):
+    edgegraft.errors.ModelError: engine 'gibbs' gives no log-partition function, which the \
+likelihood needs: use 'auto', 'exact', 'bp' or 'trw', or the pseudolikelihood
+    """
+    if engine == "auto":
+        settings = {"budget": REPEATED} | settings
+    made = make_engine(engine, **settings)
+    if made.capabilities.log_partition == "none":
+        raise ModelError(
+            f"engine {made.capabilities.name!r} gives no log-partition function, which the "
+            f"likelihood needs: use {_listed(LIKELIHOOD_ENGINES)}, or the pseudolikelihood"
+        )
+    return made
+
+
+def _listed(names: Iterable[str]) -> str:
+    *others, last = map(repr, names)
+    return f"{', '.join(others)} or {last}"
 
 
 def answering(engine: InferenceEngine, state: State) -> Capabilities:

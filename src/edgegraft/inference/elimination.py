@@ -20,8 +20,10 @@ from edgegraft.core import Layout
 from edgegraft.kernels.elimination.ordering import FILL_FIRST, SIZE_FIRST, Rule, eliminate
 from edgegraft.kernels.elimination.traversal import sweep_levels
 
-_CELL_BYTES = 8
-_MOST_RETRIES = 32
+CELL_BYTES = 8
+#: What both sweeps take per cell of a clique, measured on grids, complete and bipartite graphs.
+CELL_SECONDS = 3e-8
+MAX_RETRIES = 32
 #: Cells that a run works off in the time in which a try looks up one pair of neighbours.
 _CELLS_A_PAIR = 16
 #: How strongly a sweep's direction counts, in missing pairs a level.
@@ -41,6 +43,9 @@ class Estimate(NamedTuple):
         Cells of the largest clique.
     nbytes : int
         Memory of a run: messages, the clique in hand, its part in original potentials.
+    seconds : float
+        Time of a run on a usual core; strong potentials, which are worked with in logarithms, can
+        take three times as long.
     complete : bool
         False where the search for an order stopped at the budget: the other figures are then
         what it had reached, and the true ones are larger.
@@ -50,6 +55,7 @@ class Estimate(NamedTuple):
     n_cliques: int
     largest_table: int
     nbytes: int
+    seconds: float
     complete: bool = True
 
 
@@ -63,9 +69,9 @@ class Elimination(NamedTuple):
     blocking: int  # the variable whose table was over budget, or -1
 
 
-def order_variables(layout: Layout, max_bytes: int) -> Elimination:
-    """Return the cheapest elimination order found, cut short where `max_bytes` do not suffice."""
-    search = _Search(layout, max_bytes)
+def order_variables(layout: Layout, max_cells: float) -> Elimination:
+    """Return the cheapest elimination order found, cut short at messages of `max_cells`."""
+    search = _Search(layout, max_cells)
     best = search.attempt(FILL_FIRST, np.zeros(layout.n_variables))
     rng = np.random.default_rng(0)
     for retry in range(_n_retries(best, search.max_cells)):
@@ -78,10 +84,10 @@ def order_variables(layout: Layout, max_bytes: int) -> Elimination:
 class _Search:
     """The fixed part of all tries on one graph."""
 
-    def __init__(self, layout: Layout, max_bytes: int) -> None:
+    def __init__(self, layout: Layout, max_cells: float) -> None:
         self.graph = _adjacency(layout)
         self.states = layout.states.astype(np.float64)
-        self.max_cells = max_bytes / _CELL_BYTES
+        self.max_cells = max_cells
 
     def attempt(
         self, kind: int, bias: NDArray[np.float64], best: Elimination | None = None
@@ -110,7 +116,7 @@ class _Search:
 
 
 def estimate(layout: Layout, found: Elimination) -> Estimate:
-    """Say what inference in the order `found` takes; see :class:`Estimate`."""
+    """Return what inference in the order `found` takes; see :class:`Estimate`."""
     widths = np.diff(found.scope_start)
     segment = np.repeat(np.arange(len(found.order)), widths)
     messages = np.ones(len(found.order))
@@ -123,9 +129,13 @@ def estimate(layout: Layout, found: Elimination) -> Estimate:
         members = _remaining_clique(layout, found)
         treewidth = max(treewidth, len(members) - 1)
         largest = max(largest, math.prod(int(s) for s in layout.states[members]))
-    nbytes = _CELL_BYTES * (total + 2 * largest)
     return Estimate(
-        treewidth, _n_maximal(found, layout.n_variables), largest, nbytes, found.blocking < 0
+        treewidth,
+        _n_maximal(found, layout.n_variables),
+        largest,
+        nbytes=CELL_BYTES * (total + 2 * largest),
+        seconds=CELL_SECONDS * (max(found.cells, largest) if largest < 1e300 else math.inf),
+        complete=found.blocking < 0,
     )
 
 
@@ -140,7 +150,7 @@ def _n_retries(found: Elimination, max_cells: float) -> int:
         return 0
     cells = found.cells if found.blocking < 0 else max_cells
     one_try = len(found.order) + (widths**2).sum()
-    return min(_MOST_RETRIES, int(cells / (_CELLS_A_PAIR * one_try + 1.0)))
+    return min(MAX_RETRIES, int(cells / (_CELLS_A_PAIR * one_try + 1.0)))
 
 
 def _adjacency(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

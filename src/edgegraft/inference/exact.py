@@ -12,7 +12,6 @@ bucket tree is the forest.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,24 +21,22 @@ from edgegraft.core.checks import check_edges, check_theta
 from edgegraft.core.tables import PairTables
 from edgegraft.core.types import Edges
 from edgegraft.errors import ModelError, TreewidthError
-from edgegraft.inference.elimination import Elimination, Estimate, estimate, order_variables
+from edgegraft.inference.affordability import (
+    ExactBudget,
+    ExactState,
+    affordable,
+    exact_cost,
+    readable_bytes,
+)
+from edgegraft.inference.bucket_tree import build_tree
+from edgegraft.inference.elimination import Estimate
 from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals
 from edgegraft.inference.exact_pairs import pair_tables
-from edgegraft.inference.junction import build_tree
 from edgegraft.kernels.elimination import buckets, junction, junction_draws
 
 _CAPABILITIES = Capabilities("exact", exact=True, log_partition="exact", pair_marginals="exact")
 #: Uniform numbers held at once while sampling: 256 MiB.
 _DRAWS_AT_ONCE = 1 << 25
-
-
-class ExactState(NamedTuple):
-    """The bucket tree of a graph; it depends on the graph alone and is never changed."""
-
-    layout: Layout
-    elimination: Elimination
-    tree: buckets.JunctionTree
-    estimate: Estimate
 
 
 class ExactEngine:
@@ -51,8 +48,9 @@ class ExactEngine:
 
     Parameters
     ----------
-    max_bytes : int, default 1 GiB
-        Memory that a run may use. Graphs that need more are refused by :meth:`init`.
+    max_bytes : int, optional
+        Memory that a run may use, by default half of what the machine has. Graphs that need more
+        are refused by :meth:`init`; time is not limited.
 
     Examples
     --------
@@ -69,11 +67,11 @@ class ExactEngine:
     2.6996
     """
 
-    def __init__(self, max_bytes: int = 1 << 30) -> None:
-        self.max_bytes = max_bytes
+    def __init__(self, max_bytes: int | None = None) -> None:
+        self.budget = ExactBudget(math.inf, max_bytes)
 
     def __repr__(self) -> str:
-        return f"ExactEngine(max_bytes={self.max_bytes})"
+        return f"ExactEngine(max_bytes={self.budget.nbytes})"
 
     @property
     def capabilities(self) -> Capabilities:
@@ -81,7 +79,7 @@ class ExactEngine:
         return _CAPABILITIES
 
     def estimate(self, layout: Layout) -> Estimate:
-        """Say what inference on a graph would take, without doing it.
+        """Return what inference on a graph would take, without doing it.
 
         Examples
         --------
@@ -89,7 +87,7 @@ class ExactEngine:
         >>> ExactEngine().estimate(chain)[:3]
         (1, 3, 9)
         """
-        return estimate(layout, order_variables(layout, self.max_bytes))
+        return exact_cost(layout, self.budget)
 
     def init(self, layout: Layout) -> ExactState:
         """Return the bucket tree of a graph.
@@ -99,11 +97,10 @@ class ExactEngine:
         TreewidthError
             Where a run would need more than `max_bytes`.
         """
-        found = order_variables(layout, self.max_bytes)
-        cost = estimate(layout, found)
-        if not cost.complete or cost.nbytes > self.max_bytes:
-            raise TreewidthError(_refusal(cost, self.max_bytes))
-        return ExactState(layout, found, build_tree(layout, found), cost)
+        state = affordable(layout, self.budget)
+        if state is None:
+            raise TreewidthError(_refusal(self.estimate(layout), self.budget.max_bytes))
+        return state
 
     def grow(self, state: ExactState, layout: Layout) -> ExactState:
         """Return the state of another graph: exact inference has nothing to keep."""
@@ -243,22 +240,12 @@ def _info(state: ExactState) -> Info:
 def _refusal(cost: Estimate, max_bytes: int) -> str:
     least = "" if cost.complete else "at least "
     return (
-        f"exact inference on this graph needs {least}{_readable(cost.nbytes)} by the best "
+        f"exact inference on this graph needs {least}{readable_bytes(cost.nbytes)} by the best "
         f"elimination order found (treewidth {least}{cost.treewidth}, {least}"
         f"{_power(cost.largest_table)} cells in one table), but max_bytes allows "
-        f"{_readable(max_bytes)}: use the engine 'bp', 'trw' or "
+        f"{readable_bytes(max_bytes)}: use the engine 'bp', 'trw' or "
         "'gibbs' instead, or raise max_bytes"
     )
-
-
-def _readable(nbytes: int) -> str:
-    if nbytes >= 1 << 60:
-        return f"{_power(nbytes)} bytes"
-    for unit in ("bytes", "KiB", "MiB"):
-        if nbytes < 1024:
-            return f"{nbytes:.3g} {unit}"
-        nbytes /= 1024  # type: ignore[assignment]
-    return f"{nbytes:,.1f} GiB"
 
 
 def _power(number: int) -> str:

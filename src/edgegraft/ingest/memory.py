@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import NamedTuple
 
@@ -73,14 +72,6 @@ def enough(n_bytes: int) -> str:
     '1.01 GiB'
     """
     return f"{-(-100 * n_bytes >> 30) / 100:.2f} GiB"
-
-
-def physical_memory() -> int | None:
-    """Return the memory of the machine in bytes; None if the system does not report it."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return None
 
 
 def check_limit(limit: int) -> None:

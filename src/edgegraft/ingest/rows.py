@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core.machine import physical_memory
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import DataError, DataTypeError, UnseenCategoryError
 from edgegraft.ingest.cache import CACHE_SIZE, open_store
@@ -24,7 +25,7 @@ from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, plugin_of, table_kind
 from edgegraft.ingest.labels import labels
 from edgegraft.ingest.many_files import find_files
-from edgegraft.ingest.memory import Budget, check_limit, physical_memory, read_size, share_out
+from edgegraft.ingest.memory import Budget, check_limit, read_size, share_out
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.wording import Findings
 from edgegraft.table import PackedTable, Schema

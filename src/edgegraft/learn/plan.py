@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from edgegraft.counts import PairCounts
 from edgegraft.errors import Argument, MemoryBudgetError, SettingError
-from edgegraft.inference import make_engine
+from edgegraft.inference import likelihood_engine
 from edgegraft.learn.settings import Settings
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.noise_weight import chance_level
@@ -121,7 +121,7 @@ def losses(
     check_states(table.schema)
     counts = PairCounts(table, plan.n_jobs, weights)
     if plan.objective == "likelihood":
-        return Likelihood(counts, make_engine(plan.inference)), counts
+        return Likelihood(counts, likelihood_engine(plan.inference)), counts
     loss = Pseudolikelihood(table, weights=weights, n_jobs=plan.n_jobs, precision=plan.precision)
     return loss, counts
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from edgegraft.counts import PairCounts
 from edgegraft.errors import FileFormatError
-from edgegraft.inference import make_engine
+from edgegraft.inference import likelihood_engine
 from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
 from edgegraft.learn.checkpoint import allow, load
@@ -134,7 +134,7 @@ class Stages:
     def _over_all(self) -> tuple[Objective, PairCounts]:
         counts, plan = self._shards.counts, self.plan
         if plan.objective == "likelihood":
-            return Likelihood(counts, make_engine(plan.inference)), counts
+            return Likelihood(counts, likelihood_engine(plan.inference)), counts
         stand_in, _ = self._over_sample()
         loss = ShardedPseudolikelihood(self._shards, precision=plan.precision, stand_in=stand_in)
         return loss, counts

@@ -54,6 +54,11 @@ class NodeMarginals(Mapping[str, dict[Label, float]]):
     def __len__(self) -> int:
         return len(self.schema)
 
+    @property
+    def approximation(self) -> str | None:
+        """How the probabilities were approximated, and why; None if they are exact."""
+        return _approximation(self.engine, self.info)
+
     def __repr__(self) -> str:
         return f"NodeMarginals({len(self)} variables, {_source(self.engine, self.info)})"
 
@@ -87,6 +92,11 @@ class PairMarginal:
             raise KeyError(pair)
         return float(self.table[rows.index(pair[0]), columns.index(pair[1])])
 
+    @property
+    def approximation(self) -> str | None:
+        """How the table was approximated, and why; None if it is exact."""
+        return _approximation(self.engine, self.info)
+
 
 @dataclass(frozen=True, eq=False)
 class MapState(Mapping[str, Label]):
@@ -117,6 +127,11 @@ class MapState(Mapping[str, Label]):
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def approximation(self) -> str | None:
+        """How the state was found if a better one may exist; None if none does."""
+        return None if self.exact else "max-product belief propagation and local search"
+
 
 class LogPartition(NamedTuple):
     """The log-partition function, and how far it can be trusted.
@@ -132,12 +147,42 @@ class LogPartition(NamedTuple):
     def __float__(self) -> float:
         return self.value
 
+    @property
+    def approximation(self) -> str | None:
+        """How the value was approximated; None if it is exact."""
+        if self.kind == "exact":
+            return None
+        error = f" with a standard error of {self.standard_error:.2g}"
+        return self.kind + (error if self.standard_error else "")
+
 
 class RowLikelihood(NamedTuple):
     """Log-likelihoods of rows and the log-partition function that they were normalised by."""
 
     rows: NDArray[np.float64]
     log_partition: LogPartition
+
+    @property
+    def approximation(self) -> str | None:
+        """How the log-partition function was approximated; None if it is exact."""
+        return self.log_partition.approximation
+
+
+_METHODS = {
+    "bp": "belief propagation",
+    "trw": "tree-reweighted belief propagation",
+    "gibbs": "Gibbs sampling",
+}
+
+
+def _approximation(engine: Capabilities, info: Info) -> str | None:
+    if engine.exact:
+        return None
+    words = _METHODS.get(engine.name, engine.name)
+    if not info.converged:
+        words += ", which did not converge"
+    cost = (info.diagnostics or {}).get("exact")
+    return f"{words}; exact inference would take {cost}" if cost else words
 
 
 def _source(engine: Capabilities, info: Info) -> str:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
 from edgegraft.errors import ImpossibleEvidenceError, ModelError
-from edgegraft.inference import ExactEngine
+from edgegraft.inference import ExactBudget, ExactEngine, affordable
+from edgegraft.inference.affordability import ExactState
 from edgegraft.kernels.conditionals.imputation import fill_alone, fill_by_gibbs
 from edgegraft.kernels.conditionals.rows import Neighbours
 from edgegraft.model.evidence import condition
@@ -24,7 +25,7 @@ from edgegraft.model.evidence import condition
 ImputeMethod = Literal["map", "draw"]
 Codes = NDArray[np.int64]
 
-_MAX_BYTES = 1 << 22  # of a component's junction tree: rows are many
+ROW_BUDGET = ExactBudget(seconds=0.02)  # rows are many
 _SWEEPS = 200  # of the approximation
 
 
@@ -44,44 +45,29 @@ def impute_codes(
     uniform = rng.random(codes.shape) if method == "draw" else np.empty((0, 0))
     fill_alone(theta, codes, missing, layout.states, layout.node_offset, neighbours, uniform, out)
     pending = np.flatnonzero((out < 0).any(axis=1))
-    structures: dict[bytes, bool] = {}
     for r in pending:
         # What was filled in just now is independent of the rest given the known cells, so
         # conditioning on the known ones alone or on both is the same.
         row = out[r]
-        pattern = (row < 0).tobytes()
-        if pattern not in structures:
-            structures[pattern] = _affordable(layout, row)
-        if not structures[pattern]:
-            _complete_by_gibbs(layout, theta, neighbours, row, method, rng)
-            continue
         try:
-            _complete_exactly(layout, theta, row, method, rng)
+            part = condition(layout, theta, {int(i): int(row[i]) for i in np.flatnonzero(row >= 0)})
+            state = affordable(part.layout, ROW_BUDGET)  # searched once per pattern of gaps
+            if state is not None:
+                row[part.free] = _complete(part.theta, state, method, rng)
         except ModelError as error:
             raise ImpossibleEvidenceError(f"row {r} is impossible: {error}") from error
+        if state is None:
+            _complete_by_gibbs(layout, theta, neighbours, row, method, rng)
     return out
 
 
-def _affordable(layout: Layout, row: Codes) -> bool:
-    free = np.flatnonzero(row < 0)
-    rank = np.full(layout.n_variables, -1)
-    rank[free] = np.arange(len(free))
-    inner = (row[layout.edges] < 0).all(axis=1)
-    part = Layout(layout.states[free], rank[layout.edges[inner]])
-    cost = ExactEngine(_MAX_BYTES).estimate(part)
-    return cost.complete and cost.nbytes <= _MAX_BYTES
-
-
-def _complete_exactly(
-    layout: Layout, theta: Floats, row: Codes, method: ImputeMethod, rng: np.random.Generator
-) -> None:
-    part = condition(layout, theta, {int(i): int(row[i]) for i in np.flatnonzero(row >= 0)})
-    engine = ExactEngine()
+def _complete(
+    theta: Floats, state: ExactState, method: ImputeMethod, rng: np.random.Generator
+) -> Codes:
+    """Return the likeliest states of a row's missing cells, or states drawn at random."""
     if method == "map":
-        row[part.free] = engine.map(part.theta, part.layout).assignment
-    else:
-        _, state, _ = engine.run(part.theta, engine.init(part.layout))
-        row[part.free] = engine.sample(part.theta, state, 1, rng)[0]
+        return ExactEngine().map(theta, state).assignment
+    return np.asarray(ExactEngine().sample(theta, state, 1, rng)[0])
 
 
 def _complete_by_gibbs(

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from edgegraft.core import Layout
 from edgegraft.errors import (
     Argument,
     ConvergenceWarning,
@@ -27,6 +26,7 @@ from edgegraft.inference import (
     Info,
     Marginals,
     TreeReweighted,
+    affordable,
     annealed_log_partition,
     answering,
     make_engine,
@@ -141,7 +141,7 @@ class Questions(NamedPotentials):
         own value: exact, Bethe approximation or upper bound.
         """
         part = self._condition(given)
-        if engine == "auto" and not affordable(part.layout):
+        if engine == "auto" and affordable(part.layout) is None:
             value, error, _ = annealed_log_partition(
                 part.layout, part.theta, random_state=random_state
             )
@@ -186,9 +186,10 @@ class Questions(NamedPotentials):
     def _maximise(self, part: Conditioned, engine: Engine) -> tuple[Any, bool]:
         if isinstance(engine, str) and engine not in ("auto", "exact", "bp"):
             raise ModelError(f"engine {engine!r} does not maximise: use 'auto', 'exact' or 'bp'")
-        if engine == "auto":
-            engine = "exact" if affordable(part.layout) else "bp"
-        used = make_engine(engine)
+        exact = affordable(part.layout) if engine == "auto" else None
+        if exact is not None:
+            return ExactEngine().map(part.theta, exact), True
+        used = make_engine("bp" if engine == "auto" else engine)
         if isinstance(used, ExactEngine):
             return used.map(part.theta, part.layout), True
         if isinstance(used, BeliefPropagation):
@@ -205,9 +206,3 @@ def _telling_of(given: Given) -> Iterator[None]:
         if not given:
             raise
         raise ImpossibleEvidenceError(f"the evidence has probability zero: {error}") from error
-
-
-def affordable(layout: Layout, max_bytes: int = 1 << 28) -> bool:
-    """Tell whether exact inference fits the memory that "auto" allows it."""
-    cost = ExactEngine(max_bytes).estimate(layout)
-    return cost.complete and cost.nbytes <= max_bytes

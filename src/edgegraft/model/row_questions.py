@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.errors import ModelError
-from edgegraft.inference import ExactEngine
+from edgegraft.inference import ExactEngine, affordable
 from edgegraft.kernels.conditionals.rows import log_conditionals, state_conditionals
 from edgegraft.model.answers import RowLikelihood
 from edgegraft.model.evidence import condition, parse_evidence
 from edgegraft.model.imputation import ImputeMethod, impute_codes
 from edgegraft.model.potentials import variable_index
-from edgegraft.model.questions import Engine, Given, Questions, RandomState, affordable
+from edgegraft.model.questions import Engine, Given, Questions, RandomState
 from edgegraft.model.sampling import draw_by_gibbs
 
 if TYPE_CHECKING:
@@ -88,10 +88,12 @@ class RowQuestions(Questions):
         """
         rows = self._read(X, codes)
         log_z = self.log_partition(engine=engine, random_state=random_state)
-        known = (rows >= 0).all(axis=1)
+        missing = rows < 0
+        gaps = np.flatnonzero(missing.any(axis=1))
         out = np.empty(len(rows))
-        out[known] = self.energy(codes=rows[known])
-        for r in np.flatnonzero(~known):
+        whole = np.delete(np.arange(len(rows)), gaps)
+        out[whole] = self.energy(codes=rows[whole])
+        for r in gaps[np.lexsort(missing[gaps].T)]:  # the same gaps share one preparation
             out[r] = self._log_sum(rows[r])
         return RowLikelihood(out - log_z.value, log_z)
 
@@ -121,9 +123,11 @@ class RowQuestions(Questions):
         rng = np.random.default_rng(random_state)
         out = np.empty((n_rows, len(self.schema)), np.int64)
         out[:] = self._evidence_row(given)
-        if engine == "exact" or (engine == "auto" and affordable(part.layout)):
-            exact = ExactEngine()
-            _, state, _ = exact.run(part.theta, exact.init(part.layout))
+        exact = ExactEngine()
+        state = affordable(part.layout) if engine == "auto" else None
+        if engine == "exact":
+            state = exact.init(part.layout)
+        if state is not None:
             out[:, part.free] = exact.sample(part.theta, state, n_rows, rng)
         elif part.layout.n_variables:
             names = tuple(self.names[i] for i in part.free)

@@ -24,9 +24,14 @@ from edgegraft.errors import (
     DataError,
     DataTypeError,
     ModelError,
-    TreewidthError,
 )
-from edgegraft.inference import BeliefPropagation, ExactEngine, InferenceEngine, make_engine
+from edgegraft.inference import (
+    BeliefPropagation,
+    ExactBudget,
+    InferenceEngine,
+    affordable,
+    likelihood_engine,
+)
 from edgegraft.ingest.rows import read_table
 from edgegraft.kernels.solver.penalty import group_norms
 from edgegraft.model import PairwiseMRF
@@ -39,9 +44,8 @@ from edgegraft.optimize.divergence import name_divergence, shorten
 from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
 from edgegraft.table import Schema
 
-#: Bytes up to which "auto" fits with exact inference: a run then takes milliseconds, and a fit
-#: makes hundreds.
-EXACT_BYTES = 1 << 23
+#: What a run may take for "auto" to fit with exact inference: a fit makes hundreds.
+EXACT = ExactBudget(seconds=0.05)
 #: Rows beyond which a fit begins on a sample of so many.
 SAMPLE = 50_000
 #: A sample's optimum is no better than this: its own error is larger.
@@ -207,17 +211,12 @@ def _choose_engine(engine: str | InferenceEngine, layout: Layout, tol: float) ->
     """Return an engine whose marginals are good to well within the tolerance."""
     exactness = min(1e-6, 0.05 * tol)
     if engine == "auto":
-        try:
-            exact = ExactEngine(EXACT_BYTES)
-            exact.init(layout)
-        except TreewidthError:
-            return BeliefPropagation(tol=exactness)
-        return exact
+        engine = "exact" if affordable(layout, EXACT) else "bp"
     if engine == "bp":
         return BeliefPropagation(tol=exactness)
     if engine == "trw":
-        return make_engine("trw", tol=exactness, max_iter=SAFE_SWEEPS)
-    return make_engine(engine)
+        return likelihood_engine("trw", tol=exactness, max_iter=SAFE_SWEEPS)
+    return likelihood_engine(engine)
 
 
 def _first_parameters(

@@ -20,15 +20,15 @@ import numpy as np
 
 from edgegraft.core.types import Floats
 from edgegraft.errors import ConvergenceWarning, ModelError
-from edgegraft.inference import AutoEngine, InferenceEngine
+from edgegraft.inference import AutoEngine, ExactBudget, InferenceEngine
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import parse_evidence
 from edgegraft.report.explorer_view import interaction_tables, network_view
 
 Json = dict[str, Any]
 
-#: Memory of exact inference up to which it answers in less than 100 ms.
-INTERACTIVE_BYTES = 4 << 20
+#: What exact inference may take: answers are expected at once.
+INTERACTIVE = ExactBudget(seconds=0.1)
 _CACHED = 64  # answers kept, so that undo is at once
 
 
@@ -87,7 +87,7 @@ class Explorer:
     ) -> None:
         self.model = model
         self.title = title
-        self.engine = AutoEngine(max_bytes=INTERACTIVE_BYTES) if engine is None else engine
+        self.engine = AutoEngine(INTERACTIVE) if engine is None else engine
         self._lock = Lock()
         self._answers: OrderedDict[tuple[tuple[int, int], ...], Answer] = OrderedDict()
         self.prior = self.ask({})
