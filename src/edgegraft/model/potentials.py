@@ -14,7 +14,7 @@ from edgegraft.core.checks import check_theta
 from edgegraft.core.neighbours import neighbours_of
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError, ModelError
-from edgegraft.ingest import encode
+from edgegraft.ingest.rows import read_codes
 from edgegraft.kernels.conditionals.rows import Neighbours, row_energies
 from edgegraft.table import Schema
 
@@ -116,7 +116,7 @@ class NamedPotentials:
         >>> model.encode(np.array([[1], [3]])).ravel()
         array([0, 2])
         """
-        return np.ascontiguousarray(encode(X, self._schema), np.int64)
+        return read_codes(X, self._schema)
 
     def _read(self, X: Any, codes: ArrayLike | None) -> Integers:
         """Return rows as checked codes, from a table or from codes that are called so."""
