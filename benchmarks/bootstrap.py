@@ -125,7 +125,11 @@ def coverage(chain: Chain, simulations: int) -> Row:
         codes = many.model.sample_codes(chain.n_rows, random_state=seed)
         table = PackedTable.from_codes(codes, many.schema)
         # A search that may do nothing: the graph is given.
-        idle = grow(Pseudolikelihood(table), Penalty(1.0, ridge.ridge), Settings(max_tables=0))
+        idle = grow(
+            Pseudolikelihood(table),
+            Penalty(1.0, ridge.ridge),
+            Settings(relaxed=False, tol=1e-4, max_tables=0),
+        )
         draws = draws_of(chain.n_rows, SIMULATED_REPLICATES, seed)
         replicator = Replicator(idle, fit(table, many.model, ridge), table, draws)
         made = [replicator.make(k) for k in range(SIMULATED_REPLICATES)]

@@ -24,6 +24,7 @@ from edgegraft.datasets import make_regular, make_scale_free
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Growth, Plan, Settings, grow
+from edgegraft.learn.plan import penalty_of, search_settings
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import NoisePenalty
@@ -98,7 +99,7 @@ def learn(
     """Grow up to 3n edges; return the run and its seconds."""
     counts = PairCounts(case.train, THREADS)
     started = perf_counter()
-    chosen = Settings(**{"max_edges": 3 * case.n} | settings)
+    chosen = Settings(**{"max_edges": 3 * case.n, "relaxed": False, "tol": 1e-4} | settings)
     found = grow(loss, penalty, chosen, counts=counts)
     return found, perf_counter() - started
 
@@ -149,7 +150,7 @@ def default_settings(n: int, seeds: int) -> list[Row]:
     for seed in range(seeds):
         case = scale_free(n, seed)
         loss = pseudo(case)
-        found, seconds = learn(case, loss, Plan().rule(loss), **vars(Plan().settings) | most(n))
+        found, seconds = learn(case, loss, penalty_of(Plan(), loss), **vars(Settings()) | most(n))
         model = found.model()
         precision = average_precision(model.edges, model.edge_strengths(), case.truth)
         figures.append((seconds, precision, recall(found, case.truth)))
@@ -277,7 +278,7 @@ def one_ising(n: int, seed: int) -> tuple[float, float, float]:
     )
     table = PackedTable.from_codes(data.X.astype(np.int32))
     case = Case(table, table, data.edges)
-    tables = Plan().search(n).max_tables  # where all pairs would take hours
+    tables = search_settings(Plan(), n).max_tables  # where all pairs would take hours
     found, seconds = learn(case, pseudo(case), ISING_PENALTY, max_tables=tables)
     model = found.model()
     precision = average_precision(model.edges, model.edge_strengths(), case.truth)

@@ -12,7 +12,7 @@ from benchmarks.out_of_memory import CHUNK, THREADS, write_rows
 from benchmarks.processes import answer, start
 from benchmarks.rows import Row
 from edgegraft.ingest.cache import open_store
-from edgegraft.learn import Plan, Settings, discover, resume_discovery
+from edgegraft.learn import Plan, discover, resume_discovery
 from edgegraft.objective.local_shards import LocalShards
 
 ROWS = 500_000
@@ -59,7 +59,7 @@ def killed(where: Path) -> Row:
 
 def learn(folder: str, checkpoint: str) -> dict[str, Any]:
     """Learn from the rows, from a checkpoint where there is one."""
-    plan = Plan(settings=Settings(relaxed=True, tol=1e-3, checkpoint_every=1), n_jobs=THREADS)
+    plan = Plan(checkpoint_every=1, n_jobs=THREADS)
     with open_store(f"{folder}/rows", folder=f"{folder}/planes") as store:
         shards = LocalShards(store, n_jobs=THREADS)
         sample = store.n_rows // 16

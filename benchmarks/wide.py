@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.processes import answer, start
 from benchmarks.rows import Row
 from edgegraft.datasets import make_regular
-from edgegraft.learn import Plan, Settings, discover
+from edgegraft.learn import Plan, discover
 from edgegraft.table import PackedTable
 
 THREADS = 2
@@ -49,7 +49,7 @@ def learn_wide(n: int, budget: int) -> dict[str, Any]:
     truth = set(map(tuple, np.sort(data.edges, axis=1).tolist()))
     table = PackedTable.from_codes(data.X.astype(np.int8))
     del data
-    plan = Plan(settings=Settings(relaxed=True, tol=1e-3, max_edges=budget), n_jobs=THREADS)
+    plan = Plan(max_edges=budget, n_jobs=THREADS)
     started = perf_counter()
     found = discover(table, plan)
     edges = set(map(tuple, np.sort(found.model.edges, axis=1).tolist()))

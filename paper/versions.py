@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from edgegraft.counts import PairCounts
 from edgegraft.learn import Plan, Settings
-from edgegraft.learn.plan import losses
+from edgegraft.learn.plan import losses, penalty_of, search_settings
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty
@@ -83,7 +83,7 @@ def _ours(table: PackedTable, n_jobs: int, penalty: float | None, ridge: float |
         n_jobs=n_jobs,
     )
     loss, counts = losses(table, plan, None)
-    return Learner(loss, plan.rule(loss), plan.search(len(table.schema)), counts)
+    return Learner(loss, penalty_of(plan, loss), search_settings(plan, len(table.schema)), counts)
 
 
 def _paper(
@@ -99,6 +99,7 @@ def _paper(
         penalize_nodes=nodes,
     )
     settings = Settings(
+        relaxed=False,
         selectivity=0.5,
         reservoir_size=len(table.schema),
         max_tests=max(1, len(table.schema) // _TESTS),

@@ -16,6 +16,11 @@ from edgegraft.table import PackedTable
 PENALTY = Penalty(0.004, 1e-4)
 
 
+def penalised(**settings):
+    """Settings of a search whose penalty is that of the fit, and whose fits are close."""
+    return Settings(**{"relaxed": False, "tol": 1e-4} | settings)
+
+
 def make_table(n=12, n_rows=2000, n_states=3, seed=1):
     """A small scale-free network's rows."""
     data = make_scale_free(n, n_states, n_rows, random_state=seed, burn_in=200)
@@ -55,4 +60,4 @@ class Log:
 def grow_logged(loss, penalty=PENALTY, counts=None, **settings):
     """Grow, and return the run and its log."""
     log = Log()
-    return grow(loss, penalty, Settings(**settings), counts=counts, observers=[log]), log
+    return grow(loss, penalty, penalised(**settings), counts=counts, observers=[log]), log

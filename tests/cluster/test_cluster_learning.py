@@ -17,7 +17,7 @@ from edgegraft.contrib.dask.shards import ClusterShards
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import ClusterError, DataError
 from edgegraft.ingest import pack
-from edgegraft.learn import Plan, Settings, discover, resume_discovery
+from edgegraft.learn import Plan, discover, resume_discovery
 from edgegraft.objective.local_shards import LocalShards
 from tests.cluster.conftest import WHY, cut
 from tests.cluster.machines import machines
@@ -35,8 +35,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def plan():
-    settings = Settings(relaxed=True, tol=1e-3, checkpoint_every=1, max_tests=32)
-    return Plan(settings=settings)
+    return Plan(checkpoint_every=1, max_tests=32)
 
 
 @pytest.fixture(scope="module")

@@ -213,11 +213,11 @@ import sys
 from pathlib import Path
 
 from edgegraft.ingest.cache import open_store
-from edgegraft.learn import Plan, Settings, discover, resume_discovery
+from edgegraft.learn import Plan, discover, resume_discovery
 from edgegraft.objective.local_shards import LocalShards
 
 rows, folder, checkpoint, out = sys.argv[1:]
-plan = Plan(settings=Settings(relaxed=True, tol=1e-3, checkpoint_every=1, selectivity=0.95))
+plan = Plan(checkpoint_every=1, selectivity=0.95)
 with open_store(rows, folder=folder) as store:
     shards = LocalShards(store)
     if Path(checkpoint).exists():

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from edgegraft.errors import DataError, ModelError
-from edgegraft.learn import Settings, discover, grow
 from edgegraft.learn import bootstrap as module
+from edgegraft.learn import discover, grow
 from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.objective.penalties import FeaturePenalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable, Schema
+from tests.learn_cases import penalised
 from tests.unit.test_bootstrap import make_codes
 
 
@@ -57,7 +58,7 @@ def test_other_rows_than_the_fits_are_refused(table, found):
 
 def test_single_features_cannot_be_replicated(table):
     growth = grow(
-        Pseudolikelihood(table), FeaturePenalty(0.2), Settings(strategy="feature", max_edges=1)
+        Pseudolikelihood(table), FeaturePenalty(0.2), penalised(strategy="feature", max_edges=1)
     )
     with pytest.raises(ValueError, match="whole edges"):
         bootstrap(growth, table, 2)

@@ -9,12 +9,12 @@ import pytest
 
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
-from edgegraft.learn import Settings, certify, grow
+from edgegraft.learn import certify, grow
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
-from tests.learn_cases import make_loss, make_table
+from tests.learn_cases import make_loss, make_table, penalised
 
 STRATEGIES = ("best-choice", "first-hit", "exhaustive", "feature", "feature-light")
 
@@ -23,7 +23,7 @@ def learn(codes, penalty, *, noise=False, **settings):
     table = PackedTable.from_codes(np.asarray(codes))
     loss = Pseudolikelihood(table)
     rule = NoisePenalty(penalty.penalty, penalty.ridge) if noise else penalty
-    return grow(loss, rule, Settings(**settings), counts=PairCounts(table))
+    return grow(loss, rule, penalised(**settings), counts=PairCounts(table))
 
 
 def found(growth):
@@ -57,22 +57,22 @@ def test_independent_variables_get_no_edges(strategy):
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_penalty_too_large_leaves_no_edges(strategy):
-    growth = grow(make_loss(make_table()[0]), Penalty(10.0), Settings(strategy=strategy))
+    growth = grow(make_loss(make_table()[0]), Penalty(10.0), penalised(strategy=strategy))
     assert len(growth.graph) == 0
     assert certify(growth).n_violating == 0
 
 
 def test_the_least_penalty_without_edges_is_where_the_first_one_comes():
     loss = make_loss(make_table()[0])
-    empty = grow(loss, Penalty(10.0), Settings(tol=1e-7))
+    empty = grow(loss, Penalty(10.0), penalised(tol=1e-7))
     pairs = np.stack(np.triu_indices(12, 1), axis=1)
     largest = empty.judge(pairs).scores.max()
-    assert len(grow(loss, Penalty(1.001 * largest), Settings(tol=1e-7)).graph) == 0
-    assert len(grow(loss, Penalty(0.999 * largest), Settings(tol=1e-7)).graph) == 1
+    assert len(grow(loss, Penalty(1.001 * largest), penalised(tol=1e-7)).graph) == 0
+    assert len(grow(loss, Penalty(0.999 * largest), penalised(tol=1e-7)).graph) == 1
 
 
 def test_without_a_penalty_every_pair_enters():
-    growth = grow(make_loss(make_table(6, 500)[0]), Penalty(0.0, 0.01), Settings(tol=1e-6))
+    growth = grow(make_loss(make_table(6, 500)[0]), Penalty(0.0, 0.01), penalised(tol=1e-6))
     assert len(growth.graph) == 15
     assert growth.reason == "no pair violates optimality"
     assert certify(growth).n_checked == 0
@@ -134,7 +134,7 @@ def test_missing_cells():
 
 def test_a_second_run_of_the_same_objective_is_the_same():
     loss = make_loss(make_table()[0])
-    one, two = (grow(loss, Penalty(0.01)) for _ in range(2))
+    one, two = (grow(loss, Penalty(0.01), penalised()) for _ in range(2))
     assert one.theta().tobytes() == two.theta().tobytes()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from edgegraft.counts import PairCounts
 from edgegraft.inference import ExactEngine
-from edgegraft.learn import Settings, discover, grow
+from edgegraft.learn import discover, grow
 from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.learn.conditional import read_rows
 from edgegraft.learn.edge_tests import edge_tests
@@ -20,6 +20,7 @@ from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable
+from tests.learn_cases import penalised
 
 N_ROWS = 800
 NOISE = NoisePenalty(2 / np.sqrt(N_ROWS), 1e-3)
@@ -130,7 +131,7 @@ def test_a_run_without_a_cut_lets_chance_in_as_often_as_its_threshold_says(relax
     passed = []
     for seed in range(4):
         table = PackedTable.from_codes(make_codes(5, seed=seed))
-        growth = grow(Pseudolikelihood(table), NOISE, Settings(relaxed=relaxed))
+        growth = grow(Pseudolikelihood(table), NOISE, penalised(relaxed=relaxed))
         result = bootstrap(growth, table, 40)
         assert frequency_of(result, [0, 1]) == 1.0
         passed.append(result.frequency[(result.edges >= 3).any(axis=1)].sum())
@@ -139,7 +140,7 @@ def test_a_run_without_a_cut_lets_chance_in_as_often_as_its_threshold_says(relax
 
 
 def test_a_cut_of_the_false_discovery_rate_only_takes_away(table):
-    growth = grow(Pseudolikelihood(table), NOISE)
+    growth = grow(Pseudolikelihood(table), NOISE, penalised())
     whole, cut = (bootstrap(growth, table, 30, fdr=fdr) for fdr in (None, 0.01))
     for edge, frequency in zip(cut.edges.tolist(), cut.frequency, strict=True):
         assert frequency <= frequency_of(whole, edge) + 1e-12
@@ -148,7 +149,7 @@ def test_a_cut_of_the_false_discovery_rate_only_takes_away(table):
 
 def test_replicates_of_a_likelihood_are_counted_again(table):
     loss = Likelihood(PairCounts(table), ExactEngine())
-    growth = grow(loss, NoisePenalty(1 / np.sqrt(N_ROWS), 1e-3))
+    growth = grow(loss, NoisePenalty(1 / np.sqrt(N_ROWS), 1e-3), penalised())
     result = bootstrap(growth, table, 10)
     assert frequency_of(result, [0, 1]) == 1.0
     assert result.lower[0] < result.strength[0]
@@ -217,7 +218,7 @@ def test_what_half_of_the_rows_cannot_tell_has_no_frequency():
 
 def test_without_a_test_frequencies_need_none():
     table = PackedTable.from_codes(make_near_copies())
-    result = bootstrap(grow(Pseudolikelihood(table), NOISE), table, 10)
+    result = bootstrap(grow(Pseudolikelihood(table), NOISE, penalised()), table, 10)
     assert frequency_of(result, [0, 1]) == 1.0
 
 

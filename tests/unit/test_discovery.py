@@ -21,13 +21,14 @@ from edgegraft.learn import (
     steps,
     warm_start,
 )
+from edgegraft.learn.plan import penalty_of, search_settings
 from edgegraft.learn.sharpen import sharpen, unexplained
 from edgegraft.objective.noise_weight import chance_level
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
-from tests.learn_cases import Log, make_loss, make_table
+from tests.learn_cases import Log, make_loss, make_table, penalised
 
 NOISE = NoisePenalty(0.02, 1e-3)
 
@@ -62,7 +63,7 @@ def test_a_second_look_adds_half_as_many_edges_or_one_a_variable_at_most():
     codes = np.concatenate([first ^ (rng.random(first.shape) < 0.03) for _ in range(6)], axis=1)
     table = PackedTable.from_codes(codes.astype(int))
     loss = Pseudolikelihood(table)
-    run = grow(loss, Plan().rule(loss), replace(Plan().settings, max_edges=20))
+    run = grow(loss, penalty_of(Plan(), loss), Settings(max_edges=20))
     after = sharpen(run, table)
     assert after.sharpened == 20
     after.settings = replace(after.settings, max_edges=None)
@@ -109,8 +110,7 @@ def test_without_a_rate_all_edges_are_kept(ising):
 @pytest.mark.parametrize("refit", [False, True])
 def test_a_penalised_search_is_refitted_or_kept(ising, refit):
     table, _ = ising
-    settings = Settings(tol=1e-3)
-    found = discover(table, Plan(penalty=0.05, refit=refit, fdr=None, settings=settings))
+    found = discover(table, Plan(relaxed=False, penalty=0.05, refit=refit, fdr=None))
     shrunk = found.growth.model().edge_strengths()
     if refit:
         assert found.model.edge_strengths().sum() > 1.2 * shrunk.sum()
@@ -128,7 +128,7 @@ def test_the_likelihood_learns_nearly_the_same_network():
 @pytest.mark.parametrize("stop_after", [1, 3])
 def test_a_checkpoint_leads_to_the_same_end(ising, tmp_path, stop_after):
     table, _ = ising
-    plan = Plan(settings=Settings(relaxed=True, tol=1e-3, checkpoint_every=1, max_tests=20))
+    plan = Plan(checkpoint_every=1, max_tests=20)
     whole = discover(table, plan)
     assert whole.growth.n_activations > stop_after
     path = tmp_path / "run.checkpoint"
@@ -141,9 +141,9 @@ def test_a_checkpoint_leads_to_the_same_end(ising, tmp_path, stop_after):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"penalty": -1.0}, "penalty must be finite"),
-        ({"ridge": float("nan")}, "ridge must be finite"),
-        ({"fdr": 0.0}, "fdr must be above 0"),
+        ({"penalty": -1.0}, "penalty must be a number of at least 0"),
+        ({"ridge": float("nan")}, "ridge must be a number of at least 0"),
+        ({"fdr": 0.0}, "fdr must be a number above 0"),
         ({"group_weight": "sqrt"}, "needs group_weight='noise'"),
         ({"objective": "likelyhood"}, "objective must be"),
     ],
@@ -154,17 +154,16 @@ def test_senseless_plans_are_refused(wrong, words):
 
 
 def test_many_pairs_get_a_budget():
-    assert Plan().search(2000).max_tables is None
-    assert Plan().search(20_000).max_tables == 6_000_000
-    own = Plan(settings=Settings(relaxed=True, max_tables=10))
-    assert own.search(20_000).max_tables == 10
+    assert search_settings(Plan(), 2000).max_tables is None
+    assert search_settings(Plan(), 20_000).max_tables == 6_000_000
+    assert search_settings(Plan(max_tables=10), 20_000).max_tables == 10
 
 
 def test_a_table_budget_ends_a_search_that_finds_nothing():
     rng = np.random.default_rng(0)
     table = PackedTable.from_codes(rng.integers(0, 2, (500, 60)))
     loss = Pseudolikelihood(table)
-    growth = grow(loss, Penalty(1.0), Settings(max_tables=200, max_tests=50))
+    growth = grow(loss, Penalty(1.0), penalised(max_tables=200, max_tests=50))
     assert growth.reason == "the table budget is spent"
     assert growth.n_tables < 1770
 
@@ -173,7 +172,7 @@ def test_relaxed_fits_shrink_nothing():
     table, _ = make_table()
     loss, counts = make_loss(table), PairCounts(table)
     penalty = replace(NOISE, penalty=chance_level(loss))
-    relaxed = grow(loss, penalty, Settings(relaxed=True), counts=counts)
+    relaxed = grow(loss, penalty, Settings(tol=1e-4), counts=counts)
     assert relaxed.reason == "no pair violates optimality"
     everything = np.stack(np.triu_indices(len(table.schema), 1), axis=1)
     outside = everything[~relaxed.graph.contains(everything)]
@@ -189,7 +188,7 @@ def test_relaxed_fits_shrink_nothing():
 def test_warm_runs_end_where_cold_ones_do():
     table, _ = make_table()
     loss = make_loss(table)
-    settings = Settings(tol=1e-6)
+    settings = penalised(tol=1e-6)
     first = grow(loss, Penalty(0.03, 1e-3), settings)
     warm = go_on(warm_start(first, penalty=Penalty(0.01, 1e-3)))
     cold = grow(loss, Penalty(0.01, 1e-3), settings)
@@ -204,9 +203,9 @@ def test_warm_runs_take_other_rows():
     table, _ = make_table()
     loss = make_loss(table)
     half = loss.subsample(np.arange(1000))
-    first = grow(half, NOISE, Settings(tol=1e-6))
+    first = grow(half, NOISE, penalised(tol=1e-6))
     warm = go_on(warm_start(first, objective=loss))
-    cold = grow(loss, NOISE, Settings(tol=1e-6))
+    cold = grow(loss, NOISE, penalised(tol=1e-6))
     np.testing.assert_allclose(
         warm.solution.info.objective, cold.solution.info.objective, rtol=1e-8
     )
@@ -214,14 +213,14 @@ def test_warm_runs_take_other_rows():
 
 def test_single_features_do_not_start_warm():
     table, _ = make_table(n=4)
-    growth = grow(make_loss(table), Penalty(0.1), Settings(strategy="feature", max_edges=1))
+    growth = grow(make_loss(table), Penalty(0.1), penalised(strategy="feature", max_edges=1))
     with pytest.raises(ValueError, match="single features"):
         warm_start(growth)
 
 
 def test_unexplained_variance_is_that_of_the_conditionals():
     table, _ = make_table(n=5, n_rows=300)
-    growth = grow(make_loss(table), Penalty(0.01, 1e-3), Settings())
+    growth = grow(make_loss(table), Penalty(0.01, 1e-3), penalised())
     model, codes = growth.model(), table.codes()
     rng = np.random.default_rng(0)
     weights = rng.integers(0, 3, len(codes)).astype(float)
@@ -233,7 +232,7 @@ def test_unexplained_variance_is_that_of_the_conditionals():
 
 def test_sharpening_needs_noise_weights():
     table, _ = make_table(n=4)
-    growth = grow(make_loss(table), Penalty(0.1), Settings(relaxed=True))
+    growth = grow(make_loss(table), Penalty(0.1), Settings(tol=1e-4))
     with pytest.raises(ValueError, match="noise weights"):
         sharpen(growth, table)
 
@@ -248,7 +247,7 @@ def test_a_column_of_too_many_categories_is_refused_before_any_work(monkeypatch)
 
 def test_triangles_are_looked_for_again_only_when_the_graph_has_grown(monkeypatch):
     table, _ = make_table()
-    growth = Growth.begin(make_loss(table), NOISE, Settings(max_tests=4))
+    growth = Growth.begin(make_loss(table), NOISE, penalised(max_tests=4))
     growth.ranked = True
     growth.graph.add(np.array([(0, 1), (1, 2)]))
     growth.stream.remove(growth.graph.layout.edges)

@@ -21,7 +21,7 @@ from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, EncodingWarning
 from edgegraft.estimators import GraftedMRF
 from edgegraft.ingest import pack
-from edgegraft.learn import Plan, Settings, discover
+from edgegraft.learn import Plan, discover
 from edgegraft.table import PackedTable
 from tests.estimator_cases import survey
 
@@ -76,7 +76,8 @@ def test_it_is_thin_over_discover():
     plan = Plan(
         fdr=0.2,
         penalty=0.05,
-        settings=Settings(relaxed=True, tol=1e-3, max_edges=6, random_state=3),
+        max_edges=6,
+        random_state=3,
     )
     found = discover(pack(rows), plan)
     assert estimator.model_ == found.model

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from edgegraft.learn import Settings, certify, grow
+from edgegraft.learn import certify, grow
 from edgegraft.learn.certificate import _sample
 from edgegraft.objective.penalty import Penalty
-from tests.learn_cases import PENALTY, make_loss, make_table
+from tests.learn_cases import PENALTY, make_loss, make_table, penalised
 
 
 @pytest.fixture(scope="module")
 def unfinished():
     """A run that was stopped at once: many pairs violate."""
     table, _ = make_table(30, 2000)
-    return grow(make_loss(table), PENALTY, Settings(max_edges=3))
+    return grow(make_loss(table), PENALTY, penalised(max_edges=3))
 
 
 def count_violating(growth):
@@ -52,7 +52,7 @@ def test_sampled_certificate_bounds_the_planted_share(unfinished):
 
 def test_sampled_bound_of_nothing_found_is_the_rule_of_three():
     table, _ = make_table(20, 1000)
-    growth = grow(make_loss(table), Penalty(1.0))
+    growth = grow(make_loss(table), Penalty(1.0), penalised())
     found = certify(growth, max_pairs=100)
     assert found.n_violating == 0
     assert found.share_bound == pytest.approx(1 - 0.05 ** (1 / 100))

@@ -23,7 +23,7 @@ from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
-from tests.learn_cases import PENALTY, Log, make_loss, make_table
+from tests.learn_cases import PENALTY, Log, make_loss, make_table, penalised
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def table():
 
 
 def small_steps(**more):
-    return Settings(
+    return penalised(
         **{"max_touching": 1, "selectivity": 0.5, "max_tests": 4, "reservoir_size": 6,
            "checkpoint_every": 3} | more
     )  # fmt: skip
@@ -89,7 +89,7 @@ def test_a_run_stopped_before_its_first_step_begins_with_what_the_ranking_is_sur
     table, tmp_path
 ):
     objective, counts, path = make_loss(table), PairCounts(table), tmp_path / "run"
-    settings = Settings(relaxed=True)
+    settings = Settings(tol=1e-4)
     whole = grow(objective, PENALTY, settings, counts=counts)
     stopped = grow(objective, PENALTY, replace(settings, max_edges=0), counts=counts)
     assert stopped.n_sure

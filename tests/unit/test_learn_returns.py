@@ -11,16 +11,16 @@ from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import BeliefPropagation
-from edgegraft.learn import Checkpoints, Settings, certify, grow, resume
+from edgegraft.learn import Checkpoints, certify, grow, resume
 from edgegraft.learn.checkpoint import load
 from edgegraft.learn.returns import MOST, Returns
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
-from tests.learn_cases import Log, make_loss, make_table
+from tests.learn_cases import Log, make_loss, make_table, penalised
 
 PENALTY = Penalty(0.005)
-FEW = Settings(checkpoint_every=2, max_tests=4, reservoir_size=4)
+FEW = penalised(checkpoint_every=2, max_tests=4, reservoir_size=4)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ class Limit(Log):
         return super().on_event(event, growth)
 
 
-@pytest.mark.parametrize("settings", [Settings(), FEW, Settings(strategy="exhaustive")])
+@pytest.mark.parametrize("settings", [penalised(), FEW, penalised(strategy="exhaustive")])
 def test_pairs_that_return_for_ever_are_given_up_with_a_warning(counts, settings):
     with pytest.warns(ConvergenceWarning, match=r"are left out: \('x\d', 'x\d'\)"):
         growth = grow(loss_of(counts), PENALTY, settings, observers=[Limit()])

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from edgegraft.errors import DataError
-from edgegraft.learn import Monitor, Settings, grow, refit
-from tests.learn_cases import PENALTY, make_loss, make_table
+from edgegraft.learn import Monitor, grow, refit
+from tests.learn_cases import PENALTY, make_loss, make_table, penalised
 
 
 def test_trace_has_one_entry_an_event():
-    growth = grow(make_loss(make_table()[0]), PENALTY, Settings(max_touching=1))
+    growth = grow(make_loss(make_table()[0]), PENALTY, penalised(max_touching=1))
     trace = growth.trace()
     assert {len(column) for column in trace.values()} == {len(growth.events)}
     assert trace["n_edges"][-1] == len(growth.graph)
@@ -27,7 +27,7 @@ def test_monitor_measures_rows_held_out_and_true_edges():
     table, truth = make_table()
     other, _ = make_table(seed=1, n_rows=500)
     monitor = Monitor(other, truth, every=3)
-    growth = grow(make_loss(table), PENALTY, Settings(max_touching=1), observers=[monitor])
+    growth = grow(make_loss(table), PENALTY, penalised(max_touching=1), observers=[monitor])
     columns = monitor.columns()
     assert (np.diff(columns["recall"]) >= 0).sum() > len(columns["recall"]) / 2
     assert columns["recall"][-1] == growth.graph.contains(truth).mean()
@@ -42,11 +42,11 @@ def test_monitor_refuses_rows_of_other_variables():
     table, _ = make_table()
     other, _ = make_table(8, 100)
     with pytest.raises(DataError, match="other columns"):
-        grow(make_loss(table), PENALTY, observers=[Monitor(other)])
+        grow(make_loss(table), PENALTY, penalised(), observers=[Monitor(other)])
 
 
 def test_refit_takes_the_shrinkage_away():
-    growth = grow(make_loss(make_table()[0]), PENALTY)
+    growth = grow(make_loss(make_table()[0]), PENALTY, penalised())
     model = refit(growth, 1e-4)
     assert model.edges.tolist() == growth.model().edges.tolist()
     assert model.edge_strengths().sum() > growth.model().edge_strengths().sum()

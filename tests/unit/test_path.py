@@ -8,11 +8,12 @@ import pytest
 from edgegraft.core import Layout
 from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError
-from edgegraft.learn import Plan, Settings, grow, instability, most_stable, penalty_path
+from edgegraft.learn import Plan, grow, instability, most_stable, penalty_path
 from edgegraft.learn.path import ebic, largest_penalty
+from edgegraft.learn.plan import penalty_of
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
-from tests.learn_cases import Log, make_loss, make_table
+from tests.learn_cases import Log, make_loss, make_table, penalised
 
 
 @pytest.fixture(scope="module")
@@ -21,13 +22,13 @@ def table():
 
 
 def plan(**changes):
-    return Plan(**{"settings": Settings(tol=1e-5), "ridge": 1e-3} | changes)
+    return Plan(**{"relaxed": False, "tol": 1e-5, "ridge": 1e-3} | changes)
 
 
 def test_each_point_is_what_a_run_from_nothing_finds(table):
     path = penalty_path(table, plan(group_weight="sqrt", penalty=1.0, refit=False), [0.03, 0.01])
     for point in path:
-        cold = grow(make_loss(table), Penalty(point.penalty, 1e-3), Settings(tol=1e-5))
+        cold = grow(make_loss(table), Penalty(point.penalty, 1e-3), penalised(tol=1e-5))
         assert point.objective == pytest.approx(cold.solution.info.objective, rel=1e-7)
         assert set(map(tuple, point.model.edges.tolist())) == set(
             map(tuple, cold.model().edges.tolist())
@@ -40,7 +41,7 @@ def test_penalties_begin_where_there_is_no_edge(table):
     assert path[-1].n_edges > path[1].n_edges >= 0
     assert (np.diff([point.penalty for point in path]) < 0).all()
     loss = make_loss(table)
-    rule = plan().rule(loss).bound(loss)
+    rule = penalty_of(plan(), loss).bound(loss)
     top = largest_penalty(loss, rule, PairCounts(table), np.random.default_rng(0))
     assert path[0].penalty == pytest.approx(top)
 
@@ -74,7 +75,7 @@ def test_senseless_penalties_are_refused(table, wrong):
 
 
 def test_instability_is_counted_over_pairs(table):
-    quick = plan(settings=Settings(tol=1e-3))
+    quick = plan(tol=1e-3)
     levels = [1.0, 0.05, 0.0]
     values = instability(table, quick, levels, n_subsamples=3)
     assert values[0] == 0.0

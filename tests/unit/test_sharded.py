@@ -9,7 +9,7 @@ from edgegraft.core import Layout
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, FileFormatError, ModelError
-from edgegraft.learn import Plan, Settings, discover, resume_discovery, stages
+from edgegraft.learn import Plan, discover, resume_discovery, stages
 from edgegraft.objective.local_shards import LocalShards
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.sharded_loss import ShardedPseudolikelihood
@@ -194,7 +194,7 @@ def score(found, X):
 
 def test_a_network_is_found_from_shards():
     X = network_rows()
-    plan = Plan(settings=Settings(relaxed=True, tol=1e-4))
+    plan = Plan(tol=1e-4)
     found = discover(as_shards(X), plan, sample_rows=2000)
     assert edges_of(found) == {(k, k + 1) for k in range(7)}
     assert found.converged
@@ -236,8 +236,16 @@ def test_weights_belong_to_the_shards():
 def test_other_objectives_and_strategies_need_no_stages(changes):
     plan = Plan(**{k: v for k, v in changes.items() if k == "objective"})
     if "strategy" in changes:
-        settings = Settings(strategy="feature", max_edges=3, tol=1e-2)
-        plan = Plan(settings=settings, penalty=0.05, group_weight="sqrt", fdr=None, refit=False)
+        plan = Plan(
+            strategy="feature",
+            relaxed=False,
+            max_edges=3,
+            tol=1e-2,
+            penalty=0.05,
+            group_weight="sqrt",
+            fdr=None,
+            refit=False,
+        )
     found = discover(as_shards(network_rows(3000)), plan, sample_rows=1000)
     assert edges_of(found) <= {(k, k + 1) for k in range(7)}
     assert edges_of(found)
@@ -269,7 +277,7 @@ class Copies:
 
 def test_a_run_is_resumed_at_any_stage(tmp_path, monkeypatch):
     monkeypatch.setattr(stages, "_LEAST", 200)
-    plan = Plan(settings=Settings(relaxed=True, tol=1e-3, checkpoint_every=1, selectivity=0.9))
+    plan = Plan(checkpoint_every=1, selectivity=0.9)
     path = tmp_path / "run.checkpoint"
     copies = Copies(path)
     X = network_rows()

@@ -172,12 +172,12 @@ class Counted:
 from edgegraft import PairCounts, pack
 from edgegraft.datasets import make_chain
 from edgegraft.inference import ExactEngine
-from edgegraft.learn import grow
+from edgegraft.learn import Settings, grow
 from edgegraft.objective import Likelihood, Penalty
 
 data = make_chain(8, n_states=3, n_rows=4000, random_state=0)
 engine = Counted(ExactEngine())
-growth = grow(Likelihood(PairCounts(pack(data.X)), engine), Penalty(0.02))
+growth = grow(Likelihood(PairCounts(pack(data.X)), engine), Penalty(0.02), Settings(relaxed=False))
 print(f"{growth.reason}; {growth.n_activations} activations, {engine.n_runs} runs of the engine")
 print("the true edges:", sorted(growth.model().edges.tolist()) == data.edges.tolist())
 

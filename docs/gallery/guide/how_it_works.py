@@ -81,10 +81,18 @@ class PairStates:
 
 watch = PairStates()
 loss = Pseudolikelihood(table)
+paper = Settings(
+    relaxed=False,
+    tol=1e-4,
+    selectivity=0.5,
+    max_touching=1,
+    priority="uniform",
+    requeue=False,
+)
 growth = grow(
     loss,
     Penalty(0.02, ridge=1e-3),
-    Settings(selectivity=0.5, max_touching=1, priority="uniform", requeue=False),  # as the paper
+    paper,
     observers=[watch],
 )
 print(growth.reason)
@@ -187,6 +195,7 @@ kept = set(map(tuple, found.model.edges.tolist()))
 true_edges = set(map(tuple, data.edges.tolist()))
 print(f"{len(kept & true_edges)} of {len(true_edges)} true edges, {len(kept - true_edges)} false")
 print("pairs tested before the first 50 edges were in, by random order and by the data's order:")
-for run in (growth, grow(loss, Penalty(0.02, ridge=1e-3), counts=PairCounts(table))):
+ranked = Settings(relaxed=False, tol=1e-4)
+for run in (growth, grow(loss, Penalty(0.02, ridge=1e-3), ranked, counts=PairCounts(table))):
     trace = run.trace()
     print(trace["n_tables"][np.argmax(trace["n_edges"] >= 50)])

@@ -112,7 +112,7 @@ print(*done.stderr.replace(str(folder), "...").splitlines()[-16:], sep="\n")
 #
 # A budget ends the search, not the work: what was found is still tested, cut and refitted.
 
-from edgegraft.learn import Monitor, Plan, Settings, certify, discover
+from edgegraft.learn import Monitor, Plan, certify, discover
 
 wide = make_scale_free(
     200, n_states=2, n_rows=2000, couplings="ising", coupling_range=(0.2, 0.5), random_state=0
@@ -121,7 +121,7 @@ packed = pack(wide.X)
 truth = set(map(tuple, wide.edges.tolist()))
 runs, watch = {}, Monitor(truth=wide.edges)
 for max_tables in (1_500, 5_000, None):
-    plan = Plan(settings=Settings(relaxed=True, tol=1e-3, max_tables=max_tables))
+    plan = Plan(max_tables=max_tables)
     observers = [watch] if max_tables is None else []
     found = runs[max_tables] = discover(packed, plan, observers=observers)
     edges = set(map(tuple, found.model.edges.tolist()))

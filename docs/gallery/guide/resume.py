@@ -37,7 +37,7 @@ from pathlib import Path
 
 from edgegraft import pack
 from edgegraft.datasets import make_scale_free
-from edgegraft.learn import Plan, Settings, discover, resume_discovery
+from edgegraft.learn import Plan, discover, resume_discovery
 
 folder = Path(tempfile.mkdtemp())
 data = make_scale_free(30, n_states=3, n_rows=4000, random_state=0)
@@ -52,7 +52,7 @@ class StopAfter:
         return event.n_activations >= self.n_activations
 
 
-plan = Plan(settings=Settings(strategy="exhaustive", relaxed=True, tol=1e-3, checkpoint_every=10))
+plan = Plan(strategy="exhaustive", checkpoint_every=10)
 path = folder / "survey.checkpoint"
 stopped = discover(table, plan, checkpoint=path, observers=[StopAfter(25)])
 print(stopped.growth.reason, "with", len(stopped.model.edges), "edges")
@@ -119,6 +119,6 @@ print(*done.stderr.splitlines()[-14:], sep="\n")
 # %%
 from edgegraft import load
 
-plan = Plan(settings=Settings(strategy="exhaustive", relaxed=True, tol=1e-3))
+plan = Plan(strategy="exhaustive")
 unbroken = discover(pack(folder / "survey.csv"), plan)
 print("the same bits:", load(folder / "survey.edgegraft") == unbroken.model)

@@ -56,13 +56,13 @@ def estimate(rows: Rows, plan: Plan) -> Estimate:
         whole, n_bytes = table.n_rows, peak_bytes(table)
     else:
         assert rows.given.budget is not None
-        rng = np.random.default_rng(plan.settings.random_state)
+        rng = np.random.default_rng(plan.random_state)
         table, weights = rows.given.rows.sample(_MOST, rng)
         whole, n_bytes = rows.sample_rows, rows.given.budget.limit
     n_rows = min(table.n_rows, max(_LEAST, min(_MOST, whole // 8)))
-    limit = min(PILOT_SECONDS, plan.settings.max_time or PILOT_SECONDS)
-    pilot = replace(plan, settings=replace(plan.settings, max_time=limit))
-    short = replace(plan, settings=replace(plan.settings, max_time=1.0))
+    limit = min(PILOT_SECONDS, plan.max_time or PILOT_SECONDS)
+    pilot = replace(plan, max_time=limit)
+    short = replace(plan, max_time=1.0)
     _try(table, weights, min(_WARM_UP, n_rows), short)
     started = perf_counter()
     found = _try(table, weights, n_rows, pilot)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from edgegraft.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:
+    from edgegraft.config import Plan
     from edgegraft.core.types import Floats
     from edgegraft.ingest.options import ReadOptions
     from edgegraft.ingest.passes import OnRows
-    from edgegraft.learn import Plan
 
 _VERSION = 1
 
@@ -108,7 +108,7 @@ class Request:
 
     def plan(self) -> Plan:
         """Return the plan; what does not go together is refused."""
-        from edgegraft.learn import Plan, Settings
+        from edgegraft.config import Plan
 
         features = self.strategy.startswith("feature")
         if features and self.bootstrap:
@@ -119,20 +119,16 @@ class Request:
         objective: Any = self.objective
         penalty: Any = self.penalty
         ridge: Any = self.ridge
-        settings = Settings(
+        return Plan(
             strategy=strategy,
             relaxed=not features,
-            tol=1e-3,
             max_edges=self.max_edges,
             max_time=self.max_time,
             random_state=self.seed,
-        )
-        return Plan(
             objective=objective,
             penalty=penalty,
             ridge=ridge,
             fdr=self.rate(Plan.fdr),
-            settings=settings,
             n_jobs=self.jobs,
         )
 

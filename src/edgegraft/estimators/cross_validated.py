@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from edgegraft.config import ModelOptions, Plan
 from edgegraft.core.checks import check_weights
+from edgegraft.core.threads import resolve_jobs
 from edgegraft.estimators.folds import Scores, Split, check_splits, score_grid
 from edgegraft.estimators.network import NetworkEstimator
-from edgegraft.estimators.parameters import CONSTRAINTS, make_plan
-from edgegraft.learn import Plan, discover, penalty_grid
-from edgegraft.learn.settings import Priority, Strategy
-from edgegraft.objective.penalties import GroupWeight
+from edgegraft.estimators.parameters import constraints_of, plan_of
+from edgegraft.learn import discover, penalty_grid
 from edgegraft.table import Schema
 
 _LEVEL = Interval(Real, 0, None, closed="left")
 
 
-class GraftedMRFCV(NetworkEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class GraftedMRFCV(NetworkEstimator, ModelOptions):
     """A :class:`GraftedMRF` whose penalty is chosen by cross-validated pseudolikelihood.
 
     Choose this where the model is to predict, sample or impute. The network that predicts best
@@ -80,65 +81,12 @@ converged_, reason_, schema_, n_features_in_, feature_names_in_
     4
     """
 
-    _parameter_constraints = {
-        name: allowed for name, allowed in CONSTRAINTS.items() if name not in ("penalty", "ridge")
-    } | {
-        "strategy": [StrOptions({"best-choice", "first-hit", "exhaustive"})],
-        "penalties": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "ridges": [StrOptions({"auto"}), _LEVEL, "array-like"],
-        "cv": ["cv_object"],
-    }
-
-    def __init__(
-        self,
-        *,
-        penalties: int | ArrayLike = 10,
-        ridges: Any = "auto",
-        cv: Any = 5,
-        strategy: Strategy = "best-choice",
-        objective: Literal["pseudolikelihood", "likelihood"] = "pseudolikelihood",
-        inference: Literal["auto", "exact", "bp", "trw", "gibbs"] = "auto",
-        group_weight: GroupWeight = "noise",
-        penalize_nodes: bool = False,
-        fdr: float | None = None,
-        refit: bool = True,
-        relaxed: bool = True,
-        selectivity: float = 0.0,
-        reservoir_size: int | Literal["unlimited"] | None = None,
-        max_tests: int | None = None,
-        hub_threshold: float | Literal["auto", "mean"] | None = "auto",
-        max_edges: int | None = None,
-        max_time: float | None = None,
-        max_tables: int | None = None,
-        priority: Priority = "auto",
-        tol: float = 1e-3,
-        schema: Schema | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.penalties = penalties
-        self.ridges = ridges
-        self.cv = cv
-        self.strategy = strategy
-        self.objective = objective
-        self.inference = inference
-        self.group_weight = group_weight
-        self.penalize_nodes = penalize_nodes
-        self.fdr = fdr
-        self.refit = refit
-        self.relaxed = relaxed
-        self.selectivity = selectivity
-        self.reservoir_size = reservoir_size
-        self.max_tests = max_tests
-        self.hub_threshold = hub_threshold
-        self.max_edges = max_edges
-        self.max_time = max_time
-        self.max_tables = max_tables
-        self.priority = priority
-        self.tol = tol
-        self.schema = schema
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    penalties: int | ArrayLike = 10
+    ridges: Any = "auto"
+    cv: Any = 5
+    fdr: float | None = None
+    schema: Schema | None = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Score the grid on held-out rows, and fit its best point to all rows.
@@ -159,8 +107,8 @@ converged_, reason_, schema_, n_features_in_, feature_names_in_
         self._validate_params()
         given = _check_values("penalties", self.penalties)
         ridges = self._ridges()
-        plan = make_plan({**self.get_params(deep=False), "penalty": 0.0, "ridge": "auto"})
-        X, table = self._read(X, self.schema, plan.n_jobs)
+        plan = plan_of(self, penalty=0.0)
+        X, table = self._read(X, self.schema, resolve_jobs(plan.n_jobs))
         weights = None if sample_weight is None else check_weights(sample_weight, table.n_rows)
         splits = self._splits(table.n_rows, plan)
         check_splits(splits, weights)
@@ -189,12 +137,20 @@ converged_, reason_, schema_, n_features_in_, feature_names_in_
     def _splits(self, n_rows: int, plan: Plan) -> list[Split]:
         cv = 5 if self.cv is None else self.cv
         if isinstance(cv, Integral):
-            cv = KFold(int(cv), shuffle=True, random_state=plan.settings.random_state)
+            cv = KFold(int(cv), shuffle=True, random_state=plan.random_state)
         rows = np.empty((n_rows, 1))
         return [
             (_as_rows(train, n_rows), _as_rows(test, n_rows))
             for train, test in check_cv(cv).split(rows)
         ]
+
+
+GraftedMRFCV._parameter_constraints = constraints_of(GraftedMRFCV) | {
+    "strategy": [StrOptions({"best-choice", "first-hit", "exhaustive"})],
+    "penalties": [Interval(Integral, 1, None, closed="left"), "array-like"],
+    "ridges": [StrOptions({"auto"}), _LEVEL, "array-like"],
+    "cv": ["cv_object"],
+}
 
 
 def _check_values(parameter: str, values: Any) -> NDArray[np.float64] | None:

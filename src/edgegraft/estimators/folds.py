@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.config import Plan
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError
-from edgegraft.learn import Event, Growth, Plan, penalty_path
+from edgegraft.learn import Event, Growth, penalty_path
 from edgegraft.table import PackedTable
 
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]

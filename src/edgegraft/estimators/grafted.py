@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
+from edgegraft.config import ModelOptions, PenaltyOptions
+from edgegraft.core.threads import resolve_jobs
 from edgegraft.estimators.network import NetworkEstimator
-from edgegraft.estimators.parameters import (
-    CONSTRAINTS,
-    READING_CONSTRAINTS,
-    make_plan,
-    suit_batches,
-)
+from edgegraft.estimators.parameters import constraints_of, plan_of, suit_batches
 from edgegraft.estimators.reading import as_table, rows_to_fit
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.learn import Plan, discover
-from edgegraft.learn.settings import Priority, Strategy
-from edgegraft.objective.penalties import GroupWeight
+from edgegraft.learn import discover
 from edgegraft.table import Schema
 
 
-class GraftedMRF(NetworkEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     """A pairwise Markov random field over categorical columns, grown edge by edge.
 
     A search adds edges until no pair of columns shows dependence that the model does not
@@ -36,7 +33,7 @@ class GraftedMRF(NetworkEstimator):
         features need ``relaxed=False``.
     objective : {"pseudolikelihood", "likelihood"}
         What is fitted. The likelihood needs inference and is for small or sparse networks.
-    inference : {"auto", "exact", "bp", "trw", "gibbs"}
+    inference : {"auto", "exact", "bp", "trw"}
         Engine of the likelihood.
     penalty : float or "auto"
         Threshold that a pair's score must pass to become an edge, and weight of the norms where
@@ -143,62 +140,11 @@ class GraftedMRF(NetworkEstimator):
     (2, 5)
     """
 
-    _parameter_constraints = CONSTRAINTS | READING_CONSTRAINTS
-
-    def __init__(
-        self,
-        *,
-        strategy: Strategy = "best-choice",
-        objective: Literal["pseudolikelihood", "likelihood"] = "pseudolikelihood",
-        inference: Literal["auto", "exact", "bp", "trw", "gibbs"] = "auto",
-        penalty: float | Literal["auto"] = "auto",
-        ridge: float | Literal["auto"] = "auto",
-        group_weight: GroupWeight = "noise",
-        penalize_nodes: bool = False,
-        fdr: float | None = Plan.fdr,
-        refit: bool = True,
-        relaxed: bool = True,
-        selectivity: float = 0.0,
-        reservoir_size: int | Literal["unlimited"] | None = None,
-        max_tests: int | Literal["auto"] | None = None,
-        hub_threshold: float | Literal["auto", "mean"] | None = "auto",
-        max_edges: int | None = None,
-        max_time: float | None = None,
-        max_tables: int | None = None,
-        priority: Priority = "auto",
-        tol: float = 1e-3,
-        schema: Schema | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        max_memory: int | str | None = None,
-        cache_dir: str | PathLike[str] | None = None,
-        cache_size: int | str | None = None,
-    ) -> None:
-        self.strategy = strategy
-        self.objective = objective
-        self.inference = inference
-        self.penalty = penalty
-        self.ridge = ridge
-        self.group_weight = group_weight
-        self.penalize_nodes = penalize_nodes
-        self.fdr = fdr
-        self.refit = refit
-        self.relaxed = relaxed
-        self.selectivity = selectivity
-        self.reservoir_size = reservoir_size
-        self.max_tests = max_tests
-        self.hub_threshold = hub_threshold
-        self.max_edges = max_edges
-        self.max_time = max_time
-        self.max_tables = max_tables
-        self.priority = priority
-        self.tol = tol
-        self.schema = schema
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.max_memory = max_memory
-        self.cache_dir = cache_dir
-        self.cache_size = cache_size
+    schema: Schema | None = None
+    random_state: Any = None
+    max_memory: int | str | None = None
+    cache_dir: str | PathLike[str] | None = None
+    cache_size: int | str | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the network and the model.
@@ -223,17 +169,19 @@ class GraftedMRF(NetworkEstimator):
             Itself.
         """
         self._validate_params()
-        plan = make_plan(self.get_params(deep=False))
+        plan = plan_of(self)
         X = as_table(X, type(self).__name__)
         options = ReadOptions(
-            n_jobs=plan.n_jobs,
+            n_jobs=resolve_jobs(plan.n_jobs),
             max_memory=self.max_memory,
             cache_dir=self.cache_dir,
             cache_size=self.cache_size,
         )
         with rows_to_fit(X, self.schema, options, sample_weight) as given:
-            if self.max_tests == "auto":
-                plan = suit_batches(plan, given.rows)
+            plan = suit_batches(plan, given.rows)
             found = discover(given.rows, plan, weights=given.weights, sample_rows=given.sample_rows)
             self._take(found, plan, X, given.rows)
         return self
+
+
+GraftedMRF._parameter_constraints = constraints_of(GraftedMRF)

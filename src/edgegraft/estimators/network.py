@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from edgegraft.config import Plan
 from edgegraft.core.checks import check_weights
+from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import ConvergenceWarning, DataError
 from edgegraft.estimators.parameters import make_seed
 from edgegraft.estimators.reading import as_table
@@ -18,7 +20,7 @@ from edgegraft.estimators.writing import Kind
 from edgegraft.ingest.kinds import column_labels
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_table
-from edgegraft.learn import Discovery, Plan, discover
+from edgegraft.learn import Discovery, discover
 from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.objective.sharded import Shards
 from edgegraft.table import PackedTable, Schema
@@ -61,10 +63,10 @@ class NetworkEstimator(RowMethods):
         """
         check_is_fitted(self)
         plan = self._plan
-        _, table = self._read(X, self.schema_, plan.n_jobs)
+        _, table = self._read(X, self.schema_, resolve_jobs(plan.n_jobs))
         weights = None if sample_weight is None else check_weights(sample_weight, table.n_rows)
         found = discover(table, plan, weights=weights)
-        timed = plan.settings.max_time is not None or self.reason_ == "interrupted"
+        timed = plan.max_time is not None or self.reason_ == "interrupted"
         if not timed and found.model != self.model_:
             raise DataError(
                 "these rows and weights do not give the model of the fit: pass the table, and "
@@ -120,7 +122,7 @@ class NetworkEstimator(RowMethods):
         self.converged_ = found.converged
         self.penalty_ = found.penalty
         self.ridge_ = found.ridge
-        self.max_tests_ = plan.settings.max_tests
+        self.max_tests_ = plan.test_limit
         self.reason_ = growth.reason
         if growth.reason == "interrupted":
             warnings.warn(

@@ -1,8 +1,8 @@
-"""What the parameters of an estimator may be, and the plan that they amount to."""
+"""The parameters of an estimator: what they may be, and the plan that they amount to."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any
@@ -10,104 +10,70 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from edgegraft.config import ModelOptions, Plan, Setting, settings_of
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.inference.auto import ENGINES
-from edgegraft.learn import Plan, Settings
-from edgegraft.learn.settings import STRATEGIES
 from edgegraft.objective.sharded import Shards
 from edgegraft.table import PackedTable, Schema
 
-_COUNT = Interval(Integral, 1, None, closed="left")
-_SIZE = Interval(Integral, 0, None, closed="left")
-_LEVEL = Interval(Real, 0, None, closed="left")
-_SHARE = Interval(Real, 0, 1, closed="both")
-
-CONSTRAINTS: dict[str, list[Any]] = {
-    "strategy": [StrOptions(set(STRATEGIES))],
-    "objective": [StrOptions({"pseudolikelihood", "likelihood"})],
-    "inference": [StrOptions(set(ENGINES))],
-    "penalty": [StrOptions({"auto"}), _LEVEL],
-    "ridge": [StrOptions({"auto"}), _LEVEL],
-    "group_weight": [StrOptions({"noise", "sqrt", "states"})],
-    "penalize_nodes": ["boolean"],
-    "fdr": [Interval(Real, 0, 1, closed="right"), None],
-    "refit": ["boolean"],
-    "relaxed": ["boolean"],
-    "selectivity": [_SHARE],
-    "reservoir_size": [_COUNT, StrOptions({"unlimited"}), None],
-    "max_tests": [_COUNT, StrOptions({"auto"}), None],
-    "hub_threshold": [StrOptions({"auto", "mean"}), _SHARE, None],
-    "max_edges": [_SIZE, None],
-    "max_time": [_LEVEL, None],
-    "max_tables": [_SIZE, None],
-    "priority": [StrOptions({"auto", "uniform"})],
-    "tol": [Interval(Real, 0, None, closed="neither")],
+_SIZE = [Interval(Integral, 1, None, closed="left"), str, None]
+_OWN: dict[str, list[Any]] = {
     "schema": [Schema, None],
-    "n_jobs": [Integral, None],
     "random_state": ["random_state", np.random.Generator],
-}
-"""What each parameter may be, in the terms of scikit-learn's parameter validation."""
-
-READING_CONSTRAINTS: dict[str, list[Any]] = {
-    "max_memory": [_COUNT, str, None],
+    "max_memory": _SIZE,
     "cache_dir": [str, PathLike, None],
-    "cache_size": [_COUNT, str, None],
+    "cache_size": _SIZE,
 }
-"""The same for how a table is read."""
-
-_OF_PLAN = (
-    "objective",
-    "inference",
-    "penalty",
-    "ridge",
-    "group_weight",
-    "penalize_nodes",
-    "fdr",
-    "refit",
-)
-_OF_SETTINGS = (
-    "strategy",
-    "relaxed",
-    "selectivity",
-    "reservoir_size",
-    "max_tests",
-    "hub_threshold",
-    "max_edges",
-    "max_time",
-    "max_tables",
-    "priority",
-    "tol",
-)
+"""Parameters of the estimators that are not settings of a plan."""
 
 
-def make_plan(parameters: dict[str, Any]) -> Plan:
-    """Return the plan of an estimator's parameters; what does not go together is refused."""
-    values = {name: _plain(value) for name, value in parameters.items()}
-    if values["max_tests"] == "auto":
-        values["max_tests"] = None
-    settings = Settings(
-        **{name: values[name] for name in _OF_SETTINGS},
-        random_state=make_seed(parameters["random_state"]),
-    )
-    return Plan(
-        **{name: values[name] for name in _OF_PLAN},
-        settings=settings,
-        n_jobs=resolve_jobs(values["n_jobs"]),
-    )
+def constraints_of(estimator: type) -> dict[str, list[Any]]:
+    """Return what each parameter may be, in the terms of scikit-learn's parameter validation."""
+    settings = settings_of(Plan)
+    names = [declared.name for declared in fields(estimator)]
+    return {
+        name: _OWN[name] if name in _OWN else _constraint(settings[name])
+        for name in names
+        if name in _OWN or name in settings
+    }
+
+
+def _constraint(setting: Setting) -> list[Any]:
+    allowed: list[Any] = [StrOptions(set(setting.words))] if setting.words else []
+    for kind in setting.kinds:
+        allowed.append("boolean" if kind is bool else _interval(setting, kind))
+    return allowed + [None] * setting.optional
+
+
+def _interval(setting: Setting, kind: type) -> Any:
+    number = Integral if kind is int else Real
+    low = setting.minimum if setting.above is None else setting.above
+    if low is None and setting.maximum is None:
+        return number
+    left, right = setting.above is None, setting.maximum is not None
+    closed = {(True, True): "both", (True, False): "left", (False, True): "right"}
+    return Interval(number, low, setting.maximum, closed=closed.get((left, right), "neither"))
+
+
+def plan_of(estimator: ModelOptions, **others: Any) -> Plan:
+    """Return the plan of an estimator's parameters; `others` take precedence.
+
+    Raises
+    ------
+    ValueError
+        If parameters do not go together.
+    """
+    seed = make_seed(getattr(estimator, "random_state", None))
+    n_jobs = estimator.n_jobs
+    jobs = resolve_jobs(None if n_jobs is None else int(n_jobs))
+    return Plan.from_options(estimator, random_state=seed, n_jobs=jobs, **others)
 
 
 def suit_batches(plan: Plan, rows: PackedTable | Shards) -> Plan:
     """Return a plan whose batches suit what a round trip to the rows costs, measured now."""
     advise = getattr(getattr(rows, "counts", None), "advise_max_tests", None)
-    if advise is None:
+    if plan.max_tests != "auto" or advise is None:
         return plan
-    tests = advise()
-    return replace(plan, settings=replace(plan.settings, max_tests=tests))
-
-
-def _plain(value: Any) -> Any:
-    """Return a NumPy number as Python's: the plan is written to files."""
-    return value.item() if isinstance(value, np.generic) else value
+    return replace(plan, max_tests=advise())
 
 
 def make_seed(random_state: Any) -> int:

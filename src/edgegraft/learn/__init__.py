@@ -1,5 +1,6 @@
 """Growing a graph: the loop, what it tells, and what it certifies."""
 
+from edgegraft.config import Plan, Settings
 from edgegraft.learn.certificate import Certificate, certify
 from edgegraft.learn.checkpoint import Checkpoints, resume
 from edgegraft.learn.discovery import Discovery, discover, resume_discovery
@@ -7,9 +8,7 @@ from edgegraft.learn.edge_tests import EdgeTests, edge_tests
 from edgegraft.learn.events import Event, Observer
 from edgegraft.learn.loop import go_on, grow
 from edgegraft.learn.path import PathPoint, penalty_grid, penalty_path
-from edgegraft.learn.plan import Plan
 from edgegraft.learn.refit import refit
-from edgegraft.learn.settings import Settings
 from edgegraft.learn.stability import instability, most_stable
 from edgegraft.learn.state import Growth
 from edgegraft.learn.trace import Monitor

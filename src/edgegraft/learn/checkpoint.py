@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.config import Settings
 from edgegraft.core import ActiveGraph
 from edgegraft.core.atomic import replacing
 from edgegraft.core.pair_set import PairSet
@@ -30,7 +31,6 @@ from edgegraft.learn.events import Event, Observer
 from edgegraft.learn.loop import go_on
 from edgegraft.learn.parts import Parts, choose_parts
 from edgegraft.learn.returns import Returns
-from edgegraft.learn.settings import Settings
 from edgegraft.learn.state import Growth
 from edgegraft.objective.noise_weight import NoiseWeights
 from edgegraft.objective.objective import Objective

@@ -2,7 +2,7 @@
 
     grow -> sharpen -> test every edge -> keep those below the false discovery rate -> refit
 
-The search is relaxed by default (see :class:`~edgegraft.learn.settings.Settings`) and its
+The search is relaxed by default (see :class:`~edgegraft.config.Settings`) and its
 threshold is what chance passes about once a variable, so it ends with nearly all true edges and
 some that are none; the tests of :mod:`~edgegraft.learn.edge_tests` tell them apart.
 """
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
+from edgegraft.config import Plan
 from edgegraft.errors import DataError
 from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
@@ -26,7 +27,7 @@ from edgegraft.learn.checkpoint import Checkpoints, resume
 from edgegraft.learn.edge_tests import EdgeTests, edge_tests
 from edgegraft.learn.events import Observer
 from edgegraft.learn.loop import go_on, grow
-from edgegraft.learn.plan import ALL_PAIRS, Plan, losses
+from edgegraft.learn.plan import ALL_PAIRS, last_ridge, losses, penalty_of, search_settings
 from edgegraft.learn.refit import refit
 from edgegraft.learn.sharpen import FACTOR, sharpen
 from edgegraft.learn.stages import Stages, marks
@@ -83,7 +84,7 @@ class Discovery(NamedTuple):
         """Weight of the squared norms in the last fit."""
         if not self.plan.refit:
             return self.growth.penalty.ridge
-        return self.plan.last_ridge(self.growth.objective.n_rows)
+        return last_ridge(self.plan, self.growth.objective.n_rows)
 
 
 def discover(
@@ -130,8 +131,8 @@ def discover(
             return _conclude(stages.run(watching), *_tested(stages), watching)
         table, weights = stages.sample
     loss, counts = losses(table, plan, weights)
-    settings = plan.search(len(table.schema))
-    growth = grow(loss, plan.rule(loss), settings, counts=counts, observers=watching)
+    settings = search_settings(plan, len(table.schema))
+    growth = grow(loss, penalty_of(plan, loss), settings, counts=counts, observers=watching)
     return _conclude(growth, table, plan, weights, watching)
 
 
@@ -221,7 +222,7 @@ def _last_model(
     all edges cut nothing would be. Such edges come back, the strongest first, as long as their
     score at the fitted parameters exceeds the threshold of the search by half.
     """
-    ridge = plan.last_ridge(growth.objective.n_rows)
+    ridge = last_ridge(plan, growth.objective.n_rows)
     if kept.all() and not plan.refit:
         return growth.model(), kept, True
     if not plan.refit or growth.parts.single_features:

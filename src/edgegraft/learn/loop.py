@@ -16,11 +16,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from edgegraft.config import Settings
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.learn import steps
 from edgegraft.learn.events import Observer
-from edgegraft.learn.settings import Settings
 from edgegraft.learn.state import Growth
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.config import Settings
 from edgegraft.kernels.search.adjacency import greedy_matching
-from edgegraft.learn.settings import Settings
 from edgegraft.search import ActivationRule, BestChoice, Single
 
 _LEAST_TESTS = 32
@@ -52,7 +52,7 @@ def choose_parts(settings: Settings, n_variables: int) -> Parts:
         features = strategy in ("feature", "feature-light")
         return Parts(Single(), None, n_pairs, 0.0, n_pairs, True, False, features)
     capacity = None if size == "unlimited" else size or n_variables
-    max_tests = settings.max_tests or max(_LEAST_TESTS, n_variables // 4)
+    max_tests = settings.test_limit or max(_LEAST_TESTS, n_variables // 4)
     if strategy == "first-hit" or (capacity == 1 and max_tests == 1):
         return Parts(Single(), 1, 1, 0.0, _HIT_BATCH, False, True, False)
     rule: ActivationRule = BestChoice(settings.selectivity)
@@ -60,7 +60,7 @@ def choose_parts(settings: Settings, n_variables: int) -> Parts:
     if touching > 1 and settings.selectivity < 1:
         rule = Rounds(BestChoice(settings.selectivity), touching)
     patience = 0.0
-    if settings.max_tests is None:
+    if settings.test_limit is None:
         patience = _PATIENCE_RELAXED if settings.relaxed else _PATIENCE
     return Parts(rule, capacity, max_tests, patience, max_tests, False, False, False)
 

@@ -18,13 +18,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.config import Plan
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.learn.events import Observer
 from edgegraft.learn.loop import go_on, grow
-from edgegraft.learn.plan import Plan, losses
+from edgegraft.learn.plan import losses, penalty_of, search_settings
 from edgegraft.learn.refit import refit
 from edgegraft.learn.state import Growth
 from edgegraft.learn.warm import warm_start
@@ -107,14 +108,14 @@ def penalty_path(
     else:
         levels = _given(penalties)
     loss, counts = losses(table, plan, weights)
-    rule = plan.rule(loss).bound(loss)
+    rule = penalty_of(plan, loss).bound(loss)
     points: list[PathPoint] = []
     growth: Growth | None = None
     for level in levels:
         started = perf_counter()
         step = replace(rule, penalty=float(level))
         if growth is None:
-            settings = plan.search(len(table.schema))
+            settings = search_settings(plan, len(table.schema))
             growth = grow(loss, step, settings, counts=counts, observers=observers)
         else:
             growth = go_on(warm_start(growth, penalty=step), observers)
@@ -175,8 +176,8 @@ def penalty_grid(
     if count < 1:
         raise ValueError(f"a path needs at least one penalty, found {count}")
     loss, counts = losses(table, plan, weights)
-    rule = plan.rule(loss).bound(loss)
-    rng = np.random.default_rng(plan.settings.random_state)
+    rule = penalty_of(plan, loss).bound(loss)
+    rng = np.random.default_rng(plan.random_state)
     top = largest_penalty(loss, rule, counts, rng)
     low = chance_level(loss) if rule.group_weight == "noise" else _LEAST_SHARE * top
     return np.geomspace(top, low, count) if 0 < low < top else np.array([max(low, top)])

@@ -45,10 +45,11 @@ def refit(
     --------
     >>> from edgegraft.table import PackedTable
     >>> from edgegraft.datasets import make_chain
-    >>> from edgegraft.learn.loop import grow
+    >>> from edgegraft.learn import Settings, grow
     >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
     >>> data = make_chain(4, n_rows=2000, couplings="ising", random_state=0)
-    >>> found = grow(Pseudolikelihood(PackedTable.from_codes(data.X.astype(int))), Penalty(0.05))
+    >>> loss = Pseudolikelihood(PackedTable.from_codes(data.X.astype(int)))
+    >>> found = grow(loss, Penalty(0.05), Settings(relaxed=False))
     >>> bool((refit(found).edge_strengths() > found.model().edge_strengths()).all())
     True
     """

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.config import Plan
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError
 from edgegraft.learn.path import penalty_path
-from edgegraft.learn.plan import Plan
 from edgegraft.table import PackedTable
 
 LIMIT = 0.05

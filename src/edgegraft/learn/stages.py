@@ -21,6 +21,7 @@ from os import PathLike
 
 import numpy as np
 
+from edgegraft.config import Plan, Settings
 from edgegraft.counts import PairCounts
 from edgegraft.errors import FileFormatError
 from edgegraft.inference import likelihood_engine
@@ -30,8 +31,13 @@ from edgegraft.learn.checkpoint import allow, load
 from edgegraft.learn.events import Observer
 from edgegraft.learn.loop import go_on, grow
 from edgegraft.learn.parts import choose_parts
-from edgegraft.learn.plan import Plan, check_states, losses
-from edgegraft.learn.settings import Settings
+from edgegraft.learn.plan import (
+    check_states,
+    losses,
+    penalty_of,
+    precision_of,
+    search_settings,
+)
 from edgegraft.learn.sharpen import TESTS_A_VARIABLE
 from edgegraft.learn.state import Growth
 from edgegraft.learn.warm import warm_start
@@ -69,7 +75,7 @@ class Stages:
 
     def __init__(self, shards: Shards, plan: Plan, sample_rows: int = SAMPLE_ROWS) -> None:
         check_states(shards.schema)
-        rng = np.random.default_rng(plan.settings.random_state)
+        rng = np.random.default_rng(plan.random_state)
         self.whole = shards.n_rows <= sample_rows
         self.sample: Sample = shards.sample(sample_rows, rng)
         self._shards, self.plan = shards, plan
@@ -80,7 +86,7 @@ class Stages:
         first, *rest = self._losses()
         loss, counts = first()
         growth = grow(
-            loss, self.plan.rule(loss), self._settings, counts=counts, observers=observers
+            loss, penalty_of(self.plan, loss), self._settings, counts=counts, observers=observers
         )
         return self._go_through(growth, rest, observers)
 
@@ -107,7 +113,7 @@ class Stages:
 
     @property
     def _settings(self) -> Settings:
-        return self.plan.search(len(self._shards.schema))
+        return search_settings(self.plan, len(self._shards.schema))
 
     def _go_through(
         self, growth: Growth, rest: list[MakeLoss], observers: Sequence[Observer]
@@ -136,7 +142,9 @@ class Stages:
         if plan.objective == "likelihood":
             return Likelihood(counts, likelihood_engine(plan.inference)), counts
         stand_in, _ = self._over_sample()
-        loss = ShardedPseudolikelihood(self._shards, precision=plan.precision, stand_in=stand_in)
+        loss = ShardedPseudolikelihood(
+            self._shards, precision=precision_of(plan), stand_in=stand_in
+        )
         return loss, counts
 
     def _over_sample(self) -> tuple[Objective, PairCounts]:
@@ -147,13 +155,13 @@ class Stages:
     def _over_share(self, share: float) -> tuple[Objective, PairCounts]:
         loss, counts = self._over_sample()
         assert isinstance(loss, Pseudolikelihood)
-        rng = np.random.default_rng([self.plan.settings.random_state, round(1 / share)])
+        rng = np.random.default_rng([self.plan.random_state, round(1 / share)])
         return loss.subsample(share, rng), counts
 
 
 def advance(growth: Growth, loss: Objective, plan: Plan) -> Growth:
     """Return a run over more rows, ready for `go_on`, from where one over fewer has ended."""
-    rule = plan.rule(loss)
+    rule = penalty_of(plan, loss)
     settings = growth.settings
     if isinstance(loss, ShardedPseudolikelihood):
         settings = _settings_of_all(settings, plan, loss)
@@ -173,7 +181,7 @@ def _settings_of_all(settings: Settings, plan: Plan, loss: Objective) -> Setting
     a run that is killed. And what it leaves unfitted must stay below the noise of the gradients,
     or else it is taken for edges.
     """
-    tests = plan.settings.max_tests or TESTS_A_VARIABLE * len(loss.schema)
+    tests = plan.test_limit or TESTS_A_VARIABLE * len(loss.schema)
     tol = min(settings.tol, _OF_NOISE / np.sqrt(loss.n_rows))
     return replace(settings, max_tests=tests, tol=float(tol), checkpoint_every=1)
 

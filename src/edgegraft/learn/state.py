@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.config import Settings
 from edgegraft.core import ActiveGraph, Layout
 from edgegraft.core.pair_set import PairSet
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.learn.events import Event
 from edgegraft.learn.parts import Parts, choose_parts
 from edgegraft.learn.returns import Returns
-from edgegraft.learn.settings import Settings
 from edgegraft.learn.trace import Columns, as_columns
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective

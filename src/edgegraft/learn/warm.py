@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.config import Settings
 from edgegraft.core import ActiveGraph
 from edgegraft.core.pair_set import PairSet
 from edgegraft.core.types import Edges
 from edgegraft.learn.parts import choose_parts
-from edgegraft.learn.settings import Settings
 from edgegraft.learn.state import Growth, fit_penalty
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
