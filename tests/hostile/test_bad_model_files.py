@@ -1,7 +1,8 @@
-"""Files that are no models, or no longer: refused with a reason, never loaded as something else."""
+"""Files that are not models, or no longer: refused with a reason, never loaded as another."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 import zipfile
@@ -13,10 +14,9 @@ from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
 import edgegraft
+from edgegraft.core.container import KEY
 from edgegraft.errors import FileFormatError, ModelFileError
 from edgegraft.model import PairwiseMRF
-from edgegraft.model.file import KEY, _description
-from edgegraft.model.file_header import seal
 from edgegraft.table import Schema, Variable
 
 COLUMNS = {"q_value": [0.01, 0.5], "kept": [True, False]}
@@ -71,13 +71,25 @@ def joined(header, tensors):
     return len(text).to_bytes(8, "little") + text + tensors
 
 
+def seal(content):
+    text = json.dumps(content, sort_keys=True, allow_nan=False).encode()
+    document = {"format": "edgegraft-model", "version": 1, "content": content}
+    return json.dumps(document | {"sha256": hashlib.sha256(text).hexdigest()})
+
+
+def described(array):
+    kind = {"float64": "F64", "int64": "I64", "bool": "BOOL"}[array.dtype.name]
+    checksum = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+    return {"dtype": kind, "shape": list(array.shape), "sha256": checksum}
+
+
 def resealed(whole, change=None, tensors=None):
     """A file with other content under checksums that are right: what a forger would write."""
     header, _ = split(whole)
     content = json.loads(header["__metadata__"][KEY])["content"]
     arrays = load(whole) | (tensors or {})
     arrays = {name: array for name, array in arrays.items() if array is not None}
-    content["tensors"] = {name: _description(array) for name, array in arrays.items()}
+    content["tensors"] = {name: described(array) for name, array in arrays.items()}
     if change:
         change(content)
     return save(arrays, {KEY: seal(content)})
@@ -188,7 +200,9 @@ def put(value, *keys):
 FORGED = {
     "no schema": (remove("schema"), "lacks a part (KeyError('schema')"),
     "no details": (remove("details"), "lacks a part"),
-    "no writer": (remove("written_by"), "lacks a part"),
+    "no column": (put(["kept"], "edge_columns"), "does not list all edge columns"),
+    "column of no tensor": (put(["p_value"], "edge_columns"), "lacks a part"),
+    "columns a number": (put(3, "edge_columns"), "lacks a part"),
     "no tensors": (remove("tensors"), "not those that its header lists"),
     "tensor not listed": (remove("tensors", "theta"), "not those that its header lists"),
     "tensor of no file": (put({}, "tensors", "other"), "not those that its header lists"),
@@ -253,7 +267,9 @@ def test_types_that_no_model_has(refused, whole):
     header, tensors = split(whole)
     for code, shape in (("F32", [38]), ("F16", [76]), ("BF16", [76]), ("U8", [152])):
         header["theta"] |= {"dtype": code, "shape": shape}
-        assert "tensor 'theta' has a type that no model has" in refused(joined(header, tensors))
+        unknown = f"tensor 'theta' has the unknown type {code}"
+        words = "tensor 'theta' does not match" if code in ("F32", "U8") else unknown
+        assert words in refused(joined(header, tensors))
     header["theta"] |= {"dtype": "I64", "shape": [19]}
     assert "tensor 'theta' does not match" in refused(joined(header, tensors))
 

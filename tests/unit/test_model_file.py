@@ -191,7 +191,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
 
 
 def test_a_header_that_no_reader_would_take_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("edgegraft.model.file._MAX_HEADER", 500)
+    monkeypatch.setattr("edgegraft.core.container.MAX_HEADER", 500)
     with pytest.raises(ModelError, match=r"names, categories and details take [\d,]+ bytes"):
         random_model(Schema.from_states([2, 2])).save(tmp_path / "m.edgegraft")
     assert list(tmp_path.iterdir()) == []

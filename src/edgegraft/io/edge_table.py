@@ -15,7 +15,7 @@ from edgegraft.errors import ModelError
 from edgegraft.ingest.parquet_out import write_parquet
 from edgegraft.io.atomic import replace_file
 from edgegraft.model import PairwiseMRF
-from edgegraft.model.edge_columns import Columns, check_edge_columns
+from edgegraft.model.file import Columns, check_edge_columns
 
 _ENDS = ("first", "second")
 

@@ -1,41 +1,46 @@
-"""Model files: safetensors with a sealed JSON header, and no code to run in them.
+"""Model files: a container (see :mod:`edgegraft.core.container`) with no code to run in it.
 
-    tensors    theta (F64), edges (I64, shape (m, 2)), column.NAME for every edge column
-    metadata   "edgegraft": format, version and, under a checksum, the schema, the caller's
-               details, and the type, shape and checksum of every tensor
+    arrays     theta (F64), edges (I64, shape (m, 2)), column.NAME for every edge column
+    content    the schema, the caller's details, the names of the edge columns in their order
 
-A file is written beside its destination and renamed, and the same model gives the same bytes.
-Whatever a file claims is checked before it is used: safetensors checks the lengths, the header
-its own seal and those of the tensors, the model its edges and potentials. This module imports
-neither pyarrow nor numba, so that asking what a file holds takes no time.
+Whatever a file claims is checked before it is used: the container checks lengths and checksums,
+the model its edges and potentials. Reading imports neither pyarrow nor numba, so that asking what
+a file holds takes no time.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import math
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as serialise
+from numpy.typing import ArrayLike, NDArray
 
-from edgegraft import __version__
-from edgegraft.errors import ModelError, ModelFileError
-from edgegraft.model.edge_columns import Columns
-from edgegraft.model.file_header import HeaderError, Json, damaged, foreign, seal, unseal
+from edgegraft.core.container import ContainerFormat, Contents, read_container, write_container
+from edgegraft.core.types import Edges, Floats
+from edgegraft.errors import FileFormatError, ModelError, ModelFileError
 
 if TYPE_CHECKING:
     from edgegraft.table import Schema
 
-KEY = "edgegraft"
+Json = dict[str, Any]
+Columns = dict[str, NDArray[Any]]
+
+MODEL_FILE = ContainerFormat(
+    name="edgegraft-model",
+    version=1,
+    noun="model file",
+    source="save a model with model.save",
+    remedy="fetch it again or save the model again",
+    error=ModelFileError,
+)
 _COLUMN = "column."
-_MAX_HEADER = 100_000_000  # bytes; safetensors reads no more
-_TYPES = {"F64": np.dtype(np.float64), "I64": np.dtype(np.int64), "BOOL": np.dtype(np.bool_)}
+_MAX_DEPTH = 32  # of what callers hand in; far below what any JSON reader refuses
+_KEPT_AS: dict[str, Any] = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +70,8 @@ class StoredModel:
     edge_columns: Columns
     names: tuple[str, ...]
     n_states: tuple[int, ...]
-    edges: NDArray[np.int64]
-    theta: NDArray[np.float64]
+    edges: Edges
+    theta: Floats
     schema_json: str
     written_by: str
 
@@ -74,32 +79,23 @@ class StoredModel:
 def write_model_file(
     path: str | os.PathLike[str],
     schema: Schema,
-    edges: NDArray[np.int64],
-    theta: NDArray[np.float64],
-    details: Json,
-    edge_columns: Columns,
+    edges: Edges,
+    theta: Floats,
+    details: Mapping[str, Any] | None,
+    edge_columns: Mapping[str, ArrayLike] | None,
 ) -> None:
-    """Write a model, its checked details and its checked columns, in one step."""
-    from edgegraft.core.atomic import replacing  # brings in what reading does not need
-
-    tensors: Columns = {"edges": edges, "theta": theta}
-    tensors |= {_COLUMN + name: values for name, values in edge_columns.items()}
+    """Write a model, its details and its edge columns, in one step."""
+    columns = check_edge_columns(edge_columns, len(edges))
     content = {
         "schema": json.loads(schema.to_json()),
-        "details": details,
-        "tensors": {name: _description(values) for name, values in tensors.items()},
-        "written_by": f"edgegraft {__version__}",
+        "details": _plain(details or {}, "details"),
+        "edge_columns": list(columns),
     }
-    # One entry of metadata: safetensors writes several in an order that changes from run to run.
-    encoded = serialise(tensors, {KEY: seal(content)})
-    header = int.from_bytes(encoded[:8], "little")
-    if header > _MAX_HEADER:
-        raise ModelError(
-            f"names, categories and details take {header:,} bytes, and a model file has room for "
-            f"{_MAX_HEADER:,}; shorten the categories or save fewer details"
-        )
-    with replacing(path) as file:
-        file.write(encoded)
+    arrays = {_COLUMN + name: values for name, values in columns.items()}
+    try:
+        write_container(path, MODEL_FILE, content, {"edges": edges, "theta": theta, **arrays})
+    except ValueError as error:  # the header is too long
+        raise ModelError(str(error)) from None
 
 
 def read_details(path: str | os.PathLike[str]) -> StoredModel:
@@ -113,7 +109,7 @@ def read_details(path: str | os.PathLike[str]) -> StoredModel:
     Raises
     ------
     ModelFileError
-        The file is no model, is truncated or damaged, or a newer release wrote it.
+        The file is not a model, is truncated or damaged, or a newer release wrote it.
 
     Examples
     --------
@@ -126,75 +122,102 @@ def read_details(path: str | os.PathLike[str]) -> StoredModel:
     ...     read_details(path).details
     {'settings': {'penalty': 0.01}}
     """
-    with Path(path).open("rb"):
-        pass  # so that a folder, or a file that may not be read, is what Python says it is
-    try:
-        with safe_open(path, "numpy") as file:
-            text = (file.metadata() or {}).get(KEY)
-            if text is None:
-                raise foreign("it is a safetensors file of something else")
-            content = unseal(text)
-            return _stored(content, _read_tensors(file, content.get("tensors")))
-    except HeaderError as error:
-        raise ModelFileError(f"'{path}' {error}") from None
-    except SafetensorError as error:
-        reason = ascii(str(error))[1:-1][:200]
-        raise ModelFileError(
-            f"'{path}' ({Path(path).stat().st_size:,} bytes) is of another kind, truncated or "
-            f"damaged: {reason}; a model file is what model.save writes"
-        ) from None
+    return _stored(read_container(path, MODEL_FILE), lambda why: MODEL_FILE.damaged(path, why))
 
 
-def _read_tensors(file: Any, described: Any) -> Columns:
-    """Return the tensors, each of them what the header says that it is."""
-    if not isinstance(described, dict) or set(described) != set(file.keys()):
-        raise damaged("its tensors are not those that its header lists")
-    tensors: Columns = {}
-    for name, description in described.items():
-        if file.get_slice(name).get_dtype() not in _TYPES:
-            raise damaged(f"tensor {name!r} has a type that no model has")
-        values = file.get_tensor(name)
-        if _description(values) != description:
-            raise damaged(f"the type, shape or checksum of tensor {name!r} does not match")
-        values.flags.writeable = False
-        tensors[name] = values
-    return tensors
-
-
-def _stored(content: Json, tensors: Columns) -> StoredModel:
+def _stored(found: Contents, damaged: Callable[[str], FileFormatError]) -> StoredModel:
     """Return the content of a file as what it claims to be, refusing what does not fit."""
+    content, arrays = found.content, found.arrays
     try:
-        edges, theta = tensors.pop("edges"), tensors.pop("theta")
-        columns = {name.removeprefix(_COLUMN): values for name, values in tensors.items()}
+        edges, theta = arrays.pop("edges"), arrays.pop("theta")
+        # Older files do not list their columns, whose arrays are in order.
+        names = content.get("edge_columns", [name.removeprefix(_COLUMN) for name in arrays])
         variables = content["schema"]["variables"]
         stored = StoredModel(
             details=dict(content["details"]),
-            edge_columns=columns,
+            edge_columns={name: arrays.pop(_COLUMN + name) for name in names},
             names=tuple(str(variable["name"]) for variable in variables),
             n_states=tuple(len(variable["categories"]) for variable in variables),
             edges=edges,
             theta=theta,
             schema_json=json.dumps(content["schema"]),
-            written_by=str(content["written_by"]),
+            written_by=found.written_by,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(f"its header lacks a part ({error!r:.80})") from None
-    if edges.dtype != np.int64 or edges.ndim != 2 or edges.shape[1] != 2:
-        raise damaged("its edges are not pairs of integers")
-    if theta.dtype != np.float64 or theta.ndim != 1:
-        raise damaged("its log-potentials are not one vector of doubles")
+    for fault, why in (
+        (arrays, "its header does not list all edge columns"),
+        (edges.dtype != np.int64 or edges.shape[1:] != (2,), "its edges are not pairs of integers"),
+        (theta.dtype != np.float64 or theta.ndim != 1, "its theta is not one vector of doubles"),
+    ):
+        if fault:
+            raise damaged(why)
     if ((edges < 0) | (edges >= len(stored.names))).any():
         raise damaged("an edge names a variable that does not exist")
-    if any(values.shape != (len(edges),) for values in columns.values()):
+    if any(values.shape != (len(edges),) for values in stored.edge_columns.values()):
         raise damaged("an edge column has not one value for each edge")
     return stored
 
 
-def _description(values: NDArray[Any]) -> Json:
-    little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
-    kind = next(name for name, dtype in _TYPES.items() if dtype == values.dtype)
-    return {
-        "dtype": kind,
-        "shape": list(values.shape),
-        "sha256": hashlib.sha256(little.tobytes()).hexdigest(),
-    }
+def check_edge_columns(columns: Mapping[str, ArrayLike] | None, n_edges: int) -> Columns:
+    """Return columns as arrays of bool, int64 or float64, each with one value for every edge.
+
+    Parameters
+    ----------
+    columns : dict of name to values, in the order of the model's edges
+    n_edges : int
+
+    Examples
+    --------
+    >>> check_edge_columns({"q_value": [0.01, 0.2]}, 2)
+    {'q_value': array([0.01, 0.2 ])}
+    """
+    checked: Columns = {}
+    for name, values in (columns or {}).items():
+        # A lone half of a surrogate pair cannot be written.
+        if not isinstance(name, str) or not name.encode("utf-8", "ignore").decode() == name != "":
+            raise ModelError(f"an edge column needs a name in text, found {name!r}")
+        array = np.asarray(values)
+        if array.shape != (n_edges,):
+            raise ModelError(
+                f"edge column {name!r} has shape {array.shape}: one value for each of the "
+                f"{n_edges} edges was expected"
+            )
+        kind = _KEPT_AS.get(array.dtype.kind)
+        if kind is None or array.dtype.itemsize > 8:
+            raise ModelError(
+                f"edge column {name!r} has the type {array.dtype}: it must hold numbers or booleans"
+            )
+        kept: NDArray[Any] = np.array(array, kind)
+        if array.dtype.kind == "u" and (kept < 0).any():
+            raise ModelError(f"edge column {name!r} holds {array.max()}, beyond 64-bit integers")
+        kept.flags.writeable = False
+        checked[name] = kept
+    return checked
+
+
+def _plain(value: Any, where: str, depth: int = 0) -> Any:
+    """Return `value` in JSON's own types, refusing what they cannot hold.
+
+    NumPy's numbers and arrays become Python's, tuples become lists. `where` names the value in
+    messages.
+    """
+    if depth > _MAX_DEPTH:
+        raise ModelError(f"{where} is nested more than {_MAX_DEPTH} deep")
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ModelError(f"{where} is {value}, which JSON cannot hold; leave it out or use None")
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise ModelError(f"{where} has the key {key!r}: keys must be strings")
+        return {key: _plain(item, f"{where}[{key!r}]", depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, f"{where}[{k}]", depth + 1) for k, item in enumerate(value)]
+    raise ModelError(
+        f"{where} is a {type(value).__name__}: use numbers, strings, None, and lists and dicts "
+        "of them"
+    )

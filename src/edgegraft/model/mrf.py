@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
-from edgegraft.errors import DataError, EdgeError, ModelError, ModelFileError
+from edgegraft.errors import DataError, EdgeError, ModelError
 from edgegraft.kernels.solver.gauge import to_zero_sum
-from edgegraft.model.edge_columns import check_edge_columns
-from edgegraft.model.file import read_details, write_model_file
-from edgegraft.model.file_header import plain
+from edgegraft.model.file import MODEL_FILE, read_details, write_model_file
 from edgegraft.model.potentials import variable_index
 from edgegraft.model.row_questions import RowQuestions
 from edgegraft.model.strengths import Correction, edge_strengths
@@ -160,14 +158,7 @@ class PairwiseMRF(RowQuestions):
         ...     edgegraft.load(path) == model
         True
         """
-        write_model_file(
-            path,
-            self._schema,
-            self.edges,
-            self._theta,
-            plain(details or {}, "details"),
-            check_edge_columns(edge_columns, self.n_edges),
-        )
+        write_model_file(path, self._schema, self.edges, self._theta, details, edge_columns)
 
     def zero_sum(self) -> PairwiseMRF:
         """Return the same distribution with rows and columns of all edge tables summing to zero.
@@ -223,15 +214,13 @@ def load(path: str | os.PathLike[str]) -> PairwiseMRF:
     Raises
     ------
     ModelFileError
-        The file is no model, is truncated or damaged, or a newer release wrote it.
+        The file is not a model, is truncated or damaged, or a newer release wrote it.
     """
     stored = read_details(path)
     try:
         return PairwiseMRF(Schema.from_json(stored.schema_json), stored.edges, stored.theta)
     except (DataError, EdgeError, ModelError) as error:
-        raise ModelFileError(
-            f"'{path}' is a damaged model file: {error}; fetch it again or save the model again"
-        ) from error
+        raise MODEL_FILE.damaged(path, str(error)) from error
 
 
 def _plural(count: int, noun: str) -> str:
