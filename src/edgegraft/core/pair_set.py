@@ -1,14 +1,67 @@
-"""Which pairs were looked at: a growing set of pair ids, asked and filled in batches."""
+"""Growing sets of pairs, filled and asked in batches: with a number for each pair, or without."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core.pairs import pair_ids
-from edgegraft.kernels.counting.hashing import insert
+from edgegraft.core.types import Edges, Ids, Integers
+from edgegraft.kernels.hashing import find, insert
 
 _SMALLEST = 1024
+
+
+class PairMap:
+    """A map from pair ids to integers that are not negative.
+
+    Its hash map `keys` and `values` may be handed to kernels that enter new pairs; they say how
+    many by :meth:`entered`.
+
+    Examples
+    --------
+    >>> kinds = PairMap()
+    >>> kinds.put(np.array([3, 7, 3]), 5)
+    array([-1, -1,  5])
+    >>> kinds.get(np.array([7, 8]))
+    array([ 5, -1])
+    """
+
+    def __init__(self) -> None:
+        self.keys = np.full(_SMALLEST, -1, np.int64)
+        self.values = np.empty(_SMALLEST, np.int64)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def get(self, ids: Ids) -> Integers:
+        """Return the number of each pair, -1 if it has none."""
+        return np.asarray(find(self.keys, self.values, ids))
+
+    def put(self, ids: Ids, value: int) -> Integers:
+        """Give pairs a number, one after another; return the one that each had, -1 for none."""
+        self.reserve(len(ids))
+        old = np.asarray(insert(self.keys, self.values, ids, np.full(len(ids), value)))
+        self._count += int(np.count_nonzero(old < 0))
+        return old
+
+    def with_value(self, value: int) -> Ids:
+        """Return the ids of the pairs that have this number, ascending."""
+        return np.sort(self.keys[(self.keys >= 0) & (self.values == value)])
+
+    def reserve(self, n_pairs: int) -> None:
+        """Make room for so many more pairs."""
+        needed = 2 * (self._count + n_pairs)
+        if needed > len(self.keys):
+            held = self.keys >= 0
+            keys, values = self.keys[held], self.values[held]
+            self.keys = np.full(1 << needed.bit_length(), -1, np.int64)
+            self.values = np.empty(len(self.keys), np.int64)
+            insert(self.keys, self.values, keys, values)
+
+    def entered(self, n_pairs: int) -> None:
+        """Count pairs that a kernel has entered."""
+        self._count += n_pairs
 
 
 class PairSet:
@@ -24,32 +77,22 @@ class PairSet:
 
     def __init__(self, n_variables: int) -> None:
         self._n = n_variables
-        self._count = 0
-        self._keys = np.full(_SMALLEST, -1, np.int64)
+        self._map = PairMap()
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._map)
 
-    def add(self, edges: NDArray[np.int64]) -> None:
+    def add(self, edges: Edges) -> None:
         """Add edges, given in either direction."""
-        self._insert(pair_ids(edges, self._n))
+        self._map.put(pair_ids(edges, self._n), 0)
 
-    def ids(self) -> NDArray[np.int64]:
+    def ids(self) -> Ids:
         """Return the ids of the members, ascending, for :meth:`from_ids`."""
-        return np.sort(self._keys[self._keys >= 0])
+        return self._map.with_value(0)
 
     @classmethod
-    def from_ids(cls, ids: NDArray[np.int64], n_variables: int) -> PairSet:
+    def from_ids(cls, ids: Ids, n_variables: int) -> PairSet:
         """Return the set of these ids."""
         found = cls(n_variables)
-        found._insert(np.asarray(ids, np.int64))
+        found._map.put(np.asarray(ids, np.int64), 0)
         return found
-
-    def _insert(self, ids: NDArray[np.int64]) -> None:
-        needed = 2 * (self._count + len(ids))
-        if needed > len(self._keys):
-            kept = self._keys[self._keys >= 0]
-            self._keys = np.full(1 << needed.bit_length(), -1, np.int64)
-            insert(self._keys, np.empty_like(self._keys), kept, kept)
-        # Only membership counts: the values beside the keys are not read.
-        self._count += int(insert(self._keys, np.empty_like(self._keys), ids, ids))

@@ -1,13 +1,13 @@
 """The stream of candidate edges: what to test next, without listing the n(n-1)/2 pairs.
 
-Every pair of variables is in one of four states, and the stream gives out the minimum
+Every pair of variables is in one of four states, and the stream gives out the best of the first two
 
-    prioritised   in a heap, with a priority of its own
-    unseen        never stored: its priority is  default - (B_i + B_j),  B the boosts of hubs
-    frozen        tested without success, with its violation offset v_e = 1 - s_e / penalty
-    out           in the caller's hands: drawn, in the reservoir, or active
+    queued   with a priority of its own
+    unseen   never stored: its priority is  default - (B_i + B_j),  B the boosts of hubs
+    frozen   tested without success, with its violation offset v_e = 1 - s_e / penalty
+    out      in the caller's hands: drawn, in the reservoir, or active
 
-until the first two are dry; `refill` then queues the frozen ones, their offsets as priorities
+until they are exhausted; `refill` then queues the frozen ones, their offsets as priorities
 (Chaabene and Huang 2018, sections 3.1 and 3.2, algorithms 2 and 3; their appendix B is
 ``full=True``). Memory and time grow with the pairs that were looked at, never with n^2.
 """
@@ -20,16 +20,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.core.pairs import as_edges, one_each, pair_ids, pairs_of_ids
-from edgegraft.core.types import Edges
+from edgegraft.core.pair_set import PairMap
+from edgegraft.core.pairs import all_pairs, as_edges, one_each, pair_ids, pairs_of_ids
+from edgegraft.core.types import Edges, Ids
 from edgegraft.errors import EdgeError, MemoryBudgetError
-from edgegraft.kernels.search import pair_moves as moves
-from edgegraft.kernels.search.candidates import NEEDS_LEVELS, NEEDS_ROOM, draw_pairs
-from edgegraft.kernels.search.pair_queue import FROZEN, QUEUED, SEEN, heapify
-from edgegraft.kernels.search.unseen import LEFT, READY, list_level
-from edgegraft.search import stream_state, stream_storage
+from edgegraft.kernels.search.unseen import OUT
+from edgegraft.search import stream_state
+from edgegraft.search.pair_queue import PairList, PairQueue
+from edgegraft.search.unseen import UnseenPairs
 
-_FULL_BYTES = 88  # of one queued pair: 24 in the heap, up to 64 in the hash table
+_UNSEEN, _QUEUED, _FROZEN = -1, 1, 2  # what is known of a pair, beside OUT
+_FULL_BYTES = 88  # of one queued pair: 16 in the queue and as much to sort it, up to 64 in the map
 _MAX_FULL_BYTES = 4 << 30
 
 
@@ -49,7 +50,7 @@ class CandidateStream:
     Notes
     -----
     *Ties.* Unseen pairs of one priority come in uniformly random order. An unseen pair goes before
-    a queued one of equal priority: what was never tested tells more. Queued pairs of equal
+    a queued one of equal priority: the untested one is the more informative. Queued pairs of equal
     priority come in the order of a random permutation that the first `draw` fixes.
 
     *Randomness.* A draw takes four 64-bit words from the generator, the first one a fifth,
@@ -85,9 +86,10 @@ class CandidateStream:
             raise ValueError(f"default_priority must be finite, found {default_priority}")
         self.n_variables = int(n_variables)
         self.default_priority = float(default_priority)
-        self._boosts = np.zeros(self.n_variables)
-        self._queue = stream_storage.empty_queue(self.n_variables)
-        self._levels = stream_storage.no_levels()
+        self._places = PairMap()
+        self._queue = PairQueue()
+        self._unseen = UnseenPairs(self.n_variables)
+        self._frozen = PairList()
         self._salted = False
         if full:
             self._queue_all()
@@ -106,20 +108,20 @@ class CandidateStream:
     @property
     def n_unseen(self) -> int:
         """Number of pairs that were never drawn, prioritised, frozen or removed."""
-        return self.n_pairs - int(self._queue.size[SEEN])
+        return self.n_pairs - len(self._places)
 
     @property
     def n_prioritised(self) -> int:
         """Number of pairs in the queue."""
-        return int(self._queue.size[QUEUED])
+        return len(self._queue)
 
     @property
     def n_frozen(self) -> int:
         """Number of pairs that wait for a refill."""
-        return int(self._queue.size[FROZEN])
+        return len(self._frozen)
 
     def draw(self, k: int, rng: np.random.Generator) -> Edges:
-        """Take out up to `k` edges, best first; fewer (none) when the stream runs (is) dry.
+        """Take out up to `k` edges, best first; fewer, or none, when the stream is exhausted.
 
         Parameters
         ----------
@@ -136,32 +138,25 @@ class CandidateStream:
         if k < 0:
             raise ValueError(f"the number of edges to draw must not be negative, found {k}")
         if not self._salted:
-            self._queue.salt[0] = rng.integers(0, 2**64, dtype=np.uint64)
+            self._queue.salt = rng.integers(0, 2**64, dtype=np.uint64)
             self._salted = True
-            heapify(self._queue)
-        state = rng.integers(0, 2**64, 4, dtype=np.uint64)
-        out = np.empty(min(k, self.n_unseen + self.n_prioritised), np.int64)
-        self._reserve(seen=min(len(out), self.n_unseen))
-        count = 0
-        while True:
-            count, why = draw_pairs(
-                self._queue,
-                self._levels,
-                self.default_priority,
-                float(self._boosts.max()),
-                state,
-                out,
-                count,
-            )
-            if why == NEEDS_LEVELS:
-                self._levels = stream_storage.build_levels(self._boosts, self._queue)
-            elif why == NEEDS_ROOM:
-                self._levels = self._levels._replace(
-                    left=np.empty(int(self._levels.now[LEFT]), np.int64)
-                )
-                list_level(self._queue, self._levels)
+        words = rng.integers(0, 2**64, 4, dtype=np.uint64)
+        k = min(k, self.n_unseen + self.n_prioritised)
+        drawn: list[Ids] = []
+        while k > 0:
+            # An unseen pair goes before a queued one of the same priority.
+            limit = self.default_priority - self._unseen.bound if self.n_unseen else None
+            taken = self._queue.take(k, limit)
+            if len(taken):
+                self._places.put(taken, OUT)
+            elif self._unseen.level is None:
+                self._unseen.build()  # the limit was only a bound
             else:
-                return pairs_of_ids(out[:count], self.n_variables)
+                taken = self._unseen.draw(self._places, min(k, self.n_unseen), words)
+            drawn.append(taken)
+            k -= len(taken)
+        ids = np.concatenate(drawn) if drawn else np.empty(0, np.int64)
+        return pairs_of_ids(ids, self.n_variables)
 
     def freeze(self, edges: ArrayLike, offsets: ArrayLike) -> None:
         """Set edges aside until the next refill, with their violation offsets.
@@ -174,10 +169,10 @@ class CandidateStream:
         offsets : float or array of float, shape (m,)
             ``1 - score / penalty``: what nearly violated comes back first.
         """
-        ids = pair_ids(as_edges(edges, self.n_variables), self.n_variables)
-        values = one_each(offsets, len(ids), "offsets")
-        self._reserve(seen=len(ids), frozen=len(ids))
-        moves.freeze(self._queue, ids, values)
+        ids = self._ids(edges)
+        values = one_each(offsets, len(ids), "offsets").copy()
+        kept = self._move(ids, _FROZEN)
+        self._frozen.add(ids[kept], values[kept])
 
     def refill(self) -> int:
         """Queue all frozen edges, with their offsets as priorities; return how many.
@@ -185,11 +180,10 @@ class CandidateStream:
         Boosts that were given while they were frozen do not count: the offset is newer knowledge
         of the edge itself.
         """
-        count = self.n_frozen
-        if count:
-            self._reserve(queued=count)
-            moves.thaw_all(self._queue)
-        return count
+        ids, offsets = self._frozen.clear()
+        self._places.put(ids, _QUEUED)
+        self._queue.add(ids, offsets)
+        return len(ids)
 
     def boost(self, nodes: ArrayLike, by: float = 1.0) -> None:
         """Lower the priority of all queued and unseen edges by `by` for each end in `nodes`.
@@ -212,9 +206,8 @@ class CandidateStream:
         if chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= self.n_variables:
             raise ValueError(f"nodes must be integers in 0..{self.n_variables - 1}")
         marked[chosen] = True
-        self._boosts[marked] += by
-        self._levels.now[READY] = 0
-        moves.lower_keys(self._queue, marked, float(by))
+        self._unseen.boost(marked, float(by))
+        self._queue.lower(marked, float(by))
 
     def prioritise(self, edges: ArrayLike, priorities: ArrayLike, *, thaw: bool = False) -> int:
         """Give unseen or queued edges explicit priorities; earlier boosts no longer count for them.
@@ -231,10 +224,14 @@ class CandidateStream:
         int
             Number of edges that have their new priority; edges that are out are passed over.
         """
-        ids = pair_ids(as_edges(edges, self.n_variables), self.n_variables)
+        ids = self._ids(edges)
         keys = one_each(priorities, len(ids), "priorities")
-        self._reserve(seen=len(ids), queued=len(ids))
-        return int(moves.set_keys(self._queue, ids, keys, thaw))
+        place = self._places.get(ids)
+        taken = (place != OUT) & (thaw | (place != _FROZEN))
+        ids, keys = ids[taken], keys[taken]
+        kept = self._move(ids, _QUEUED)
+        self._queue.add(ids[kept], keys[kept])
+        return len(ids)
 
     def remove(self, edges: ArrayLike) -> None:
         """Take edges out of the stream, wherever they are: drawn edges are out already.
@@ -246,36 +243,41 @@ class CandidateStream:
         >>> stream.draw(5, np.random.default_rng(0))
         array([[1, 2]])
         """
-        ids = pair_ids(as_edges(edges, self.n_variables), self.n_variables)
-        self._reserve(seen=len(ids))
-        moves.put_out(self._queue, ids)
+        self._move(self._ids(edges), OUT)
 
     def restore(self, edges: ArrayLike, priority: ArrayLike) -> None:
         """Queue edges that are out (drawn or removed) again; any other edge is an error."""
-        ids = pair_ids(as_edges(edges, self.n_variables), self.n_variables)
-        keys = one_each(priority, len(ids), "priorities")
-        first = int(moves.count_out(self._queue, ids))
-        unique, where = np.unique(ids, return_index=True)
-        if first == len(ids) and len(unique) < len(ids):
-            first = int(np.setdiff1d(np.arange(len(ids)), where)[0])
-        if first < len(ids):
-            i, j = divmod(int(ids[first]), self.n_variables)
+        ids = self._ids(edges)
+        keys = one_each(priority, len(ids), "priorities").copy()
+        bad = self._places.get(ids) != OUT
+        if not bad.any():
+            bad = self._places.put(ids, _QUEUED) != OUT  # given twice
+            if bad.any():
+                self._places.put(ids, OUT)
+        if bad.any():
+            i, j = divmod(int(ids[int(np.argmax(bad))]), self.n_variables)
             raise EdgeError(
                 f"edge ({i}, {j}) is in the stream already and cannot be restored: restore takes "
                 "edges that were drawn or removed, each once"
             )
-        self._reserve(queued=len(ids))
-        moves.requeue(self._queue, ids, keys)
+        self._queue.add(ids, keys)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all that the stream is as plain arrays, for :meth:`from_state`."""
         return stream_state.export(
-            self.default_priority, self._salted, self._boosts, self._queue, self._levels
+            default_priority=self.default_priority,
+            salt=self._queue.salt,
+            salted=self._salted,
+            boosts=self._unseen.boosts.copy(),
+            queue=self._queue.all(),
+            frozen=self._frozen.all(),
+            out=self._places.with_value(OUT),
+            unseen=self._unseen.state(),
         )
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the stream that :meth:`state` described: it goes on as that one would.
+        """Return the stream that :meth:`state` described: it continues as that one would.
 
         Examples
         --------
@@ -287,22 +289,41 @@ class CandidateStream:
         >>> bool((a == b).all())
         True
         """
-        stored = stream_state.read(state)
-        stream = cls(len(stored.boosts), default_priority=stored.default_priority)
-        stream._boosts[:] = stored.boosts
-        stream._salted = stored.salted
-        stream._queue.salt[0] = stored.salt
-        n_seen = len(stored.queued) + len(stored.frozen) + len(stored.out)
-        stream._reserve(seen=n_seen, queued=len(stored.queued), frozen=len(stored.frozen))
-        moves.put_out(stream._queue, stored.out)
-        moves.freeze(stream._queue, stored.frozen, stored.frozen_keys)
-        moves.set_keys(stream._queue, stored.queued, stored.queued_keys, False)
-        if stored.members is not None:
-            stream._levels = stream_storage.resume_levels(stored.boosts, stored.members)
+        part = stream_state.read(state)
+        stream = cls(len(part["boosts"]), default_priority=float(part["default_priority"]))
+        stream._unseen.boosts[:] = part["boosts"]
+        stream._salted = bool(part["salted"])
+        stream._queue.salt = np.uint64(part["salt"])
+        out, frozen, queued = (
+            pairs_of_ids(part[name], stream.n_variables) for name in ("out", "frozen", "queued")
+        )
+        stream.remove(out)
+        stream.freeze(frozen, part["frozen_offsets"])
+        stream.prioritise(queued, part["queued_priorities"])
+        if part["ready"]:
+            left = part["left"] if part["listed"] else None
+            stream._unseen.resume(part["members"], part["partners"], float(part["level"]), left)
         return stream
 
-    def _reserve(self, *, seen: int = 0, queued: int = 0, frozen: int = 0) -> None:
-        self._queue = stream_storage.with_room(self._queue, seen, queued, frozen)
+    def _ids(self, edges: ArrayLike) -> Ids:
+        return pair_ids(as_edges(edges, self.n_variables), self.n_variables)
+
+    def _move(self, ids: Ids, place: int) -> Ids | slice:
+        """Note where pairs are now, and take them from where they were.
+
+        Return which of `ids` to enter there: of a pair that is given twice the last.
+        """
+        before = self._places.put(ids, place)
+        if (before == OUT).all():
+            return slice(None)
+        self._unseen.mark_seen(ids[before == _UNSEEN])
+        for kind, held in ((_QUEUED, self._queue), (_FROZEN, self._frozen)):
+            if (before == kind).any():
+                held.discard(ids[before == kind])
+        if not (before == place).any():
+            return slice(None)
+        _, from_end = np.unique(ids[::-1], return_index=True)
+        return np.asarray(len(ids) - 1 - from_end)
 
     def _queue_all(self) -> None:
         needed = self.n_pairs * _FULL_BYTES
@@ -311,5 +332,4 @@ class CandidateStream:
                 f"a full queue of {self.n_variables:,} variables takes {needed:,} bytes, more than "
                 f"the {_MAX_FULL_BYTES:,} allowed: leave out full=True"
             )
-        self._reserve(seen=self.n_pairs, queued=self.n_pairs)
-        moves.queue_all(self._queue, self.default_priority)
+        self.prioritise(all_pairs(self.n_variables), self.default_priority)
