@@ -91,7 +91,7 @@ def run(cell: Count, context: Context) -> list[Row]:
     watch = _Watch(_ACTIVATIONS[cell.method], counts, engine)
     settings = replace(with_method(used.settings, cell.method), max_time=cell.max_time)
     growth = grow(used.loss, used.penalty, settings, counts=counts, observers=[watch])
-    if growth.reason == "interrupted":
+    if growth.interrupted:
         raise KeyboardInterrupt
     return watch.rows
 

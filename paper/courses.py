@@ -17,7 +17,7 @@ import numpy as np
 
 from edgegraft.core import ActiveGraph, Layout
 from edgegraft.core.types import Floats
-from edgegraft.learn import Event, Growth, certify, grow
+from edgegraft.learn import Event, Growth, StopReason, certify, grow
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
 from paper.experiment import Cell, Row
@@ -26,7 +26,6 @@ from paper.versions import learner, with_method
 
 _SPACING, _LEAST = 1.15, 0.02
 _WARM_ROWS = 400
-CUT_OFF = "the time budget is spent"
 
 
 @dataclass(frozen=True)
@@ -108,8 +107,8 @@ def run_course(cell: Course, case: Case, n_jobs: int) -> list[Row]:
     rows = _measure(snapshots, case, n_jobs)
     info = growth.solution.info
     rows[-1] |= {
-        "reason": growth.reason,
-        "cut_off": growth.reason == CUT_OFF,
+        "reason": str(growth.reason),
+        "cut_off": growth.reason is StopReason.MAX_TIME,
         "converged": bool(info.converged),
         "engine": info.engine,
         "penalty_used": float(growth.penalty.penalty),
@@ -131,7 +130,7 @@ def _search(cell: Course, table: PackedTable, n_jobs: int) -> tuple[Sequence[Sna
         settings = replace(settings, priority="uniform")
     snapshots = Snapshots()
     growth = grow(used.loss, used.penalty, settings, counts=used.counts, observers=[snapshots])
-    if growth.reason == "interrupted":
+    if growth.interrupted:
         raise KeyboardInterrupt
     return snapshots.taken, growth
 

@@ -12,7 +12,7 @@ from paper.versions import METHODS, learner, with_method
 from edgegraft.core import Layout
 from edgegraft.errors import FileFormatError
 from edgegraft.inference import BeliefPropagation
-from edgegraft.learn import Event, Settings, grow
+from edgegraft.learn import Event, Settings, StopReason, grow
 from paper import Context, complexity, courses, public
 
 pytestmark = pytest.mark.paper
@@ -74,13 +74,13 @@ def test_a_search_without_time_is_cut_off_and_says_so(case):
         if "reason" in row
     ]
     assert row["cut_off"]
-    assert row["reason"] == courses.CUT_OFF
+    assert row["reason"] == StopReason.MAX_TIME
 
 
 def test_an_interrupted_search_is_not_kept(case, monkeypatch):
     def interrupted(*given, **options):
         growth = grow(*given, **options)
-        growth.reason = "interrupted"
+        growth.reason = StopReason.INTERRUPTED
         return growth
 
     monkeypatch.setattr(courses, "grow", interrupted)

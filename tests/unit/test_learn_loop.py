@@ -106,7 +106,7 @@ def test_an_edge_that_was_removed_returns_when_it_is_needed(table):
     strongest = growth.graph.layout.edges[:1].copy()
     growth.graph.remove(strongest)
     growth.stream.freeze(strongest, 0.0)
-    growth.reason = ""
+    growth.reason = None
     go_on(growth)
     assert growth.graph.contains(strongest).all()
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.cli.rows import Rows
-from edgegraft.learn import Discovery, Plan, discover
+from edgegraft.learn import Discovery, Plan, StopReason, discover
 from edgegraft.search.priorities import MAX_COLUMNS, ROWS_A_COLUMN
 from edgegraft.table import PackedTable
 
@@ -67,7 +67,7 @@ def estimate(rows: Rows, plan: Plan) -> Estimate:
     started = perf_counter()
     found = _try(table, weights, n_rows, pilot)
     seconds = (perf_counter() - started) * (whole / n_rows) ** _POWER
-    cut = found.growth.reason.startswith("the time budget")
+    cut = found.growth.reason is StopReason.MAX_TIME
     return Estimate(seconds, cut, n_bytes, n_rows, found.model.n_edges)
 
 
@@ -79,7 +79,7 @@ def _try(
     rows = counting[np.linspace(0, len(counting) - 1, n_rows).astype(np.int64)]
     chosen = None if weights is None else weights[rows]
     found = discover(_some_rows(table, rows), plan, weights=chosen)
-    if found.growth.reason == "interrupted":  # which the search takes for a wish to see the rest
+    if found.growth.interrupted:  # which the search takes for a wish to see the rest
         raise KeyboardInterrupt
     return found
 

@@ -42,7 +42,7 @@ def keep(request: Request, checkpoint: Path, found: Discovery) -> None:
 
 def out_of_budget(found: Discovery) -> bool:
     """Whether a budget that `resume` can enlarge ended the search."""
-    return found.growth.reason in ("the time budget is spent", "the edge budget is spent")
+    return found.growth.reason is not None and found.growth.reason.resumable
 
 
 def after_interruption(checkpoint: Path | None) -> str:

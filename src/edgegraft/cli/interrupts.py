@@ -42,7 +42,7 @@ class Interrupts:
         self.check()
         if event.kind == "end":
             self._inside = False
-            self._asked = self._asked or growth.reason == "interrupted"
+            self._asked = self._asked or growth.interrupted
         stop = self._asked
         if event.kind == "start":
             self._started = self._inside = True

@@ -77,5 +77,5 @@ class _Interruption:
     """Raise where the search ends quietly: a path cut short is no path."""
 
     def on_event(self, event: Event, growth: Growth) -> None:
-        if event.reason == "interrupted":
+        if growth.interrupted:
             raise KeyboardInterrupt

@@ -20,7 +20,7 @@ from edgegraft.estimators.writing import Kind
 from edgegraft.ingest.kinds import column_labels
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_table
-from edgegraft.learn import Discovery, discover
+from edgegraft.learn import Discovery, StopReason, discover
 from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.objective.sharded import Shards
 from edgegraft.table import PackedTable, Schema
@@ -66,7 +66,7 @@ class NetworkEstimator(RowMethods):
         _, table = self._read(X, self.schema_, resolve_jobs(plan.n_jobs))
         weights = None if sample_weight is None else check_weights(sample_weight, table.n_rows)
         found = discover(table, plan, weights=weights)
-        timed = plan.max_time is not None or self.reason_ == "interrupted"
+        timed = plan.max_time is not None or self.reason_ == StopReason.INTERRUPTED
         if not timed and found.model != self.model_:
             raise DataError(
                 "these rows and weights do not give the model of the fit: pass the table, and "
@@ -123,8 +123,8 @@ class NetworkEstimator(RowMethods):
         self.penalty_ = found.penalty
         self.ridge_ = found.ridge
         self.max_tests_ = plan.test_limit
-        self.reason_ = growth.reason
-        if growth.reason == "interrupted":
+        self.reason_ = str(growth.reason)
+        if growth.interrupted:
             warnings.warn(
                 f"the fit was interrupted after {growth.n_activations:,} steps of the search with "
                 f"{len(tests.edges):,} edges: the model is that of the edges found so far",

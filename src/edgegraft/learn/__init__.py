@@ -5,7 +5,7 @@ from edgegraft.learn.certificate import Certificate, certify
 from edgegraft.learn.checkpoint import Checkpoints, resume
 from edgegraft.learn.discovery import Discovery, discover, resume_discovery
 from edgegraft.learn.edge_tests import EdgeTests, edge_tests
-from edgegraft.learn.events import Event, Observer
+from edgegraft.learn.events import Event, Observer, StopReason
 from edgegraft.learn.loop import go_on, grow
 from edgegraft.learn.path import PathPoint, penalty_grid, penalty_path
 from edgegraft.learn.refit import refit
@@ -26,6 +26,7 @@ __all__ = [
     "PathPoint",
     "Plan",
     "Settings",
+    "StopReason",
     "certify",
     "discover",
     "edge_tests",

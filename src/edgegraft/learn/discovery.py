@@ -25,7 +25,7 @@ from edgegraft.learn import steps
 from edgegraft.learn.certificate import Certificate, certify
 from edgegraft.learn.checkpoint import Checkpoints, resume
 from edgegraft.learn.edge_tests import EdgeTests, edge_tests
-from edgegraft.learn.events import Observer
+from edgegraft.learn.events import Observer, StopReason
 from edgegraft.learn.loop import go_on, grow
 from edgegraft.learn.plan import ALL_PAIRS, last_ridge, losses, penalty_of, search_settings
 from edgegraft.learn.refit import refit
@@ -39,7 +39,6 @@ from edgegraft.search import BestChoice
 from edgegraft.table import PackedTable
 
 _NEEDED = 1.5  # of the threshold, for an edge without a test
-_DONE = "no pair violates optimality"
 
 
 class Discovery(NamedTuple):
@@ -193,7 +192,12 @@ def _conclude(
     n_pairs = len(table.schema) * (len(table.schema) - 1) // 2
     whole = None if weights is None else np.asarray(weights, np.float64)
     again = growth.settings.relaxed and growth.penalty.group_weight == "noise"
-    if again and not growth.sharpened and growth.reason == _DONE and n_pairs <= ALL_PAIRS:
+    if (
+        again
+        and not growth.sharpened
+        and growth.reason is StopReason.OPTIMAL
+        and n_pairs <= ALL_PAIRS
+    ):
         growth = go_on(sharpen(growth, table, whole), observers, mark=marks(growth))
     model = growth.model() if growth.settings.relaxed else refit(growth, growth.penalty.ridge)
     with threadpool_limits(1, "blas"):  # the threads are ours

@@ -1,4 +1,4 @@
-"""What happens while a graph grows, and who may watch.
+"""What happens while a graph grows, why that ends, and who may watch.
 
 Progress displays, traces and checkpoints are observers. An observer sees a snapshot after every
 activation and may ask the loop to stop; it never changes what is learned.
@@ -7,10 +7,40 @@ activation and may ask the loop to stop; it never changes what is learned.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from edgegraft.learn.state import Growth
+
+
+class StopReason(StrEnum):
+    """Why a search ended; the text is what users and files see.
+
+    Examples
+    --------
+    >>> str(StopReason.MAX_EDGES), StopReason.MAX_EDGES.resumable, StopReason.OPTIMAL.resumable
+    ('the edge budget is spent', True, False)
+    """
+
+    OPTIMAL = "no pair violates optimality"
+    GIVEN_UP = "no pair violates optimality but those that the fit sets back to zero"
+    MAX_EDGES = "the edge budget is spent"
+    MAX_TIME = "the time budget is spent"
+    MAX_TABLES = "the table budget is spent"
+    SECOND_LOOK = "a second look had added as many edges as it may"
+    OBSERVER = "stopped by an observer"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def requested(self) -> bool:
+        """Whether somebody asked the search to end: what would follow it is left out."""
+        return self in (StopReason.OBSERVER, StopReason.INTERRUPTED)
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a larger budget of time or edges would let the search continue."""
+        return self in (StopReason.MAX_TIME, StopReason.MAX_EDGES)
 
 
 @dataclass(frozen=True)

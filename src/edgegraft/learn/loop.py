@@ -20,13 +20,12 @@ from edgegraft.config import Settings
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.learn import steps
-from edgegraft.learn.events import Observer
+from edgegraft.learn.events import Observer, StopReason
 from edgegraft.learn.state import Growth
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search.priorities import rank_pairs
 
-_STOPPED = "stopped by an observer"
 _SHOWN = 3  # pairs in a warning
 
 
@@ -67,7 +66,7 @@ def grow(
     >>> found = grow(loss, Penalty(0.05))
     >>> sorted(map(tuple, found.model().edges.tolist()))
     [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
-    >>> found.reason
+    >>> str(found.reason)
     'no pair violates optimality'
     """
     settings = settings or Settings()
@@ -84,7 +83,7 @@ def go_on(growth: Growth, observers: Sequence[Observer] = (), *, mark: bool = Fa
         steps.restart(growth)
         stopped |= _tell(growth, observers, "checkpoint")
     if stopped:
-        growth.reason = _STOPPED
+        growth.reason = StopReason.OBSERVER
     with _interruptible() as interrupted:
         while not growth.reason:
             growth.reason = _step(growth)
@@ -94,21 +93,21 @@ def go_on(growth: Growth, observers: Sequence[Observer] = (), *, mark: bool = Fa
             if growth.n_activations % growth.settings.checkpoint_every == 0:
                 steps.restart(growth)
                 stopped |= _tell(growth, observers, "checkpoint")
-            growth.reason = growth.spent or (_STOPPED if stopped else "")
+            growth.reason = growth.spent or (StopReason.OBSERVER if stopped else None)
             if interrupted.is_set():
-                growth.reason = "interrupted"
+                growth.reason = StopReason.INTERRUPTED
         steps.fit(growth, final=True)
         steps.drop_zeros(growth)
     _tell(growth, observers, "end")
     return growth
 
 
-def _step(growth: Growth) -> str:
-    """Take one step; return why there is none to take, or nothing."""
+def _step(growth: Growth) -> StopReason | None:
+    """Take one step; return why there is none to take, or None."""
     if growth.full and not growth.parts.single_features:
         return growth.full
     if growth.n_sure and steps.begin(growth):
-        return ""
+        return None
     steps.boost_hubs(growth)
     steps.fill(growth)
     if not steps.activate(growth):
@@ -120,14 +119,14 @@ def _step(growth: Growth) -> str:
             return growth.full or growth.spent or _conclude(growth)
     steps.drop_zeros(growth, moved=steps.fit(growth))
     steps.rescore(growth)
-    return ""
+    return None
 
 
-def _conclude(growth: Growth) -> str:
+def _conclude(growth: Growth) -> StopReason:
     """Return why nothing is left to activate, with a warning where that is not optimality."""
     pairs = steps.given_up(growth)
     if not len(pairs):
-        return "no pair violates optimality"
+        return StopReason.OPTIMAL
     names = growth.objective.schema.names
     shown = ", ".join(f"('{names[i]}', '{names[j]}')" for i, j in pairs[:_SHOWN].tolist())
     more = f" and {len(pairs) - _SHOWN:,} more" if len(pairs) > _SHOWN else ""
@@ -139,7 +138,7 @@ def _conclude(growth: Growth) -> str:
         ConvergenceWarning,
         stacklevel=4,
     )
-    return "no pair violates optimality but those that the fit sets back to zero"
+    return StopReason.GIVEN_UP
 
 
 def _tell(growth: Growth, observers: Sequence[Observer], kind: str) -> bool:

@@ -120,7 +120,7 @@ def penalty_path(
         else:
             growth = go_on(warm_start(growth, penalty=step), observers)
         points.append(_point(growth, plan, held_out, started))
-        if growth.reason in ("interrupted", "stopped by an observer"):
+        if growth.reason and growth.reason.requested:
             break
     return points
 

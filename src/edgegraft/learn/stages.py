@@ -50,7 +50,6 @@ from edgegraft.objective.sharded_loss import ShardedPseudolikelihood
 _STEP = 8  # from one sample to the next
 _LEAST = 50_000  # rows of a sample that are worth a stage of their own
 _OF_NOISE = 0.2  # left unfitted at most, of the standard deviation of one row's share
-_EARLY = ("interrupted", "stopped by an observer")
 
 MakeLoss = Callable[[], tuple[Objective, PairCounts]]
 
@@ -119,7 +118,7 @@ class Stages:
         self, growth: Growth, rest: list[MakeLoss], observers: Sequence[Observer]
     ) -> Growth:
         for make in rest:
-            if growth.reason in _EARLY:
+            if growth.reason and growth.reason.requested:
                 break
             growth = advance(growth, make()[0], self.plan)
             growth = go_on(growth, observers, mark=marks(growth))

@@ -21,7 +21,7 @@ from edgegraft.config import Settings
 from edgegraft.core import ActiveGraph, Layout
 from edgegraft.core.pair_set import PairSet
 from edgegraft.core.types import Edges, Floats, Mask
-from edgegraft.learn.events import Event
+from edgegraft.learn.events import Event, StopReason
 from edgegraft.learn.parts import Parts, choose_parts
 from edgegraft.learn.returns import Returns
 from edgegraft.learn.trace import Columns, as_columns
@@ -105,7 +105,7 @@ class Growth:
     sharpened: int = 0
     seconds_before: float = 0.0
     events: list[Event] = field(default_factory=list)
-    reason: str = ""
+    reason: StopReason | None = None
     started: float = field(default_factory=perf_counter)
 
     @classmethod
@@ -152,24 +152,29 @@ class Growth:
         return max(0, min(limits) - len(self.graph)) if limits else None
 
     @property
-    def full(self) -> str:
-        """Why no edge has room, in words; empty where one has."""
+    def full(self) -> StopReason | None:
+        """Why no edge has room; None if one has."""
         if self.room != 0:
-            return ""
+            return None
         budget = self.settings.max_edges
         if budget is not None and len(self.graph) >= budget:
-            return "the edge budget is spent"
-        return "a second look had added as many edges as it may"
+            return StopReason.MAX_EDGES
+        return StopReason.SECOND_LOOK
 
     @property
-    def spent(self) -> str:
-        """Which budget of time or tables is spent, in words; empty where none is."""
+    def spent(self) -> StopReason | None:
+        """Which budget of time or tables is spent; None if none is."""
         settings = self.settings
         if settings.max_time is not None and self.seconds >= settings.max_time:
-            return "the time budget is spent"
+            return StopReason.MAX_TIME
         if settings.max_tables is not None and self.n_tables >= settings.max_tables:
-            return "the table budget is spent"
-        return ""
+            return StopReason.MAX_TABLES
+        return None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the run."""
+        return self.reason is StopReason.INTERRUPTED
 
     def judge(self, edges: Edges) -> Judged:
         """Score pairs at the current parameters and count them as tested.
@@ -225,7 +230,7 @@ class Growth:
             self.n_activations,
             self.n_tests,
             self.n_tables,
-            self.reason if kind == "end" else "",
+            str(self.reason) if kind == "end" else "",
             _round_trips(self.objective),
         )
 
