@@ -71,8 +71,8 @@ def run(scale: float = 1.0, names: str = "") -> list[tuple[Case, list[Outcome]]]
 def as_markdown(results: list[tuple[Case, list[Outcome]]]) -> str:
     """Return the table of a run."""
     lines = [
-        "| case | seeds | average precision | F1 of own cut | edges | false | runs with false edges "
-        "| CPU s | warned |",
+        "| case | seeds | average precision | F1 of own cut | edges | false | runs with false "
+        "edges | CPU s | warned |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for case, runs in results:

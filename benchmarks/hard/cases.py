@@ -37,7 +37,7 @@ def _pairs(edges: NDArray[np.int64]) -> set[tuple[int, int]]:
 
 
 def star(coupling: float, n: int = 200, n_rows: int = 500) -> Callable[..., Data]:
-    """One hub joined to all other columns."""
+    """Return a draw of one hub joined to all other columns."""
 
     def draw(rng: np.random.Generator) -> Data:
         X = sample_ising_tree([-1] + [0] * (n - 1), np.full(n, coupling), n_rows, rng)
@@ -49,7 +49,7 @@ def star(coupling: float, n: int = 200, n_rows: int = 500) -> Callable[..., Data
 def ising_grid(
     beta: float, side: int = 8, n_rows: int = 5000, glass: bool = False
 ) -> Callable[..., Data]:
-    """A grid of equal couplings, or of random signs."""
+    """Return a draw of a grid of equal couplings, or of random signs."""
 
     def draw(rng: np.random.Generator) -> Data:
         edges = grid_edges(side, side)
@@ -62,7 +62,7 @@ def ising_grid(
 def potts_grid(
     beta: float, side: int = 5, n_states: int = 5, n_rows: int = 5000
 ) -> Callable[..., Data]:
-    """A grid of five-state columns that agree with their neighbours."""
+    """Return a draw of a grid whose columns tend to agree with their neighbours."""
 
     def draw(rng: np.random.Generator) -> Data:
         edges = grid_edges(side, side)
@@ -73,20 +73,20 @@ def potts_grid(
 
 
 def copied_column(rng: np.random.Generator) -> Data:
-    """A chain of 10 columns, of which the fifth stands in the table twice."""
+    """Draw a chain of 10 columns, of which the fifth stands in the table twice."""
     X = sample_ising_tree([-1, *range(9)], np.full(10, 0.8), 2000, rng)
     return Data(np.column_stack((X, X[:, 4])), {(v, v + 1) for v in range(9)} | {(4, 10)})
 
 
 def tree_of_copies(rng: np.random.Generator) -> Data:
-    """A random tree of 40 columns in which a column agrees with its parent in 98 % of the rows."""
+    """Draw a random tree of 40 columns that agree with their parents in 98 % of the rows."""
     parents = [-1, *(int(rng.integers(0, v)) for v in range(1, 40))]
     X = sample_ising_tree(parents, np.full(40, 0.5 * np.log(0.98 / 0.02)), 5000, rng)
     return Data(X, {(parents[v], v) for v in range(1, 40)})
 
 
 def opposite_effects(rng: np.random.Generator) -> Data:
-    """Two near-copies (96 % equal) that push a third column in opposite directions, ten times."""
+    """Draw near-copies (96 % equal) that push a third column in opposite directions, ten times."""
     columns, edges = [], set()
     for block in range(10):
         a = (rng.random(1000) < 0.5).astype(np.int64)
@@ -100,17 +100,17 @@ def opposite_effects(rng: np.random.Generator) -> Data:
 
 
 def null_rates(rng: np.random.Generator) -> Data:
-    """Independent columns of rates from .001 to .5."""
+    """Draw independent columns of rates from .001 to .5."""
     return Data(independent(np.geomspace(0.001, 0.5, 100), 20_000, rng), set())
 
 
 def null_rare(rng: np.random.Generator) -> Data:
-    """Independent columns of rate .1 and few rows."""
+    """Draw independent columns of rate .1 and few rows."""
     return Data(independent(np.full(100, 0.1), 1000, rng), set())
 
 
 def null_weighted(population: float) -> Callable[..., Data]:
-    """Independent four-state columns, rows with lognormal weights of a given mean."""
+    """Return a draw of independent columns, rows with lognormal weights of a given mean."""
 
     def draw(rng: np.random.Generator) -> Data:
         weights = rng.lognormal(0.0, 1.0, 2000)
@@ -121,7 +121,7 @@ def null_weighted(population: float) -> Callable[..., Data]:
 
 
 def missing_half(rng: np.random.Generator) -> Data:
-    """A tree of 30 four-state columns, half of whose cells are missing."""
+    """Draw a tree of 30 four-state columns, half of whose cells are missing."""
     n, n_rows = 30, 1000
     parents = [-1, *(int(rng.integers(0, v)) for v in range(1, n))]
     X = np.empty((n_rows, n), float)
@@ -134,7 +134,7 @@ def missing_half(rng: np.random.Generator) -> Data:
 
 
 def null_wide(rng: np.random.Generator) -> Data:
-    """A thousand independent four-state columns."""
+    """Draw a thousand independent four-state columns."""
     return Data(rng.integers(0, 4, (2000, 1000)), set())
 
 
