@@ -1,0 +1,72 @@
+"""Results as JSON, and whether two of them are the same.
+
+Integers, texts and truth values must be equal. Floats may differ by 1e-9, relative or absolute.
+p- and q-values are compared by their logarithms, because a relative error of a statistic becomes
+the same relative error of ``log p``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+TOLERANCE = 1e-9
+_BY_LOGARITHM = ("p_value", "q_value")
+
+
+def plain(value: Any) -> Any:
+    """Return a result in lists, dicts and numbers of Python, as JSON holds them."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def differences(found: Any, expected: Any, where: str = "") -> list[str]:
+    """Return what differs between two results, a line per place; empty if they agree."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        lines = [
+            f"{where}: {key!r} is in one only" for key in sorted(found.keys() ^ expected.keys())
+        ]
+        for key in sorted(expected.keys() & found.keys()):
+            lines += differences(found[key], expected[key], f"{where}.{key}".lstrip("."))
+        return lines
+    if _is_floats(expected) and _is_floats(found):
+        return _float_differences(found, expected, where)
+    if isinstance(expected, list) and isinstance(found, list):
+        if len(found) != len(expected):
+            return [f"{where}: {len(found)} entries, expected {len(expected)}"]
+        lines = []
+        for k, (one, other) in enumerate(zip(found, expected, strict=True)):
+            lines += differences(one, other, f"{where}[{k}]")
+        return lines
+    same = type(found) is type(expected) and found == expected
+    return [] if same else [f"{where}: {found!r}, expected {expected!r}"]
+
+
+def _is_floats(value: Any) -> bool:
+    """Return whether a value is a float or a list of floats (None: missing)."""
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(item, float) or item is None for item in value)
+    return isinstance(value, float)
+
+
+def _float_differences(found: Any, expected: Any, where: str) -> list[str]:
+    one, other = (np.atleast_1d(np.array(value, np.float64)) for value in (found, expected))
+    if one.shape != other.shape:
+        return [f"{where}: {len(one)} numbers, expected {len(other)}"]
+    if where.endswith(_BY_LOGARITHM):
+        one, other = np.log(one), np.log(other)
+    same = np.isclose(one, other, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+    if same.all():
+        return []
+    k = int(np.argmin(same))
+    largest = np.nanmax(np.abs(one - other))
+    return [
+        f"{where}[{k}]: {one[k]!r}, expected {other[k]!r} "
+        f"({(~same).sum()} of {len(same)} numbers differ, by up to {largest:.3g})"
+    ]

@@ -1,0 +1,117 @@
+"""The register of golden cases, and fitted estimators and models as numbers to compare."""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import edgegraft
+
+# Names below the top level that may move: every other file of the golden tests takes them here.
+choose_penalty = edgegraft.optimize.choose_penalty
+generators = edgegraft.datasets
+learn = edgegraft.learn
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+FILES = Path(__file__).parent / "files"
+RESULTS = Path(__file__).parent / "results"
+
+Result = dict[str, Any]
+
+
+class Case(NamedTuple):
+    """A golden case.
+
+    Attributes
+    ----------
+    compute : callable
+        Takes an empty folder and returns the result.
+    needs : tuple of str
+        Files of the shared data, and modules, without which the case is skipped.
+    marks : tuple of str
+        Names of pytest markers.
+    """
+
+    compute: Callable[[Path], Result]
+    needs: tuple[str, ...]
+    marks: tuple[str, ...]
+
+
+CASES: dict[str, Case] = {}
+
+
+def case(*needs: str, marks: tuple[str, ...] = ()) -> Callable[[Any], Any]:
+    """Register a function of a folder as the golden case of its own name."""
+
+    def register(compute: Callable[[Path], Result]) -> Callable[[Path], Result]:
+        CASES[compute.__name__] = Case(compute, needs, marks)
+        return compute
+
+    return register
+
+
+def compute(name: str, folder: Path) -> Result:
+    """Return the result of a case; warnings are not part of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return CASES[name].compute(folder)
+
+
+def checksum(codes: Any) -> int:
+    """Return a number that stands for an array of codes, whatever its integer type."""
+    return zlib.crc32(np.ascontiguousarray(codes, np.int64).tobytes())
+
+
+def fit(X: Any, *, sample_weight: Any = None, **options: Any) -> Result:
+    """Fit a `GraftedMRF` and return what it found."""
+    estimator = edgegraft.GraftedMRF(**{"random_state": 0, **options})
+    return network(estimator.fit(X, sample_weight=sample_weight))
+
+
+def network(fitted: Any) -> Result:
+    """Return the fitted attributes of an estimator.
+
+    Edges are sorted by position, because equal strengths would come in any order.
+    """
+    order = np.lexsort(fitted.edges_.T[::-1])
+    table = fitted.edge_table_
+    tested = np.lexsort((table["second"].astype(str), table["first"].astype(str)))
+    columns = ("first", "second", "strength", "statistic", "dof", "p_value", "q_value", "kept")
+    certificate = fitted.certificate_
+    return {
+        "edges": fitted.edges_[order],
+        "strengths": fitted.edge_strengths_[order],
+        "table": {name: table[name][tested] for name in columns},
+        "n_tables": fitted.n_tables_,
+        "n_iter": fitted.n_iter_,
+        "converged": fitted.converged_,
+        "reason": str(fitted.reason_),
+        "penalty": fitted.penalty_,
+        "ridge": fitted.ridge_,
+        "certificate": {
+            name: getattr(certificate, name)
+            for name in ("n_pairs", "n_checked", "n_violating", "largest", "share_bound")
+        },
+        "model": parameters(fitted.model_),
+    }
+
+
+def sorted_edges(model: Any) -> Result:
+    """Return a model's edges by position, with their strengths: the order of growth is not kept."""
+    order = np.lexsort(model.edges.T[::-1])
+    return {"edges": model.edges[order], "strengths": model.edge_strengths()[order]}
+
+
+def parameters(model: Any) -> Result:
+    """Return a few numbers that depend on every log-potential of a model, in zero-sum gauge.
+
+    Weighted sums instead of the parameters themselves keep the stored files small.
+    """
+    theta = np.asarray(model.zero_sum().theta)
+    waves = np.cos(np.outer([0.0, 0.37, 1.7], np.arange(len(theta))))
+    return {"n": len(theta), "norm": float(np.linalg.norm(theta)), "sums": waves @ theta}
