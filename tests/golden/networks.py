@@ -240,7 +240,10 @@ def fitted_parameters(folder: Path) -> Result:
     asked = {
         "pseudolikelihood": (rows, {"edges": edges, "ridge": 1e-3}),
         "group penalty": (rows, {"penalty": 0.02}),
-        "l1 and nodes": (rows, {"penalty": 0.005, "kind": "l1", "penalize_nodes": True}),
+        "l1 and nodes": (
+            rows,
+            {"penalty": 0.005, "ridge": 1e-3, "kind": "l1", "penalize_nodes": True},
+        ),
         "ridge on all pairs": (rows, {"ridge": 0.01}),
         "weights": (rows, {"edges": edges, "ridge": 1e-3, "weights": whole}),
         "missing": (holes, {"edges": edges, "ridge": 1e-3}),
@@ -273,8 +276,9 @@ def _fitted(X, options):
 def cross_validated(folder: Path) -> Result:
     data = scale_free_data(12, 3, 800)
     fitted = edgegraft.GraftedMRFCV(penalties=4, cv=3, random_state=0).fit(data.X)
-    points = ("penalty", "ridge", "mean_test_score", "std_test_score", "mean_edges")
-    return {**network(fitted), "cv": {name: fitted.cv_results_[name] for name in points}}
+    cv = fitted.cv_results_
+    scores = {name: cv[name] for name in ("mean_test_score", "std_test_score", "mean_edges")}
+    return {**network(fitted), "cv": {"grid": cv["penalty"], "ridge": cv["ridge"], **scores}}
 
 
 @case()
@@ -289,7 +293,7 @@ def path_of_penalties(folder: Path) -> Result:
     table = edgegraft.PackedTable.from_codes(data.X.astype(np.int64))
     points = learn.penalty_path(table, penalties=5)
     return {
-        "penalty": [point.penalty for point in points],
+        "grid": [point.penalty for point in points],
         "ebic": [point.ebic for point in points],
         "objective": [point.objective for point in points],
         "models": [sorted_edges(point.model) for point in points],

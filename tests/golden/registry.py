@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import edgegraft
+from tests.golden.compare import TOLERANCE
 
 # Names below the top level that may move: every other file of the golden tests takes them here.
 choose_penalty = edgegraft.optimize.choose_penalty
@@ -35,21 +36,26 @@ class Case(NamedTuple):
         Files of the shared data, and modules, without which the case is skipped.
     marks : tuple of str
         Names of pytest markers.
+    tolerance : float
+        Of floats; larger if a result depends on what the BLAS computes in single precision.
     """
 
     compute: Callable[[Path], Result]
     needs: tuple[str, ...]
     marks: tuple[str, ...]
+    tolerance: float
 
 
 CASES: dict[str, Case] = {}
 
 
-def case(*needs: str, marks: tuple[str, ...] = ()) -> Callable[[Any], Any]:
+def case(
+    *needs: str, marks: tuple[str, ...] = (), tolerance: float = TOLERANCE
+) -> Callable[[Any], Any]:
     """Register a function of a folder as the golden case of its own name."""
 
     def register(compute: Callable[[Path], Result]) -> Callable[[Path], Result]:
-        CASES[compute.__name__] = Case(compute, needs, marks)
+        CASES[compute.__name__] = Case(compute, needs, marks, tolerance)
         return compute
 
     return register

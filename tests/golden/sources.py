@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 import edgegraft
+from tests.golden.compare import SINGLE
 from tests.golden.registry import Result, case, checksum, fit, generators, network, sorted_edges
 
 #: Bytes that are set aside for the library, and those of a sampled cell: with this limit the
@@ -83,7 +84,7 @@ def mixed_columns(folder: Path) -> Result:
     return fit(survey())
 
 
-@case()
+@case(tolerance=SINGLE)
 def out_of_memory(folder: Path) -> Result:
     """A Parquet file of which only a sample fits; the last steps go over all rows."""
     path = folder / "rows.parquet"
@@ -91,7 +92,7 @@ def out_of_memory(folder: Path) -> Result:
     return fit(path, max_memory=TIGHT, cache_dir=folder / "cache")
 
 
-@case()
+@case(tolerance=SINGLE)
 def out_of_memory_weights(folder: Path) -> Result:
     """A folder of CSV files with row weights."""
     frame, where = chain_frame(), folder / "rows"
@@ -116,7 +117,7 @@ def limit_that_holds_all_rows(folder: Path) -> Result:
     return fit(path, max_memory="4 GiB", cache_dir=folder / "cache")
 
 
-@case("dask", "distributed", marks=("cluster", "slow"))
+@case("dask", "distributed", marks=("cluster", "slow"), tolerance=SINGLE)
 def cluster(folder: Path) -> Result:
     """A Dask frame of more rows than the largest sample has, so that the workers are asked."""
     import dask.dataframe as dd

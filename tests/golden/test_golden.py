@@ -34,7 +34,7 @@ def test_results_are_those_of_before(name, tmp_path):
     skip_without(CASES[name].needs)
     expected = json.loads((RESULTS / f"{name}.json").read_text())
     found = json.loads(json.dumps(plain(compute(name, tmp_path))))
-    lines = differences(found, expected)
+    lines = differences(found, expected, tolerance=CASES[name].tolerance)
     assert not lines, "\n".join([f"{name}: {len(lines)} places differ", *lines[:12]])
 
 
