@@ -1,0 +1,153 @@
+"""The objectives and penalties that the batteries go through, and tables to try them on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edgegraft import PackedTable
+from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
+from edgegraft.objective import Likelihood, Penalty, Pseudolikelihood
+from edgegraft.objective.local_shards import LocalShards
+from edgegraft.objective.noise_weight import NoiseWeights
+from edgegraft.objective.sharded_loss import ShardedPseudolikelihood
+from tests.conftest import random_codes
+
+try:
+    from edgegraft.core import Layout, PairTables
+    from edgegraft.core.tables import table_offsets
+    from edgegraft.counts import LocalCounts
+    from edgegraft.table.blocks import TableBlocks
+except ImportError:  # the packages before issue 16
+    from edgegraft.data.blocks import TableBlocks
+    from edgegraft.graph import Layout
+    from edgegraft.stats import LocalCounts
+    from edgegraft.stats.tables import PairTables, table_offsets
+
+__all__ = ["GRAPHS", "OBJECTIVES", "PENALTIES", "TABLES", "Layout", "PairTables", "table_offsets"]
+
+STATES = [2, 3, 4, 2, 3]
+N_ROWS = 1200  # three shards
+
+# Objectives
+
+
+class Made(NamedTuple):
+    """How an objective is made, and what may be asked of it.
+
+    Attributes
+    ----------
+    make : callable
+        Takes a table and row weights.
+    close : float
+        Tolerance of values and gradients: rounding, or messages that stop before the last digit.
+    convex : bool
+        Whether the loss is convex: that of Bethe's approximation is not.
+    steady : bool
+        Whether an edge of zeros changes nothing: the edge weights of tree-reweighted inference
+        depend on the graph.
+    """
+
+    make: Callable[[Any, Any], Any]
+    close: float = 1e-12
+    convex: bool = True
+    steady: bool = True
+
+
+def likelihood(engine: Any) -> Callable[[Any, Any], Any]:
+    return lambda table, weights: Likelihood(LocalCounts(table, weights=weights), engine)
+
+
+def pseudolikelihood(**options: Any) -> Callable[[Any, Any], Any]:
+    return lambda table, weights: Pseudolikelihood(table, weights=weights, **options)
+
+
+def sharded(**options: Any) -> Callable[[Any, Any], Any]:
+    def make(table: Any, weights: Any) -> Any:
+        shards = LocalShards(TableBlocks(table, rows=512), weights=weights, **options)
+        return ShardedPseudolikelihood(shards)
+
+    return make
+
+
+OBJECTIVES = {
+    "likelihood, exact": Made(likelihood(ExactEngine())),
+    "likelihood, bp": Made(
+        likelihood(BeliefPropagation(tol=1e-12, max_iter=5000)), close=1e-9, convex=False
+    ),
+    "likelihood, trw": Made(
+        likelihood(TreeReweighted(tol=1e-11, max_iter=20000)), close=1e-7, steady=False
+    ),
+    "pseudolikelihood": Made(pseudolikelihood()),
+    "pseudolikelihood, two threads": Made(pseudolikelihood(n_jobs=2)),
+    "pseudolikelihood, no room": Made(pseudolikelihood(max_bytes=0)),
+    "pseudolikelihood, single": Made(pseudolikelihood(precision="single"), close=2e-6),
+    "shards": Made(sharded()),
+    "shards, two threads": Made(sharded(n_jobs=2)),
+    "shards, no room": Made(sharded(max_bytes=0)),
+}
+
+GRAPHS = {
+    "no edges": [],
+    "tree": [(0, 1), (1, 2), (1, 3), (3, 4)],
+    "loop": [(0, 1), (1, 2), (2, 3), (0, 3), (3, 4)],
+}
+
+
+class Rows(NamedTuple):
+    """Codes and row weights."""
+
+    codes: Any
+    weights: Any = None
+
+
+def dependent_codes(missing: float) -> Any:
+    codes = random_codes(STATES, N_ROWS, missing, seed=3)
+    codes[:300, 3] = codes[:300, 0]
+    codes[300:600, 2] = np.where(codes[300:600, 1] < 0, -1, codes[300:600, 1])
+    codes[0], codes[1] = 0, np.array(STATES) - 1
+    return codes
+
+
+TABLES = {
+    "complete": Rows(dependent_codes(0.0)),
+    "missing": Rows(dependent_codes(0.15)),
+    "weighted": Rows(dependent_codes(0.1), np.random.default_rng(5).uniform(0, 2, N_ROWS)),
+}
+
+
+@cache
+def objective(name: str, table: str) -> Any:
+    """Return an objective of `OBJECTIVES` over a table of `TABLES`."""
+    rows = TABLES[table]
+    return OBJECTIVES[name].make(PackedTable.from_codes(rows.codes), rows.weights)
+
+
+def graph(name: str) -> Any:
+    return Layout(STATES, np.array(GRAPHS[name], np.int64).reshape(-1, 2))
+
+
+def point(layout: Any, seed: int = 1, scale: float = 0.5) -> Any:
+    """Return parameters, which nobody may write to."""
+    theta = scale * np.random.default_rng(seed).normal(size=layout.n_parameters)
+    theta.flags.writeable = False
+    return theta
+
+
+# Penalties
+
+NOISE = NoiseWeights(np.array([1.2, 0.7, 2.0, 0.3, 0.9]), np.array([1.0, 1.5, 2.0, 1.0, 1.3]), 2.0)
+PENALTIES = {
+    "group": Penalty(0.3),
+    "group and ridge": Penalty(0.3, 0.2),
+    "ridge alone": Penalty(0.0, 0.2),
+    "none": Penalty(),
+    "by states": Penalty(0.05, 0.1, group_weight="states"),
+    "by noise": Penalty(0.3, 0.1, group_weight="noise", noise=NOISE),
+    "nodes too": Penalty(0.3, 0.1, penalize_nodes=True),
+    "l1": Penalty(0.3, 0.1, kind="l1"),
+    "l1, nodes too": Penalty(0.3, 0.1, kind="l1", penalize_nodes=True),
+}
