@@ -49,7 +49,7 @@ def make_layout(states: Any, edges: Any) -> Any:
 
 
 def make_counts(table: Any) -> Any:
-    make = find("edgegraft.counts.LocalCounts", "edgegraft.counts.Counts", "edgegraft.LocalCounts")
+    make = find("edgegraft.counts.PairCounts", "edgegraft.LocalCounts")
     return make(table)
 
 

@@ -19,12 +19,12 @@ from tests.conftest import random_codes
 try:
     from edgegraft.core import Layout, PairTables
     from edgegraft.core.tables import table_offsets
-    from edgegraft.counts import LocalCounts
+    from edgegraft.counts import PairCounts
     from edgegraft.table.blocks import TableBlocks
 except ImportError:  # the packages before issue 16
     from edgegraft.data.blocks import TableBlocks
     from edgegraft.graph import Layout
-    from edgegraft.stats import LocalCounts
+    from edgegraft.stats import LocalCounts as PairCounts
     from edgegraft.stats.tables import PairTables, table_offsets
 
 __all__ = ["GRAPHS", "OBJECTIVES", "PENALTIES", "TABLES", "Layout", "PairTables", "table_offsets"]
@@ -58,7 +58,7 @@ class Made(NamedTuple):
 
 
 def likelihood(engine: Any) -> Callable[[Any, Any], Any]:
-    return lambda table, weights: Likelihood(LocalCounts(table, weights=weights), engine)
+    return lambda table, weights: Likelihood(PairCounts(table, weights=weights), engine)
 
 
 def pseudolikelihood(**options: Any) -> Callable[[Any, Any], Any]:
