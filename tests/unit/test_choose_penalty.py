@@ -7,7 +7,8 @@ import pytest
 
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import DataError
-from edgegraft.optimize import choose_penalty, fit_parameters
+from edgegraft.learn import choose_penalty
+from edgegraft.optimize import fit_parameters
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ from edgegraft.learn import (
     warm_start,
 )
 from edgegraft.learn.plan import penalty_of, search_settings
+from edgegraft.learn.selection.levels import chance_level
 from edgegraft.learn.sharpen import sharpen, unexplained
-from edgegraft.objective.noise_weight import chance_level
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood

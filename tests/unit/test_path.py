@@ -9,8 +9,8 @@ from edgegraft.core import Layout
 from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError
 from edgegraft.learn import Plan, grow, instability, most_stable, penalty_path
-from edgegraft.learn.path import ebic, largest_penalty
 from edgegraft.learn.plan import penalty_of
+from edgegraft.learn.selection.path import ebic, largest_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
 from tests.learn_cases import Log, make_loss, make_table, penalised

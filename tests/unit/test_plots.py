@@ -17,7 +17,7 @@ from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_hex
 
 from edgegraft.errors import DataError, MissingExtraError, ModelError
-from edgegraft.learn.path import PathPoint
+from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import plot_edge, plot_marginals, plot_network, plot_path, plot_trace
 from edgegraft.report.labels import place_labels

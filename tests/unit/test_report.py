@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from edgegraft.errors import DataError, ModelError
-from edgegraft.learn.path import PathPoint
+from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import data_quality, write_report
 from edgegraft.report.escape import as_number, as_script_json

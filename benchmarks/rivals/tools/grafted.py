@@ -13,8 +13,9 @@ import numpy as np
 from benchmarks.rivals.outcome import Codes, Floats, Outcome, Potentials
 from edgegraft import GraftedMRF
 from edgegraft.counts import PairCounts
+from edgegraft.learn import choose_penalty
 from edgegraft.model import PairwiseMRF
-from edgegraft.optimize import choose_penalty, fit_parameters
+from edgegraft.optimize import fit_parameters
 from edgegraft.search import rank_pairs
 from edgegraft.table import PackedTable
 

@@ -61,11 +61,11 @@ for objective in ("pseudolikelihood", "likelihood"):
 # A network leaves out every edge that the rows do not prove, and that costs predictions where each
 # column depends a little on most others. Pixels of written digits are such a table. With
 # ``fdr=None`` the model keeps all edges that the search ended with. All pairs make no network;
-# :func:`~edgegraft.optimize.choose_penalty` finds their ridge or penalty by rows held out.
+# :func:`~edgegraft.learn.choose_penalty` finds their ridge or penalty by rows held out.
 
 from edgegraft import fit_parameters
 from edgegraft.datasets import load_digits
-from edgegraft.optimize import choose_penalty
+from edgegraft.learn import choose_penalty
 
 pixels = (load_digits().X > 7).astype(int)
 pixels = pixels[:, (pixels.mean(axis=0) > 0.01) & (pixels.mean(axis=0) < 0.99)]

@@ -7,17 +7,20 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from edgegraft.config import ModelOptions, Plan
 from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.estimators.folds import Scores, Split, check_splits, score_grid
+from edgegraft.core.types import Floats, Integers
+from edgegraft.errors import SettingError
 from edgegraft.estimators.network import NetworkEstimator
 from edgegraft.estimators.parameters import constraints_of, plan_of
 from edgegraft.learn import discover, penalty_grid
+from edgegraft.learn.selection.held_out import Scores, Split, score_grid
+from edgegraft.learn.selection.levels import falling
 from edgegraft.table import Schema
 
 _LEVEL = Interval(Real, 0, None, closed="left")
@@ -105,17 +108,17 @@ converged_, reason_, schema_, n_features_in_, feature_names_in_
             Itself.
         """
         self._validate_params()
-        given = _check_values("penalties", self.penalties)
+        given = None
+        if not isinstance(self.penalties, Integral):
+            given = _grid("penalties", self.penalties)
         ridges = self._ridges()
         plan = plan_of(self, penalty=0.0)
         X, table = self._read(X, self.schema, resolve_jobs(plan.n_jobs))
         weights = None if sample_weight is None else check_weights(sample_weight, table.n_rows)
         splits = self._splits(table.n_rows, plan)
-        check_splits(splits, weights)
-        if given is None:
+        penalties = given
+        if penalties is None:
             penalties = penalty_grid(table, plan, int(self.penalties), weights=weights)  # type: ignore[arg-type]
-        else:
-            penalties = np.unique(given)[::-1]
         scores = score_grid(table, plan, penalties, ridges, splits, weights)
         # The first of equals: penalties fall, so it is the sparser model.
         r, p = np.unravel_index(scores.values.mean(axis=2).argmax(), scores.values.shape[:2])
@@ -130,8 +133,7 @@ converged_, reason_, schema_, n_features_in_, feature_names_in_
         if isinstance(self.ridges, Real):
             return [float(self.ridges)]
         values = [value for value in np.asarray(self.ridges, object).ravel() if value != "auto"]
-        checked = _check_values("ridges", values) if values else None
-        found = [] if checked is None else np.unique(checked).tolist()
+        found = _grid("ridges", values)[::-1].tolist() if values else []
         return found + (["auto"] if len(values) < len(np.ravel(self.ridges)) else [])
 
     def _splits(self, n_rows: int, plan: Plan) -> list[Split]:
@@ -153,25 +155,19 @@ GraftedMRFCV._parameter_constraints = constraints_of(GraftedMRFCV) | {
 }
 
 
-def _check_values(parameter: str, values: Any) -> NDArray[np.float64] | None:
-    """Return a grid as an array, None for a mere number of points."""
-    if isinstance(values, Integral):
-        return None
-    array = np.asarray(values, np.float64)
-    if array.ndim != 1 or not array.size or not (np.isfinite(array) & (array >= 0)).all():
-        raise ValueError(
-            f"The {parameter!r} parameter of GraftedMRFCV must hold finite numbers of at least 0 "
-            f"in one dimension. Got {values!r} instead."
-        )
-    return array
+def _grid(parameter: str, values: Any) -> Floats:
+    """Return the levels of one side of the grid, each once, the largest first."""
+    if np.ndim(values) != 1 or not len(values):
+        raise SettingError(parameter, f"must hold levels in one dimension, found {values!r}")
+    return np.unique(falling(parameter, values))[::-1]
 
 
-def _as_rows(rows: ArrayLike, n_rows: int) -> NDArray[np.int64]:
+def _as_rows(rows: ArrayLike, n_rows: int) -> Integers:
     """Return the rows of a fold, which may be given as a mask."""
     return np.asarray(np.arange(n_rows)[np.asarray(rows)], np.int64)
 
 
-def _results(scores: Scores, penalties: NDArray[np.float64], ridges: list[Any]) -> dict[str, Any]:
+def _results(scores: Scores, penalties: Floats, ridges: list[Any]) -> dict[str, Any]:
     n_ridges, n_penalties, n_folds = scores.values.shape
     by_fold = scores.values.reshape(-1, n_folds)
     mean = by_fold.mean(axis=1)

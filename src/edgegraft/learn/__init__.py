@@ -7,9 +7,10 @@ from edgegraft.learn.discovery import Discovery, discover, resume_discovery
 from edgegraft.learn.edge_tests import EdgeTests, edge_tests
 from edgegraft.learn.events import Event, Observer, StopReason
 from edgegraft.learn.loop import go_on, grow
-from edgegraft.learn.path import PathPoint, penalty_grid, penalty_path
 from edgegraft.learn.refit import refit
-from edgegraft.learn.stability import instability, most_stable
+from edgegraft.learn.selection.held_out import PenaltyChoice, choose_penalty
+from edgegraft.learn.selection.path import PathPoint, penalty_grid, penalty_path
+from edgegraft.learn.selection.stability import instability, most_stable
 from edgegraft.learn.state import Growth
 from edgegraft.learn.trace import Monitor
 from edgegraft.learn.warm import warm_start
@@ -24,10 +25,12 @@ __all__ = [
     "Monitor",
     "Observer",
     "PathPoint",
+    "PenaltyChoice",
     "Plan",
     "Settings",
     "StopReason",
     "certify",
+    "choose_penalty",
     "discover",
     "edge_tests",
     "go_on",

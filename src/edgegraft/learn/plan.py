@@ -10,13 +10,12 @@ from edgegraft.config import Plan, Settings
 from edgegraft.counts import PairCounts
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.inference import likelihood_engine
+from edgegraft.learn.selection.levels import chance_level, ridge_of
 from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.noise_weight import chance_level
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.optimize.choice import ridge_of
 from edgegraft.table import PackedTable, Schema
 
 ALL_PAIRS = 2_000_000  # up to this many pairs, all are tested, and again by `sharpen`

@@ -5,7 +5,7 @@
 Under independence the gradient of a pair's table has covariance ``C_i x C_j / N`` (four times that
 in the pseudolikelihood, where a pair counts twice), ``C_i = diag(p_i) - p_i p_i'``: its squared
 norm has the mean ``v_i v_j / N`` and is roughly chi-squared with ``k_i k_j`` degrees of freedom
-(Satterthwaite). ``q(k)`` is the quantile of a chi-squared over ``k`` that chance passes once a
+(Satterthwaite). ``q(k)`` is the quantile of a chi-squared over ``k`` that chance passes once per
 variable, by the formula of Wilson and Hilferty. So with ``penalty = 1 / sqrt(N)`` (twice that in
 the pseudolikelihood) about ``n / 2`` of the ``n (n - 1) / 2`` pairs of independent columns pass the
 activation test, be they even or nearly constant, of two states or of twenty. With
@@ -36,7 +36,7 @@ class NoiseWeights:
     spread : array of float, shape (n,)
         ``sqrt(v_i)``.
     dof : array of float, shape (n,)
-        ``k_i``: the number of states less one where they are equally common, less where not.
+        ``k_i``: the number of states less one if they are equally common, less if not.
     z : float
         Standard normal quantile of the rate at which chance may pass.
     """
@@ -51,19 +51,6 @@ class NoiseWeights:
         small = 2.0 / (9.0 * self.dof[i] * self.dof[j])
         quantile = (1.0 - small + self.z * np.sqrt(small)) ** 3
         return np.asarray(self.spread[i] * self.spread[j] * np.sqrt(quantile))
-
-
-def chance_level(objective: Objective) -> float:
-    """Return the penalty that chance passes about once a variable, with noise weights.
-
-    Examples
-    --------
-    >>> from edgegraft.table import PackedTable
-    >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-    >>> chance_level(Pseudolikelihood(PackedTable.from_codes([[0, 0], [1, 1]] * 50)))
-    0.2
-    """
-    return float(objective.terms / np.sqrt(objective.n_rows))
 
 
 def noise_weights(objective: Objective) -> NoiseWeights:

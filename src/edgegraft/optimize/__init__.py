@@ -1,15 +1,12 @@
 """Solvers that stop when the optimality conditions hold, and say so when they do not."""
 
-from edgegraft.optimize.choice import PenaltyChoice, choose_penalty
 from edgegraft.optimize.fit import fit_parameters
 from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
 
 __all__ = [
     "FitInfo",
-    "PenaltyChoice",
     "Solution",
     "Stopping",
-    "choose_penalty",
     "fit_parameters",
     "minimize",
 ]

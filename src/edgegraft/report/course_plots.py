@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.errors import DataError
-from edgegraft.learn.path import PathPoint
+from edgegraft.learn.selection.path import PathPoint
 from edgegraft.report.axes import axes_or_new, require_matplotlib
 from edgegraft.report.palette import INK, NEGATIVE, NEUTRAL, POSITIVE
 
@@ -71,7 +71,7 @@ def plot_path(points: Sequence[PathPoint], ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     points : list of PathPoint
-        What :func:`~edgegraft.learn.path.penalty_path` returns.
+        What :func:`~edgegraft.learn.selection.path.penalty_path` returns.
     ax : Axes, optional
         A new figure's by default.
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from edgegraft.errors import DataError
 from edgegraft.io.atomic import replace_file
 from edgegraft.io.edge_table import edge_attributes
-from edgegraft.learn.path import PathPoint
+from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF
 from edgegraft.report.escape import as_script_json, as_text
 from edgegraft.report.page_data import chart_data, network_data
@@ -71,7 +71,7 @@ def write_report(
     trace : dict of columns, optional
         ``trace_`` of an estimator, ``Growth.trace()``, or the columns of a ``Monitor``.
     path_points : list of PathPoint, optional
-        What :func:`~edgegraft.learn.path.penalty_path` returned.
+        What :func:`~edgegraft.learn.selection.path.penalty_path` returned.
     data_quality : dict, optional
         What :func:`~edgegraft.report.data_quality` returned.
     title : str, optional

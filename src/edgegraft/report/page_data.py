@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgegraft.learn.path import PathPoint
+from edgegraft.learn.selection.path import PathPoint
 from edgegraft.report.course_plots import check_trace, path_measure
 from edgegraft.report.escape import as_number, for_json
 from edgegraft.report.page_model import Described

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from edgegraft import __version__
-from edgegraft.learn.path import PathPoint
+from edgegraft.learn.selection.path import PathPoint
 from edgegraft.report.course_plots import path_measure
 from edgegraft.report.escape import as_number, as_text
 from edgegraft.report.page_html import (

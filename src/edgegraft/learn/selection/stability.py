@@ -3,7 +3,7 @@
     D = mean over pairs of 2 f (1 - f),   f the share of subsamples in which a pair is an edge
 
 Liu, Roeder and Wasserman (2010) take the smallest penalty at which ``D``, made monotone, is still
-at most .05: edges that come and go with the rows are no edges.
+at most .05: edges that come and go with the rows are not to be relied on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from edgegraft.config import Plan
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError
-from edgegraft.learn.path import penalty_path
+from edgegraft.learn.selection.levels import falling
+from edgegraft.learn.selection.path import penalty_path
 from edgegraft.table import PackedTable
 
 LIMIT = 0.05
@@ -45,7 +46,7 @@ def instability(
     size = int(min(0.8 * n_rows, 10 * np.sqrt(n_rows)))
     if size < 2 or n_subsamples < 2:
         raise DataError(f"{n_subsamples} subsamples of {n_rows} rows cannot be compared")
-    levels = np.sort(np.asarray(penalties, np.float64))[::-1]
+    levels = falling("penalties", penalties)
     codes, rng = table.codes(), np.random.default_rng(random_state)
     counts: list[dict[tuple[int, int], int]] = [{} for _ in levels]
     for _ in range(n_subsamples):

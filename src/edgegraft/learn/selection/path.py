@@ -2,7 +2,7 @@
 
     EBIC = 2 N L / t + k log N + 4 gamma k log n
 
-``L`` is the mean loss of a row at the graph's parameters fitted with a ridge alone, ``k`` the
+``L`` is the mean loss per row at the graph's parameters fitted with a ridge alone, ``k`` the
 number of free parameters of its edges, and ``t`` how often the loss counts a pair: 2 for the
 pseudolikelihood. (Extended Bayesian information criterion of Chen and Chen 2008 and of Foygel and
 Drton 2010; dividing a composite loss by ``t`` is a rule of thumb.)
@@ -13,24 +13,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.config import Plan
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
+from edgegraft.errors import SettingError
 from edgegraft.learn.events import Observer
 from edgegraft.learn.loop import go_on, grow
 from edgegraft.learn.plan import losses, penalty_of, search_settings
 from edgegraft.learn.refit import refit
+from edgegraft.learn.selection.levels import chance_level, falling
 from edgegraft.learn.state import Growth
 from edgegraft.learn.warm import warm_start
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.noise_weight import chance_level
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search.priorities import rank_pairs
@@ -38,7 +39,7 @@ from edgegraft.table import PackedTable
 
 N_PENALTIES = 10
 EBIC_GAMMA = 0.5
-_ALL_PAIRS = 200_000  # where there are more, the largest penalty is that of the ranked pairs
+_ALL_PAIRS = 200_000  # if there are more, the largest penalty is that of the ranked pairs
 _BLOCK = 8192
 _LEAST_SHARE = 0.01
 
@@ -54,11 +55,11 @@ class PathPoint(NamedTuple):
         Loss and penalty where the run ended.
     ebic : float
     held_out : float
-        Mean log-pseudolikelihood of the rows held out; NaN where there are none.
+        Mean log-pseudolikelihood of the rows held out; NaN if there are none.
     seconds : float
         Of this point alone.
     model : PairwiseMRF
-        Fitted with the ridge alone where the plan asks for a refit.
+        Fitted with the ridge alone if the plan asks for a refit.
     """
 
     penalty: float
@@ -106,7 +107,9 @@ def penalty_path(
     if isinstance(penalties, int | np.integer):
         levels = penalty_grid(table, plan, int(penalties), weights=weights)
     else:
-        levels = _given(penalties)
+        levels = falling("penalties", penalties)
+        if not len(levels):
+            raise SettingError("penalties", "must hold at least one")
     loss, counts = losses(table, plan, weights)
     rule = penalty_of(plan, loss).bound(loss)
     points: list[PathPoint] = []
@@ -169,12 +172,12 @@ def penalty_grid(
 ) -> Floats:
     """Return penalties evenly spaced in their logarithms, the largest first.
 
-    From the least at which there is no edge to what chance passes about once a variable; with
+    From the least at which there is no edge to what chance passes about once per variable; with
     weights that know no such level, to a hundredth of the first.
     """
     plan = plan or Plan()
     if count < 1:
-        raise ValueError(f"a path needs at least one penalty, found {count}")
+        raise SettingError("penalties", f"must be at least 1, found {count}")
     loss, counts = losses(table, plan, weights)
     rule = penalty_of(plan, loss).bound(loss)
     rng = np.random.default_rng(plan.random_state)
@@ -183,11 +186,9 @@ def penalty_grid(
     return np.geomspace(top, low, count) if 0 < low < top else np.array([max(low, top)])
 
 
-def _given(penalties: ArrayLike) -> Floats:
-    values = np.sort(np.asarray(penalties, np.float64).ravel())[::-1]
-    if not len(values) or not np.isfinite(values).all() or values[-1] < 0:
-        raise ValueError("penalties must be finite numbers that are not negative, at least one")
-    return values
+def score_rows(model: PairwiseMRF, codes: NDArray[Any], weights: Floats | None = None) -> float:
+    """Return the (weighted) mean log-pseudolikelihood of rows."""
+    return float(np.average(model.pseudo_log_likelihood(codes=codes), weights=weights))
 
 
 def _point(growth: Growth, plan: Plan, held_out: PackedTable | None, started: float) -> PathPoint:
@@ -197,9 +198,7 @@ def _point(growth: Growth, plan: Plan, held_out: PackedTable | None, started: fl
     model = unshrunk if plan.refit else growth.model()
     layout, loss = growth.graph.layout, growth.solution.objective
     value = loss.evaluate(unshrunk.theta, loss.init(layout)).value
-    score = float("nan")
-    if held_out is not None:
-        score = float(model.pseudo_log_likelihood(codes=held_out.codes()).mean())
+    score = float("nan") if held_out is None else score_rows(model, held_out.codes())
     return PathPoint(
         growth.penalty.penalty,
         len(growth.graph),
