@@ -10,7 +10,14 @@ import numpy as np
 
 from edgegraft import PackedTable
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
-from edgegraft.objective import Likelihood, Penalty, Pseudolikelihood
+from edgegraft.objective import (
+    FeaturePenalty,
+    Likelihood,
+    NoisePenalty,
+    Penalty,
+    Pseudolikelihood,
+    StatesPenalty,
+)
 from edgegraft.objective.local_shards import LocalShards
 from edgegraft.objective.noise_weight import NoiseWeights
 from edgegraft.objective.sharded_loss import ShardedPseudolikelihood
@@ -145,9 +152,9 @@ PENALTIES = {
     "group and ridge": Penalty(0.3, 0.2),
     "ridge alone": Penalty(0.0, 0.2),
     "none": Penalty(),
-    "by states": Penalty(0.05, 0.1, group_weight="states"),
-    "by noise": Penalty(0.3, 0.1, group_weight="noise", noise=NOISE),
+    "by states": StatesPenalty(0.05, 0.1),
+    "by noise": NoisePenalty(0.3, 0.1, noise=NOISE),
     "nodes too": Penalty(0.3, 0.1, penalize_nodes=True),
-    "l1": Penalty(0.3, 0.1, kind="l1"),
-    "l1, nodes too": Penalty(0.3, 0.1, kind="l1", penalize_nodes=True),
+    "l1": FeaturePenalty(0.3, 0.1),
+    "l1, nodes too": FeaturePenalty(0.3, 0.1, penalize_nodes=True),
 }
