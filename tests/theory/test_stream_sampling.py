@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from edgegraft.core.pairs import pair_ids
-from edgegraft.search import CandidateStream, Reservoir, Single
+from edgegraft.search import BestChoice, CandidateStream, Reservoir
 
 N = 16
 PAIRS = [(i, j) for i in range(N) for j in range(i + 1, N)]
@@ -100,7 +100,7 @@ def test_average_best_rank_of_a_reservoir(room):
         reservoir = Reservoir(room)
         edges = CandidateStream(n).draw(room, rng)
         reservoir.offer(edges, -rank_of[pair_ids(edges, n)].astype(float))
-        chosen = reservoir.take(Single().select(reservoir.edges, reservoir.scores))
+        chosen = reservoir.take(BestChoice(1.0).select(reservoir.edges, reservoir.scores))
         best.append(-chosen.scores[0])
     # The minimum of R ranks has about the deviation of a geometric variable: its own mean.
     expected = (n_pairs + 1) / (room + 1)

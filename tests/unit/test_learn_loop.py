@@ -13,10 +13,10 @@ import pytest
 
 from edgegraft.counts import PairCounts
 from edgegraft.learn import Growth, Settings, go_on, grow, steps
-from edgegraft.learn.parts import Rounds, choose_parts
+from edgegraft.learn.parts import choose_parts
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
-from edgegraft.search import BestChoice, rank_pairs
+from edgegraft.search import rank_pairs
 from tests.learn_cases import PENALTY, Log, grow_logged, make_loss, make_table, penalised
 
 
@@ -120,18 +120,6 @@ def test_data_driven_order_finds_no_fewer_true_edges(larger):
     assert ranked.ranked
     assert not uniform.ranked
     assert ranked.graph.contains(truth).sum() >= uniform.graph.contains(truth).sum()
-
-
-def test_rounds_of_one_are_best_choice():
-    rng = np.random.default_rng(0)
-    pairs = np.stack(np.triu_indices(12, 1), axis=1)
-    scores = rng.random(len(pairs)).round(1)
-    one = Rounds(BestChoice(0.3), 1).select(pairs, scores)
-    assert one.tolist() == BestChoice(0.3).select(pairs, scores).tolist()
-    three = Rounds(BestChoice(0.3), 3).select(pairs, scores)
-    assert three[: len(one)].tolist() == one.tolist()
-    assert np.bincount(pairs[three].ravel()).max() <= 3
-    assert len(set(three.tolist())) == len(three)
 
 
 def test_hubs_are_boosted_only_where_the_data_do_not_rank():

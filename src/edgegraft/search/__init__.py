@@ -1,26 +1,23 @@
 """What to test next, what to keep, what to activate."""
 
-from edgegraft.search.hubs import find_hubs
 from edgegraft.search.local_field import local_field
 from edgegraft.search.mean_field import mean_field
 from edgegraft.search.priorities import rank_pairs
 from edgegraft.search.ranking import Ranking
 from edgegraft.search.reservoir import Reservoir, Scored
-from edgegraft.search.rules import ActivationRule, BestChoice, FirstHit, Single
+from edgegraft.search.rules import ActivationRule, BestChoice
 from edgegraft.search.screening import Partners, screen
 from edgegraft.search.stream import CandidateStream
-from edgegraft.search.triangles import closing_pairs
+from edgegraft.search.structure import closing_pairs, find_hubs
 
 __all__ = [
     "ActivationRule",
     "BestChoice",
     "CandidateStream",
-    "FirstHit",
     "Partners",
     "Ranking",
     "Reservoir",
     "Scored",
-    "Single",
     "closing_pairs",
     "find_hubs",
     "local_field",

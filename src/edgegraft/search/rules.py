@@ -5,7 +5,7 @@ Best choice takes, from the largest score down, the edges that score at least
     tau = (1 - selectivity) * mean + selectivity * max
 
 and share no variable with one already taken in the same batch (Chaabene and Huang 2018, section
-3.2): adjacent edges may explain the same dependence, and only fitting one tells whether the other
+3.2): adjacent edges may explain the same dependence, and only fitting one shows whether the other
 is still needed.
 """
 
@@ -18,10 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core.pairs import as_edges, one_each
-from edgegraft.core.types import Edges, Floats, Integers
-from edgegraft.kernels.search.adjacency import greedy_matching
-
-__all__ = ["ActivationRule", "BestChoice", "FirstHit", "Single"]
+from edgegraft.core.types import Integers
 
 
 class ActivationRule(Protocol):
@@ -42,28 +39,37 @@ class ActivationRule(Protocol):
 
 @dataclass(frozen=True)
 class BestChoice:
-    """Activate the best edges that do not touch each other.
+    """Activate the best edges that hardly touch each other.
 
     Parameters
     ----------
     selectivity : float, default 0.5
-        Between 0 (edges of at least the mean score) and 1 (the best edge alone).
+        Between 0 (edges of at least the mean score) and 1 (the best edge alone, which with an
+        unlimited reservoir is exhaustive edge grafting).
+    max_touching : int, default 1
+        Edges of one variable that are activated together. The paper's 1 gives a hub one edge per
+        activation, and a graph as many activations as its largest hub has edges.
 
     Examples
     --------
-    >>> rule = BestChoice(0.5)
-    >>> rule.select([(0, 1), (1, 2), (2, 3), (4, 5)], [3.0, 2.9, 2.8, 1.0])
+    >>> edges, scores = [(0, 1), (1, 2), (2, 3), (4, 5)], [3.0, 2.9, 2.8, 1.0]
+    >>> BestChoice(0.5).select(edges, scores)
     array([0, 2])
+    >>> BestChoice(0.0, max_touching=2).select(edges, scores)
+    array([0, 2, 1])
     """
 
     selectivity: float = 0.5
+    max_touching: int = 1
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.selectivity <= 1.0:
             raise ValueError(f"selectivity must lie between 0 and 1, found {self.selectivity}")
+        if self.max_touching < 1:
+            raise ValueError(f"max_touching must be at least 1, found {self.max_touching}")
 
     def threshold(self, scores: ArrayLike) -> float:
-        """Return the least score that is considered.
+        """Return the smallest score that is considered.
 
         Examples
         --------
@@ -72,65 +78,40 @@ class BestChoice:
         """
         values = np.asarray(scores, np.float64)
         top = float(values.max())
-        if not np.isfinite(top):
+        if self.selectivity == 1.0 or not np.isfinite(top):
             return top
         tau = (1.0 - self.selectivity) * float(values.mean()) + self.selectivity * top
         return min(tau, top)  # the mean of equal scores may exceed them by rounding
 
     def select(self, edges: ArrayLike, scores: ArrayLike) -> Integers:
-        """Return the indices to activate, best first; ties go to the smaller pair."""
-        pairs, values = _checked(edges, scores)
-        if self.selectivity == 1.0 or not len(pairs):
-            return Single().select(pairs, values)
-        considered = np.flatnonzero(values >= self.threshold(values))
-        order = considered[_ranking(pairs[considered], values[considered])]
-        out = np.empty(len(order), np.int64)
-        used = np.zeros(int(pairs.max()) + 1, bool)
-        return out[: greedy_matching(pairs, order, used, out)]
+        """Return the indices to activate, best first; ties go to the smaller pair.
 
-
-@dataclass(frozen=True)
-class Single:
-    """Activate the edge of the largest score; ties go to the smaller pair.
-
-    With an unlimited reservoir this is exhaustive edge grafting.
-
-    Examples
-    --------
-    >>> Single().select([(0, 1), (1, 2)], [3.0, 4.0])
-    array([1])
-    """
-
-    def select(self, edges: ArrayLike, scores: ArrayLike) -> Integers:
-        """Return the index of the best edge, or nothing where there is none."""
-        pairs, values = _checked(edges, scores)
+        With `max_touching` above 1, edges that touch none before them come first, then those
+        that touch one at either end, and so on.
+        """
+        pairs = as_edges(edges)
+        values = one_each(scores, len(pairs), "scores")
         if not len(pairs):
             return np.empty(0, np.int64)
-        best = np.flatnonzero(values == values.max())
-        return best[_ranking(pairs[best], values[best])[:1]]
+        considered = np.flatnonzero(values >= self.threshold(values))
+        # By the pair and not by its place: the choice must not depend on the order of arrival.
+        first, second = pairs[considered].T
+        order = considered[np.lexsort((second, first, -values[considered]))]
+        if self.selectivity == 1.0:
+            return order[:1]
+        rounds = np.array(_rounds(pairs[order].tolist()))
+        taken = np.flatnonzero(rounds < self.max_touching)
+        return order[taken[np.argsort(rounds[taken], kind="stable")]]
 
 
-@dataclass(frozen=True)
-class FirstHit:
-    """Activate the edge that arrived first, whatever its score.
-
-    Examples
-    --------
-    >>> FirstHit().select([(0, 1), (1, 2)], [3.0, 4.0])
-    array([0])
-    """
-
-    def select(self, edges: ArrayLike, scores: ArrayLike) -> Integers:
-        """Return the index of the first edge, or nothing where there is none."""
-        pairs, _ = _checked(edges, scores)
-        return np.arange(min(1, len(pairs)))
-
-
-def _checked(edges: ArrayLike, scores: ArrayLike) -> tuple[Edges, Floats]:
-    pairs = as_edges(edges)
-    return pairs, one_each(scores, len(pairs), "scores")
-
-
-def _ranking(edges: Edges, scores: Floats) -> Integers:
-    # By the pair and not by its place: the choice must not depend on the order of arrival.
-    return np.lexsort((edges[:, 1], edges[:, 0], -scores))
+def _rounds(pairs: list[list[int]]) -> list[int]:
+    """Return the round of each pair: the first in which no earlier pair shares a variable."""
+    used: dict[int, int] = {}  # bit r of a variable is set if it has a pair in round r
+    rounds = []
+    for i, j in pairs:
+        free = ~(used.get(i, 0) | used.get(j, 0))
+        lowest = free & -free
+        used[i] = used.get(i, 0) | lowest
+        used[j] = used.get(j, 0) | lowest
+        rounds.append(lowest.bit_length() - 1)
+    return rounds
