@@ -1,7 +1,7 @@
-"""A hash map from pair ids to integers: open addressing, for one key or a batch of them.
+"""A hash map from pair ids to integers, and a hash set of edges: open addressing.
 
-`keys` has a power-of-two length and holds -1 in free slots; `values` runs beside it. The owner
-keeps the map at most half full, so that probes stay short. Nothing is ever deleted.
+`keys` has a power-of-two length and holds -1 in free slots; the `values` of a map run beside it.
+The owner keeps it at most half full, so that probes stay short. Nothing is ever deleted.
 """
 
 import numpy as np
@@ -40,3 +40,27 @@ def insert(keys, values, new_keys, new_values):
         keys[slot] = new_keys[k]
         values[slot] = new_values[k]
     return old
+
+
+@kernel
+def join(keys, a, b, n):
+    """Add the edge between the vertices `a` and `b` of `n` to a set."""
+    key = min(a, b) * n + max(a, b)
+    keys[slot_of(keys, key)] = key
+
+
+@kernel
+def joined(keys, a, b, n):
+    """Return whether a set has the edge between `a` and `b`."""
+    key = min(a, b) * n + max(a, b)
+    return keys[slot_of(keys, key)] == key
+
+
+@kernel
+def enlarged(keys):
+    """Return a set with twice the slots."""
+    larger = np.full(2 * keys.shape[0], -1, np.int64)
+    for key in keys:
+        if key != -1:
+            larger[slot_of(larger, key)] = key
+    return larger

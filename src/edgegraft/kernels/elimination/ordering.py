@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.kernels.compiler import kernel
-
-from .edge_set import insert, joined, rehash
-from .indexed_heap import discard, empty_heap, pop, put
+from edgegraft.kernels.hashing import enlarged, join, joined
+from edgegraft.kernels.heap import discard, empty_heap, pop, put
 
 FILL_FIRST = 0
 SIZE_FIRST = 1
@@ -226,8 +225,8 @@ def _join(members, log_states, pool, lists, keys, n_keys, rule, max_log, heap):
                     lists.fill[w] -= rule.weight[a] * rule.weight[b]
                     _rank(w, lists, rule, heap)
             if 2 * n_keys >= keys.shape[0]:
-                keys = rehash(keys)
-            insert(keys, a, b, n)
+                keys = enlarged(keys)
+            join(keys, a, b, n)
             n_keys += 1
             pool = _append(a, b, pool, lists)
             pool = _append(b, a, pool, lists)
@@ -283,5 +282,5 @@ def _hash_edges(pool, lists):
             for x in range(_living(v, pool, lists)):
                 w = pool[lists.first[v] + x]
                 if v < w:
-                    insert(keys, v, w, n)
+                    join(keys, v, w, n)
     return keys, n_keys

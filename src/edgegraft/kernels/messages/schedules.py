@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgegraft.kernels.compiler import kernel
-from edgegraft.kernels.messages.heap import push_or_raise, remove
+from edgegraft.kernels.heap import empty_heap, pop, put
 from edgegraft.kernels.messages.linear_messages import (
     WIDE_BELIEF,
     linear_answers,
@@ -99,16 +99,15 @@ def chase(wiring, potentials, value, inverse, kind, damping, tol, max_updates, f
     n, widest = len(states), states.max()
     belief, cavity, product = np.empty(widest), np.empty(widest), np.empty(widest)
     change = np.zeros(len(links))
-    heap, place, size = np.empty(n, np.int64), np.full(n, -1, np.int64), 0
+    heap = empty_heap(n)
     order = wiring.order
     nodes = order[dirty[order]]
     count, trips, updates = len(nodes), 0, 0
     while updates < max_updates:
         if trips == MOST_TRIPS:
-            if size == 0:
+            nodes[0] = pop(heap)
+            if nodes[0] < 0:
                 break
-            nodes[0] = heap[0]
-            size = remove(heap, place, key, size, nodes[0])
         if kind == LINEAR:
             linear_answers(
                 nodes, count, start, links, states, node_offset, unary, unary_exp, wide, tables,
@@ -121,7 +120,7 @@ def chase(wiring, potentials, value, inverse, kind, damping, tol, max_updates, f
             )  # fmt: skip
         updates += _pass_on(nodes, count, start, links, change, damping, key)
         if trips == MOST_TRIPS:
-            size = _enqueue(start, links, change, tol, key, heap, place, size, nodes[0])
+            _enqueue(start, links, change, tol, key, heap, nodes[0])
             continue
         trips += 1
         order = order[::-1]
@@ -130,7 +129,9 @@ def chase(wiring, potentials, value, inverse, kind, damping, tol, max_updates, f
         if trips > 1 and (trips == MOST_TRIPS or count < SHARE_FOR_TRIP * n):
             # Little is left to do, or sweeps do not settle it: take the worst node first.
             trips = MOST_TRIPS
-            size = _gather(heap, place, key, tol)
+            for i in range(n):
+                if key[i] > tol:
+                    put(heap, i, -key[i], 0.0)
             nodes, count = np.empty(1, np.int64), 1
     return updates
 
@@ -154,22 +155,11 @@ def _pass_on(nodes, count, start, links, change, damping, key):
 
 
 @kernel
-def _gather(heap, place, key, tol):
-    """Put all nodes that are out of date into the empty heap; return its size."""
-    size = 0
-    for i in range(len(key)):
-        if key[i] > tol:
-            size = push_or_raise(heap, place, key, size, i)
-    return size
-
-
-@kernel
-def _enqueue(start, links, change, tol, key, heap, place, size, i):
-    """Put node `i` and the neighbours that it has changed into their places; return the size."""
+def _enqueue(start, links, change, tol, key, heap, i):
+    """Put node `i` and the neighbours that it has changed into their places."""
     for k in range(start[i], start[i + 1]):
         j = links[k, 4]
         if change[k] > 0.0 and key[j] > tol:
-            size = push_or_raise(heap, place, key, size, j)
+            put(heap, j, -key[j], 0.0)
     if key[i] > tol:
-        size = push_or_raise(heap, place, key, size, i)
-    return size
+        put(heap, i, -key[i], 0.0)

@@ -1,4 +1,4 @@
-"""A binary heap of vertices whose keys change: every vertex is in it at most once.
+"""A binary heap of vertices whose keys change, the smallest first: each is in it at most once.
 
 Keys are pairs compared lexicographically, ties go to the smaller vertex, so that what is popped
 depends on the keys alone and not on the history of the heap.
@@ -56,7 +56,7 @@ def discard(heap, v):
 
 @kernel
 def pop(heap):
-    """Remove and return the vertex of the least key, -1 where the heap is empty."""
+    """Remove and return the vertex of the least key, -1 if the heap is empty."""
     if heap.length[0] == 0:
         return -1
     v = heap.items[0]
