@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from edgegraft.cli.console import reported, require_files, say
-from edgegraft.cli.options import Quiet
+from edgegraft.cli.flags import Quiet
 
 if TYPE_CHECKING:
     from paper import Cell, Context, Experiment, Outcome
@@ -98,7 +98,8 @@ def _run(
     again: bool,
     page: Path | None,
 ) -> None:
-    from edgegraft.cli.progress import Progress, clock
+    from edgegraft.cli.formatting import clock
+    from edgegraft.cli.progress import Progress
     from paper.page import Page
     from paper.public import require_data
     from paper.runner import reproduce

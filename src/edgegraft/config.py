@@ -1,4 +1,4 @@
-"""Every setting of learning, declared once.
+"""Every setting of learning and of reading tables, declared once.
 
 A setting is a field of a dataclass. Its type states the kinds of value and the words that it takes;
 its metadata state the bounds, the help text and the command-line option. The rest is derived:
@@ -16,10 +16,11 @@ max_edges EdgeNum (Chaabene and Huang 2018).
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from numbers import Integral, Real
+from os import PathLike
 from types import NoneType
 from typing import Any, Literal, NamedTuple, Self, cast, get_args, get_origin, get_type_hints
 
@@ -30,6 +31,8 @@ Priority = Literal["auto", "uniform"]
 Loss = Literal["pseudolikelihood", "likelihood"]
 Engine = Literal["auto", "exact", "bp", "trw"]
 GroupWeight = Literal["noise", "sqrt", "states"]
+BinRule = Literal["quantile", "uniform"]
+Unseen = Literal["error", "missing"]
 
 FEATURE_STRATEGIES: tuple[str, ...] = ("feature", "feature-light")
 
@@ -54,7 +57,10 @@ class Setting(NamedTuple):
     help : str
         One sentence for the command line.
     flag : str or None
-        The command-line option; None when the command line does not offer the setting.
+        The command-line option and its short form, such as ``--jobs -j``; None when the command
+        line does not offer the setting.
+    cells : bool
+        Of reading: whether it may change the cells that are read, not time and memory alone.
     """
 
     name: str
@@ -67,6 +73,7 @@ class Setting(NamedTuple):
     above: float | None = None
     help: str = ""
     flag: str | None = None
+    cells: bool = True
 
     def allows(self, value: object) -> bool:
         """Return whether a value is one of those that the setting takes."""
@@ -115,12 +122,12 @@ class Setting(NamedTuple):
 _NOUNS: dict[type, str] = {bool: "True or False", int: "an integer", float: "a number"}
 
 
-def setting(default: Any, help: str = "", *, flag: str | None = None, **bounds: float) -> Any:
-    """Return a dataclass field that declares a setting; bounds are those of `Setting`.
+def setting(default: Any, help: str = "", *, flag: str | None = None, **others: float) -> Any:
+    """Return a dataclass field that declares a setting; others are bounds and so on of `Setting`.
 
     `flag` offers it on the command line.
     """
-    return field(default=default, metadata={"help": help, "flag": flag, **bounds})
+    return field(default=default, metadata={"help": help, "flag": flag, **others})
 
 
 def settings_of(config: type) -> dict[str, Setting]:
@@ -158,6 +165,63 @@ def _parts(hint: Any) -> list[Any]:
     if get_origin(hint) is Literal:
         return list(get_args(hint))
     return [part for one in get_args(hint) for part in _parts(one)] or [hint]
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table is read; in full at :func:`edgegraft.ingest.pack`."""
+
+    columns: Sequence[str | int] | None = setting(
+        None, "Columns to use, separated by commas, or repeat.", flag="--columns"
+    )
+    drop: Sequence[str | int] | None = setting(
+        None, "Columns to leave out, likewise.", flag="--drop"
+    )
+    bins: int | Mapping[str, int] | None = setting(
+        None, "Bins of numeric columns: 5, or age=4; repeat.", flag="--bins"
+    )
+    bin_rule: BinRule = setting("quantile", "Bins of nearly equal counts, or of equal widths.")
+    max_numeric_states: int = setting(
+        32,
+        "Distinct values up to which a numeric column keeps them as categories.",
+        flag="--max-numeric-states",
+        minimum=1,
+    )
+    missing_values: Collection[Any] = setting(
+        (), "A cell that means missing; repeat.", flag="--missing"
+    )
+    unseen: Unseen = setting(
+        "error", "What a category is that the model does not know.", flag="--unseen"
+    )
+    delimiter: str | None = setting(
+        None, "What separates the columns of a text file, such as ; or tab.", flag="--delimiter"
+    )
+    header: bool = setting(
+        True, "Whether a text file's first row has names.", flag="--header/--no-header"
+    )
+    encoding: str = setting("utf8", "Encoding of text files.", flag="--encoding")
+    max_memory: int | str | None = setting(
+        None,
+        "Memory that the run may take, such as '2 GiB'; half of the machine's for files above an "
+        "eighth of it. Rows that do not fit are kept on disk as bit planes: the search begins on "
+        "a sample, which also tests the edges, and ends over all rows. The sample gets what the "
+        "threads (--jobs) leave.",
+        flag="--max-memory",
+        cells=False,
+    )
+    cache_dir: str | PathLike[str] | None = setting(
+        None,
+        "Folder of the bit planes, which are found again while the files are the same; "
+        "$EDGEGRAFT_CACHE, or the user's cache.",
+        flag="--cache-dir",
+        cells=False,
+    )
+    cache_size: int | str | None = setting(
+        None,
+        "Space that all bit planes in the folder may take, 32 GiB; the oldest are removed.",
+        flag="--cache-size",
+        cells=False,
+    )
 
 
 @dataclass(kw_only=True, eq=False)
@@ -207,7 +271,7 @@ class ModelOptions(SearchOptions):
     )
     refit: bool = setting(True, "Fit the kept edges once more with the ridge alone.")
     n_jobs: int | None = setting(
-        None, "Threads; -1 for all cores. Results do not depend on it.", flag="--jobs"
+        None, "Threads; -1 for all cores. Results do not depend on it.", flag="--jobs -j"
     )
 
 

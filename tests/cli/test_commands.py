@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from edgegraft.cli import demo
+from edgegraft.cli import digits_demo as demo
 from edgegraft.core import Layout
 from edgegraft.io import read_mar, read_pr, write_evidence, write_uai
 from edgegraft.model import PairwiseMRF
@@ -48,6 +48,18 @@ def test_infer_answers_in_the_competitions_format(inside, chain, model, tmp_path
     done = run("infer", chain, "--task", "mar", "--engine", engine)
     for found, name in zip(read_mar(result(done, tmp_path)), model.names, strict=True):
         np.testing.assert_allclose(found, model.marginals().array(name), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("task", "engine", "word"),
+    [("PR", "bp", "Bethe"), ("MAR", "trw", "tree-reweighted"), ("MAP", "bp", "belief propagation")],
+)
+def test_infer_names_its_approximation(inside, chain, task, engine, word):
+    done = inside("infer", chain, "--task", task, "--engine", engine)
+    assert done.returncode == 0
+    assert "The answer is an approximation: " in done.stderr
+    assert word in done.stderr
+    assert inside("infer", chain, "--task", task).stderr == ""
 
 
 def test_infer_with_evidence(chain, model, tmp_path):

@@ -142,8 +142,11 @@ def test_a_dry_run_says_where_the_rows_would_lie(inside, folder, cache, tmp_path
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--max-memory", "2 potatoes"), ("--max-memory: invalid size '2 potatoes'", "'2 GiB'")),
-        (("--cache-size", "."), ("--cache-size: invalid size '.'",)),
+        (
+            ("--max-memory", "2 potatoes"),
+            ("--max-memory is an invalid size", "'2 GiB'"),
+        ),
+        (("--cache-size", "."), ("--cache-size is an invalid size '.'",)),
         (("--max-memory", "100 MB"), ("at least 0.98 GiB (--max-memory)",)),
         (
             ("--max-memory", "1001MiB", "--jobs", 1),
@@ -234,10 +237,10 @@ def test_progress_tells_rows_speed_and_time_left():
     progress = Progress(Console(quiet=True))
     progress.stage("reading", "rows")
     progress.on_rows(RowsRead(1_500_000, 30.0, 0.25))
-    expected = "reading  1,500,000 rows, 50,000 rows a second, 1:30 left"
+    expected = "reading  1,500,000 rows, 50,000 rows per second, 1:30 left"
     assert progress.__rich__().plain.endswith(expected)
     progress.on_rows(RowsRead(1_500_000, 30.0, None))
-    assert progress.__rich__().plain.endswith("50,000 rows a second")
+    assert progress.__rich__().plain.endswith("50,000 rows per second")
 
 
 def test_progress_tells_over_which_rows_the_search_is():
@@ -252,7 +255,7 @@ def test_progress_tells_over_which_rows_the_search_is():
     assert progress.__rich__().plain.endswith(facts + "a sample of 10,900 rows")
     event.kind = "end"
     progress.on_event(event, growth)
-    assert "going on with more rows" in progress.__rich__().plain
+    assert "continuing with more rows" in progress.__rich__().plain
     objective.n_rows = 30_000.0
     progress.on_event(event, growth)
     assert "testing edges" in progress.__rich__().plain

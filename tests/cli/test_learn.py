@@ -145,7 +145,7 @@ def test_what_the_user_should_know_of_the_columns_is_said_in_options(inside, sur
         (("--drop", "idd"), ("--drop", "idd", "did you mean 'id'")),
         ((), ("column 'id'",)),  # it identifies rows
         (("--bins", "age:3"), ("--bins 'age:3'", "NAME=NUMBER")),
-        (("--penalty", "big"), ("--penalty must be a number or 'auto'",)),
+        (("--penalty", "big"), ("--penalty must be a number of at least 0 or 'auto'",)),
         (("--fdr", "2"), ("fdr must be a number above 0 and at most 1",)),
         (("--strategy", "feature", "--bootstrap", "5"), ("--bootstrap needs whole edges",)),
     ],

@@ -9,10 +9,10 @@ import pytest
 import typer
 
 from edgegraft.cli.console import reported
-from edgegraft.cli.evidence import parse_given
+from edgegraft.cli.declared_options import parse_bins, parse_names
+from edgegraft.cli.formatting import as_option
 from edgegraft.cli.interrupts import Interrupts
-from edgegraft.cli.request import parse_bins, parse_names
-from edgegraft.cli.wording import as_option
+from edgegraft.cli.typed_evidence import parse_given
 from edgegraft.errors import Argument, DataError
 from edgegraft.table import Schema, Variable
 
@@ -122,7 +122,6 @@ def test_messages_are_in_the_words_of_the_command():
 
 
 def test_lists_of_columns_and_bins():
-    assert parse_names(None) is None
     assert parse_names(["a, b", "c"]) == ["a", "b", "c"]
     assert parse_bins(["a=b=3"]) == {"a=b": 3}
     for texts in (["a,,b"], [""]):

@@ -47,6 +47,17 @@ def test_query_answers_people_on_stderr(inside, model):
     assert "without evidence" not in done.stderr
 
 
+def test_query_names_its_approximation(inside, model):
+    done = inside("query", model, "--of", "smoker", "--engine", "bp", "--json")
+    found = json.loads(done.stdout)
+    assert not found["exact"]
+    assert found["approximation"] in done.stderr
+    done = inside("query", model, "--of", "smoker", "--likeliest", "--engine", "bp")
+    assert "an approximation (max-product belief propagation" in done.stderr
+    done = inside("query", model, "--json")
+    assert (json.loads(done.stdout)["approximation"], done.stderr) == (None, "")
+
+
 def test_query_finds_the_likeliest_state(inside, model):
     done = inside("query", model, "-g", "cough=1", "--likeliest", "--json")
     found = json.loads(done.stdout)

@@ -115,7 +115,7 @@ def test_tokens_differ():
 COMMAND = [
     sys.executable,
     "-c",
-    "import typer; from edgegraft.cli.explore import explore_command; typer.run(explore_command)",
+    "import typer; from edgegraft.cli.model_commands import explore; typer.run(explore)",
     "--no-browser",
 ]
 

@@ -8,13 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from edgegraft import __version__
-from edgegraft.cli.bundled import demo, simulate
+from edgegraft.cli.bundled_commands import demo, simulate
 from edgegraft.cli.console import set_debug
-from edgegraft.cli.explore import explore_command
-from edgegraft.cli.files import export, info, plot
-from edgegraft.cli.learn import learn, resume
-from edgegraft.cli.questions import infer, query, sample
-from edgegraft.cli.tables import impute, score
+from edgegraft.cli.learn_commands import learn, resume
+from edgegraft.cli.model_commands import explore, export, info, plot
+from edgegraft.cli.query_commands import infer, query, sample
+from edgegraft.cli.table_commands import impute, score
 
 _EXAMPLES: dict[Callable[..., Any], str] = {
     learn: "edgegraft learn survey.csv -o survey.edgegraft --report survey.html --drop id",
@@ -26,7 +25,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     score: "edgegraft score survey.edgegraft other.csv --json",
     export: "edgegraft export survey.edgegraft survey.graphml",
     plot: "edgegraft plot survey.edgegraft -o survey.svg --around smoker",
-    explore_command: "edgegraft explore survey.edgegraft",
+    explore: "edgegraft explore survey.edgegraft",
     simulate: "edgegraft simulate scale-free -o rows.csv --variables 50 --truth truth.edgegraft",
     infer: "edgegraft infer grid.uai --task MAR --evidence grid.uai.evid",
     demo: "edgegraft demo --output report.html",
@@ -43,7 +42,7 @@ for _command, _example in _EXAMPLES.items():
     app.command(
         _example.split()[1],
         epilog=f"Example: {_example}",
-        context_settings={"allow_extra_args": _command is learn},  # it says more of them
+        context_settings={"allow_extra_args": _command is learn},  # refused with advice
     )(_command)
 
 

@@ -1,4 +1,4 @@
-"""What every command shares: a console for people, errors in one line, outputs kept safe.
+"""Shared by all commands: a console for people, errors in one line, outputs kept safe.
 
 Exit codes: 0 done, 1 the work failed or was interrupted, 2 bad usage or bad input. Output for
 people goes to stderr, results for programs to stdout.
@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -20,7 +21,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from edgegraft.cli.wording import message, visible
+from edgegraft.cli.formatting import message, visible
+from edgegraft.errors import MissingExtraError
 
 _DEBUG = {"on": False}
 _BAD_INPUT = (
@@ -42,13 +44,13 @@ def set_debug(on: bool) -> None:
 
 @contextmanager
 def reported(quiet: bool = False) -> Iterator[Console]:
-    """Hand out the console for people, and turn errors into one line and an exit code.
+    """Yield the console for people, and turn errors into one line and an exit code.
 
-    A quiet console shows nothing; errors are shown all the same.
+    A quiet console shows nothing but errors.
     """
     try:
         yield Console(stderr=True, quiet=quiet)
-    except (typer.Exit, BrokenPipeError):  # a reader that has seen enough is no error of ours
+    except (typer.Exit, BrokenPipeError):  # a reader that has seen enough is not an error
         raise
     except KeyboardInterrupt:
         _fail("interrupted: nothing was written")
@@ -77,15 +79,13 @@ def _fail(text: str) -> None:
 def warned(console: Console) -> Iterator[list[str]]:
     """Show warnings as single lines, each once, on the console for people when the block ends.
 
-    They are then also in the list that it hands out.
+    They are then also in the list that is yielded.
     """
     texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield texts
-    texts += dict.fromkeys(
-        message(w.message) if isinstance(w.message, Warning) else w.message for w in caught
-    )
+    texts += dict.fromkeys(message(warning.message) for warning in caught)
     for text in texts:
         say(console, f"[bold yellow]warning:[/] {escape(text)}")
 
@@ -125,7 +125,7 @@ def require_table(data: Path) -> list[Path]:
 
 
 def require_folder(path: Path | None) -> None:
-    """Stop if what shall be a folder is something else, or cannot be made one."""
+    """Stop if the path of a folder is something else, or the folder cannot be created."""
     if path is None:
         return
     there = next(part for part in (path, *path.absolute().parents) if part.exists())
@@ -134,10 +134,16 @@ def require_folder(path: Path | None) -> None:
     _try_writing(path.name, there)
 
 
-def refuse_overwriting(path: Path | None, force: bool, others: tuple[Path, ...] = ()) -> None:
-    """Stop before the work if its output would replace what the user did not give up.
+def require_report() -> None:
+    """Stop if the packages that a report needs are not installed."""
+    if find_spec("networkx") is None:
+        raise MissingExtraError("networkx", "report", "a report")
 
-    Other files of the command, which it reads or also writes, are never given up.
+
+def refuse_overwriting(path: Path | None, force: bool, others: tuple[Path, ...] = ()) -> None:
+    """Stop before the work if its output would replace a file without --force.
+
+    Other files of the command, which it reads or also writes, are never replaced.
     """
     if path is None:
         return

@@ -1,4 +1,4 @@
-"""What a run is doing, while it does it, for a person at a terminal."""
+"""The progress of a run, for a person at a terminal."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from edgegraft.cli.formatting import clock
 from edgegraft.cli.interrupts import Interrupts
 
 if TYPE_CHECKING:
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
     from edgegraft.learn import Event, Growth
 
 _SIGNS = "|/-\\"
-_TURNS = 8  # of the sign, a second
+_TURNS = 8  # of the sign, per second
 
 
 class Progress:
     """An observer that shows a line which is gone when the run is over.
 
-    Nothing is shown where the console is no terminal.
+    Nothing is shown if the console is not a terminal.
 
     Parameters
     ----------
@@ -57,23 +58,23 @@ class Progress:
             self._console.show_cursor()  # Ctrl-C may come before the display can clean up
 
     def stage(self, name: str, facts: str = "") -> None:
-        """Say what is being done."""
+        """Set what is being done."""
         self._stage, self._facts = name, facts
         self._searching = False
 
     def on_rows(self, read: RowsRead) -> None:
-        """Take notice of how far a pass over the files has come."""
-        facts = [f"{read.rows:,} rows", f"{read.rate:,.0f} rows a second"]
+        """Show how far a pass over the files has come."""
+        facts = [f"{read.rows:,} rows", f"{read.rate:,.0f} rows per second"]
         if read.seconds_left is not None:
             facts.append(f"{clock(read.seconds_left)} left")
         self.stage(self._stage, ", ".join(facts))
 
     def over(self, all_rows: float) -> None:
-        """Learn what all rows weigh where the search begins on a sample of them."""
+        """Set the weight of all rows, if the search begins on a sample of them."""
         self._all_rows = all_rows
 
     def on_event(self, event: Event, growth: Growth) -> None:
-        """Take notice of a step of the search."""
+        """Show a step of the search."""
         n = len(growth.objective.schema)
         facts = [
             f"{event.n_edges:,} edges",
@@ -90,15 +91,15 @@ class Progress:
         self._searching = event.kind != "end"
         if event.kind == "end":
             more = some and not self.interrupts.asked
-            self._stage = "going on with more rows" if more else "testing edges"
+            self._stage = "continuing with more rows" if more else "testing edges"
 
     def on_replicate(self, done: int, n: int) -> None:
-        """Take notice of a replicate of the bootstrap."""
+        """Show a replicate of the bootstrap."""
         self.stage("bootstrap", f"{done:,} of {n:,} replicates")
 
     @property
     def seconds(self) -> float:
-        """Time since the start."""
+        """Seconds since the start."""
         return perf_counter() - self._begun
 
     def __rich__(self) -> Text:
@@ -112,16 +113,3 @@ class Progress:
         parts.append(self._facts)
         text = "  ".join(part for part in parts if part)
         return Text(text, no_wrap=True, overflow="ellipsis")
-
-
-def clock(seconds: float) -> str:
-    """Return a duration as people read it.
-
-    Examples
-    --------
-    >>> clock(3.2), clock(75), clock(7325)
-    ('0:03', '1:15', '2:02:05')
-    """
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,12 +1,13 @@
-"""What a model file tells of its network and of how it was learned.
+"""Tables and models, described for programs and shown to people.
 
-This module is imported by ``edgegraft info``: nothing heavy, unless the file lacks strengths.
+``edgegraft info`` imports this module: nothing heavy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -14,45 +15,47 @@ from rich.markup import escape
 from rich.table import Table
 
 from edgegraft.cli.console import say
-from edgegraft.cli.wording import cell, counted
-from edgegraft.model.file import StoredModel
+from edgegraft.cli.formatting import cell, counted
+
+if TYPE_CHECKING:
+    from edgegraft.model import StoredModel
+    from edgegraft.table import PackedTable, Variable
+    from edgegraft.table.store import PlaneStore
 
 Json = dict[str, Any]
 _HUBS = 5
+_COLUMNS = 25
+_LABELS = 4
+_DOUBTFUL = (" ", "?", "-", "--", ".", "*")  # often written for a missing cell, not read as one
 
 
-def describe(stored: StoredModel, path: Path, strengths: np.ndarray | None = None) -> Json:
-    """Return the network and the details of a model file, the strongest edges first.
+def describe_model(model: StoredModel, columns: Mapping[str, Any], path: Path) -> Json:
+    """Return the network and the details of a stored model, the strongest edges first.
 
-    Strengths that are given take the place of the file's.
+    Parameters
+    ----------
+    model : StoredModel
+    columns : dict of str to array
+        Values of the edges, among them "strength".
+    path : Path
+        Of the file.
     """
-    columns = {"strength": _strengths(stored, path), **stored.edge_columns}
-    if strengths is not None:
-        columns["strength"] = strengths
     order = np.argsort(-columns["strength"], kind="stable")
     edges = [
-        {"first": stored.names[i], "second": stored.names[j]}
+        {"first": model.names[i], "second": model.names[j]}
         | {name: _number(values[k]) for name, values in columns.items()}
-        for k, (i, j) in zip(order.tolist(), stored.edges[order].tolist(), strict=True)
+        for k, (i, j) in zip(order.tolist(), model.edges[order].tolist(), strict=True)
     ]
     return {
         "model": str(path),
-        "variables": len(stored.names),
-        "states": sum(stored.n_states),
-        "parameters": len(stored.theta),
-        "written_by": stored.written_by,
+        "variables": len(model.names),
+        "states": sum(model.n_states),
+        "parameters": len(model.theta),
+        "written_by": model.written_by,
         "edges": edges,
-        "hubs": _hubs(stored, columns["strength"]),
-        "details": stored.details,
+        "hubs": _hubs(model, columns["strength"]),
+        "details": model.details,
     }
-
-
-def _strengths(stored: StoredModel, path: Path) -> np.ndarray:
-    if "strength" in stored.edge_columns:
-        return np.asarray(stored.edge_columns["strength"], np.float64)
-    from edgegraft.model import load  # a model that Python saved: worked out from its tables
-
-    return load(path).edge_strengths()
 
 
 def _number(value: Any) -> Any:
@@ -61,20 +64,20 @@ def _number(value: Any) -> Any:
     return plain if np.isfinite(plain) else None
 
 
-def _hubs(stored: StoredModel, strengths: np.ndarray) -> list[Json]:
-    """Return the variables of most edges, two at least; of equal ones the stronger first."""
-    n = len(stored.names)
-    degree = np.bincount(stored.edges.ravel(), minlength=n)
-    total = np.bincount(stored.edges.ravel(), np.repeat(strengths, 2), minlength=n)
+def _hubs(model: StoredModel, strengths: np.ndarray) -> list[Json]:
+    """Return the variables of most edges, at least two; of equal ones the stronger first."""
+    n = len(model.names)
+    degree = np.bincount(model.edges.ravel(), minlength=n)
+    total = np.bincount(model.edges.ravel(), np.repeat(strengths, 2), minlength=n)
     order = np.lexsort((-total, -degree))[:_HUBS]
     return [
-        {"variable": stored.names[i], "edges": int(degree[i]), "strength": _number(total[i])}
+        {"variable": model.names[i], "edges": int(degree[i]), "strength": _number(total[i])}
         for i in order
         if degree[i] > 1
     ]
 
 
-def show(console: Console, found: Json, top: int) -> None:
+def show_model(console: Console, found: Json, top: int) -> None:
     """Show a description to people."""
     n_edges = len(found["edges"])
     say(
@@ -101,22 +104,23 @@ def _show_edges(console: Console, edges: list[Json], top: int) -> None:
     for name in numeric:
         table.add_column(name.replace("_", "-"), justify="right")
     for edge in edges[:top]:
-        untold = edge.get("dof") == 0  # no test can tell of such an edge
+        untested = edge.get("dof") == 0
         cells = [
-            "" if untold and name == "q_value" else _cell(name, edge[name]) for name in numeric
+            "" if untested and name == "q_value" else _edge_cell(name, edge[name])
+            for name in numeric
         ]
         table.add_row(cell(edge["first"]), cell(edge["second"]), *cells)
     console.print(table, highlight=False)
 
 
-def _cell(name: str, value: float | None) -> str:
+def _edge_cell(name: str, value: float | None) -> str:
     if value is None:
         return "inf" if name == "strength" else ""
     return f"{value:.1e}" if name == "q_value" else f"{value:.3f}"
 
 
 def _history(details: Json) -> list[str]:
-    """Return what is known of how a model was learned, a line a subject; files may lack any."""
+    """Return how a model was learned, a line per subject; files may lack any of them."""
     lines = []
     source, search = details.get("source"), details.get("search")
     if isinstance(source, dict):
@@ -129,7 +133,9 @@ def _history(details: Json) -> list[str]:
         lines.append(line)
     if isinstance(search, dict):
         ended = f"The search ended with {counted(search.get('edges', 0), 'edge')}"
-        lines.append(f"{ended}: {details.get('reason')}" + _unless(details.get("converged")))
+        converged = details.get("converged") in (True, None)
+        unless = "" if converged else " (the last fit did not converge)"
+        lines.append(f"{ended}: {details.get('reason')}{unless}")
     settings = [
         f"{name} {details[name]:.4g}"
         for name in ("penalty", "ridge", "fdr")
@@ -144,5 +150,59 @@ def _history(details: Json) -> list[str]:
     return lines
 
 
-def _unless(converged: Any) -> str:
-    return "" if converged in (True, None) else " (the last fit did not converge)"
+def describe_columns(table: PackedTable | PlaneStore) -> list[Json]:
+    """Return a description of each column, for programs."""
+    return [
+        {
+            "name": variable.name,
+            "type": variable.dtype,
+            "states": variable.n_states,
+            "missing": int(missing),
+            "binned": variable.binned,
+        }
+        for variable, missing in zip(table.schema, table.n_missing, strict=True)
+    ]
+
+
+def show_columns(console: Console, table: PackedTable | PlaneStore) -> None:
+    """Show the columns; of many, those that are binned, constant or incomplete come first."""
+    shown = Table(title=f"{counted(table.n_variables, 'column')} of {counted(table.n_rows, 'row')}")
+    shown.title_justify = "left"
+    shown.add_column("column", overflow="fold")
+    shown.add_column("states", justify="right")
+    shown.add_column("missing", justify="right")
+    shown.add_column("what they are", overflow="fold")
+    order = list(range(table.n_variables))
+    if len(order) > _COLUMNS:
+        order.sort(key=lambda i: not _remarkable(table, i))
+    for i in order[:_COLUMNS]:
+        variable, missing = table.schema[i], int(table.n_missing[i])
+        share = f"{missing:,} ({missing / table.n_rows:.1%})" if missing else ""
+        shown.add_row(cell(variable.name), f"{variable.n_states:,}", share, _states(variable))
+    console.print(shown, highlight=False)
+    if len(order) > _COLUMNS:
+        say(console, f"... and {len(order) - _COLUMNS:,} more columns.")
+    for token in _DOUBTFUL:
+        count = sum(token in variable.categories for variable in table.schema)
+        if count:
+            say(
+                console,
+                f"'{token}' is a category of {counted(count, 'column')}: if it means missing, "
+                f"add --missing '{token}'.",
+            )
+
+
+def _remarkable(table: PackedTable | PlaneStore, i: int) -> bool:
+    variable = table.schema[i]
+    return variable.binned or variable.n_states == 1 or bool(table.n_missing[i])
+
+
+def _states(variable: Variable) -> str:
+    labels = ", ".join(cell(label, 30) for label in variable.categories[:_LABELS])
+    if variable.n_states > _LABELS:
+        labels += ", ..."
+    if variable.binned:
+        return f"numbers in {variable.n_states} bins: {labels}"
+    if variable.n_states == 1:
+        return f"constant, so without edges: {labels}"
+    return labels

@@ -3,95 +3,41 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from os import PathLike
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from edgegraft.config import BinRule, TableOptions, Unseen, setting
 from edgegraft.errors import Argument, DataError, SettingError
+from edgegraft.ingest.memory import read_size
 from edgegraft.ingest.passes import OnRows
 from edgegraft.ingest.text_types import MISSING_TOKENS
 from edgegraft.ingest.wording import listing
 from edgegraft.table.builder import ColumnBuilder
-from edgegraft.table.schema import MAX_STATES, Label
+from edgegraft.table.schema import MAX_STATES
 from edgegraft.table.spool import Spool
 
 __all__ = ["BinRule", "ReadOptions", "Unseen"]
 
-BinRule = Literal["quantile", "uniform"]
-Unseen = Literal["error", "missing"]
-
-
-def _about(description: str, cells: bool = True) -> dict[str, Any]:
-    return {"help": description, "cells": cells}
-
 
 @dataclass(frozen=True)
-class ReadOptions:
+class ReadOptions(TableOptions):
     """How a table is read: the one set of options of `pack`, the estimators and the commands.
 
-    Every field carries its description as ``metadata["help"]``, and ``metadata["cells"]`` says
-    whether it may change the cells that are read; the others concern time and memory alone. They
-    are described in full at :func:`edgegraft.ingest.pack` and :class:`edgegraft.GraftedMRF`.
+    Those of users are declared in :class:`edgegraft.config.TableOptions`, the others here.
     """
 
-    columns: Sequence[str | int] | None = field(
-        default=None, metadata=_about("Columns to read; all by default.")
+    max_states: int = setting(MAX_STATES, "Categories above which a column is an error.")
+    batch_rows: int = setting(65536, "Rows read at a time.", cells=False)
+    n_jobs: int = setting(1, "Threads; -1 for all cores.", cells=False)
+    sample_rows: int | None = setting(
+        None, "Rows in memory of the fit that is resumed; 0 if it had all.", cells=False
     )
-    drop: Sequence[str | int] | None = field(default=None, metadata=_about("Columns to leave out."))
-    bins: int | Mapping[str, int] | None = field(
-        default=None, metadata=_about("Number of bins of numeric columns, for all or by name.")
-    )
-    bin_rule: BinRule = field(
-        default="quantile", metadata=_about("Bins of nearly equal counts, or of equal widths.")
-    )
-    max_numeric_states: int = field(
-        default=32,
-        metadata=_about("Distinct values up to which a numeric column keeps them as categories."),
-    )
-    max_states: int = field(
-        default=MAX_STATES, metadata=_about("Categories above which a column is an error.")
-    )
-    missing_values: Collection[Label] = field(
-        default=(), metadata=_about("Labels that mean missing, besides nulls.")
-    )
-    unseen: Unseen = field(
-        default="error", metadata=_about("What a category is that the schema does not have.")
-    )
-    delimiter: str | None = field(
-        default=None, metadata=_about("What separates the columns of a text file.")
-    )
-    header: bool = field(
-        default=True, metadata=_about("Whether the first row of a text file has the names.")
-    )
-    encoding: str = field(default="utf8", metadata=_about("Encoding of text files."))
-    batch_rows: int = field(default=65536, metadata=_about("Rows read at a time.", cells=False))
-    n_jobs: int = field(default=1, metadata=_about("Threads; -1 for all cores.", cells=False))
-    max_memory: int | str | None = field(
-        default=None,
-        metadata=_about(
-            "Bytes of memory that learning from files or a stream may take.", cells=False
-        ),
-    )
-    cache_dir: str | PathLike[str] | None = field(
-        default=None, metadata=_about("Folder of the rows that are kept on disk.", cells=False)
-    )
-    cache_size: int | str | None = field(
-        default=None, metadata=_about("Bytes that all rows kept on disk may take.", cells=False)
-    )
-    sample_rows: int | None = field(
-        default=None,
-        metadata=_about("Rows in memory of the fit that is resumed; 0 if it had all.", cells=False),
-    )
-    on_rows: OnRows | None = field(
-        default=None, metadata=_about("Receives reports of the pass.", cells=False)
-    )
-    spool: Spool | None = field(
-        default=None, metadata=_about("Where columns go instead of memory.", cells=False)
-    )
+    on_rows: OnRows | None = field(default=None, metadata={"cells": False})  # gets reports
+    spool: Spool | None = field(default=None, metadata={"cells": False})  # instead of memory
 
     def __post_init__(self) -> None:
         for option, allowed in (
@@ -107,6 +53,9 @@ class ReadOptions:
         _check_count("batch_rows", self.batch_rows, 1, None)
         if self.n_jobs != -1:
             _check_count("n_jobs", self.n_jobs, 1, None)
+        for option in ("max_memory", "cache_size"):
+            if getattr(self, option) is not None:
+                _check_size(option, getattr(self, option))
         self._check_bins()
         self._check_text()
         for option in ("columns", "drop"):
@@ -137,7 +86,9 @@ class ReadOptions:
 
     def of_cells(self) -> dict[str, Any]:
         """Return the options that may change the cells that are read, by name."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.metadata["cells"]}
+        return {
+            f.name: getattr(self, f.name) for f in fields(self) if f.metadata.get("cells", True)
+        }
 
     def builder(self) -> ColumnBuilder:
         """Return an empty column, in memory or in the spool."""
@@ -196,6 +147,13 @@ def _check_count(option: str, value: object, low: int, high: int | None, which: 
         raise SettingError(option, f"{which}can be at most {high}, found {value}")
 
 
+def _check_size(option: str, size: int | str) -> None:
+    try:
+        read_size(size)
+    except ValueError as error:
+        raise SettingError(option, f"is an {error}") from None
+
+
 def _resolve(
     option: str, wanted: Sequence[str | int], names: Sequence[str], named: bool
 ) -> list[str]:
@@ -214,6 +172,3 @@ def _resolve(
             )
         resolved.append(name)
     return resolved
-
-
-PackOptions = ReadOptions  # its name before

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
-from edgegraft.cli.console import refuse_overwriting, reported, say
-from edgegraft.cli.options import Force, Jobs, Quiet, Seed
-from edgegraft.cli.tasks import Graph
+from edgegraft.cli.console import refuse_overwriting, reported, require_report, say
+from edgegraft.cli.flags import Force, GraphName, Jobs, Quiet, Seed
+
+if TYPE_CHECKING:
+    from edgegraft.datasets import SyntheticData
 
 
 def demo(
@@ -28,10 +31,8 @@ def demo(
     """Learn the network of the pixels of scikit-learn's handwritten digits, and use it."""
     with reported() as console:
         refuse_overwriting(output, force)
-        from edgegraft.cli.learning import require_report
-
         require_report()
-        from edgegraft.cli.demo import Outputs, run_demo
+        from edgegraft.cli.digits_demo import Outputs, run_demo
 
         outputs = Outputs.beside(output)
         for path in outputs[1:]:
@@ -45,7 +46,7 @@ def demo(
 
 
 def simulate(
-    graph: Annotated[Graph, typer.Argument(help="Which variables depend on each other.")],
+    graph: Annotated[GraphName, typer.Argument(help="Which variables depend on each other.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Rows: .csv, .tsv (also .gz) or .parquet.")
     ],
@@ -57,7 +58,7 @@ def simulate(
     states: Annotated[int, typer.Option(min=2, help="States of each variable.")] = 3,
     rows: Annotated[int, typer.Option(min=1, help="Number of rows.")] = 10_000,
     degree: Annotated[
-        int, typer.Option(min=1, help="Neighbours of a variable (random: in the mean; regular).")
+        int, typer.Option(min=1, help="Neighbours per variable (random: on average; regular).")
     ] = 4,
     strength: Annotated[
         float, typer.Option(min=0.0, help="Standard deviation of the entries of edge tables.")
@@ -71,11 +72,10 @@ def simulate(
     with reported(quiet) as console:
         refuse_overwriting(output, force)
         refuse_overwriting(truth, force)
-        from edgegraft.cli.row_files import check_format, write_rows
-        from edgegraft.cli.simulation import draw
+        from edgegraft.cli.row_output import check_format, write_rows
 
         check_format(output)
-        data = draw(graph, variables, states, rows, degree, strength, seed, jobs)
+        data = _draw(graph, variables, states, rows, degree, strength, seed, jobs)
         write_rows(output, data.schema.decode(data.X))
         if truth is not None:
             data.model.save(truth, details={"simulated": {"graph": graph.value, "seed": seed}})
@@ -86,3 +86,34 @@ def simulate(
                 console,
                 f"The true model of {len(data.edges):,} edges is in [bold]{escape(str(truth))}[/].",
             )
+
+
+def _draw(
+    graph: GraphName,
+    variables: int,
+    states: int,
+    rows: int,
+    degree: int,
+    strength: float,
+    seed: int,
+    n_jobs: int,
+) -> SyntheticData:
+    """Return rows of a random model; a grid is as near to a square as `variables` allows."""
+    from edgegraft import datasets
+    from edgegraft.datasets.synthetic import Options
+
+    options: Options = {"edge_scale": strength, "random_state": seed, "n_jobs": n_jobs}
+    if graph is GraphName.GRID:
+        side = next(k for k in range(math.isqrt(variables), 0, -1) if variables % k == 0)
+        return datasets.make_grid(side, variables // side, states, rows, **options)
+    if graph is GraphName.RANDOM:
+        n_edges = min(round(variables * degree / 2), variables * (variables - 1) // 2)
+        return datasets.make_erdos_renyi(variables, states, rows, n_edges=n_edges, **options)
+    if graph is GraphName.REGULAR:
+        return datasets.make_regular(variables, degree, states, rows, **options)
+    make = {
+        GraphName.SCALE_FREE: datasets.make_scale_free,
+        GraphName.CHAIN: datasets.make_chain,
+        GraphName.STAR: datasets.make_star,
+    }
+    return make[graph](variables, states, rows, **options)

@@ -1,4 +1,4 @@
-"""Row weights that stand in a column of the table itself."""
+"""Row weights that are a column of the table itself."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ import math
 from array import array
 from collections.abc import Collection
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from edgegraft.core.types import Floats
-from edgegraft.errors import DataError
+from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.text_types import read_number
 from edgegraft.ingest.wording import listing
 
 
-def read_weights(path: Path, name: str, options: ReadOptions) -> Floats:
-    """Return a column of a file as row weights: every cell a number, none of them negative.
+def read_weights(X: Any, name: str, options: ReadOptions) -> Floats:
+    """Return a column of a table as row weights: every cell a number, none of them negative.
 
     Parameters
     ----------
-    path : Path
+    X : table or path
     name : str
         Of the column.
     options : ReadOptions
-        How the file is read.
     """
     weights = array("d")  # a list would take four times the memory
-    with open_source(path, options) as source:
+    with open_source(X, options) as source:
         if name not in source.names:
             near = get_close_matches(name, source.names, n=1)
             hint = f"did you mean '{near[0]}'?" if near else f"there are {listing(source.names)}"
-            raise DataError(f"--weights names column '{name}', which the table lacks: {hint}")
+            raise DataError(
+                Argument("weights"), f" names column '{name}', which the table lacks: {hint}"
+            )
         missing = options.missing_labels(source.from_text)
         for batch in source.batches([name]):
             first = len(weights)
@@ -45,12 +45,12 @@ def read_weights(path: Path, name: str, options: ReadOptions) -> Floats:
                     raise _refused(name, cell, missing, source.row(first) + (len(weights) - first))
                 weights.append(weight)
     if weights and not any(weights):
-        raise DataError(f"--weights: every cell of column '{name}' is zero, so no row counts")
+        raise DataError(f"every cell of the weights' column '{name}' is zero, so no row counts")
     return np.array(weights, np.float64)
 
 
 def _weight(cell: Any, missing: Collection[Any]) -> float | None:
-    """Return a cell as a weight; None where it is none."""
+    """Return a cell as a weight, None if it is not one."""
     number = read_number(cell.strip()) if isinstance(cell, str) else cell
     if not isinstance(number, int | float) or _is_missing(cell, missing):
         return None
@@ -64,6 +64,6 @@ def _is_missing(cell: Any, missing: Collection[Any]) -> bool:
 def _refused(name: str, cell: Any, missing: Collection[Any], row: int) -> DataError:
     found = "the cell is missing" if _is_missing(cell, missing) else f"{cell!r} was found"
     return DataError(
-        f"--weights: column '{name}', row {row} (counted from 0): {found} where a weight, a "
-        "number that is not negative, must stand; give rows that should not count the weight 0"
+        f"weights in column '{name}', row {row} (counted from 0): {found}, expected a number that "
+        "is not negative; give rows that should not count the weight 0"
     )

@@ -18,7 +18,7 @@ _BLOCK = 65536  # rows turned into Python's values at a time
 
 
 def check_format(path: Path | None) -> None:
-    """Refuse a name that says of no format that rows can be written in."""
+    """Refuse a name without the suffix of a format that rows can be written in."""
     if path is not None and path.suffix.lower() != ".parquet":
         _delimiter(path)
 
@@ -30,6 +30,14 @@ def write_rows(path: Path | None, table: Any) -> None:
         return
     blocks = (table.slice(first, _BLOCK).to_pydict() for first in range(0, table.num_rows, _BLOCK))
     write_blocks(path, table.column_names, blocks)
+
+
+def write_columns(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Write columns of values to a file by its suffix."""
+    if path.suffix.lower() == ".parquet":
+        write_parquet(path, columns)
+    else:
+        write_blocks(path, list(columns), [columns])
 
 
 def write_blocks(

@@ -1,4 +1,4 @@
-"""The demonstration: the network of the pixels of handwritten digits, and what it is good for.
+"""``edgegraft demo``: the network of the pixels of handwritten digits, and its use.
 
 Pixels of one pen stroke depend on each other, so direct dependencies should join neighbours on the
 page, and hidden pixels should follow from those around them: results that anyone can check by eye.
@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgegraft import __version__
-from edgegraft.cli.details import edge_columns
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.datasets import load_digits
 from edgegraft.ingest import pack
 from edgegraft.learn import Discovery, Plan, discover
+from edgegraft.learn.provenance import details_of, edge_columns
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import data_quality, plot_network, write_report
 from edgegraft.table import PackedTable
@@ -104,7 +104,7 @@ def _pixels() -> PackedTable:
 
 
 def _impute(model: PairwiseMRF, rows: np.ndarray, known: np.ndarray) -> tuple[float, float]:
-    """Return the share of hidden pixels that are imputed right, and that the usual state is."""
+    """Return the shares of hidden pixels that imputation and the commonest state get right."""
     hidden = np.random.default_rng(0).random(rows.shape) < _HIDDEN
     filled = _labels(model.impute(codes=np.where(hidden, -1, rows)))
     usual = np.array([np.bincount(column).argmax() for column in known.T])
@@ -120,14 +120,7 @@ def _labels(table: Any) -> np.ndarray:
 
 
 def _write(outputs: Outputs, found: Discovery, train: PackedTable) -> None:
-    details = {
-        "source": {"file": "scikit-learn's digits", "rows": train.n_rows},
-        "penalty": found.penalty,
-        "ridge": found.ridge,
-        "fdr": found.plan.fdr,
-        "reason": found.growth.reason,
-        "converged": found.converged,
-    }
+    details = details_of(found, {"file": "scikit-learn's digits", "rows": train.n_rows})
     columns = edge_columns(found)
     found.model.save(outputs.model, details=details, edge_columns=columns)
     write_report(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edgegraft.cli.request import parse_names
+from edgegraft.cli.declared_options import parse_names
 from edgegraft.errors import ModelError
 from edgegraft.ingest.binning import assign_bins
 from edgegraft.table import Schema, Variable
@@ -121,7 +121,7 @@ def _nearest(text: str, known: Sequence[str]) -> str | None:
 
 
 def _category(variable: Variable, text: str) -> Any:
-    """Return the category that a text means; None, which is no category, where there is none."""
+    """Return the category that a text means, or None."""
     for category in variable.categories:
         if text == str(category):
             return category

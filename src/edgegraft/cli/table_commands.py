@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from edgegraft.cli.console import give, refuse_overwriting, reported, require_files, say, warned
-from edgegraft.cli.options import (
+from edgegraft.cli.declared_options import flagged, settings_from, with_options
+from edgegraft.cli.flags import (
     AsJson,
-    Data,
-    Delimiter,
-    Encoding,
+    Completion,
+    DataFile,
     Force,
-    Header,
-    Missing,
-    Model,
-    OfUnseen,
+    ModelFile,
     Quiet,
     Seed,
     Weights,
 )
-from edgegraft.cli.tasks import Completion, Unseen
+from edgegraft.config import TableOptions
+
+_UNDER_A_SCHEMA = ("missing_values", "unseen", "delimiter", "header", "encoding")
+_OPTIONS = [setting for setting in flagged(TableOptions) if setting.name in _UNDER_A_SCHEMA]
 
 
+@with_options(_OPTIONS)
 def impute(
-    model: Model,
-    data: Data,
+    model: ModelFile,
+    data: DataFile,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -39,24 +40,21 @@ def impute(
         Completion, typer.Option(help="The likeliest completion of a row, or a random draw.")
     ] = Completion.MAP,
     seed: Seed = 0,
-    missing: Missing = None,
-    unseen: OfUnseen = Unseen.ERROR,
-    delimiter: Delimiter = None,
-    header: Header = True,
-    encoding: Encoding = "utf8",
     force: Force = False,
     quiet: Quiet = False,
+    **options: Any,
 ) -> None:
     """Fill the missing cells of a table; all other cells and columns stay as they are."""
     with reported(quiet) as console, warned(console):
         require_files(model, data)
         refuse_overwriting(output, force, (model, data))
-        from edgegraft.cli.row_files import write_blocks
-        from edgegraft.cli.table_questions import Reading, complete
+        from edgegraft.cli.row_output import write_blocks
+        from edgegraft.cli.table_answers import complete
+        from edgegraft.ingest.options import ReadOptions
         from edgegraft.model import load
 
-        reading = Reading(data, tuple(missing or ()), unseen.value, delimiter, header, encoding)
-        names, blocks, n_filled = complete(load(model), reading, method.value, seed)
+        reading = ReadOptions(**settings_from(_OPTIONS, options))
+        names, blocks, n_filled = complete(load(model), data, reading, method.value, seed)
         write_blocks(output, names, blocks)
         where = "" if output is None else f" The rows are in [bold]{escape(str(output))}[/]."
         say(
@@ -65,35 +63,32 @@ def impute(
         )
 
 
+@with_options(_OPTIONS)
 def score(
-    model: Model,
-    data: Data,
+    model: ModelFile,
+    data: DataFile,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file for the rows' scores."),
     ] = None,
-    missing: Missing = None,
     weights: Weights = None,
-    unseen: OfUnseen = Unseen.ERROR,
-    delimiter: Delimiter = None,
-    header: Header = True,
-    encoding: Encoding = "utf8",
     as_json: AsJson = False,
     force: Force = False,
     quiet: Quiet = False,
+    **options: Any,
 ) -> None:
     """Say how well a model predicts each cell of a table from the rest of its row."""
     with reported(quiet) as console, warned(console):
         require_files(model, data)
         refuse_overwriting(output, force, (model, data))
-        from edgegraft.cli.row_files import check_format
-        from edgegraft.cli.table_questions import Reading, scores, show_scores, write_scores
+        from edgegraft.cli.row_output import check_format, write_columns
+        from edgegraft.cli.table_answers import scores, show_scores
+        from edgegraft.ingest.options import ReadOptions
         from edgegraft.model import load
 
         check_format(output)
-        words = tuple(missing or ())
-        reading = Reading(data, words, unseen.value, delimiter, header, encoding, weights)
-        found = scores(load(model), reading)
+        reading = ReadOptions(**settings_from(_OPTIONS, options))
+        found = scores(load(model), data, reading, weights)
         if output is not None:
-            write_scores(output, found)
+            write_columns(output, {"log_pseudolikelihood": found.rows.tolist()})
         give(found.summary()) if as_json else show_scores(console, found)

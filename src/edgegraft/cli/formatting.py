@@ -1,4 +1,4 @@
-"""Text for a terminal: errors with their advice as options, and cells of tables."""
+"""Text for a terminal: messages with their arguments as options, cells, counts, times and sizes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from shlex import quote
 
 from rich.markup import escape
 
+from edgegraft.cli.declared_options import flag_of
 from edgegraft.errors import Argument, Message
 
 _CONTROLS = {k: repr(chr(k))[1:-1] for k in (*range(32), *range(127, 160)) if chr(k) != "\n"}
-_FLAGS = {"missing_values": "--missing", "n_jobs": "--jobs", "random_state": "--seed"}
 
 
-def message(error: BaseException) -> str:
-    """Return what an error or a warning says, the arguments it names written as options."""
+def message(error: BaseException | str) -> str:
+    """Return the text of an error or a warning, with its arguments written as options."""
     return error.written(as_option) if isinstance(error, Message) else str(error)
 
 
@@ -31,7 +31,7 @@ def as_option(argument: Argument) -> str:
     ("--missing '?' --missing -1", '--bins age=4')
     """
     name, value = argument.name, argument.value
-    flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+    flag = flag_of(name)
     if value is None:
         return flag
     if name == "missing_values":
@@ -57,7 +57,7 @@ def visible(text: str) -> str:
 
 
 def cell(value: object, width: int = 60) -> str:
-    r"""Return a name or category of the data for the cell of a table, short and as it is.
+    r"""Return a name or category of the data for the cell of a table, short and unchanged.
 
     Examples
     --------
@@ -79,8 +79,35 @@ def counted(n: int, thing: str) -> str:
     return f"{n:,} {thing}" + ("" if n == 1 else "s")
 
 
-def _joined(names: Sequence[str]) -> str:
-    """Return names separated by commas, as `parse_names` reads them."""
+def clock(seconds: float) -> str:
+    """Return a duration as people read it.
+
+    Examples
+    --------
+    >>> clock(3.2), clock(75), clock(7325)
+    ('0:03', '1:15', '2:02:05')
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def size(n_bytes: float) -> str:
+    """Return a number of bytes as people read it.
+
+    Examples
+    --------
+    >>> size(5000), size(3 << 20), size(2 << 30)
+    ('5 KiB', '3 MiB', '2.00 GiB')
+    """
+    if n_bytes >= 1 << 30:
+        return f"{n_bytes / 2**30:,.2f} GiB"
+    unit, name = (1 << 20, "MiB") if n_bytes >= 1 << 20 else (1 << 10, "KiB")
+    return f"{n_bytes / unit:,.0f} {name}"
+
+
+def _joined(names: Sequence[object]) -> str:
+    """Return names separated by commas, as ``--drop`` reads them."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(names)
     return line.getvalue()

@@ -1,0 +1,140 @@
+"""Arguments and options that several commands have, and the words that they take.
+
+Options that are settings of learning or of reading tables are not written here: they are derived,
+see :mod:`edgegraft.cli.declared_options`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class UaiTask(StrEnum):
+    """Tasks of the UAI competitions: partition function, marginals, likeliest state."""
+
+    PR = "PR"
+    MAR = "MAR"
+    MAP = "MAP"
+
+
+class EngineName(StrEnum):
+    """Engines that answer questions."""
+
+    AUTO = "auto"
+    EXACT = "exact"
+    BP = "bp"
+    TRW = "trw"
+    GIBBS = "gibbs"
+
+
+class SamplerName(StrEnum):
+    """Engines that draw rows."""
+
+    AUTO = "auto"
+    EXACT = "exact"
+    GIBBS = "gibbs"
+
+
+class Correction(StrEnum):
+    """Corrections of edge strengths."""
+
+    APC = "apc"
+
+
+class Completion(StrEnum):
+    """How missing cells are filled."""
+
+    MAP = "map"
+    DRAW = "draw"
+
+
+class GraphName(StrEnum):
+    """Graphs to simulate from."""
+
+    SCALE_FREE = "scale-free"
+    CHAIN = "chain"
+    STAR = "star"
+    GRID = "grid"
+    RANDOM = "random"
+    REGULAR = "regular"
+
+
+def check_jobs(jobs: int | None) -> int | None:
+    """Refuse a number of threads that is neither -1 nor positive."""
+    if jobs is not None and jobs < 1 and jobs != -1:
+        raise typer.BadParameter(f"{jobs} is neither -1, for all cores, nor at least 1")
+    return jobs
+
+
+ModelFile = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", help="A model file, as `edgegraft learn` writes."),
+]
+DataFile = Annotated[
+    Path,
+    typer.Argument(metavar="DATA", help="CSV, TSV (also .gz), Parquet, Feather or Arrow file."),
+]
+DataFiles = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="CSV, TSV (also .gz), Parquet, Feather or Arrow file; or several as one table: a "
+        "folder of them, or a pattern in quotes, such as 'rows/*.csv'.",
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        "--weights",
+        help="A column of row weights, left out of the model: a row of weight 2 is two rows.",
+        show_default=False,
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing output files.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Write the result to stdout as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors only.")]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        callback=check_jobs,
+        help="Threads; -1 for all cores. Results do not depend on it.",
+    ),
+]
+OtherJobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        callback=check_jobs,
+        help="Another number of threads; -1 for all cores. Results do not depend on it.",
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
+Top = Annotated[int, typer.Option("--top", min=0, help="Edges to show.")]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without",
+        help="A category that does not count towards strengths, such as a gap; repeat.",
+        show_default=False,
+    ),
+]
+Corrected = Annotated[
+    Correction | None,
+    typer.Option(
+        "--correction",
+        help="Subtract from strengths what those of their variables explain (average product).",
+        show_default=False,
+    ),
+]
+Engine = Annotated[EngineName, typer.Option("--engine", help="How to infer.")]
+Given = Annotated[
+    list[str] | None,
+    typer.Option("--given", "-g", help="Evidence, as NAME=CATEGORY; repeat.", show_default=False),
+]

@@ -1,0 +1,130 @@
+"""The rows of a request: opened as the estimators do, described and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.markup import escape
+
+from edgegraft.cli.console import say, warned
+from edgegraft.cli.formatting import size
+from edgegraft.cli.learn_request import Request
+from edgegraft.cli.progress import Progress
+from edgegraft.cli.summary import show_columns
+from edgegraft.core.types import Floats
+from edgegraft.errors import Argument, MemoryBudgetError
+from edgegraft.estimators.reading import RowsToFit, rows_to_fit
+from edgegraft.ingest.memory import enough, needed_for_all
+from edgegraft.ingest.row_weights import read_weights
+from edgegraft.learn import Discovery
+from edgegraft.table import PackedTable
+from edgegraft.table.store import PlaneStore
+
+
+class LearnRows(NamedTuple):
+    """Rows that are open, and what is known about them.
+
+    Attributes
+    ----------
+    request : Request
+        That they are of.
+    fitted : RowsToFit
+        The rows as the search takes them.
+    weights : array of float or None
+        Row weights, None if all are 1.
+    notes : list of str
+        Decisions about columns that the user should know of.
+    """
+
+    request: Request
+    fitted: RowsToFit
+    weights: Floats | None
+    notes: list[str]
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all rows are in memory."""
+        return isinstance(self.fitted.rows, PackedTable)
+
+    @property
+    def table(self) -> PackedTable | PlaneStore:
+        """The table that describes the columns, in memory or on disk."""
+        if isinstance(self.fitted.rows, PackedTable):
+            return self.fitted.rows
+        assert self.fitted.store is not None
+        return self.fitted.store
+
+    @property
+    def sample_rows(self) -> int:
+        """Rows of the sample that the search begins on; 0 if all rows are in memory."""
+        return 0 if self.in_memory else self.fitted.sample_rows
+
+    def source(self, found: Discovery) -> dict[str, Any]:
+        """Return what the details of a model file say about the rows."""
+        source: dict[str, Any] = {
+            "file": Path(self.request.data).name,
+            "rows": self.table.n_rows,
+            "missing": self.table.n_missing.tolist(),
+        }
+        if not isinstance(self.fitted.rows, PackedTable):
+            source["sample"] = self.sample_rows  # on which edges were tested
+            if found.growth.objective.n_rows < self.fitted.rows.weight:
+                source["fitted"] = "the sample"  # interrupted before all rows were used
+        if self.weights is not None:
+            source |= {"weights": self.request.weights, "weight": float(self.weights.sum())}
+        return source
+
+
+@contextmanager
+def open_request(request: Request, console: Console, progress: Progress) -> Iterator[LearnRows]:
+    """Open the rows of a request, in memory if they fit the limit, otherwise on disk."""
+    path = Path(request.data)
+    progress.stage("reading", path.name)
+    options = request.read_options(progress.on_rows)
+    with ExitStack() as stack:
+        with warned(console) as notes:
+            weights = None
+            if request.weights is not None:
+                weights = read_weights(path, request.weights, request.read_options())
+            fitted = stack.enter_context(rows_to_fit(path, None, options, weights))
+        rows = LearnRows(request, fitted, weights, notes)
+        if not isinstance(fitted.rows, PackedTable):
+            progress.over(fitted.rows.weight)
+            if request.bootstrap:
+                raise _no_bootstrap(rows.table)
+        yield rows
+
+
+def _no_bootstrap(table: PackedTable | PlaneStore) -> MemoryBudgetError:
+    needed = enough(needed_for_all(table.n_rows, table.n_variables))
+    return MemoryBudgetError(
+        f"--bootstrap needs all rows in memory: allow at least {needed} (",
+        Argument("max_memory"),
+        f") for {table.n_rows:,} rows of {table.n_variables:,} columns, or learn without "
+        "--bootstrap",
+    )
+
+
+def show_rows(console: Console, rows: LearnRows) -> None:
+    """Show the columns, the weights, and where the rows are kept."""
+    show_columns(console, rows.table)
+    if rows.weights is not None:
+        name, whole = rows.request.weights, rows.weights.sum()
+        text = f"Rows are weighed by '{name}': {rows.table.n_rows:,} rows weigh {whole:,.6g}."
+        say(console, escape(text))
+    budget, store = rows.fitted.budget, rows.fitted.store
+    if budget is None or store is None:
+        return
+    kept = f"bit planes ({size(store.nbytes)}) are kept in '{store.path}'."
+    text = (
+        f"All rows fit in the {size(budget.limit)} of memory allowed; their {kept}"
+        if rows.in_memory
+        else f"The rows do not fit in the {size(budget.limit)} of memory allowed: edges are tested "
+        f"on a sample of about {rows.sample_rows:,} rows, on which the search may begin as well; "
+        f"it ends over all rows, whose {kept}"
+    )
+    say(console, escape(text))

@@ -1,0 +1,249 @@
+"""The work of ``learn`` and ``resume``: read the rows, learn, write the model, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from edgegraft import __version__
+from edgegraft.cli.console import give, near, say, warned
+from edgegraft.cli.formatting import clock
+from edgegraft.cli.learn_request import (
+    Request,
+    after_budget,
+    after_interruption,
+    resume_command,
+)
+from edgegraft.cli.learn_rows import LearnRows, open_request, show_rows
+from edgegraft.cli.progress import Progress
+from edgegraft.cli.summary import describe_model, show_model
+from edgegraft.learn import (
+    Discovery,
+    Event,
+    Growth,
+    StopReason,
+    discover,
+    resume_discovery,
+)
+from edgegraft.learn.checkpoint import save as save_checkpoint
+from edgegraft.learn.provenance import details_of, edge_columns
+from edgegraft.learn.steps import restart
+from edgegraft.model import StoredModel
+from edgegraft.table import PackedTable
+
+Work = Callable[[LearnRows, list[Any]], Discovery]
+
+
+class LearnRun:
+    """One run of a request.
+
+    Parameters
+    ----------
+    request : Request
+    console : Console
+        For people.
+    top : int
+        Edges to show.
+    as_json : bool
+        Whether the summary goes to stdout.
+    """
+
+    def __init__(self, request: Request, console: Console, top: int, as_json: bool) -> None:
+        self._request = request
+        self._console = console
+        self._top = top
+        self._as_json = as_json
+        self._plan = request.plan()
+        self._progress = Progress(console, self._plan.max_time)
+        self._report_failed = False
+
+    def learn(self, checkpoint: Path | None) -> None:
+        """Learn from the beginning."""
+
+        def work(rows: LearnRows, observers: list[Any]) -> Discovery:
+            if checkpoint is not None:
+                for old in (checkpoint, self._request.beside(checkpoint)):
+                    old.unlink(missing_ok=True)  # of another run
+                observers = [*observers, RequestKeeper(self._request, checkpoint, "checkpoint")]
+            return discover(
+                rows.fitted.rows,
+                self._plan,
+                weights=rows.fitted.weights,
+                sample_rows=rows.fitted.sample_rows,
+                checkpoint=checkpoint,
+                observers=observers,
+            )
+
+        self._run(work, checkpoint)
+
+    def resume(self, checkpoint: Path) -> None:
+        """Resume from a checkpoint."""
+
+        def work(rows: LearnRows, observers: list[Any]) -> Discovery:
+            return resume_discovery(
+                checkpoint,
+                rows.fitted.rows,
+                self._plan,
+                weights=rows.fitted.weights,
+                sample_rows=rows.fitted.sample_rows,
+                observers=[*observers, RequestKeeper(self._request, checkpoint, "start")],
+                max_time=self._plan.max_time,
+                max_edges=self._plan.max_edges,
+            )
+
+        self._run(work, checkpoint)
+
+    def _run(self, work: Work, checkpoint: Path | None) -> None:
+        progress, interrupts = self._progress, self._progress.interrupts
+        with progress.shown(), ExitStack() as stack:
+            with interrupts:
+                rows = stack.enter_context(open_request(self._request, self._console, progress))
+                interrupts.check()
+                self._request = replace(self._request, sample_rows=rows.sample_rows)
+                show_rows(self._console, rows)
+                progress.stage("ranking pairs")
+                with self._abandoned(checkpoint), warned(self._console):
+                    found = work(rows, [interrupts, progress])
+            columns = edge_columns(found)
+            if self._request.bootstrap and not interrupts.asked:
+                with warned(self._console):
+                    columns |= self._bootstrap(found, rows)
+            progress.stage("writing")
+            details = details_of(found, rows.source(found), self._request.settings())
+            if interrupts.asked:
+                details["reason"] = str(StopReason.INTERRUPTED)
+            stored = _stored(found, details, columns)
+            self._write(found, stored, rows)
+            resumable = interrupts.asked or _out_of_budget(found)
+            if checkpoint is not None and resumable:
+                restart(found.growth)  # checkpoints hold the state that a restart was given
+                save_checkpoint(checkpoint, found.growth)
+                self._request.write(checkpoint)
+        self._report(stored)
+        if interrupts.asked:
+            say(self._console, escape(after_interruption(checkpoint)))
+        elif checkpoint is not None and resumable:
+            say(self._console, escape(after_budget(self._request, checkpoint)))
+        if interrupts.asked or self._report_failed:
+            raise typer.Exit(1)
+
+    @contextmanager
+    def _abandoned(self, checkpoint: Path | None) -> Iterator[None]:
+        """Say how to resume if a second Ctrl-C ends the search at once."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if checkpoint is not None and checkpoint.exists():
+                command = f"Resume from the last checkpoint with:\n  {resume_command(checkpoint)}"
+                say(self._console, escape(command))
+            raise
+
+    def _bootstrap(self, found: Discovery, rows: LearnRows) -> dict[str, Any]:
+        """Return how often each edge of the model is found again; nothing if Ctrl-C came first."""
+        from edgegraft.learn.bootstrap import bootstrap
+
+        assert isinstance(rows.fitted.rows, PackedTable)  # any other was refused
+        self._progress.stage("bootstrap")
+        try:
+            replicates = bootstrap(
+                found,
+                rows.fitted.rows,
+                self._request.bootstrap,
+                weights=rows.weights,
+                fdr=self._plan.fdr,
+                n_jobs=self._plan.n_jobs,
+                random_state=self._plan.random_state,
+                on_replicate=self._progress.on_replicate,
+            )
+        except KeyboardInterrupt:
+            say(self._console, "The bootstrap was interrupted before its first replicate.")
+            return {}
+        return {"frequency": replicates.frequency[: found.model.n_edges]}
+
+    def _write(self, found: Discovery, stored: StoredModel, rows: LearnRows) -> None:
+        details, columns = stored.details, stored.edge_columns
+        found.model.save(self._request.output, details=details, edge_columns=columns)
+        if self._request.report is None:
+            return
+        from edgegraft.report import data_quality, write_report
+
+        self._progress.stage("writing the report")
+        try:
+            write_report(
+                self._request.report,
+                found.model,
+                details=details,
+                edge_columns=columns,
+                trace=found.growth.trace(),
+                data_quality=data_quality(
+                    rows.table, dropped=self._request.dropped(), notes=rows.notes
+                ),
+                title=f"The network of {Path(self._request.data).name}",
+            )
+        except KeyboardInterrupt:
+            self._report_failed = True  # the model is there all the same
+
+    def _report(self, stored: StoredModel) -> None:
+        """Show the model, and where it and the report are."""
+        path, page = near(Path(self._request.output)), self._request.report
+        summary = describe_model(stored, stored.edge_columns, path)
+        if self._as_json:
+            summary["report"] = None if self._report_failed else page
+            give(summary | {"seconds": round(self._progress.seconds, 3)})
+        else:
+            show_model(self._console, summary, self._top)
+        taken = clock(self._progress.seconds)
+        say(self._console, f"The model is in [bold]{escape(str(path))}[/] after {taken}.")
+        if self._report_failed:
+            say(self._console, "The report was interrupted, and is not written.")
+        elif page is not None:
+            say(self._console, f"The report is in [bold]{escape(str(near(Path(page))))}[/].")
+
+
+class RequestKeeper:
+    """An observer that writes a request beside its checkpoint, once there is one.
+
+    Parameters
+    ----------
+    request : Request
+    checkpoint : Path
+    when : {"start", "checkpoint"}
+        At the start if the search is resumed: its checkpoint has then been found to fit.
+    """
+
+    def __init__(self, request: Request, checkpoint: Path, when: str) -> None:
+        self._request = request
+        self._checkpoint = checkpoint
+        self._when = when
+
+    def on_event(self, event: Event, growth: Growth) -> None:
+        """Write the request at that kind of event."""
+        if event.kind == self._when:
+            self._request.write(self._checkpoint)
+
+
+def _stored(found: Discovery, details: dict[str, Any], columns: dict[str, Any]) -> StoredModel:
+    """Return a model as its file will hold it."""
+    model = found.model
+    return StoredModel(
+        details=details,
+        edge_columns=columns,
+        names=model.names,
+        n_states=tuple(model.schema.n_states.tolist()),
+        edges=model.edges,
+        theta=model.theta,
+        schema_json="",
+        written_by=f"edgegraft {__version__}",
+    )
+
+
+def _out_of_budget(found: Discovery) -> bool:
+    """Return whether a budget that ``resume`` can enlarge ended the search."""
+    return found.growth.reason is not None and found.growth.reason.resumable

@@ -1,0 +1,210 @@
+"""Commands that show or convert a model file: ``info``, ``export``, ``plot`` and ``explore``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+from rich.markup import escape
+
+from edgegraft.cli.console import give, refuse_overwriting, reported, require_files, say, warned
+from edgegraft.cli.flags import (
+    AsJson,
+    Corrected,
+    Correction,
+    Force,
+    Given,
+    ModelFile,
+    Quiet,
+    Seed,
+    Top,
+    Without,
+)
+from edgegraft.errors import ModelError
+
+if TYPE_CHECKING:
+    from edgegraft.core.types import Floats
+    from edgegraft.model import PairwiseMRF
+
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+def info(
+    model: ModelFile,
+    top: Top = 15,
+    without: Without = None,
+    correction: Corrected = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a model file holds, and how its model was learned."""
+    with reported() as console:
+        require_files(model)
+        from edgegraft.cli.summary import describe_model, show_model
+        from edgegraft.model.file import read_details
+
+        stored = read_details(model)
+        columns = dict(stored.edge_columns)
+        if without or correction or "strength" not in columns:
+            columns["strength"] = _strengths(model, without, correction)
+        found = describe_model(stored, columns, model)
+        give(found) if as_json else show_model(console, found, top)
+
+
+def export(
+    model: ModelFile,
+    output: Annotated[
+        Path, typer.Argument(help="A .csv, .parquet, .graphml, .gexf or .uai file to write.")
+    ],
+    file_format: Annotated[
+        str | None,
+        typer.Option("--format", help="csv, parquet, graphml, gexf or uai; else by the suffix."),
+    ] = None,
+    without: Without = None,
+    correction: Corrected = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a model's edges, network or potentials for other programs."""
+    with reported(quiet) as console:
+        require_files(model)
+        refuse_overwriting(output, force, (model,))
+        from edgegraft.io.exports import export as write
+        from edgegraft.model import load, read_details
+
+        columns = dict(read_details(model).edge_columns)
+        if without or correction:
+            columns["strength"] = _strengths(model, without, correction)
+        write(load(model), output, file_format, columns)
+        say(console, f"The model is exported to [bold]{escape(str(output))}[/].")
+
+
+def _strengths(path: Path, without: list[str] | None, correction: Correction | None) -> Floats:
+    """Compute strengths anew from a model's tables."""
+    from edgegraft.cli.typed_evidence import parse_categories
+    from edgegraft.model import load
+
+    model = load(path)
+    left_out = parse_categories(model.schema, without or [], "--without")
+    return model.edge_strengths(without=left_out, correction="apc" if correction else None)
+
+
+class Picture(NamedTuple):
+    """The subject of a picture; see ``edgegraft plot --help``."""
+
+    around: str | None
+    top: int | None
+    min_strength: float | None
+    edge: tuple[str, str] | None
+    of: list[str]
+    given: list[str]
+    seed: int
+
+    def check(self) -> None:
+        """Refuse subjects that cannot be drawn together."""
+        network = (self.around, self.top, self.min_strength) != (None, None, None)
+        if network + bool(self.edge) + bool(self.of or self.given) > 1:
+            raise ModelError(
+                "a picture is of the network (--around, --top, --min-strength), of one edge "
+                "(--edge) or of probabilities (--of, --given): choose one"
+            )
+
+    def draw(self, model: PairwiseMRF) -> Any:
+        """Return the axes."""
+        os.environ.setdefault("MPLBACKEND", "Agg")  # files alone: no window is opened
+        from edgegraft.cli.typed_evidence import check_names, parse_given, parse_variables
+        from edgegraft.report import plot_edge, plot_marginals, plot_network
+
+        of = parse_variables(model.schema, self.of, "--of")
+        check_names(model.schema, self.edge or (), "--edge")
+        check_names(model.schema, [self.around] if self.around else (), "--around")
+        if self.edge:
+            return plot_edge(model, *self.edge)
+        if of or self.given:
+            return plot_marginals(model, of or None, parse_given(model.schema, self.given))
+        return plot_network(
+            model,
+            top=self.top,
+            min_strength=self.min_strength,
+            around=self.around,
+            seed=self.seed,
+        )
+
+
+def plot(
+    model: ModelFile,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.")
+    ],
+    around: Annotated[
+        str | None, typer.Option(help="Only a variable, its neighbours and the edges among them.")
+    ] = None,
+    strongest: Annotated[
+        int | None, typer.Option("--top", min=1, help="Only this many of the strongest edges.")
+    ] = None,
+    min_strength: Annotated[
+        float | None, typer.Option(min=0.0, help="Only edges of at least this strength.")
+    ] = None,
+    edge: Annotated[
+        tuple[str, str] | None,
+        typer.Option(help="Not the network: the table of one edge, by its two variables."),
+    ] = None,
+    of: Annotated[
+        list[str] | None,
+        typer.Option("--of", help="Not the network: probabilities of variables, by commas."),
+    ] = None,
+    given: Given = None,
+    dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png.")] = 200,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw the network of a model, the table of an edge, or probabilities given evidence."""
+    with reported(quiet) as console, warned(console):
+        require_files(model)
+        refuse_overwriting(output, force, (model,))
+        suffix = output.suffix.lower()
+        if suffix not in _PICTURES:
+            raise ModelError(
+                f"'{output}' does not end in the suffix of a picture: use .png, .svg or .pdf"
+            )
+        from edgegraft.core.atomic import replacing
+        from edgegraft.model import load
+
+        picture = Picture(around, strongest, min_strength, edge, of or [], given or [], seed)
+        picture.check()
+        axes = picture.draw(load(model))
+        with replacing(output) as file:
+            axes.figure.savefig(file, format=suffix[1:], dpi=dpi)
+        say(console, f"The picture is in [bold]{escape(str(output))}[/].")
+
+
+def explore(
+    model: ModelFile,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Where to serve; 0 for any free port.")
+    ] = 0,
+    open_browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page at once.")
+    ] = True,
+) -> None:
+    """Explore a model in the browser: its network, its tables, evidence and what follows.
+
+    The page is served to this machine alone, under an address that cannot be guessed, until
+    Ctrl-C; nothing is sent anywhere else.
+    """
+    with reported() as console:
+        require_files(model)
+        from edgegraft.model import load
+        from edgegraft.report.explorer import Explorer
+        from edgegraft.report.explorer_app import make_explorer_server
+
+        server, url = make_explorer_server(Explorer(load(model), title=model.name), port)
+        say(console, f"[bold]{escape(str(model))}[/] is at {escape(url)} (Ctrl-C ends it)")
+        if open_browser:
+            import webbrowser
+
+            webbrowser.open(url)
+        server.serve_forever()  # returns on Ctrl-C
+        say(console, "The explorer has ended.")

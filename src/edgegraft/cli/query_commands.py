@@ -1,0 +1,260 @@
+"""Commands that ask a model: ``query``, ``sample`` and ``infer``.
+
+Any answer that is not exact says so on stderr, and in the JSON for programs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from edgegraft.cli.console import give, refuse_overwriting, reported, require_files, say, warned
+from edgegraft.cli.flags import (
+    AsJson,
+    Engine,
+    EngineName,
+    Force,
+    Given,
+    Jobs,
+    ModelFile,
+    Quiet,
+    SamplerName,
+    Seed,
+    UaiTask,
+)
+from edgegraft.cli.formatting import cell, counted
+
+if TYPE_CHECKING:
+    from edgegraft.model import NodeMarginals, PairwiseMRF
+
+Json = dict[str, Any]
+
+
+def query(
+    model: ModelFile,
+    given: Given = None,
+    of: Annotated[
+        list[str] | None,
+        typer.Option("--of", help="Variables to ask for, by commas, or repeat. All by default."),
+    ] = None,
+    likeliest: Annotated[
+        bool, typer.Option("--likeliest", help="The likeliest joint state, not probabilities.")
+    ] = False,
+    engine: Engine = EngineName.AUTO,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Ask how probable categories are, given others."""
+    with reported() as console, warned(console):
+        require_files(model)
+        from edgegraft.cli.typed_evidence import parse_given, parse_variables
+        from edgegraft.model import load
+
+        known = load(model)
+        evidence = parse_given(known.schema, given or [])
+        asked = parse_variables(known.schema, of or [], "--of")
+        wanted = asked or [name for name in known.names if name not in evidence]
+        if likeliest:
+            found = ask_state(known, evidence, wanted, engine.value)
+        else:
+            found = ask_marginals(known, evidence, wanted, engine.value, seed)
+        if as_json:
+            give(found)
+        else:
+            _show_state(console, found) if likeliest else _show_marginals(console, found)
+        if not (as_json and found["exact"]):
+            say(console, _trust(found))
+
+
+def ask_marginals(
+    model: PairwiseMRF, given: Mapping[str, Any], of: Sequence[str], engine: str, seed: int
+) -> Json:
+    """Return the probabilities of the categories of variables, with evidence and without."""
+    found = model.marginals(given, engine=engine, random_state=seed)
+    before = model.marginals(engine=engine, random_state=seed) if given else found
+    return {
+        "given": dict(given),
+        "probabilities": {name: _states(model, found, before, given, name) for name in of},
+        "engine": found.engine.name,
+        "exact": found.engine.exact,
+        "approximation": found.approximation,
+        "converged": bool(found.info.converged),
+    }
+
+
+def _states(
+    model: PairwiseMRF,
+    found: NodeMarginals,
+    before: NodeMarginals,
+    given: Mapping[str, Any],
+    name: str,
+) -> list[Json]:
+    """Return the probabilities of each category; a list, because categories need not be text."""
+    categories = model.schema[name].categories
+    if name in given:
+        now = [float(category == given[name]) for category in categories]
+    else:
+        now = found.array(name).tolist()
+    return [
+        {"category": category, "probability": p, "without_evidence": q}
+        for category, p, q in zip(categories, now, before.array(name).tolist(), strict=True)
+    ]
+
+
+def ask_state(model: PairwiseMRF, given: Mapping[str, Any], of: Sequence[str], engine: str) -> Json:
+    """Return the likeliest state, as far as it was asked for."""
+    found = model.map(given, engine=engine)
+    return {
+        "given": dict(given),
+        "state": {name: found[name] for name in of},
+        "exact": found.exact,
+        "approximation": found.approximation,
+    }
+
+
+def _show_marginals(console: Console, found: Json) -> None:
+    given = bool(found["given"])
+    table = Table(title=_title("Probabilities", found["given"]), title_justify="left")
+    table.add_column("variable")
+    table.add_column("category")
+    for name in ("probability", *(("without evidence", "change") if given else ())):
+        table.add_column(name, justify="right")
+    for name, states in found["probabilities"].items():
+        for k, state in enumerate(states):
+            p, q = state["probability"], state["without_evidence"]
+            cells = [cell(name) if k == 0 else "", cell(state["category"]), f"{p:.4f}"]
+            table.add_row(*cells, *([f"{q:.4f}", f"{p - q:+.4f}"] if given else []))
+        table.add_section()
+    console.print(table, highlight=False)
+
+
+def _show_state(console: Console, found: Json) -> None:
+    table = Table(title=_title("Likeliest joint state", found["given"]), title_justify="left")
+    table.add_column("variable")
+    table.add_column("category")
+    for name, category in found["state"].items():
+        table.add_row(cell(name), cell(category))
+    console.print(table, highlight=False)
+    say(console, "(All variables together; each alone may prefer another category.)")
+
+
+def _trust(found: Json) -> str:
+    """Return which engine answered, and how far the answer can be trusted."""
+    trust = "exact" if found["exact"] else f"an approximation ({escape(found['approximation'])})"
+    if "engine" not in found:
+        return f"The state is {trust}."
+    return f"Answered by the engine '{found['engine']}': {trust}."
+
+
+def _title(what: str, given: Mapping[str, Any]) -> str:
+    evidence = ", ".join(f"{cell(name)} = {cell(label)}" for name, label in given.items())
+    return f"{what}, given {evidence}" if evidence else what
+
+
+def sample(
+    model: ModelFile,
+    rows: Annotated[int, typer.Option("--rows", "-n", min=0, help="How many.")] = 10,
+    given: Given = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="A .csv, .tsv (also .gz) or .parquet file; stdout by default."
+        ),
+    ] = None,
+    engine: Annotated[SamplerName, typer.Option(help="How to draw.")] = SamplerName.AUTO,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw rows from a model; binned columns get the middle of their bin."""
+    with reported(quiet) as console, warned(console):
+        require_files(model)
+        refuse_overwriting(output, force, (model,))
+        from edgegraft.cli.row_output import check_format, write_rows
+        from edgegraft.cli.typed_evidence import parse_given
+        from edgegraft.ingest.labels import labels
+        from edgegraft.model import load
+
+        check_format(output)
+        known = load(model)
+        codes = known.sample_codes(
+            rows,
+            parse_given(known.schema, given or []),
+            engine=engine.value,
+            random_state=seed,
+            n_jobs=jobs,
+        )
+        write_rows(output, labels(known.schema, codes))
+        if output is not None:
+            say(console, f"{counted(rows, 'row')} in [bold]{escape(str(output))}[/].")
+
+
+def infer(
+    file: Annotated[Path, typer.Argument(help="A UAI model file (.uai, may be gzipped).")],
+    task: Annotated[
+        UaiTask, typer.Option(case_sensitive=False, help="log10 Z, marginals or likeliest state.")
+    ],
+    evidence: Annotated[
+        Path | None, typer.Option(help="A UAI evidence file.", show_default=False)
+    ] = None,
+    engine: Engine = EngineName.AUTO,
+) -> None:
+    """Answer a task of the UAI competitions, in their format, on stdout."""
+    with reported() as console, warned(console):
+        require_files(file, evidence)
+        from edgegraft.io import model_from_uai, read_evidence
+
+        observed = {} if evidence is None else read_evidence(evidence)
+        text, approximation = answer_task(model_from_uai(file), task, observed, engine.value)
+        sys.stdout.write(text)
+        if approximation:
+            say(console, f"The answer is an approximation: {escape(approximation)}.")
+
+
+def answer_task(
+    model: PairwiseMRF, task: UaiTask, evidence: Mapping[int, int], engine: str
+) -> tuple[str, str | None]:
+    """Return the answer in the competition's format, and how it was approximated if it was."""
+    import numpy as np
+
+    from edgegraft.io import format_map, format_mar, format_pr
+
+    given = _named(model, evidence)
+    if task is UaiTask.PR:
+        log_z = model.log_partition(given, engine=engine)
+        return format_pr(float(log_z)), log_z.approximation
+    if task is UaiTask.MAP:
+        state = model.map(given, engine=engine)
+        return format_map(state.codes), state.approximation
+    found = model.marginals(given, engine=engine)
+    tables = [
+        np.eye(variable.n_states)[evidence[i]] if i in evidence else found.array(variable.name)
+        for i, variable in enumerate(model.schema)
+    ]
+    return format_mar(tables), found.approximation
+
+
+def _named(model: PairwiseMRF, evidence: Mapping[int, int]) -> dict[str, int]:
+    from edgegraft.errors import ModelError
+
+    given = {}
+    for i, code in evidence.items():
+        if not 0 <= i < model.n_variables:
+            raise ModelError(
+                f"the evidence names variable {i}: the model has 0 to {model.n_variables - 1}"
+            )
+        states = int(model.layout.states[i])
+        if not 0 <= code < states:
+            raise ModelError(
+                f"the evidence sets variable {i} to {code}: its states are 0 to {states - 1}"
+            )
+        given[model.names[i]] = code
+    return given

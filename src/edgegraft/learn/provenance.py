@@ -1,0 +1,72 @@
+"""What a model file keeps of how its model was learned: a value per edge, and details.
+
+Nothing here depends on the machine or the clock: the same run gives the same file.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from edgegraft.learn.certificate import Certificate
+from edgegraft.learn.discovery import Discovery
+
+Json = dict[str, Any]
+_PACKAGES = ("edgegraft", "numpy", "scipy", "numba", "pyarrow")
+
+
+def edge_columns(found: Discovery) -> dict[str, Any]:
+    """Return strengths and tests of the model's edges, in their order."""
+    n, tests, model = len(found.model.names), found.tests, found.model
+    ids = tests.edges @ (n, 1)
+    order = np.argsort(ids)
+    at = order[np.searchsorted(ids, model.edges @ (n, 1), sorter=order)]
+    columns = {
+        name: getattr(tests, name)[at] for name in ("statistic", "dof", "p_value", "q_value")
+    }
+    return {"strength": model.edge_strengths()} | columns
+
+
+def details_of(found: Discovery, source: Json, settings: Json | None = None) -> Json:
+    """Return the details of a model file in JSON's types.
+
+    Parameters
+    ----------
+    found : Discovery
+    source : dict
+        The rows that were learned from: "file", "rows", "missing" cells per column, ...
+    settings : dict, optional
+        Of reading the rows and whatever else is not in the plan.
+    """
+    plan, growth = found.plan, found.growth
+    return {
+        "source": source,
+        "settings": {**(settings or {}), **plan.as_dict()},
+        "penalty": float(found.penalty),
+        "ridge": float(found.ridge),
+        "fdr": plan.fdr,
+        "reason": str(growth.reason),
+        "converged": bool(found.converged),
+        "search": {
+            "edges": len(found.kept),
+            "activations": growth.n_activations,
+            "tests": growth.n_tests,
+            "tables": growth.n_tables,
+        },
+        "certificate": _certificate(found.certificate),
+        "versions": {name: version(name) for name in _PACKAGES}
+        | {"python": platform.python_version()},
+    }
+
+
+def _certificate(certificate: Certificate) -> Json:
+    """Return a certificate with its sentence; JSON has no infinity."""
+    fields = {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in certificate._asdict().items()
+    }
+    return fields | {"text": str(certificate)}
