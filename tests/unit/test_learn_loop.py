@@ -216,7 +216,7 @@ def test_a_relaxed_run_begins_with_what_the_ranking_is_sure_of(larger, monkeypat
     rows, _ = larger
     counts = PairCounts(rows)
     ranking = rank_pairs(counts, np.random.default_rng(0))
-    sure = {tuple(edge) for edge in ranking.edges[ranking.sure].tolist()}
+    sure = {tuple(edge) for edge in ranking.edges[ranking.significant].tolist()}
 
     def first_of(**settings):
         return grow_logged(make_loss(rows), Penalty(0.001), counts, **settings)[1].edges[1]

@@ -25,7 +25,7 @@ from edgegraft.cli.summary import describe_columns
 from edgegraft.config import Plan
 from edgegraft.core.types import Floats, Integers
 from edgegraft.learn import Discovery, StopReason, discover
-from edgegraft.search.priorities import MAX_COLUMNS, ROWS_A_COLUMN
+from edgegraft.search.priorities import MAX_COLUMNS, ROWS_PER_COLUMN
 from edgegraft.table import PackedTable
 
 PILOT_SECONDS = 10.0
@@ -112,7 +112,7 @@ def peak_bytes(table: PackedTable) -> int:
     """Return about how much memory a run needs: planes, codes, residuals and the ranking."""
     cells, states = table.n_rows * table.n_variables, int(table.schema.n_states.sum())
     columns = states - table.n_variables
-    inverse = columns <= min(MAX_COLUMNS, table.n_rows / ROWS_A_COLUMN)
+    inverse = columns <= min(MAX_COLUMNS, table.n_rows / ROWS_PER_COLUMN)
     return (
         _LIBRARY
         + table.nbytes

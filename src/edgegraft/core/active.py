@@ -8,10 +8,11 @@ layouts; :meth:`Layout.carry` moves a parameter vector from one layout to the ne
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edgegraft.core.layout import Layout
 from edgegraft.core.pairs import as_edges, pair_ids
+from edgegraft.core.types import Edges, Ids, Integers, Mask
 from edgegraft.errors import EdgeError
 
 
@@ -38,8 +39,6 @@ class ActiveGraph:
 
     def __init__(self, states: ArrayLike, edges: ArrayLike | None = None) -> None:
         self._layout = Layout(np.asarray(states))
-        self._ids = np.empty(0, np.int64)  # of the active pairs, ascending
-        self._degree = np.zeros(self._layout.n_variables, np.int64)
         if edges is not None:
             self.add(edges)
 
@@ -49,19 +48,16 @@ class ActiveGraph:
         return self._layout
 
     @property
-    def degree(self) -> NDArray[np.int64]:
+    def degree(self) -> Integers:
         """Number of neighbours of each variable."""
-        return self._degree.copy()
+        return np.bincount(self._layout.edges.ravel(), minlength=self._layout.n_variables)
 
     def __len__(self) -> int:
         return self._layout.n_edges
 
     def add(self, edges: ArrayLike) -> None:
         """Append `edges`, given in either direction; one that is active already is an error."""
-        new = as_edges(edges)
-        self._layout = self._layout.grow(new)
-        self._ids = np.sort(np.concatenate((self._ids, pair_ids(new, self._layout.n_variables))))
-        np.add.at(self._degree, new.ravel(), 1)
+        self._layout = self._layout.grow(as_edges(edges))
 
     def remove(self, edges: ArrayLike) -> None:
         """Take `edges` out; the others keep their order."""
@@ -70,16 +66,13 @@ class ActiveGraph:
         if absent.any():
             i, j = gone[int(np.argmax(absent))]
             raise EdgeError(f"edge ({i}, {j}) is not active and cannot be removed")
-        ids = pair_ids(gone, self._layout.n_variables)
-        kept = ~np.isin(pair_ids(self._layout.edges, self._layout.n_variables), ids)
+        kept = ~np.isin(self._ids(self._layout.edges), self._ids(gone))
         self._layout = Layout(self._layout.states, self._layout.edges[kept])
-        self._ids = self._ids[~np.isin(self._ids, ids)]
-        np.subtract.at(self._degree, np.unique(gone, axis=0).ravel(), 1)
 
-    def contains(self, edges: ArrayLike) -> NDArray[np.bool_]:
+    def contains(self, edges: ArrayLike) -> Mask:
         """Return whether each of `edges`, given in either direction, is active."""
-        ids = pair_ids(np.asarray(edges, np.int64).reshape(-1, 2), self._layout.n_variables)
-        if not len(self._ids):
-            return np.zeros(len(ids), bool)
-        at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
-        return np.asarray(self._ids[at] == ids)
+        asked = self._ids(np.asarray(edges, np.int64).reshape(-1, 2))
+        return np.isin(asked, self._ids(self._layout.edges))
+
+    def _ids(self, edges: Edges) -> Ids:
+        return pair_ids(edges, self._layout.n_variables)

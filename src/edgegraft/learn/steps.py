@@ -37,8 +37,8 @@ def queue(growth: Growth, ranking: Ranking) -> None:
     """
     edges, growth.ranked = ranking.edges, True
     if growth.settings.relaxed and growth.settings.strategy == "best-choice":
-        edges = edges[np.argsort(~ranking.sure, kind="stable")]
-        growth.n_sure = int(ranking.sure.sum())
+        edges = edges[np.argsort(~ranking.significant, kind="stable")]
+        growth.n_sure = int(ranking.significant.sum())
     growth.stream.prioritise(edges, ranking.priorities())
 
 

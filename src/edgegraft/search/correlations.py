@@ -15,16 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.core import PairTables
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts import PairCounts
-from edgegraft.kernels.search.contrasts import (
-    Contrasts,
-    block_sizes,
-    correlate,
-    excess_dependence,
-    fill_contrasts,
-)
+from edgegraft.kernels.search.contrasts import Contrasts, correlate, fill_contrasts
 
 PSEUDOCOUNT = 5.0  # rows added to each table, spread over its cells
 
@@ -76,12 +69,9 @@ class Correlations:
 
     def of(self, edges: Edges) -> Blocks:
         """Return the blocks of a batch of pairs."""
-        return self.of_tables(self.source.pairs(edges))
-
-    def of_tables(self, tables: PairTables) -> Blocks:
-        """Return the blocks of pair tables that have been counted already."""
-        size = np.empty(len(tables), np.int64)
-        block_sizes(tables.edges, self.column_start, size)
+        tables = self.source.pairs(edges)
+        columns = np.diff(self.column_start)
+        size = columns[tables.edges[:, 0]] * columns[tables.edges[:, 1]]
         start = np.cumsum(size) - size
         values = np.zeros(int(size.sum()))
         correlate(
@@ -98,9 +88,9 @@ class Correlations:
     def dependence(self, edges: Edges) -> Floats:
         """Return chi-square / N of each pair, less its expectation under independence."""
         blocks = self.of(edges)
-        out = np.empty(len(blocks.size))
-        excess_dependence(blocks.values, blocks.start, blocks.size, self.n_rows, out)
-        return out
+        owner = np.repeat(np.arange(len(blocks.size)), blocks.size)
+        squares = np.bincount(owner, blocks.values**2, len(blocks.size))
+        return np.asarray(squares - blocks.size / self.n_rows)
 
 
 def _contrasts(counts: Floats, state_start: NDArray[np.int64]) -> Contrasts:

@@ -25,7 +25,7 @@ from edgegraft.kernels.search.precision import lower_block_norms, place_blocks
 from edgegraft.search.correlations import PSEUDOCOUNT, Correlations
 from edgegraft.search.ranking import Chance, Ranking, strongest
 
-MAX_COLUMNS = 6000  # 290 MB a matrix, two of them, and ten seconds
+MAX_COLUMNS = 6000  # two matrices of 290 MB, and ten seconds
 _BLOCK_BYTES = 1 << 25
 
 

@@ -10,7 +10,7 @@ from scipy.special import chdtrc
 
 from edgegraft.core.types import Edges, Floats
 
-_FALSE = 1e-3  # pairs expected among those that are sure, were no pair dependent
+_FALSE = 1e-3  # pairs expected among the significant ones if no pair were dependent
 
 
 class Ranking(NamedTuple):
@@ -25,9 +25,9 @@ class Ranking(NamedTuple):
         What the strengths are, approximations named.
     p_values : array of float, shape (m,), optional
         Chance of such a strength between variables that are independent given the others, as far
-        as the approximation of `method` holds; without them nothing is sure.
+        as the approximation of `method` holds; without them no pair is significant.
     n_pairs : int
-        Of which these are the strongest.
+        Number of pairs of which these are the strongest.
     """
 
     edges: Edges
@@ -37,13 +37,13 @@ class Ranking(NamedTuple):
     n_pairs: int = 0
 
     @property
-    def sure(self) -> NDArray[np.bool_]:
-        """Which pairs are no chance: of all pairs less than one in a thousand rankings.
+    def significant(self) -> NDArray[np.bool_]:
+        """Which pairs are not due to chance: a false one in fewer than one of a thousand rankings.
 
         Examples
         --------
         >>> edges = np.array([(0, 1), (0, 2), (1, 2)])
-        >>> Ranking(edges, np.ones(3), "example", np.array([1e-9, 1e-3, 0.5]), 3).sure
+        >>> Ranking(edges, np.ones(3), "example", np.array([1e-9, 1e-3, 0.5]), 3).significant
         array([ True, False, False])
         """
         if self.p_values is None:
@@ -71,9 +71,9 @@ class Chance(NamedTuple):
     The block of a pair has ``columns_i columns_j`` entries of variance ``scale_i scale_j / N``.
     """
 
-    columns: NDArray[np.int64]  # of a variable's contrasts
+    columns: NDArray[np.int64]  # number of a variable's contrasts
     scale: Floats  # mean of the inverse's diagonal over them
-    rows: Floats  # known rows of a variable, as a share of all
+    rows: Floats  # share of the rows in which a variable is known
     n_rows: float
 
     def p_values(self, edges: Edges, strengths: Floats) -> Floats:
@@ -90,8 +90,8 @@ def strongest(
     """Return the `n_top` strongest pairs (all by default); ties go to the earlier pair."""
     kept = np.arange(len(strengths))
     if n_top is not None and n_top < len(strengths):
-        least = np.partition(strengths, len(strengths) - n_top)[len(strengths) - n_top]
-        kept = np.flatnonzero(strengths >= least)
+        smallest = np.partition(strengths, len(strengths) - n_top)[len(strengths) - n_top]
+        kept = np.flatnonzero(strengths >= smallest)
     order = kept[np.argsort(-strengths[kept], kind="stable")][:n_top]
     n = len(chance.scale)
     p_values = chance.p_values(edges[order], strengths[order])

@@ -38,7 +38,7 @@ class Partners(NamedTuple):
     Attributes
     ----------
     partner : array of int, shape (n, k)
-        -1 where there are fewer than k.
+        -1 if there are fewer than k.
     strength : array of float, shape (n, k)
     method : str
         How they were found, approximations named.
@@ -65,7 +65,7 @@ def screen(
     ----------
     source : PairCounts
     k : int
-        Partners a variable.
+        Partners per variable.
     sample_rows : int, optional
         Make the first cut, to ``2 k`` partners, on so many random rows; those pairs alone are then
         counted on all rows. An approximation: a pair that is not among the ``2 k`` strongest of

@@ -23,7 +23,7 @@ class Contrasts(NamedTuple):
     column_start: np.ndarray  # int64 (n + 1,): one column for each observed state but the first
     basis_start: np.ndarray  # int64 (n + 1,)
     basis: np.ndarray  # float64: tables (states, columns), row by row
-    occurs: np.ndarray  # bool: one a state
+    occurs: np.ndarray  # bool: one per state
 
 
 @kernel
@@ -104,22 +104,3 @@ def correlate(values, offsets, edges, contrasts, pseudocount, out, out_start):
         for x in range(high):
             for y in range(wide):
                 block[x, y] = block[x, y] / total - mean_i[x] * mean_j[y] / (total * total)
-
-
-@kernel
-def block_sizes(edges, column_start, out):
-    """Write the number of cells of each pair's block."""
-    for e in range(edges.shape[0]):
-        i, j = edges[e, 0], edges[e, 1]
-        high = column_start[i + 1] - column_start[i]
-        out[e] = high * (column_start[j + 1] - column_start[j])
-
-
-@kernel
-def excess_dependence(blocks, block_start, sizes, n_rows, out):
-    """Write chi-square / N less its expectation under independence, one a block."""
-    for e in range(out.shape[0]):
-        total = 0.0
-        for k in range(block_start[e], block_start[e] + sizes[e]):
-            total += blocks[k] * blocks[k]
-        out[e] = total - sizes[e] / n_rows
