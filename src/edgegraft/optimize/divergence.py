@@ -10,10 +10,9 @@ proportion.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
-from edgegraft.core.types import Floats
+from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.pair_counts import PairCounts
 from edgegraft.kernels.solver.gauge import to_zero_sum
 from edgegraft.objective.penalty import Penalty
@@ -45,14 +44,13 @@ def unseen_states(counts: PairCounts) -> tuple[str, ...]:
     return tuple(names)
 
 
-def unseen_pairs(counts: PairCounts, edges: NDArray[np.int64]) -> tuple[str, ...]:
+def unseen_pairs(counts: PairCounts, edges: Edges) -> tuple[str, ...]:
     """Name the edges some of whose states occur, but never together."""
     seen = [margin > 0 for margin in counts.margins()]
     names = []
     for first in range(0, len(edges), _BLOCK):
-        for (i, j), table in zip(
-            edges[first : first + _BLOCK], counts.pairs(edges[first : first + _BLOCK]), strict=True
-        ):
+        block = edges[first : first + _BLOCK]
+        for (i, j), table in zip(block, counts.pairs(block), strict=True):
             empty = int(((table == 0) & np.outer(seen[i], seen[j])).sum())
             if empty:
                 what = (
@@ -74,17 +72,17 @@ def steep_edges(theta: Floats, layout: Layout, schema: Schema) -> tuple[str, ...
 
 
 def name_divergence(
-    counts: PairCounts | None, theta: Floats, layout: Layout, schema: Schema, penalty: Penalty
+    counts: PairCounts, theta: Floats, layout: Layout, penalty: Penalty
 ) -> tuple[str, ...]:
     """Name everything whose best value is infinite under `penalty`."""
     free = penalty.penalty == 0.0 and penalty.ridge == 0.0
     found: tuple[str, ...] = ()
-    if counts is not None and (free or not penalty.penalize_nodes):
+    if free or not penalty.penalize_nodes:
         found += unseen_states(counts)
     if free:
-        empty = () if counts is None else unseen_pairs(counts, layout.edges)
+        empty = unseen_pairs(counts, layout.edges)
         known = {name.split(":")[0] for name in empty}
-        steep = steep_edges(theta, layout, schema)
+        steep = steep_edges(theta, layout, counts.schema)
         found += empty + tuple(name for name in steep if name.split(":")[0] not in known)
     return found
 

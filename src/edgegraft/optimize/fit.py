@@ -1,4 +1,4 @@
-"""Fit the parameters of a given graph: the public way in.
+"""Fit the parameters of a given graph.
 
     minimise  L(theta) + penalty * sum_e d_e ||w_e||_2 + ridge * ||w||_2^2
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
+from edgegraft.core.checks import check_theta
 from edgegraft.core.pairs import all_pairs, as_edges
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
@@ -24,6 +25,7 @@ from edgegraft.errors import (
     DataError,
     DataTypeError,
     ModelError,
+    SettingError,
 )
 from edgegraft.inference import (
     BeliefPropagation,
@@ -46,7 +48,7 @@ from edgegraft.table import Schema
 
 #: What a run may take for "auto" to fit with exact inference: a fit makes hundreds.
 EXACT = ExactBudget(seconds=0.05)
-#: Rows beyond which a fit begins on a sample of so many.
+#: Rows of a sample on which the fit of more than twice as many begins.
 SAMPLE = 50_000
 #: A sample's optimum is no better than this: its own error is larger.
 SAMPLE_TOL = 1e-2
@@ -86,15 +88,15 @@ def fit_parameters(
     penalty, ridge : float, default 0.0
         Weights of the norms and of the squared norms.
     engine : {"auto", "exact", "bp", "trw"} or an engine
-        For the likelihood. "auto" is exact where a run takes milliseconds, otherwise belief
-        propagation; where that does not converge, tree-reweighted belief propagation takes over
+        For the likelihood. "auto" is exact if a run takes milliseconds, otherwise belief
+        propagation; if that does not converge, tree-reweighted belief propagation takes over
         with a warning.
     tol : float, default 1e-5
         The fit has converged when no group violates its optimality condition by more, in the
         Euclidean norm. Gradients are differences of probabilities.
     max_iter : int, default 1000
     start : PairwiseMRF, or array of parameters, optional
-        Where to begin; a model's edges that are not asked for are left out.
+        First parameters; a model's edges that are not asked for are left out.
     kind, group_weight, penalize_nodes
         See :func:`~edgegraft.objective.penalties.make_penalty`.
     n_jobs : int, default 1
@@ -111,8 +113,8 @@ def fit_parameters(
     Warns
     -----
     ConvergenceWarning
-        Where the tolerance was not reached, where another engine took over, and, without penalty
-        and ridge, where parameters have no finite best value.
+        If the tolerance was not reached, if another engine took over, and, without penalty and
+        ridge, if parameters have no finite best value.
 
     Examples
     --------
@@ -130,14 +132,23 @@ def fit_parameters(
         penalty, ridge, kind=kind, group_weight=group_weight, penalize_nodes=penalize_nodes
     )
     stopping = _check_stopping(tol, max_iter)
-    data, counts = _read(source, objective, weights, n_jobs)
-    layout = _graph(counts.schema if counts is not None else data.schema, edges)
-    loss = _make_objective(data, counts, objective, engine, layout, weights, n_jobs, tol)
+    table, counts = _read(source, objective, weights, n_jobs)
+    layout = _graph(counts.schema, edges)
+    loss: Objective
+    if not isinstance(objective, str):
+        loss = objective
+        if loss.schema != counts.schema:
+            raise DataError("the objective given is of other variables than the source")
+    elif objective == "likelihood":
+        loss = Likelihood(counts, _choose_engine(engine, layout, tol))
+    else:
+        precision: Literal["single", "double"] = "single" if tol >= SINGLE_TOL else "double"
+        loss = Pseudolikelihood(table, weights=weights, n_jobs=n_jobs, precision=precision)
     rule = rule.bound(loss)
     first = _first_parameters(loss, rule, layout, start)
     dense = counts if isinstance(loss, Pseudolikelihood) else None
     found = minimize(loss, rule, layout, first, stopping, counts=dense)
-    diverging = name_divergence(counts, found.theta, layout, loss.schema, rule)
+    diverging = name_divergence(counts, found.theta, layout, rule)
     if diverging and penalty == 0.0 and ridge == 0.0:
         warnings.warn(
             "without penalty and ridge some parameters have no finite best value, and the fit "
@@ -151,60 +162,38 @@ def fit_parameters(
 
 def _check_stopping(tol: float, max_iter: int) -> Stopping:
     if not (np.isfinite(tol) and tol > 0):
-        raise ValueError(f"tol must be positive, found {tol}")
+        raise SettingError("tol", f"must be positive, found {tol}")
     if max_iter < 1:
-        raise ValueError(f"max_iter must be at least 1, found {max_iter}")
+        raise SettingError("max_iter", f"must be at least 1, found {max_iter}")
     return Stopping(tol=tol, max_iter=max_iter)
 
 
 def _read(
     source: Any, objective: str | Objective, weights: ArrayLike | None, n_jobs: int | None
-) -> tuple[Any, PairCounts | None]:
-    """Return the table, where there is one, and its counts."""
+) -> tuple[Any, PairCounts]:
+    """Return the table, None if the source is pair counts, and its counts."""
     if isinstance(objective, str) and objective not in ("pseudolikelihood", "likelihood"):
-        raise ValueError(
-            f"objective must be 'pseudolikelihood', 'likelihood' or an Objective, found "
-            f"{objective!r}"
+        raise SettingError(
+            "objective",
+            f"must be 'pseudolikelihood', 'likelihood' or an Objective, found {objective!r}",
         )
-    if hasattr(source, "pairs") and hasattr(source, "margins"):
-        if weights is not None:
-            raise DataError("weights belong to rows: give them to the source of the counts")
-        if objective == "pseudolikelihood":
-            raise DataTypeError(
-                "the pseudolikelihood needs rows, and pair counts have none: give the table, or "
-                "use objective='likelihood'"
-            )
-        return source, source
-    table = read_table(source)
-    return table, PairCounts(table, n_jobs, weights)
+    if not (hasattr(source, "pairs") and hasattr(source, "margins")):
+        table = read_table(source)
+        return table, PairCounts(table, n_jobs, weights)
+    if weights is not None:
+        raise DataError("weights belong to rows: give them to the source of the counts")
+    if objective == "pseudolikelihood":
+        raise DataTypeError(
+            "the pseudolikelihood needs rows, and pair counts have none: give the table, or use "
+            "objective='likelihood'"
+        )
+    return None, source
 
 
 def _graph(schema: Schema, edges: ArrayLike | None) -> Layout:
-    n = len(schema)
-    pairs = all_pairs(n) if edges is None else as_edges(edges, len(schema))
+    pairs = all_pairs(len(schema)) if edges is None else as_edges(edges, len(schema))
     check_size(int(schema.n_states[pairs].prod(axis=1).sum()))
     return Layout(schema.n_states, pairs)
-
-
-def _make_objective(
-    data: Any,
-    counts: PairCounts | None,
-    objective: str | Objective,
-    engine: str | InferenceEngine,
-    layout: Layout,
-    weights: ArrayLike | None,
-    n_jobs: int | None,
-    tol: float,
-) -> Objective:
-    if not isinstance(objective, str):
-        if objective.schema != data.schema:
-            raise DataError("the objective given is of other variables than the source")
-        return objective
-    if objective == "likelihood":
-        assert counts is not None
-        return Likelihood(counts, _choose_engine(engine, layout, tol))
-    precision: Literal["single", "double"] = "single" if tol >= SINGLE_TOL else "double"
-    return Pseudolikelihood(data, weights=weights, n_jobs=n_jobs, precision=precision)
 
 
 def _choose_engine(engine: str | InferenceEngine, layout: Layout, tol: float) -> InferenceEngine:
@@ -227,12 +216,7 @@ def _first_parameters(
             raise ModelError("the model to start from has other variables or states")
         return layout.carry(np.maximum(start.theta, -20.0), start.layout)
     if start is not None:
-        theta = np.array(start, np.float64)
-        if theta.shape != (layout.n_parameters,) or not np.isfinite(theta).all():
-            raise ModelError(
-                f"start must be {layout.n_parameters} finite parameters, found shape {theta.shape}"
-            )
-        return theta
+        return check_theta(start, layout, finite=True).copy()
     if isinstance(loss, Likelihood) and rule.penalty == 0.0 and rule.ridge == 0.0:
         return _lower(loss, layout)
     if isinstance(loss, Pseudolikelihood) and loss.n_rows > 2 * SAMPLE:
