@@ -81,5 +81,5 @@ def test_what_cannot_be_chosen_from_is_refused(data):
             choose_penalty(data.X, ridges=wrong)
         with pytest.raises(ValueError, match="penalties must be finite"):
             choose_penalty(data.X, penalties=wrong)
-    with pytest.raises(ValueError, match="no ridge and no penalty"):
+    with pytest.raises(ValueError, match="nothing to choose from"):
         choose_penalty(data.X, ridges=(), penalties=())

@@ -30,8 +30,8 @@ _LEVEL = Interval(Real, 0, None, closed="left")
 class GraftedMRFCV(NetworkEstimator, ModelOptions):
     """A :class:`GraftedMRF` whose penalty is chosen by cross-validated pseudolikelihood.
 
-    Choose this where the model is to predict, sample or impute. The network that predicts best
-    has edges too weak to be sure of; where the network itself is what is wanted,
+    Choose this if the model is to predict, sample or impute. The network that predicts best has
+    edges too weak to be significant; if the network itself is what is wanted,
     :class:`GraftedMRF` controls the share of false edges, and needs no folds.
 
     Parameters
@@ -42,7 +42,7 @@ class GraftedMRFCV(NetworkEstimator, ModelOptions):
     ridges : float, "auto" or array of them
         Weights of the squared norms to try; "auto" weighs as ten rows do.
     cv : int, splitter or iterable of (train, test) rows, default 5
-        With a number, rows are shuffled into so many folds.
+        With a number, rows are shuffled into that many folds.
     fdr : float or None, default None
         False discovery rate of a cut after the last fit; folds are scored without it.
     strategy : {"best-choice", "first-hit", "exhaustive"}
@@ -56,11 +56,11 @@ n_jobs, random_state
     Attributes
     ----------
     cv_results_ : dict of str to array
-        One entry a point of the grid: ``penalty``, ``ridge``, ``mean_test_score`` (mean log
+        One entry per point of the grid: ``penalty``, ``ridge``, ``mean_test_score`` (mean log
         pseudolikelihood of a held-out row), ``std_test_score``, ``rank_test_score``,
         ``mean_edges`` and ``split0_test_score``, ... Columns of a data frame.
     penalty_, ridge_ : float
-        Those of the best mean score; the larger penalty where several are.
+        Those of the best mean score; the larger penalty if several are.
     edges_, edge_strengths_, edge_table_, model_, trace_, certificate_, n_tables_, n_iter_, \
 converged_, reason_, schema_, n_features_in_, feature_names_in_
         As of :class:`GraftedMRF`: of the last fit, to all rows.

@@ -24,7 +24,7 @@ from edgegraft.core.types import Floats
 from edgegraft.learn.state import Growth
 from edgegraft.learn.warm import warm_start
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.noise_weight import LEAST_ROWS, NoiseWeights
+from edgegraft.objective.noise_weight import MIN_ROWS, NoiseWeights
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.table import PackedTable
 
@@ -62,7 +62,7 @@ def sharpen(growth: Growth, table: PackedTable, weights: Floats | None = None) -
     rule = growth.penalty
     if not isinstance(rule, NoisePenalty) or rule.noise is None:
         raise ValueError("only noise weights can be sharpened: use group_weight='noise'")
-    least = min(0.5, LEAST_ROWS / growth.objective.n_rows)
+    least = min(0.5, MIN_ROWS / growth.objective.n_rows)
     spread = np.sqrt(np.maximum(unexplained(growth.model(), table, weights), least))
     sharper = NoiseWeights(np.minimum(spread, rule.noise.spread), rule.noise.dof, rule.noise.z)
     after = warm_start(

@@ -23,8 +23,8 @@ from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats
 from edgegraft.objective.objective import Objective
 
-LEAST_ROWS = 20.0  # off the most common state: with fewer, chance is no longer Gaussian
-_LARGEST_RATE = 0.05
+MIN_ROWS = 20.0  # off the most common state: with fewer, chance is no longer Gaussian
+_MAX_RATE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +68,8 @@ def noise_weights(objective: Objective) -> NoiseWeights:
     layout = Layout(objective.schema.n_states)
     p, first = objective.margins(), layout.node_offset[:-1]
     squares, cubes = np.add.reduceat(p * p, first), np.add.reduceat(p**3, first)
-    least = min(0.5, LEAST_ROWS / objective.n_rows)
+    least = min(0.5, MIN_ROWS / objective.n_rows)
     spread = np.maximum(1.0 - squares, least)
     dof = spread**2 / np.maximum(squares - 2.0 * cubes + squares**2, least**2)
-    rate = min(_LARGEST_RATE, 1.0 / max(1, len(layout.states) - 1))
+    rate = min(_MAX_RATE, 1.0 / max(1, len(layout.states) - 1))
     return NoiseWeights(np.sqrt(spread), np.maximum(dof, 1.0), float(-ndtri(rate)))

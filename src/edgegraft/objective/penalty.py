@@ -97,14 +97,14 @@ class Penalty:
                 raise SettingError(name, f"must be finite and not negative, found {value}")
 
     def bound(self, objective: Objective, *, anew: bool = False) -> Penalty:
-        """Return the penalty with the weights that the data ask for, if they have a say in them.
+        """Return the penalty with the weights that the data ask for, if it depends on them.
 
         A penalty that is bound already stays as it is, unless it is bound `anew` to other data.
         """
         return self
 
     def edge_weights(self, edges: Edges, cells: Integers) -> Floats:
-        """Return ``d_e`` of pairs whose tables have so many cells."""
+        """Return ``d_e`` of pairs whose tables have these numbers of cells."""
         return self._size_weights(cells)
 
     def _size_weights(self, cells: Integers) -> Floats:

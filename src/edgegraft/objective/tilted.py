@@ -27,7 +27,7 @@ CAUTION = 0.001
 
 
 class Tilted(Objective):
-    """An objective for one graph: a sample's loss, with the slope of another at one point.
+    """The loss of a sample for one graph, with the slope of another loss at one point.
 
     Parameters
     ----------

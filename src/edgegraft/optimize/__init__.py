@@ -1,4 +1,4 @@
-"""Solvers that stop when the optimality conditions hold, and say so when they do not."""
+"""Solvers that stop when the optimality conditions hold, and report it when they do not."""
 
 from edgegraft.optimize.fit import fit_parameters
 from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize

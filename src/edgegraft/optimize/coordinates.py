@@ -6,7 +6,7 @@ with ``f + g`` the projection of a table on functions of one end alone, in ``L2`
 pair frequencies. A table's entry and the entries of its two node vectors speak of the same rows:
 a hub with forty edges has forty-one parameters that pull nearly the same way, and in ``(u, w)``
 the Hessian of the likelihood is hundreds of times steeper in their common direction than its
-diagonal says. In ``(v, w)`` an edge acts on what the nodes leave unexplained; where the model
+diagonal says. In ``(v, w)`` an edge acts on what the nodes leave unexplained; if the model
 agrees with the data on a forest, edges are then uncorrelated with nodes and with each other.
 Edge tables are the same in both, so the penalty and its zeros are too; node vectors must be free
 of penalty, otherwise the plain coordinates are kept.

@@ -54,8 +54,8 @@ DOUBT = 0.03
 #: Change of the slope, as a share of it, that a step too short to matter cannot explain.
 KINK = 0.5
 CONTRADICTION = (
-    "values and gradients of the objective contradict each other, as where belief propagation "
-    "has several fixed points"
+    "values and gradients of the objective contradict each other, as happens when belief "
+    "propagation has several fixed points"
 )
 
 

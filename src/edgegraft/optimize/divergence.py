@@ -1,4 +1,4 @@
-"""What has no finite best value, by name.
+"""Names of the parameters that have no finite best value.
 
 A state that never occurs, and without any penalty a pair of states that never occur together, has
 its log-potential best at minus infinity: the loss keeps falling, ever more slowly, and an answer

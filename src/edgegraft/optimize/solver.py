@@ -206,7 +206,7 @@ def _iterate(
     penalty: Penalty,
     tol: float,
 ) -> Point | Refusal:
-    """Return the next point; where a stand-in or the learned curvature misleads, try without."""
+    """Return the next point; if a stand-in or the learned curvature misleads, try without it."""
     if not point.trusted:
         return Refusal(point.message or "inference did not converge", untrusted=True)
     if descent.n_untrusted > MAX_UNTRUSTED and descent.objective.fallback is not None:
@@ -229,7 +229,7 @@ def _iterate(
 def _through(
     stand_in: Objective, descent: Descent, point: Point, penalty: Penalty, tol: float
 ) -> Floats:
-    """Return where the stand-in, tilted to the slope at a point, has its minimum."""
+    """Return the minimum of the stand-in, tilted to the slope at a point."""
     layout = descent.layout
     tilted = Tilted(stand_in, descent.objective, layout, point.theta, point.gradient)
     stopping = Stopping(max(_SOLVED * point.residual, 0.3 * tol), _INNER_ITERATIONS)

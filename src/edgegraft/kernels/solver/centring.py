@@ -1,4 +1,4 @@
-"""Edge tables without what node vectors can say, and back.
+"""Edge tables without the part that node vectors can hold, and back.
 
 For each edge the additive part ``f(x_i) + g(x_j)`` of a table ``w`` is its projection in
 ``L2(p_ij)``, the solution of
@@ -6,8 +6,8 @@ For each edge the additive part ``f(x_i) + g(x_j)`` of a table ``w`` is its proj
     [diag(p_i)  P      ] [f]   [sum_b p_ij(a, b) w(a, b)]
     [P'         diag(p_j)] [g] = [sum_a p_ij(a, b) w(a, b)]
 
-The inverse of the matrix is kept for each edge: an edge costs one pass over its table and one
-small product. Tables of many states are projected as if the two variables were independent.
+The inverse of the matrix is kept per edge: an edge costs one pass over its table and one small
+product. Tables of many states are projected as if the two variables were independent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Projection(NamedTuple):
     edge_offset: np.ndarray
     pairs: np.ndarray  # softened frequencies, laid out like the edges' parameters
     margins: np.ndarray  # softened frequencies of states
-    inverse: np.ndarray  # one square matrix an edge, flat
+    inverse: np.ndarray  # one square matrix per edge, flat
     inverse_offset: np.ndarray
 
 

@@ -51,7 +51,7 @@ def to_zero_sum(theta, states, edges, node_offset, edge_offset):
 def strengths(theta, states, edges, node_offset, edge_offset, counted, out):
     """Write the Frobenius norm of each edge table in the zero-sum gauge to `out`.
 
-    `counted` says of every state of every variable, laid out by `node_offset`, whether its rows
+    `counted` holds for every state of every variable, laid out by `node_offset`, whether its rows
     and columns are part of the norm; the gauge is that of the whole table. A table with an entry
     of minus infinity has infinite strength.
     """

@@ -51,7 +51,7 @@ def group_prox(values, step, offsets, strength, ridge, out):
     """Write ``argmin_w sum_k (w_k - v_k)^2 / (2 step_k) + strength_g ||w|| + ridge_g ||w||^2``.
 
     With ``rho = ||w||`` the solution is ``w_k = v_k rho / (rho (1 + 2 ridge step_k) + strength
-    step_k)``; where the steps of a group are equal ``rho`` is closed, otherwise it is the root of
+    step_k)``; if the steps of a group are equal, ``rho`` is closed, otherwise it is the root of
     a concave rising function, which Newton's method climbs from zero without overshooting.
     """
     for g in range(len(strength)):

@@ -1,7 +1,7 @@
 """Inner products of long vectors, on one thread and in one order.
 
 A threaded BLAS splits sums by the number of its threads, so their last digits depend on it, and
-with them the way of a solver; and where other processes compete for the cores, its threads wait
+with them the trajectory of a solver; and if other processes compete for the cores, its threads wait
 for each other far longer than a sum of some ten thousand terms takes.
 """
 

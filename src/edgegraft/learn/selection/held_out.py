@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from edgegraft.config import Plan
 from edgegraft.core.types import Floats, Integers
-from edgegraft.errors import DataError
+from edgegraft.errors import DataError, SettingError
 from edgegraft.ingest.rows import read_table
 from edgegraft.learn.events import Event
 from edgegraft.learn.selection.levels import falling, ridge_of
@@ -112,7 +112,9 @@ def choose_penalty(
     table = read_table(source)
     levels = {"ridges": falling("ridges", ridges), "penalties": falling("penalties", penalties)}
     if not any(map(len, levels.values())):
-        raise ValueError("there is no ridge and no penalty to choose from")
+        raise SettingError(
+            "ridges", "and penalties are both empty: there is nothing to choose from"
+        )
     if table.n_rows < _FOLDS:
         raise DataError(
             f"the table has {table.n_rows} rows, and a penalty cannot be chosen from fewer than "
@@ -195,7 +197,7 @@ def _check_splits(splits: Sequence[Split], weights: Floats | None) -> None:
 
 
 def _weights(name: str, level: float, n_rows: int) -> tuple[float, float]:
-    """Return penalty and ridge for so many rows."""
+    """Return penalty and ridge for this many rows."""
     if name == "ridges":
         return 0.0, ridge_of(level, n_rows)
     return float(level) / n_rows**0.5, 0.0

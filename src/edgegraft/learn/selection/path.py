@@ -41,7 +41,7 @@ N_PENALTIES = 10
 EBIC_GAMMA = 0.5
 _ALL_PAIRS = 200_000  # if there are more, the largest penalty is that of the ranked pairs
 _BLOCK = 8192
-_LEAST_SHARE = 0.01
+_MIN_SHARE = 0.01
 
 
 class PathPoint(NamedTuple):
@@ -52,7 +52,7 @@ class PathPoint(NamedTuple):
     penalty : float
     n_edges : int
     objective : float
-        Loss and penalty where the run ended.
+        Loss plus penalty at the end of the run.
     ebic : float
     held_out : float
         Mean log-pseudolikelihood of the rows held out; NaN if there are none.
@@ -182,7 +182,7 @@ def penalty_grid(
     rule = penalty_of(plan, loss).bound(loss)
     rng = np.random.default_rng(plan.random_state)
     top = largest_penalty(loss, rule, counts, rng)
-    low = chance_level(loss) if rule.group_weight == "noise" else _LEAST_SHARE * top
+    low = chance_level(loss) if rule.group_weight == "noise" else _MIN_SHARE * top
     return np.geomspace(top, low, count) if 0 < low < top else np.array([max(low, top)])
 
 
