@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 
@@ -114,3 +115,10 @@ def test_kernels_work_when_no_folder_can_be_written(tmp_path):
     with pytest.raises(subprocess.CalledProcessError) as failed:
         run_once(warned, "")
     assert "NUMBA_CACHE_DIR" in failed.value.stderr
+
+
+def test_an_index_that_names_a_class_which_is_gone_is_out_of_date(tmp_path):
+    file = compiler._CacheFile(str(tmp_path), "kernel", "stamp")
+    gone = b"cedgegraft.kernels.compiler\nGone\n."
+    (tmp_path / "kernel.nbi").write_bytes(pickle.dumps(file._version) + gone)
+    assert file._load_index() == {}

@@ -9,9 +9,8 @@ import pytest
 from edgegraft.core import Layout
 from edgegraft.errors import ModelError
 from edgegraft.inference.bp import BeliefPropagation
-from edgegraft.inference.spanning import cover
-from edgegraft.inference.trw import TreeReweighted
-from edgegraft.inference.wiring import wire
+from edgegraft.inference.messages import wire
+from edgegraft.inference.trw import TreeReweighted, cover
 from edgegraft.io import read_uai
 from tests.message_models import FORESTS, LOOPY, disagreement, draw, enumerate_all
 

@@ -31,7 +31,7 @@ from edgegraft.inference.engine import Capabilities, InferenceEngine, Info, Marg
 from edgegraft.inference.exact import ExactEngine
 from edgegraft.inference.gibbs import GibbsEngine
 from edgegraft.inference.messages import MessageState
-from edgegraft.inference.trw import TreeReweighted, TreeReweightedState
+from edgegraft.inference.trw import TreeReweighted
 
 
 class AutoState(NamedTuple):
@@ -40,7 +40,7 @@ class AutoState(NamedTuple):
     layout: Layout
     exact: ExactState | None
     bp: MessageState | None
-    trw: TreeReweightedState | None
+    trw: MessageState | None
     answer: str  # name of the engine that answered, or that is tried first
 
 

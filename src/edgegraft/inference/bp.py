@@ -4,38 +4,120 @@
 
 At a fixed point the beliefs are a stationary point of the Bethe free energy, whose value stands
 for log Z. Loops of strong couplings can make it oscillate or leave the truth far behind: a run
-says whether it converged, and :class:`~edgegraft.inference.trw.TreeReweighted` is the safe choice
-where it does not.
+reports whether it converged, and :class:`~edgegraft.inference.trw.TreeReweighted` is the safe
+choice if it does not.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.tables import PairTables
-from edgegraft.core.types import Edges, Floats
+from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import ModelError
-from edgegraft.inference.decoding import decode, score
-from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals
-from edgegraft.inference.floors import floored
+from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals, score
+from edgegraft.inference.floors import Floored, floored
 from edgegraft.inference.messages import (
     MessageState,
     Passed,
-    Plan,
     Schedule,
     beliefs_of,
+    carry_messages,
     cold_state,
     pass_messages,
-    regrown,
+    wire,
 )
-from edgegraft.inference.response import PairMethod, describe, joint_tables
+from edgegraft.inference.pair_tables import add_responses, product_tables
+from edgegraft.kernels.messages.assignments import decide, improve_forest, polish
+
+_PAIR_METHODS = {"product": "product of beliefs", "linear-response": "linear response"}
+#: Rounds without a gain after which an assignment is left as it is.
+MAX_IDLE_ROUNDS = 30
 
 
 @dataclass(frozen=True)
-class BeliefPropagation:
+class MessageEngine:
+    """What engines that pass messages share; see :class:`BeliefPropagation`."""
+
+    schedule: Schedule = "residual"
+    damping: float = 0.0
+    tol: float = 1e-6
+    max_iter: int = 500
+    pair_method: Literal["product", "linear-response"] = "product"
+
+    # Name, kind of log Z, the words for messages, and the advice if they do not converge.
+    words: ClassVar[tuple[str, str, str, str]]
+
+    def __post_init__(self) -> None:
+        for name, fine, expected in (
+            ("schedule", self.schedule in ("residual", "flooding"), "'residual' or 'flooding'"),
+            ("damping", 0.0 <= self.damping < 1.0, "at least 0 and less than 1"),
+            ("tol", self.tol > 0.0, "positive"),
+            ("max_iter", self.max_iter >= 1, "at least 1"),
+            ("pair_method", self.pair_method in _PAIR_METHODS, "'product' or 'linear-response'"),
+        ):
+            if not fine:
+                raise ValueError(f"{name} is {expected}, not {getattr(self, name)!r}")
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the answers are."""
+        return Capabilities(self.words[0], False, self.words[1], _PAIR_METHODS[self.pair_method])
+
+    def init(self, layout: Layout) -> MessageState:
+        """Return the state of uniform messages."""
+        return cold_state(layout, wire(layout))
+
+    def grow(self, state: MessageState, layout: Layout) -> MessageState:
+        """Return a state for another graph that keeps the messages of the edges in both."""
+        return carry_messages(state, self.init(layout))
+
+    def run(
+        self, theta: Floats, state: MessageState, rng: np.random.Generator | None = None
+    ) -> tuple[Marginals, MessageState, Info]:
+        """Return beliefs and log Z, the state for the next run, and how it went.
+
+        `rng` is not used: the engine is deterministic. ``info.diagnostics["message_updates"]``
+        counts the messages computed, and ``["damping"]`` is the damping that they ended with.
+        """
+        given = floored(theta, state.layout, state.weight)
+        passed = self._settle(given, state)
+        values, free_energy = beliefs_of(passed, theta)
+        log_z, trusted = self._log_partition(passed, free_energy)
+        if trusted and log_z < given.least - 50.0:
+            raise ModelError(
+                "the zero entries of the potentials leave no configuration that is possible"
+            )
+        info = report(passed, *self.words[2:])
+        return Marginals(values, log_z), passed.state._replace(beliefs=values), info
+
+    def pair_marginals(self, theta: Floats, state: MessageState, edges: Edges) -> PairTables:
+        """Return joint marginals of any pairs: edge beliefs, or by `pair_method`."""
+        given = floored(theta, state.layout, state.weight)
+        if len(state.beliefs) == 0 or not np.array_equal(given.theta, state.theta):
+            _, state, _ = self.run(theta, state)
+        tables, others = product_tables(state.layout, state.beliefs, edges)
+        if self.pair_method == "linear-response" and len(others):
+            add_responses(state.layout, state.beliefs, state.weight, tables, others)
+        return tables
+
+    def _settle(self, given: Floored, state: MessageState, *, maximise: bool = False) -> Passed:
+        """Pass messages until they settle or `max_iter` sweeps are over."""
+        return pass_messages(
+            given, state, self.schedule, self.damping, self.tol, self.max_iter, maximise=maximise
+        )
+
+    def _log_partition(self, passed: Passed, free_energy: float) -> tuple[float, bool]:
+        """Return log Z, and whether a value far too small proves that nothing is possible."""
+        return free_energy, passed.converged
+
+
+@dataclass(frozen=True)
+class BeliefPropagation(MessageEngine):
     """Sum-product belief propagation on a pairwise model.
 
     Parameters
@@ -66,54 +148,12 @@ class BeliefPropagation:
     array([0.4507, 0.5493])
     """
 
-    schedule: Schedule = "residual"
-    damping: float = 0.0
-    tol: float = 1e-6
-    max_iter: int = 500
-    pair_method: PairMethod = "product"
-
-    def __post_init__(self) -> None:
-        check_settings(self.schedule, self.damping, self.tol, self.max_iter, self.pair_method)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the answers are."""
-        return Capabilities("bp", False, "Bethe approximation", describe(self.pair_method))
-
-    def init(self, layout: Layout) -> MessageState:
-        """Return the state of uniform messages."""
-        return cold_state(layout)
-
-    def grow(self, state: MessageState, layout: Layout) -> MessageState:
-        """Return a state for another graph that keeps the messages of the edges in both."""
-        return regrown(state, layout)
-
-    def run(
-        self,
-        theta: Floats,
-        state: MessageState,
-        rng: np.random.Generator | None = None,
-    ) -> tuple[Marginals, MessageState, Info]:
-        """Return beliefs and the Bethe log Z, the state for the next run, and how it went.
-
-        `rng` is not used: the engine is deterministic. ``info.diagnostics["message_updates"]``
-        counts the messages computed.
-        """
-        given = floored(theta, state.layout, state.weight)
-        passed = pass_messages(given, state, self._plan())
-        values, log_z = beliefs_of(passed, theta)
-        if passed.converged and log_z < given.least - 50.0:
-            raise ModelError(
-                "the zero entries of the potentials leave no configuration that is possible"
-            )
-        info = report(passed, "belief propagation", "raise `damping` or `max_iter`, or use trw")
-        return Marginals(values, log_z), passed.state._replace(beliefs=values), info
-
-    def pair_marginals(self, theta: Floats, state: MessageState, edges: Edges) -> PairTables:
-        """Return joint marginals of any pairs: edge beliefs, or by `pair_method`."""
-        if not is_current(state, theta):
-            _, state, _ = self.run(theta, state)
-        return joint_tables(state, edges, self.pair_method)
+    words = (
+        "bp",
+        "Bethe approximation",
+        "belief propagation",
+        "raise `damping` or `max_iter`, or use trw",
+    )
 
     def map(self, theta: Floats, layout: Layout) -> Assignment:
         """Return a likely assignment, its unnormalised log score, and how the search went.
@@ -132,50 +172,50 @@ class BeliefPropagation:
         (array([1, 1]), 3.0)
         """
         given = floored(theta, layout, np.ones(layout.n_edges))
-        passed = pass_messages(given, cold_state(layout), self._plan(), maximise=True)
+        passed = self._settle(given, self.init(layout), maximise=True)
         assignment = decode(passed.state)
-        value = score(theta, layout, assignment)
-        info = report(
-            passed,
-            "max-product",
-            "the assignment is the best of a local search from where they stopped",
-        )
-        return Assignment(assignment, value, info)
-
-    def _plan(self) -> Plan:
-        return Plan(self.schedule, self.damping, self.tol, self.max_iter)
-
-
-def check_settings(
-    schedule: str, damping: float, tol: float, max_iter: int, pair_method: str
-) -> None:
-    """Refuse settings that make no sense, before any work."""
-    if schedule not in ("residual", "flooding"):
-        raise ValueError(f"schedule is 'residual' or 'flooding', not {schedule!r}")
-    if not 0.0 <= damping < 1.0:
-        raise ValueError(f"damping is at least 0 and less than 1, not {damping}")
-    if not tol > 0.0:
-        raise ValueError(f"tol is positive, not {tol}")
-    if max_iter < 1:
-        raise ValueError(f"max_iter is at least 1, not {max_iter}")
-    if pair_method not in ("product", "linear-response"):
-        raise ValueError(f"pair_method is 'product' or 'linear-response', not {pair_method!r}")
-
-
-def is_current(state: MessageState, theta: Floats) -> bool:
-    """Whether `state` holds the beliefs of a run under `theta`."""
-    if len(state.beliefs) == 0:
-        return False
-    return np.array_equal(floored(theta, state.layout, state.weight).theta, state.theta)
+        advice = "the assignment is the best of a local search from where they stopped"
+        info = report(passed, "max-product", advice)
+        return Assignment(assignment, score(theta, layout, assignment), info)
 
 
 def report(passed: Passed, what: str, advice: str) -> Info:
-    """Say how a run went."""
+    """Return how a run went."""
     message = ""
     if not passed.converged:
         message = (
             f"{what} did not converge in {passed.n_iter} sweeps (the largest message change "
             f"is {passed.residual:.2g}): {advice}"
         )
-    diagnostics = {"message_updates": passed.n_updates}
+    diagnostics = {"message_updates": passed.n_updates, "damping": passed.damping}
     return Info(passed.converged, passed.n_iter, passed.residual, message, diagnostics)
+
+
+def decode(state: MessageState, seed: int = 0) -> Integers:
+    """Return the assignment that max-product messages stand for, improved where it can be.
+
+    Picking the best state of every variable on its own goes wrong if two assignments tie, so
+    variables are decided one after another, roots of a spanning forest first:
+
+        x_i = argmax_a  u_i(a) + sum_{j decided} w_ij(a, x_j) + sum_{j not decided} log M_ji(a)
+
+    On a forest that is a maximising assignment, ties or not. Elsewhere random induced forests,
+    about half of a sparse graph at a time, are set to their best states given the rest, exactly
+    and from a fixed seed, until that no longer helps; then single variables are.
+    """
+    assert state.potentials is not None  # a run has filled them
+    layout, wiring, potentials = state.layout, state.wiring, state.potentials
+    assignment = np.full(layout.n_variables, -1, np.int64)
+    if len(assignment) == 0:
+        return assignment
+    decide(wiring, potentials, state.value, assignment)
+    rng = np.random.default_rng(seed)
+    best, idle = score(state.theta, layout, assignment), 0
+    while idle < MAX_IDLE_ROUNDS:
+        improve_forest(wiring, potentials, rng.permutation(layout.n_variables), assignment)
+        value = score(state.theta, layout, assignment)
+        # Rounding aside the score never falls; only a real gain is worth another round.
+        idle = 0 if value > best + 1e-9 * (1.0 + abs(best)) else idle + 1
+        best = max(best, value)
+    polish(wiring, potentials, assignment)
+    return assignment

@@ -12,11 +12,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.tables import PairTables
-from edgegraft.core.types import Edges
+from edgegraft.core.types import Edges, Floats, Integers
 
 State = Any  # each engine's own NamedTuple
 
@@ -33,8 +32,8 @@ class Capabilities(NamedTuple):
 class Marginals(NamedTuple):
     """Expected sufficient statistics: node and edge marginals laid out like the parameters."""
 
-    values: NDArray[np.float64]
-    log_partition: float  # nan where the engine gives none
+    values: Floats
+    log_partition: float  # nan if the engine gives none
 
 
 class Info(NamedTuple):
@@ -50,7 +49,7 @@ class Info(NamedTuple):
 class Assignment(NamedTuple):
     """A state for each variable, its unnormalised log score, and how the search went."""
 
-    assignment: NDArray[np.int64]
+    assignment: Integers
     value: float
     info: Info
 
@@ -76,7 +75,7 @@ class InferenceEngine(Protocol):
 
     def run(
         self,
-        theta: NDArray[np.float64],
+        theta: Floats,
         state: State,
         rng: np.random.Generator | None = None,
     ) -> tuple[Marginals, State, Info]:
@@ -86,9 +85,23 @@ class InferenceEngine(Protocol):
         """
         ...
 
-    def pair_marginals(self, theta: NDArray[np.float64], state: State, edges: Edges) -> PairTables:
+    def pair_marginals(self, theta: Floats, state: State, edges: Edges) -> PairTables:
         """Return joint marginals of any pairs ``(i, j)``, edges of the graph or not.
 
         `state` is one that `run` returned for the same `theta`.
         """
         ...
+
+
+def score(theta: Floats, layout: Layout, assignment: Integers) -> float:
+    """Return the sum of the potentials at an assignment.
+
+    Examples
+    --------
+    >>> score(np.arange(8.0), Layout([2, 2], [(0, 1)]), np.array([1, 0]))
+    9.0
+    """
+    i, j = layout.edges.T
+    nodes = theta[layout.node_offset[:-1] + assignment]
+    edges = theta[layout.edge_offset[:-1] + assignment[i] * layout.states[j] + assignment[j]]
+    return float(nodes.sum() + edges.sum())

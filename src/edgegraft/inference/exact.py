@@ -1,4 +1,4 @@
-"""Exact inference by elimination, where the graph allows it.
+"""Exact inference by elimination, if the graph allows it.
 
     log Z = log sum_x exp(sum_i u_i(x_i) + sum_{(i,j)} w_ij(x_i, x_j))
 
@@ -14,12 +14,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges, check_theta
 from edgegraft.core.tables import PairTables
-from edgegraft.core.types import Edges
+from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import ModelError, TreewidthError
 from edgegraft.inference.affordability import (
     ExactBudget,
@@ -30,8 +29,8 @@ from edgegraft.inference.affordability import (
 )
 from edgegraft.inference.bucket_tree import build_tree
 from edgegraft.inference.elimination import Estimate
-from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals
-from edgegraft.inference.exact_pairs import pair_tables
+from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals, score
+from edgegraft.inference.exact_pairs import exact_pair_tables
 from edgegraft.kernels.elimination import buckets, junction, junction_draws
 
 _CAPABILITIES = Capabilities("exact", exact=True, log_partition="exact", pair_marginals="exact")
@@ -95,7 +94,7 @@ class ExactEngine:
         Raises
         ------
         TreewidthError
-            Where a run would need more than `max_bytes`.
+            If a run would need more than `max_bytes`.
         """
         state = affordable(layout, self.budget)
         if state is None:
@@ -108,7 +107,7 @@ class ExactEngine:
 
     def run(
         self,
-        theta: NDArray[np.float64],
+        theta: Floats,
         state: ExactState,
         rng: np.random.Generator | None = None,
     ) -> tuple[Marginals, ExactState, Info]:
@@ -117,13 +116,11 @@ class ExactEngine:
         Raises
         ------
         ModelError
-            Where no state of the model has positive probability, or `theta` does not fit.
+            If no state of the model has positive probability, or `theta` does not fit.
         """
-        return _calibrate(check_theta(theta, state.layout), state), state, _info(state)
+        return _calibrate(check_theta(theta, state.layout), state.tree), state, _info(state)
 
-    def pair_marginals(
-        self, theta: NDArray[np.float64], state: ExactState, edges: Edges
-    ) -> PairTables:
+    def pair_marginals(self, theta: Floats, state: ExactState, edges: Edges) -> PairTables:
         """Return the exact joint marginals of any pairs.
 
         Edges of the graph, pairs that share a clique and pairs in different components cost
@@ -134,15 +131,15 @@ class ExactEngine:
         theta = check_theta(theta, state.layout)
         pairs = check_edges(edges, state.layout.n_variables)
 
-        def run(values: NDArray[np.float64], layout: Layout) -> Marginals:
-            if layout is state.layout:
-                return _calibrate(values, state)
-            tree = build_tree(layout, state.elimination)
-            return _calibrate(values, state._replace(layout=layout, tree=tree))
+        def run(values: Floats, layout: Layout) -> Floats:
+            tree = state.tree
+            if layout is not state.layout:
+                tree = build_tree(layout, state.elimination)
+            return _calibrate(values, tree).values
 
-        return pair_tables(theta, state.layout, state.elimination, pairs, run)
+        return exact_pair_tables(theta, state.layout, state.elimination, pairs, run)
 
-    def map(self, theta: NDArray[np.float64], graph: ExactState | Layout) -> Assignment:
+    def map(self, theta: Floats, graph: ExactState | Layout) -> Assignment:
         """Return a most probable assignment and its log score, ``log Z`` not subtracted.
 
         Examples
@@ -159,19 +156,19 @@ class ExactEngine:
         messages = junction_draws.collect_max(state.tree, potentials)
         assignment = np.empty(layout.n_variables, np.int64)
         junction_draws.trace_back(state.tree, potentials.logs, messages, assignment)
-        value = _score(theta, layout, assignment)
+        value = score(theta, layout, assignment)
         if value == -np.inf:
             raise _impossible()
         return Assignment(assignment, value, _info(state))
 
     def sample(
         self,
-        theta: NDArray[np.float64],
+        theta: Floats,
         state: ExactState,
         n_samples: int,
         rng: np.random.Generator,
-    ) -> NDArray[np.int64]:
-        """Return independent exact samples, one a row.
+    ) -> Integers:
+        """Return independent exact samples, one per row.
 
         Examples
         --------
@@ -184,9 +181,7 @@ class ExactEngine:
                [1, 1],
                [1, 1]])
         """
-        potentials = buckets.gather_potentials(state.tree, check_theta(theta, state.layout))
-        messages, log_partition = junction.collect(state.tree, potentials)
-        _check_possible(log_partition)
+        potentials, messages, _ = _collect(check_theta(theta, state.layout), state.tree)
         n = state.layout.n_variables
         samples = np.empty((n_samples, n), np.int64)
         at_once = max(_DRAWS_AT_ONCE // max(n, 1), 1)
@@ -199,26 +194,23 @@ class ExactEngine:
         return samples
 
 
-def _calibrate(theta: NDArray[np.float64], state: ExactState) -> Marginals:
-    potentials = buckets.gather_potentials(state.tree, theta)
-    messages, log_partition = junction.collect(state.tree, potentials)
-    _check_possible(log_partition)
-    junction.distribute(state.tree, potentials, messages, potentials.logs)
+def _calibrate(theta: Floats, tree: buckets.JunctionTree) -> Marginals:
+    potentials, messages, log_partition = _collect(theta, tree)
+    junction.distribute(tree, potentials, messages, potentials.logs)
     values = np.empty_like(theta)
-    buckets.scatter_marginals(state.tree, potentials.logs, values)
+    buckets.scatter_marginals(tree, potentials.logs, values)
     return Marginals(values, log_partition)
 
 
-def _score(theta: NDArray[np.float64], layout: Layout, assignment: NDArray[np.int64]) -> float:
-    i, j = layout.edges.T
-    cells = layout.edge_offset[:-1] + assignment[i] * layout.states[j] + assignment[j]
-    nodes = layout.node_offset[:-1] + assignment
-    return float(np.sum(theta[nodes]) + np.sum(theta[cells]))
-
-
-def _check_possible(log_partition: float) -> None:
+def _collect(
+    theta: Floats, tree: buckets.JunctionTree
+) -> tuple[buckets.BucketPotentials, junction.Messages, float]:
+    """Go up the tree, refusing a model in which nothing is possible."""
+    potentials = buckets.gather_potentials(tree, theta)
+    messages, log_partition = junction.collect(tree, potentials)
     if log_partition == -np.inf:
         raise _impossible()
+    return potentials, messages, log_partition
 
 
 def _impossible() -> ModelError:

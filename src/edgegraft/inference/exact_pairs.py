@@ -15,75 +15,45 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids, pairs_of_ids
-from edgegraft.core.tables import PairTables, table_offsets
-from edgegraft.core.types import Edges
+from edgegraft.core.tables import PairTables
+from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.inference.elimination import Elimination
-from edgegraft.inference.engine import Marginals
+from edgegraft.inference.pair_tables import product_tables
 
-Run = Callable[[NDArray[np.float64], Layout], Marginals]
+#: Exact marginals of parameters under a layout.
+Run = Callable[[Floats, Layout], Floats]
 
 
-def pair_tables(
-    theta: NDArray[np.float64], layout: Layout, found: Elimination, pairs: Edges, run: Run
+def exact_pair_tables(
+    theta: Floats, layout: Layout, found: Elimination, pairs: Edges, run: Run
 ) -> PairTables:
-    """Return the joint marginals of `pairs`; `run` is exact inference on a layout."""
-    shapes = layout.states[pairs]
-    offsets = table_offsets(shapes)
-    tables = PairTables(pairs, shapes, np.empty(int(offsets[-1])), offsets)
+    """Return the joint marginals of `pairs`."""
     extended = _with_clique_pairs(layout, found, pairs)
-    grown = np.concatenate((theta, np.zeros(extended.n_parameters - len(theta))))
-    values = run(grown, extended).values
-    edge = _edge_of(extended, pairs)
-    apart = _components(layout)[pairs]
-    pending = np.zeros(len(pairs), np.bool_)
-    for k, (i, j) in enumerate(pairs):
-        if edge[k] >= 0:
-            table = extended.edge(values, int(edge[k]))
-            tables[k][:] = table if i < j else table.T
-        elif apart[k, 0] != apart[k, 1]:
-            tables[k][:] = np.outer(layout.node(values, i), layout.node(values, j))
-        else:
-            pending[k] = True
-    for i, chosen in _cover(pairs, pending, layout.states):
-        _clamp(theta, layout, values, i, chosen, tables, run)
+    values = run(np.concatenate((theta, np.zeros(extended.n_parameters - len(theta)))), extended)
+    tables, others = product_tables(extended, values, pairs)
+    left = others[_are_connected(layout, pairs[others])]
+    for i, chosen in _cover(pairs, left, layout.states):
+        for a, probability in enumerate(layout.node(values, i)):
+            given = np.zeros_like(theta)
+            if probability > 0:
+                clamped = theta.copy()
+                layout.node(clamped, i)[:] = -np.inf
+                layout.node(clamped, i)[a] = 0.0
+                given = run(clamped, layout)
+            for k in chosen.tolist():
+                first, second = pairs[k]
+                table, other = (tables[k], second) if first == i else (tables[k].T, first)
+                table[a] = probability * layout.node(given, other)
     return tables
 
 
-def _clamp(
-    theta: NDArray[np.float64],
-    layout: Layout,
-    values: NDArray[np.float64],
-    i: int,
-    chosen: NDArray[np.int64],
-    tables: PairTables,
-    run: Run,
-) -> None:
-    """Fill in the `chosen` tables, all of variable `i`, state by state."""
-    for a, probability in enumerate(layout.node(values, i)):
-        given = None
-        if probability > 0:
-            clamped = theta.copy()
-            layout.node(clamped, i)[:] = -np.inf
-            layout.node(clamped, i)[a] = 0.0
-            given = run(clamped, layout).values
-        for k in chosen:
-            first, second = tables.edges[k]
-            table = tables[k] if first == i else tables[k].T
-            other = second if first == i else first
-            table[a] = 0.0 if given is None else probability * layout.node(given, other)
-
-
-def _cover(
-    pairs: Edges, pending: NDArray[np.bool_], states: NDArray[np.int64]
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield variables to clamp with the pairs each answers: most pairs for each state first."""
-    left = np.flatnonzero(pending)
+def _cover(pairs: Edges, left: Integers, states: Integers) -> Iterator[tuple[int, Integers]]:
+    """Yield variables to clamp with the pairs each answers: most pairs per state first."""
     while len(left):
         count = np.bincount(pairs[left].ravel(), minlength=len(states))
         i = int(np.argmax(count / states))
@@ -100,27 +70,13 @@ def _with_clique_pairs(layout: Layout, found: Elimination, pairs: Edges) -> Layo
     n = layout.n_variables
     owner = np.repeat(found.order, np.diff(found.scope_start))
     filled = pair_ids(np.stack((owner, found.scope), axis=1), n)
-    wanted = np.unique(pair_ids(pairs, n))
-    present = pair_ids(layout.edges, n)
-    new = np.setdiff1d(np.intersect1d(wanted, filled), present)
+    new = np.setdiff1d(np.intersect1d(pair_ids(pairs, n), filled), pair_ids(layout.edges, n))
     return layout.grow(pairs_of_ids(new, n)) if len(new) else layout
 
 
-def _edge_of(layout: Layout, pairs: Edges) -> NDArray[np.int64]:
-    """Return the number of each pair's edge, -1 where it is none."""
+def _are_connected(layout: Layout, pairs: Edges) -> Mask:
+    """Return whether the variables of each pair are in the same component."""
     n = layout.n_variables
-    keys = pair_ids(layout.edges, n)
-    order = np.argsort(keys)
-    wanted = pair_ids(pairs, n)
-    if not len(keys):
-        return np.full(len(pairs), -1, np.int64)
-    at = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
-    return np.where(keys[at] == wanted, at, -1)
-
-
-def _components(layout: Layout) -> NDArray[np.int32]:
-    n = layout.n_variables
-    ones = np.ones(layout.n_edges, np.bool_)
-    graph = coo_array((ones, (layout.edges[:, 0], layout.edges[:, 1])), shape=(n, n))
-    labels: NDArray[np.int32] = connected_components(graph, directed=False)[1]
-    return labels
+    graph = coo_array((np.ones(layout.n_edges), tuple(layout.edges.T)), shape=(n, n))
+    component = connected_components(graph, directed=False)[1]
+    return np.asarray(component[pairs[:, 0]] == component[pairs[:, 1]])

@@ -3,27 +3,26 @@
 The compiled loops know integers and floats only. This module keeps what they need from one run to
 the next: a run that starts from an earlier state refreshes the potentials that changed, and the
 residual schedule then visits only the nodes that the change reaches. Messages are plain
-probabilities where every table's span allows it and all edges weigh one, logarithms otherwise.
+probabilities if every table's span allows it and all edges weigh one, logarithms otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.tables import stretches
-from edgegraft.core.types import Floats, Integers
+from edgegraft.core.types import Floats, Mask
 from edgegraft.errors import ModelError
 from edgegraft.inference.floors import Floored
-from edgegraft.inference.wiring import common_pairs, wire
+from edgegraft.inference.pair_tables import edge_numbers
 from edgegraft.kernels.messages.beliefs import linear_marginals, log_marginals
+from edgegraft.kernels.messages.forests import Forests, root_forest
 from edgegraft.kernels.messages.linear_messages import WIDEST
 from edgegraft.kernels.messages.schedules import LINEAR, LOG, MAX, chase, flood
-from edgegraft.kernels.messages.wiring import Potentials, Wiring, fill_potentials
+from edgegraft.kernels.messages.wiring import MessagePotentials, Wiring, fill_potentials
 
 Schedule = Literal["residual", "flooding"]
 
@@ -34,26 +33,18 @@ class MessageState(NamedTuple):
     layout: Layout
     wiring: Wiring
     weight: Floats  # (m,) edge appearance probabilities; ones in plain belief propagation
+    forests: Forests | None  # those that the weights come from
     value: Floats  # the messages
     plain: bool  # whether they are probabilities; logarithms otherwise
     pending: Floats  # (n,) how far each node's answers are out of date
-    dirty: NDArray[np.bool_]  # (n,) nodes whose answers were never worked out on this graph
-    theta: Floats  # finite parameters of the last run; nan where there was none
-    potentials: Potentials | None  # what was made of them
+    dirty: Mask  # (n,) nodes whose answers were never worked out on this graph
+    theta: Floats  # finite parameters of the last run; nan before the first
+    potentials: MessagePotentials | None  # what was made of them
     beliefs: Floats  # marginals of the last run; empty before the first
 
 
-class Plan(NamedTuple):
-    """How to pass messages."""
-
-    schedule: Schedule
-    damping: float
-    tol: float
-    max_iter: int
-
-
 class Passed(NamedTuple):
-    """The outcome of a run."""
+    """The outcome of passing messages."""
 
     state: MessageState
     inverse: Floats  # reciprocals of plain messages
@@ -61,14 +52,57 @@ class Passed(NamedTuple):
     n_iter: int  # sweeps, or as many single updates as would make so many sweeps
     n_updates: int
     residual: float
+    damping: float
 
 
-def cold_state(layout: Layout, weight: Floats | None = None) -> MessageState:
+def wire(layout: Layout) -> Wiring:
+    """Return the wiring of the two messages of every edge of `layout`.
+
+    Examples
+    --------
+    >>> wiring = wire(Layout([2, 3, 2], [(0, 1), (1, 2)]))
+    >>> wiring.start
+    array([0, 1, 3, 4])
+    >>> wiring.reverse
+    array([1, 0, 3, 2])
+    """
+    m, n, states = layout.n_edges, layout.n_variables, layout.states
+    first, second = layout.edges[:, 0], layout.edges[:, 1]
+    owner, source = np.concatenate((first, second)), np.concatenate((second, first))
+    sorted_messages = np.lexsort((source, owner))
+    place = np.empty(2 * m, np.int64)
+    place[sorted_messages] = np.arange(2 * m)
+    reverse = np.concatenate((place[m:], place[:m]))[sorted_messages]
+    edge = np.tile(np.arange(m), 2)[sorted_messages]
+    owner, source = owner[sorted_messages], source[sorted_messages]
+    start = np.searchsorted(owner, np.arange(n + 1)).astype(np.int64)
+    sizes = states[owner] * states[source]
+    offset = np.cumsum(states[owner]) - states[owner]
+    columns = (offset, offset[reverse], np.cumsum(sizes) - sizes, states[source], source)
+    links = np.stack(columns, axis=1)
+    by_degree = np.argsort(start[:-1] - start[1:], kind="stable")
+    whole = np.ones(n, np.bool_), np.ones(m, np.bool_)
+    order, _ = root_forest(by_degree, start, links, reverse, edge, *whole)
+    return Wiring(
+        start=start,
+        links=links,
+        reverse=reverse,
+        edge=edge,
+        into_first=place[:m].copy(),
+        states=states,
+        node_offset=layout.node_offset,
+        edge_offset=layout.edge_offset,
+        order=order,
+    )
+
+
+def cold_state(layout: Layout, wiring: Wiring, forests: Forests | None = None) -> MessageState:
     """Return the state of uniform messages."""
     return MessageState(
         layout=layout,
-        wiring=wire(layout),
-        weight=np.ones(layout.n_edges) if weight is None else weight,
+        wiring=wiring,
+        weight=np.ones(layout.n_edges) if forests is None else forests.probability,
+        forests=forests,
         value=np.zeros(int(layout.states[layout.edges].sum())),
         plain=False,
         pending=np.zeros(layout.n_variables),
@@ -79,64 +113,68 @@ def cold_state(layout: Layout, weight: Floats | None = None) -> MessageState:
     )
 
 
-def regrown(state: MessageState, layout: Layout, weight: Floats | None = None) -> MessageState:
-    """Return the state for another graph, with the messages of the edges that are in both.
+def carry_messages(state: MessageState, fresh: MessageState) -> MessageState:
+    """Return the cold state of another graph with the messages of the edges that are in both.
 
     Only the ends of edges that came, went or changed their weight are out of date.
     """
-    if not np.array_equal(layout.states, state.layout.states):
+    layout, before = fresh.layout, state.layout
+    if not np.array_equal(layout.states, before.states):
         raise ModelError("a state can only grow to a graph over the same variables and states")
-    fresh = cold_state(layout, weight)
-    new, old = common_pairs(state.layout, layout.edges)
+    number = edge_numbers(before, layout.edges)
+    new = np.flatnonzero(number >= 0)
+    old = number[new]
     logs = np.log(state.value) if state.plain else state.value
-    sides: tuple[Callable[[Wiring], Integers], ...] = (
-        lambda wiring: wiring.into_first,
-        lambda wiring: wiring.reverse[wiring.into_first],
-    )
-    for column, side in enumerate(sides):
+    to, origin = fresh.wiring.into_first[new], state.wiring.into_first[old]
+    for column in (0, 1):
         length = layout.states[layout.edges[new, column]]
-        to = fresh.wiring.links[side(fresh.wiring)[new], 0]
-        origin = state.wiring.links[side(state.wiring)[old], 0]
-        fresh.value[stretches(to, length)] = logs[stretches(origin, length)]
+        source = stretches(state.wiring.links[origin, 0], length)
+        fresh.value[stretches(fresh.wiring.links[to, 0], length)] = logs[source]
+        to, origin = fresh.wiring.reverse[to], state.wiring.reverse[origin]
     size = np.diff(layout.edge_offset)[new]
     nodes = int(layout.node_offset[-1])
     fresh.theta[:nodes] = state.theta[:nodes]
-    fresh.theta[stretches(layout.edge_offset[new], size)] = state.theta[
-        stretches(state.layout.edge_offset[old], size)
-    ]
+    cells = stretches(before.edge_offset[old], size)
+    fresh.theta[stretches(layout.edge_offset[new], size)] = state.theta[cells]
     dirty = state.dirty.copy()
     dirty[np.delete(layout.edges, new, axis=0)] = True
-    dirty[np.delete(state.layout.edges, old, axis=0)] = True
+    dirty[np.delete(before.edges, old, axis=0)] = True
     dirty[layout.edges[new[fresh.weight[new] != state.weight[old]]]] = True
     return fresh._replace(pending=state.pending, dirty=dirty)
 
 
 def pass_messages(
-    given: Floored, state: MessageState, plan: Plan, maximise: bool = False
+    given: Floored,
+    state: MessageState,
+    schedule: Schedule,
+    damping: float,
+    tol: float,
+    max_iter: int,
+    *,
+    maximise: bool = False,
 ) -> Passed:
-    """Pass messages until they stop changing or the plan's patience ends."""
+    """Pass messages until they stop changing or `max_iter` sweeps are over."""
     wiring = state.wiring
     potentials, dirty = _refresh(given.theta, state)
-    plain = not maximise and _may_be_plain(potentials)
+    plain = not maximise and bool(
+        (potentials.weight == 1.0).all() and (potentials.edge_span <= WIDEST).all()
+    )
     value, inverse = _in_domain(state, plain)
     kind = LINEAR if plain else MAX if maximise else LOG
     n_messages = len(wiring.reverse)
     key = state.pending.copy()
-    if n_messages == 0:
-        n_updates = n_iter = 0
-        residual = 0.0
-    elif plan.schedule == "flooding":
+    n_updates, n_iter, residual = 0, 0, 0.0
+    if n_messages and schedule == "flooding":
         value, inverse, n_iter, residual = flood(
-            wiring, potentials, value, inverse, kind, plan.damping, plan.tol, plan.max_iter,
-            given.negligible,
-        )  # fmt: skip
+            wiring, potentials, value, inverse, kind, damping, tol, max_iter, given.negligible
+        )
         n_updates = n_iter * n_messages
-        residual /= 1.0 - plan.damping
+        residual /= 1.0 - damping
         key[:] = residual
-    else:
+    elif n_messages:
         n_updates = chase(
-            wiring, potentials, value, inverse, kind, plan.damping, plan.tol,
-            plan.max_iter * n_messages, given.negligible, dirty, key,
+            wiring, potentials, value, inverse, kind, damping, tol, max_iter * n_messages,
+            given.negligible, dirty, key,
         )  # fmt: skip
         n_iter = -(-n_updates // n_messages)
         residual = float(key.max())
@@ -148,9 +186,8 @@ def pass_messages(
         theta=given.theta,
         potentials=potentials,
     )
-    return Passed(
-        after, inverse, bool(residual <= plan.tol), int(n_iter), int(n_updates), float(residual)
-    )
+    converged = bool(residual <= tol)
+    return Passed(after, inverse, converged, int(n_iter), int(n_updates), float(residual), damping)
 
 
 def beliefs_of(passed: Passed, theta: Floats) -> tuple[Floats, float]:
@@ -170,34 +207,19 @@ def beliefs_of(passed: Passed, theta: Floats) -> tuple[Floats, float]:
     return values, float(log_z)
 
 
-def _refresh(theta: Floats, state: MessageState) -> tuple[Potentials, NDArray[np.bool_]]:
+def _refresh(theta: Floats, state: MessageState) -> tuple[MessagePotentials, Mask]:
     """Return the potentials under `theta`, and the nodes whose answers they put out of date."""
-    old = state.potentials
-    potentials = _room(state) if old is None else Potentials(*(array.copy() for array in old))
-    dirty = state.dirty.copy()
+    old, dirty = state.potentials, state.dirty.copy()
+    if old is None:
+        layout = state.layout
+        nodes, n, m = int(layout.node_offset[-1]), layout.n_variables, layout.n_edges
+        size = 2 * int(layout.edge_offset[-1] - nodes)
+        sizes = (nodes, nodes, size, size, n, m, n, m)
+        potentials = MessagePotentials(*(*map(np.empty, sizes), state.weight))
+    else:
+        potentials = MessagePotentials(*(array.copy() for array in old))
     fill_potentials(theta, state.theta, old is None, state.wiring, potentials, dirty)
     return potentials, dirty
-
-
-def _room(state: MessageState) -> Potentials:
-    layout = state.layout
-    size = 2 * int(layout.edge_offset[-1] - layout.edge_offset[0])
-    nodes, n, m = int(layout.node_offset[-1]), layout.n_variables, layout.n_edges
-    return Potentials(
-        unary=np.empty(nodes),
-        unary_exp=np.empty(nodes),
-        log_tables=np.empty(size),
-        tables=np.empty(size),
-        node_top=np.empty(n),
-        edge_top=np.empty(m),
-        node_span=np.empty(n),
-        edge_span=np.empty(m),
-        weight=state.weight,
-    )
-
-
-def _may_be_plain(potentials: Potentials) -> bool:
-    return bool((potentials.weight == 1.0).all() and (potentials.edge_span <= WIDEST).all())
 
 
 def _in_domain(state: MessageState, plain: bool) -> tuple[Floats, Floats]:

@@ -7,53 +7,43 @@ Willsky 2005). Whatever the messages are, they split the model into a mean of mo
 and the mean of the forests' log-partition functions is an upper bound of log Z. That mean is what
 is reported: a bound by construction, converged or not, and the tightest for these forests at the
 fixed point.
+
+The distribution over forests is uniform over a few explicit ones, each of which prefers the edges
+that were taken least often so far (ties at random, from a fixed seed). That covers the graph with
+about as few forests as possible, evens out the probabilities, and makes the bound computable
+forest by forest. A bridge is in every forest; the edges of a forest have probability one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import PairTables
-from edgegraft.core.types import Edges, Floats
-from edgegraft.errors import ModelError
-from edgegraft.inference.bp import check_settings, is_current, report
-from edgegraft.inference.engine import Capabilities, Info, Marginals
-from edgegraft.inference.floors import Floored, floored
-from edgegraft.inference.messages import (
-    MessageState,
-    Passed,
-    Plan,
-    Schedule,
-    beliefs_of,
-    cold_state,
-    pass_messages,
-    regrown,
+from edgegraft.core.types import Integers
+from edgegraft.inference.bp import MessageEngine
+from edgegraft.inference.floors import Floored
+from edgegraft.inference.messages import MessageState, Passed, cold_state, pass_messages, wire
+from edgegraft.kernels.messages.forests import (
+    Forests,
+    forest_log_partition,
+    root_forest,
+    spanning_forest,
 )
-from edgegraft.inference.response import PairMethod, describe, joint_tables
-from edgegraft.inference.spanning import Forests, cover
-from edgegraft.inference.wiring import wire
-from edgegraft.kernels.messages.spanning import forest_log_partition
+from edgegraft.kernels.messages.wiring import Wiring
 
+#: With fewer forests the probabilities are coarse; more hardly tighten the bound.
+MIN_FORESTS = 12
 #: A run is cut into so many stages, after each of which damping may be raised.
 STAGES = 6
 
 
-class TreeReweightedState(NamedTuple):
-    """Messages, and the forests that their edge weights come from."""
-
-    messages: MessageState
-    forests: Forests
-
-
 @dataclass(frozen=True)
-class TreeReweighted:
+class TreeReweighted(MessageEngine):
     """Tree-reweighted belief propagation on a pairwise model.
 
-    Where messages oscillate, damping is raised until they settle; the damping that a run ended
+    If messages oscillate, damping is raised until they settle; the damping that a run ended
     with is in ``info.diagnostics["damping"]``. With strong conflicting couplings the optimum lies
     where some pair beliefs vanish, and the last digits come slowly (the error falls as one over
     the sweeps): the tolerance is therefore looser than that of plain belief propagation, and the
@@ -77,88 +67,78 @@ class TreeReweighted:
     0.062
     """
 
-    schedule: Schedule = "residual"
-    damping: float = 0.0
     tol: float = 1e-4
     max_iter: int = 300
-    pair_method: PairMethod = "product"
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        check_settings(self.schedule, self.damping, self.tol, self.max_iter, self.pair_method)
+    words = (
+        "trw",
+        "upper bound",
+        "tree-reweighted belief propagation",
+        "the log Z is still an upper bound; raise `damping` or `max_iter` for a tighter one",
+    )
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the answers are."""
-        return Capabilities("trw", False, "upper bound", describe(self.pair_method))
-
-    def init(self, layout: Layout) -> TreeReweightedState:
+    def init(self, layout: Layout) -> MessageState:
         """Return uniform messages and the spanning forests of the graph."""
-        forests = cover(layout, wire(layout), self.seed)
-        return TreeReweightedState(cold_state(layout, forests.probability), forests)
+        wiring = wire(layout)
+        return cold_state(layout, wiring, cover(layout, wiring, self.seed))
 
-    def grow(self, state: TreeReweightedState, layout: Layout) -> TreeReweightedState:
-        """Return a state for another graph: messages of common edges kept, forests chosen anew."""
-        forests = cover(layout, wire(layout), self.seed)
-        return TreeReweightedState(regrown(state.messages, layout, forests.probability), forests)
-
-    def run(
-        self,
-        theta: Floats,
-        state: TreeReweightedState,
-        rng: np.random.Generator | None = None,
-    ) -> tuple[Marginals, TreeReweightedState, Info]:
-        """Return beliefs and an upper bound of log Z, the state for the next run, how it went.
-
-        `rng` is not used: the engine is deterministic.
-        """
-        before = state.messages
-        given = floored(theta, before.layout, before.weight)
-        passed, damping = self._settle(given, before)
-        values, _ = beliefs_of(passed, theta)
-        bound = _bound(passed, state.forests)
-        if bound < given.least - 50.0:
-            raise ModelError(
-                "the zero entries of the potentials leave no configuration that is possible"
-            )
-        info = report(
-            passed, "tree-reweighted belief propagation",
-            "the log Z is still an upper bound; raise `damping` or `max_iter` for a tighter one",
-        )  # fmt: skip
-        info = info._replace(diagnostics={**(info.diagnostics or {}), "damping": damping})
-        after = state._replace(messages=passed.state._replace(beliefs=values))
-        return Marginals(values, bound), after, info
-
-    def pair_marginals(self, theta: Floats, state: TreeReweightedState, edges: Edges) -> PairTables:
-        """Return joint marginals of any pairs: edge beliefs, or by `pair_method`."""
-        if not is_current(state.messages, theta):
-            _, state, _ = self.run(theta, state)
-        return joint_tables(state.messages, edges, self.pair_method)
-
-    def _settle(self, given: Floored, state: MessageState) -> tuple[Passed, float]:
+    def _settle(self, given: Floored, state: MessageState, *, maximise: bool = False) -> Passed:
         """Pass messages in stages, with more damping when a stage did not help."""
         n_iter = n_updates = 0
         damping, before = self.damping, np.inf
-        patience = -(-self.max_iter // STAGES)
+        stage = -(-self.max_iter // STAGES)
         while True:
-            plan = Plan(self.schedule, damping, self.tol, min(patience, self.max_iter - n_iter))
-            passed = pass_messages(given, state, plan)
+            length = min(stage, self.max_iter - n_iter)
+            passed = pass_messages(given, state, self.schedule, damping, self.tol, length)
             n_iter += passed.n_iter
             n_updates += passed.n_updates
             if passed.converged or n_iter >= self.max_iter:
-                return passed._replace(n_iter=n_iter, n_updates=n_updates), damping
+                return passed._replace(n_iter=n_iter, n_updates=n_updates)
             if passed.residual > 0.9 * before:
                 damping = max(damping, 0.5 + 0.5 * damping)
             before, state = passed.residual, passed.state
 
+    def _log_partition(self, passed: Passed, free_energy: float) -> tuple[float, bool]:
+        """Return the mean over the forests, which is a bound whatever the messages are."""
+        state, forests = passed.state, passed.state.forests
+        assert state.potentials is not None  # a run has filled them
+        assert forests is not None  # `init` has chosen them
+        if state.layout.n_variables == 0:
+            return 0.0, True
+        # The edges of a forest weigh one, and their messages may be plain.
+        logs = np.log(state.value) if state.plain else state.value
+        bound = forest_log_partition(
+            state.wiring, state.potentials, logs, forests.order, forests.upward
+        )
+        return float(bound), True
 
-def _bound(passed: Passed, forests: Forests) -> float:
-    state = passed.state
-    assert state.potentials is not None  # a run has filled them
-    if state.layout.n_variables == 0:
-        return 0.0
-    # The edges of a forest weigh one, and their messages may be plain.
-    logs = np.log(state.value) if state.plain else state.value
-    return float(
-        forest_log_partition(state.wiring, state.potentials, logs, forests.order, forests.upward)
-    )
+
+def cover(layout: Layout, wiring: Wiring, seed: int = 0) -> Forests:
+    """Return spanning forests that together hold every edge.
+
+    Examples
+    --------
+    >>> triangle = Layout([2, 2, 2], [(0, 1), (0, 2), (1, 2)])
+    >>> cover(triangle, wire(triangle)).probability
+    array([0.66666667, 0.66666667, 0.66666667])
+    """
+    m, n = layout.n_edges, layout.n_variables
+    rng = np.random.default_rng(seed)
+    taken = np.zeros(m, np.int64)
+    rooted: list[tuple[Integers, Integers]] = []
+    needed = MIN_FORESTS
+    while len(rooted) < needed or (taken == 0).any():
+        member = np.empty(m, np.bool_)
+        size = spanning_forest(layout.edges, np.lexsort((rng.random(m), taken)), n, member)
+        rooted.append(
+            root_forest(
+                np.arange(n), wiring.start, wiring.links, wiring.reverse, wiring.edge,
+                np.ones(n, np.bool_), member,
+            )
+        )  # fmt: skip
+        taken += member
+        if size == m:  # the graph is a forest
+            needed = 1
+    order, upward = (np.stack(parts) for parts in zip(*rooted, strict=True))
+    return Forests(order, upward, taken / len(rooted))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 _ROOT = Path(__file__).parent
 _IMPORT = re.compile(r"^from (?:edgegraft\.kernels|(\.))([\w.]*) import", re.MULTILINE)
@@ -50,7 +50,21 @@ class _StampedCache(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
-        self._cache_file._source_stamp = stamp_of(Path(function.__code__.co_filename))
+        self._cache_file = _CacheFile(
+            self._cache_path,
+            self._impl.filename_base,
+            stamp_of(Path(function.__code__.co_filename)),
+        )
+
+
+class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
+    """numba's files of one function; an index that names classes which are gone is out of date."""
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError):
+            return {}
 
 
 def stamp_of(path: Path, root: Path = _ROOT) -> str:

@@ -38,7 +38,7 @@ class JunctionTree(NamedTuple):
     largest: np.ndarray  # (3,) cells of a clique, cells of a product of locals, axes of a clique
 
 
-class Potentials(NamedTuple):
+class BucketPotentials(NamedTuple):
     """Log-potentials in blocks, and the same scaled to a largest entry of one, block by block."""
 
     logs: np.ndarray
@@ -51,7 +51,7 @@ class Potentials(NamedTuple):
 def gather_potentials(tree, theta):
     """Return the potentials of `theta` in blocks, scaled."""
     n = tree.variable.shape[0]
-    out = Potentials(np.empty_like(theta), np.empty_like(theta), np.empty(n), np.empty(n))
+    out = BucketPotentials(np.empty_like(theta), np.empty_like(theta), np.empty(n), np.empty(n))
     _gather(tree, theta, out.logs)
     for k in range(n):
         at = tree.node_block[k]

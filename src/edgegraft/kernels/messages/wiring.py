@@ -37,7 +37,7 @@ class Wiring(NamedTuple):
     order: np.ndarray  # (n,) nodes, every subtree of a forest before its root
 
 
-class Potentials(NamedTuple):
+class MessagePotentials(NamedTuple):
     """What a run needs to know of the parameters, in the order of the wiring."""
 
     unary: np.ndarray  # node vectors, largest entry 0
@@ -49,32 +49,6 @@ class Potentials(NamedTuple):
     node_span: np.ndarray  # (n,) largest minus smallest entry of the node vector
     edge_span: np.ndarray  # (m,) the same of the table w / rho
     weight: np.ndarray  # (m,) edge appearance probability rho; 1 in plain belief propagation
-
-
-@kernel
-def leaves_first(start, links):
-    """Return the nodes in reversed breadth-first order from roots of high degree."""
-    n = len(start) - 1
-    order = np.empty(n, np.int64)
-    seen = np.zeros(n, np.bool_)
-    tail = 0
-    for root in np.argsort(start[:-1] - start[1:], kind="mergesort"):
-        if seen[root]:
-            continue
-        head = tail
-        order[tail] = root
-        seen[root] = True
-        tail += 1
-        while head < tail:
-            i = order[head]
-            head += 1
-            for k in range(start[i], start[i + 1]):
-                j = links[k, NEIGHBOUR]
-                if not seen[j]:
-                    seen[j] = True
-                    order[tail] = j
-                    tail += 1
-    return order[::-1].copy()
 
 
 @kernel

@@ -1,10 +1,11 @@
-"""Decoding of max-product messages and local improvement of an assignment."""
+"""From max-product messages to an assignment, and local improvement of one."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.messages.forests import find_root, root_forest
 
 
 @kernel
@@ -70,10 +71,12 @@ def improve_forest(wiring, potentials, turn, assignment):
     )  # fmt: skip
     unary, log_tables = potentials.unary, potentials.log_tables
     inside = _induced_forest(start, links, turn)
-    order, upward = _rooted(start, links, wiring.reverse, inside)
+    all_edges = np.ones(len(wiring.into_first), np.bool_)
+    order, upward = root_forest(
+        np.arange(len(inside)), start, links, wiring.reverse, wiring.edge, inside, all_edges
+    )
     scores = unary.copy()
-    for q in range(len(order) - 1, -1, -1):
-        i = order[q]
+    for i in order:
         at = node_offset[i]
         for k in range(start[i], start[i + 1]):
             t, r, j = links[k, 2], links[k, 3], links[k, 4]
@@ -88,7 +91,7 @@ def improve_forest(wiring, potentials, turn, assignment):
                 for a in range(states[i]):
                     best = max(best, scores[at + a] + log_tables[t + a * r + b])
                 scores[node_offset[j] + b] += best
-    for i in order:
+    for i in order[::-1]:
         at, k = node_offset[i], upward[i]
         if k >= 0:
             t, r, x = links[k, 2], links[k, 3], assignment[links[k, 4]]
@@ -108,7 +111,7 @@ def _induced_forest(start, links, turn):
         for k in range(start[i], start[i + 1]):
             j = links[k, 4]
             if inside[j] and j != i:
-                root = _find(tree, j)
+                root = find_root(tree, j)
                 if met[root] == i:  # a second edge into the same tree would close a loop
                     inside[i] = False
                     break
@@ -116,39 +119,5 @@ def _induced_forest(start, links, turn):
         if inside[i]:
             for k in range(start[i], start[i + 1]):
                 if inside[links[k, 4]]:
-                    tree[_find(tree, links[k, 4])] = i
+                    tree[find_root(tree, links[k, 4])] = i
     return inside
-
-
-@kernel
-def _find(tree, i):
-    while tree[i] != i:
-        tree[i] = tree[tree[i]]
-        i = tree[i]
-    return i
-
-
-@kernel
-def _rooted(start, links, reverse, inside):
-    """Return the nodes inside, parents first, and the message into each from its parent."""
-    n = len(inside)
-    order, upward = np.empty(n, np.int64), np.full(n, -1, np.int64)
-    seen = ~inside
-    head, tail = 0, 0
-    for root in range(n):
-        if seen[root]:
-            continue
-        seen[root] = True
-        order[tail] = root
-        tail += 1
-        while head < tail:
-            i = order[head]
-            head += 1
-            for k in range(start[i], start[i + 1]):
-                j = links[k, 4]
-                if not seen[j]:
-                    seen[j] = True
-                    upward[j] = reverse[k]
-                    order[tail] = j
-                    tail += 1
-    return order[:tail], upward

@@ -1,11 +1,30 @@
-"""Spanning forests, and the log-partition function of a model reparametrised on them."""
+"""Forests of a graph, and the log-partition function of a model reparametrised on them."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.messages.log_messages import log_belief, sum_product
+
+
+class Forests(NamedTuple):
+    """Spanning forests of a graph, all equally likely."""
+
+    order: np.ndarray  # int64 (k, n) nodes of each, subtrees before their roots
+    upward: np.ndarray  # int64 (k, n) message into a node from its parent; -1 at roots
+    probability: np.ndarray  # float64 (m,) share of the forests that hold an edge
+
+
+@kernel
+def find_root(parent, i):
+    """Return the root of `i` in a union-find forest, halving the path to it."""
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i
 
 
 @kernel
@@ -15,13 +34,7 @@ def spanning_forest(ends, order, n, member):
     member[:] = False
     size = 0
     for e in order:
-        i, j = ends[e, 0], ends[e, 1]
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = parent[i]
-        while parent[j] != j:
-            parent[j] = parent[parent[j]]
-            j = parent[j]
+        i, j = find_root(parent, ends[e, 0]), find_root(parent, ends[e, 1])
         if i != j:
             parent[i] = j
             member[e] = True
@@ -30,26 +43,26 @@ def spanning_forest(ends, order, n, member):
 
 
 @kernel
-def root_forest(start, links, reverse, edge, member, order, upward):
-    """Write the nodes of a forest, subtrees first, and the message that comes from the parent.
+def root_forest(roots, start, links, reverse, edge, inside, member):
+    """Return the nodes of a forest, subtrees first, and the message into each from its parent.
 
-    ``upward[i]`` is the message into ``i`` from its parent, whose answer is what ``i`` sends up;
-    -1 at a root.
+    The forest has the nodes `inside` and those of the edges `member` that join two of them; it is
+    searched breadth first from the first of `roots`, all nodes in some order, in each component.
+    What a node sends up answers the message from its parent, which is -1 at a root.
     """
-    n = len(start) - 1
-    seen = np.zeros(n, np.bool_)
-    place = n
-    for root in range(n):
+    n = len(inside)
+    order, upward = np.empty(n, np.int64), np.full(n, -1, np.int64)
+    seen = ~inside
+    head = place = n
+    for root in roots:
         if seen[root]:
             continue
         seen[root] = True
-        upward[root] = -1
         place -= 1
         order[place] = root
-        head = place
-        while head >= place:
-            i = order[head]
+        while head > place:
             head -= 1
+            i = order[head]
             for k in range(start[i], start[i + 1]):
                 j = links[k, 4]
                 if member[edge[k]] and not seen[j]:
@@ -57,6 +70,7 @@ def root_forest(start, links, reverse, edge, member, order, upward):
                     place -= 1
                     order[place] = j
                     upward[j] = reverse[k]
+    return order[place:], upward
 
 
 @kernel

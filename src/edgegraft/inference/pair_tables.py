@@ -1,7 +1,7 @@
-"""Joint marginals of any pair of variables from the beliefs of message passing.
+"""Joint marginals of any pairs of variables from the marginals of nodes and edges.
 
-An edge of the graph has its belief. For another pair the product of the two beliefs ignores
-dependence through paths; *linear response* adds the covariance
+An edge of the graph has its own table. For another pair the product of the two node marginals
+ignores dependence through paths; *linear response* adds the covariance
 ``C_ij(a, b) = d b_j(b) / d u_i(a)``. The free energy as a function of the node beliefs alone has
 a sparse second derivative,
 
@@ -9,13 +9,11 @@ a sparse second derivative,
 
 with ``C_i`` and ``C_e`` the covariances of the indicators under a node's and an edge's belief (in
 all but one state of each variable): the blocks of ``H`` lie on the edges of the graph. One sparse
-factorisation and one solve a variable asked for give every pair (Welling & Teh 2004; on a forest
+factorisation and one solve per variable asked for give every pair (Welling & Teh 2004; on a forest
 the answer is exact).
 """
 
 from __future__ import annotations
-
-from typing import Literal
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -23,54 +21,69 @@ from scipy.sparse.linalg import splu
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges
+from edgegraft.core.pairs import pair_ids
 from edgegraft.core.tables import PairTables, stretches, table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
-from edgegraft.inference.messages import MessageState
-from edgegraft.inference.wiring import common_pairs
-
-PairMethod = Literal["product", "linear-response"]
 
 #: Share of independence mixed into beliefs before they are inverted: states of probability zero
 #: and deterministic pairs have no inverse covariance.
 SOFTENING = 1e-10
 
 
-def describe(method: PairMethod) -> str:
-    """Return the words with which an engine names its method."""
-    return {"product": "product of beliefs", "linear-response": "linear response"}[method]
+def edge_numbers(layout: Layout, pairs: Edges) -> Integers:
+    """Return which edge of `layout` each pair is, in either direction; -1 if it is none.
+
+    Examples
+    --------
+    >>> edge_numbers(Layout([2, 2, 2], [(1, 2), (0, 1)]), np.array([(0, 2), (1, 0)]))
+    array([-1,  1])
+    """
+    keys, wanted = (pair_ids(edges, layout.n_variables) for edges in (layout.edges, pairs))
+    if len(keys) == 0:
+        return np.full(len(pairs), -1, np.int64)
+    order = np.argsort(keys)
+    at = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
+    return np.where(keys[at] == wanted, at, -1)
 
 
-def joint_tables(state: MessageState, edges: Edges, method: PairMethod) -> PairTables:
-    """Return the joint marginals of `edges`, in the graph or not, from a state that has run."""
-    layout = state.layout
+def product_tables(layout: Layout, values: Floats, edges: Edges) -> tuple[PairTables, Integers]:
+    """Return a table per pair: an edge's own, otherwise the product of the node marginals.
+
+    Parameters
+    ----------
+    layout : Layout
+    values : array of float
+        Marginals, laid out like the parameters.
+    edges : array of int, shape (m, 2)
+
+    Returns
+    -------
+    tables : PairTables
+    others : array of int
+        The pairs that are not edges.
+    """
     pairs = check_edges(edges, layout.n_variables)
     shapes = layout.states[pairs]
     offsets = table_offsets(shapes)
-    tables = PairTables(pairs, shapes, _products(layout, state.beliefs, pairs, offsets), offsets)
-    here, edge = common_pairs(layout, np.sort(pairs, axis=1))
-    for k, e in zip(here, edge, strict=True):
-        table = layout.edge(state.beliefs, int(e))
-        tables[int(k)][:] = table if pairs[k, 0] < pairs[k, 1] else table.T
-    rest = np.setdiff1d(np.arange(len(pairs)), here, assume_unique=True)
-    if method == "linear-response" and len(rest):
-        _add_covariances(state, tables, rest)
-    return tables
-
-
-def _products(layout: Layout, beliefs: Floats, pairs: Edges, offsets: Integers) -> Floats:
-    """Return the products of the two ends' beliefs, table after table."""
     sizes = np.diff(offsets)
     within = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], sizes)
-    row, column = np.divmod(within, np.repeat(layout.states[pairs[:, 1]], sizes))
+    row, column = np.divmod(within, np.repeat(shapes[:, 1], sizes))
     first, second = np.repeat(layout.node_offset[pairs], sizes, axis=0).T
-    return np.asarray(beliefs[first + row] * beliefs[second + column])
+    tables = PairTables(pairs, shapes, values[first + row] * values[second + column], offsets)
+    numbers = edge_numbers(layout, pairs)
+    for k in np.flatnonzero(numbers >= 0).tolist():
+        table = layout.edge(values, int(numbers[k]))
+        tables[k][:] = table if pairs[k, 0] < pairs[k, 1] else table.T
+    return tables, np.flatnonzero(numbers < 0)
 
 
-def _add_covariances(state: MessageState, tables: PairTables, which: Integers) -> None:
-    layout = state.layout
-    factor = splu(_curvature(layout, state.beliefs, state.weight), permc_spec="MMD_AT_PLUS_A")
+def add_responses(
+    layout: Layout, beliefs: Floats, weight: Floats, tables: PairTables, which: Integers
+) -> None:
+    """Add the linear response of the beliefs to those of the product tables that are `which`."""
+    factor = splu(_curvature(layout, beliefs, weight), permc_spec="MMD_AT_PLUS_A")
     kept = np.concatenate(([0], np.cumsum(layout.states - 1)))
-    # One solve a variable serves all its pairs: group by whichever end is first.
+    # One solve per variable serves all its pairs: group by whichever end is first.
     by_first = which[np.argsort(tables.edges[which, 0], kind="stable")]
     starts = np.flatnonzero(np.diff(tables.edges[by_first, 0], prepend=-1))
     for group in np.split(by_first, starts[1:]):
@@ -134,7 +147,7 @@ def _softened_nodes(layout: Layout, beliefs: Floats) -> Floats:
 
 
 def _node_covariance(p: Floats) -> Floats:
-    """Return covariances of the indicators of all states but the last, one a row of `p`."""
+    """Return covariances of the indicators of all states but the last, one per row of `p`."""
     p = p[:, :-1]
     return p[:, :, None] * np.eye(p.shape[1]) - p[:, :, None] * p[:, None, :]
 
