@@ -84,28 +84,33 @@ def measure(client, n_rows: int) -> Times:
     from distributed import wait
 
     import edgegraft as eg
-    from edgegraft.contrib.dask import worker as worker
-    from edgegraft.contrib.dask.shards import ClusterShards
     from edgegraft.core import Layout
+    from edgegraft.objective import Pseudolikelihood
 
     parts = client.compute(partitions(n_rows, N, STATES, PARTS))
     wait(parts)
     taken = []
     for _ in range(PACKED):
         started = perf_counter()
-        counts = eg.ClusterCounts(client, parts)
+        rows = eg.ClusterRows(client, parts)
         taken.append(perf_counter() - started)
     pack = min(taken)
-    shards = ClusterShards(counts)
+    counts, loss = eg.PairCounts(rows), Pseudolikelihood(rows, precision=PRECISION)
     pairs = some_edges(N, PAIRS)
     layout = Layout(counts.schema.n_states, some_edges(N, EDGES))
     theta = np.random.default_rng(2).normal(size=layout.n_parameters) * 0.1
     asked = some_edges(N, SCORED)
+    start = loss.init(layout)
+
+    def evaluate() -> None:
+        theta[0] += 1e-9  # what is known is not computed again
+        loss.evaluate(theta, start)
+
     sides = (
         lambda: counts.pairs(pairs),
-        lambda: shards.evaluate(theta, layout, PRECISION),
-        lambda: shards.edge_sums(theta, layout, asked, PRECISION),
-        lambda: counts.partitions.total(worker.nothing),
+        evaluate,
+        lambda: loss.edge_gradients(theta, start, asked),
+        lambda: rows.map(type),
     )
     for side in sides:
         side()  # compiled code and laid out rows are there afterwards
@@ -149,7 +154,7 @@ def beside_local(client, n_rows: int, n: int = 200, n_pairs: int = 10_000) -> tu
     import pandas as pd
 
     local = eg.PairCounts(pack(pd.concat(parts)), n_jobs=WORKERS)
-    counts = eg.ClusterCounts(client, partitions(n_rows, n, STATES, 8))
+    counts = eg.PairCounts(eg.ClusterRows(client, partitions(n_rows, n, STATES, 8)))
     edges = some_edges(n, n_pairs)
     assert np.array_equal(counts.pairs(edges).values, local.pairs(edges).values)
     cluster, here = best_of(REPEATS, lambda: counts.pairs(edges), lambda: local.pairs(edges))

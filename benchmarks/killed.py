@@ -13,7 +13,7 @@ from benchmarks.processes import answer, start
 from benchmarks.rows import Row
 from edgegraft.ingest.cache import open_store
 from edgegraft.learn import Plan, discover, resume_discovery
-from edgegraft.objective.local_shards import LocalShards
+from edgegraft.table.blocks import StoredRows
 
 ROWS = 500_000
 EVERY = 20.0  # seconds
@@ -61,12 +61,12 @@ def learn(folder: str, checkpoint: str) -> dict[str, Any]:
     """Learn from the rows, from a checkpoint where there is one."""
     plan = Plan(checkpoint_every=1, n_jobs=THREADS)
     with open_store(f"{folder}/rows", folder=f"{folder}/planes") as store:
-        shards = LocalShards(store, n_jobs=THREADS)
+        rows = StoredRows(store, n_jobs=THREADS)
         sample = store.n_rows // 16
         if Path(checkpoint).exists():
-            found = resume_discovery(checkpoint, shards, plan, sample_rows=sample)
+            found = resume_discovery(checkpoint, rows, plan, sample_rows=sample)
         else:
-            found = discover(shards, plan, checkpoint=checkpoint, sample_rows=sample)
+            found = discover(rows, plan, checkpoint=checkpoint, sample_rows=sample)
     model = found.model
     digest = hashlib.sha256(model.edges.tobytes() + model.theta.tobytes()).hexdigest()
     return {"digest": digest, "rows": store.n_rows}

@@ -11,7 +11,7 @@ from edgegraft.core.checks import check_edges
 from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.counts import PairCounts
-from edgegraft.table.rows import Rows
+from edgegraft.table.blocks import Rows
 
 
 class RememberedCounts(PairCounts):
@@ -29,7 +29,7 @@ class RememberedCounts(PairCounts):
     Examples
     --------
     >>> from edgegraft.table import PackedTable
-    >>> from edgegraft.table.rows import TableRows
+    >>> from edgegraft.table.blocks import TableRows
     >>> counts = RememberedCounts(TableRows(PackedTable.from_codes([[0, 1, 1], [1, 0, 1]])))
     >>> _ = counts.pairs([(0, 1), (0, 2)])
     >>> counts.pairs([(1, 0)])[0]

@@ -26,7 +26,7 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
-from edgegraft.table.rows import TableRows
+from edgegraft.table.blocks import TableRows
 from paper.propagation import CountedPropagation
 from paper.remembered import RememberedCounts
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edgegraft.table import PackedTable
+
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -42,3 +44,16 @@ def count_pair(codes, states, i, j, weights=None):
     cells = codes[known, i] * states[j] + codes[known, j]
     kept = None if weights is None else weights[known]
     return np.bincount(cells, kept, states[i] * states[j]).reshape(states[i], states[j])
+
+
+class CutTable:
+    """A table as a store whose blocks are read one by one."""
+
+    def __init__(self, table, rows=512):
+        self.table = table
+        self.schema, self.n_rows = table.schema, table.n_rows
+        self.starts = np.append(np.arange(0, table.n_rows, rows), table.n_rows)
+
+    def block(self, k):
+        first, stop = self.starts[k : k + 2]
+        return PackedTable.from_codes(self.table.codes()[first:stop], self.schema)

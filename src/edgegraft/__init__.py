@@ -14,7 +14,7 @@ _HOME = {
     "GraftedMRF": "edgegraft.estimators",
     "GraftedMRFCV": "edgegraft.estimators",
     "PairCounts": "edgegraft.counts",
-    "ClusterCounts": "edgegraft.contrib.dask.counts",
+    "ClusterRows": "edgegraft.contrib.dask.cluster",
     "PackedTable": "edgegraft.table",
     "PairwiseMRF": "edgegraft.model",
     "Schema": "edgegraft.table",

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import edgegraft as eg
 from tests.cluster.machines import machines
 
 WHY = "the cluster source needs dask: pip install 'edgegraft[dask]'"
@@ -47,6 +48,11 @@ def make_frame(n_rows=3000, seed=0):
 @pytest.fixture
 def frame():
     return make_frame()
+
+
+def counts_of(client, partitions, **options):
+    """Counts of rows on a cluster."""
+    return eg.PairCounts(eg.ClusterRows(client, partitions, **options))
 
 
 def cut(frame, n_parts):

@@ -13,12 +13,11 @@ import pandas as pd
 import pytest
 
 import edgegraft as eg
-from edgegraft.contrib.dask.shards import ClusterShards
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import ClusterError, DataError
 from edgegraft.ingest import pack
 from edgegraft.learn import Plan, discover, resume_discovery
-from edgegraft.objective.local_shards import LocalShards
+from edgegraft.table.blocks import StoredRows
 from tests.cluster.conftest import WHY, cut
 from tests.cluster.machines import machines
 from tests.cluster.test_cluster_counts import Parts
@@ -42,8 +41,8 @@ def plan():
 def expected(rows, plan):
     """What one machine learns from the same partitions."""
     schema = pack(rows).schema
-    shards = LocalShards(Parts([pack(part, schema=schema) for part in cut(rows, 5)]))
-    return discover(shards, plan, sample_rows=SAMPLE)
+    local = StoredRows(Parts([pack(part, schema=schema) for part in cut(rows, 5)]))
+    return discover(local, plan, sample_rows=SAMPLE)
 
 
 def assert_same(found, expected):
@@ -64,26 +63,23 @@ def test_edges_and_parameters_do_not_depend_on_the_number_of_workers(rows, plan,
             while len(cluster.workers()) < n_workers:
                 cluster.add_worker()
             client.wait_for_workers(n_workers, timeout=60)
-            counts = eg.ClusterCounts(client, cut(rows, 5))
-            assert_same(discover(ClusterShards(counts), plan, sample_rows=SAMPLE), expected)
-            assert counts.traffic.round_trips > 5
+            there = eg.ClusterRows(client, cut(rows, 5))
+            assert_same(discover(there, plan, sample_rows=SAMPLE), expected)
+            assert there.round_trips > 5
 
 
-class UnderFire(ClusterShards):
-    """Shards of which a worker is killed in the course of each of the first questions."""
+class UnderFire(eg.ClusterRows):
+    """Rows of which a worker is killed in the course of each of the first calls."""
 
-    def __init__(self, counts, cluster, n_kills):
-        super().__init__(counts)
+    left = 0
+
+    def attack(self, cluster, n_kills):
         self.cluster, self.left = cluster, n_kills
         self.rng = np.random.default_rng(1)
 
-    def evaluate(self, *given):
+    def map(self, *given):
         with self.strike():
-            return super().evaluate(*given)
-
-    def edge_sums(self, *given, **options):
-        with self.strike():
-            return super().edge_sums(*given, **options)
+            return super().map(*given)
 
     @contextmanager
     def strike(self):
@@ -103,14 +99,15 @@ class UnderFire(ClusterShards):
 @pytest.mark.slow
 def test_ten_workers_killed_while_learning_change_nothing(rows, plan, expected):
     with machines(3) as (cluster, client):
-        shards = UnderFire(eg.ClusterCounts(client, cut(rows, 5)), cluster, n_kills=10)
-        found = discover(shards, plan, sample_rows=SAMPLE)
-        assert shards.left == 0
+        there = UnderFire(client, cut(rows, 5))
+        there.attack(cluster, n_kills=10)
+        found = discover(there, plan, sample_rows=SAMPLE)
+        assert there.left == 0
         assert_same(found, expected)
         trips = found.growth.trace()["n_trips"]
         assert trips[0] == 0  # on the sample
         assert (np.diff(trips) >= 0).all()
-        assert 10 <= trips[-1] <= shards.counts.traffic.round_trips
+        assert 5 <= trips[-1] <= there.round_trips
 
 
 @pytest.mark.slow
@@ -126,13 +123,13 @@ def test_a_run_whose_scheduler_was_lost_goes_on_from_its_checkpoint(rows, plan, 
 
     # The checkpoint is written first: observers are told in order, and files come last.
     with machines(2) as (cluster, client):
-        shards = ClusterShards(eg.ClusterCounts(client, cut(rows, 5)))
+        there = eg.ClusterRows(client, cut(rows, 5))
         with pytest.raises(ClusterError, match="resume_discovery"):
-            discover(shards, plan, checkpoint=path, observers=[Loser()], sample_rows=SAMPLE)
+            discover(there, plan, checkpoint=path, observers=[Loser()], sample_rows=SAMPLE)
     assert path.exists()
     with machines(2) as (_, client):
-        shards = ClusterShards(eg.ClusterCounts(client, cut(rows, 5)))
-        assert_same(resume_discovery(path, shards, plan, sample_rows=SAMPLE), expected)
+        there = eg.ClusterRows(client, cut(rows, 5))
+        assert_same(resume_discovery(path, there, plan, sample_rows=SAMPLE), expected)
 
 
 def test_an_estimator_fits_a_dask_frame(client, rows):
@@ -143,15 +140,14 @@ def test_an_estimator_fits_a_dask_frame(client, rows):
     assert fitted.model_ == local.model_
     assert list(fitted.feature_names_in_) == list(rows.columns)
     assert fitted.score(rows) == local.score(rows)
-    counts = eg.ClusterCounts(client, cut(rows, 3))
-    again = eg.GraftedMRF(random_state=0).fit(counts)
+    again = eg.GraftedMRF(random_state=0).fit(eg.ClusterRows(client, cut(rows, 3)))
     assert again.model_ == local.model_
 
 
 @pytest.mark.slow
 def test_batches_that_suit_the_round_trip_are_a_setting_like_any_other(client, rows):
-    counts = eg.ClusterCounts(client, cut(rows, 3))
-    found = eg.GraftedMRF(max_tests="auto", random_state=0).fit(counts)
+    there = eg.ClusterRows(client, cut(rows, 3))
+    found = eg.GraftedMRF(max_tests="auto", random_state=0).fit(there)
     tests = found.max_tests_
     assert tests >= 32
     local = eg.GraftedMRF(max_tests=tests, random_state=0).fit(rows)
@@ -162,10 +158,10 @@ def test_what_a_cluster_cannot_fit_is_refused(client, rows):
     frame = dd.from_pandas(rows, npartitions=2)
     with client.as_current(), pytest.raises(DataError, match="no sample_weight"):
         eg.GraftedMRF().fit(frame, sample_weight=np.ones(len(rows)))
-    counts = eg.ClusterCounts(client, frame)
+    there = eg.ClusterRows(client, frame)
     other = pack(rows.rename(columns={"v0": "w0"})).schema
     with pytest.raises(DataError, match="schema= differs"):
-        eg.GraftedMRF(schema=other).fit(counts)
+        eg.GraftedMRF(schema=other).fit(there)
 
 
 def test_a_frame_without_a_client_says_what_to_do():

@@ -214,16 +214,16 @@ from pathlib import Path
 
 from edgegraft.ingest.cache import open_store
 from edgegraft.learn import Plan, discover, resume_discovery
-from edgegraft.objective.local_shards import LocalShards
+from edgegraft.table.blocks import StoredRows
 
 rows, folder, checkpoint, out = sys.argv[1:]
 plan = Plan(checkpoint_every=1, selectivity=0.95)
 with open_store(rows, folder=folder) as store:
-    shards = LocalShards(store)
+    stored = StoredRows(store)
     if Path(checkpoint).exists():
-        found = resume_discovery(checkpoint, shards, plan, sample_rows=3000)
+        found = resume_discovery(checkpoint, stored, plan, sample_rows=3000)
     else:
-        found = discover(shards, plan, checkpoint=checkpoint, sample_rows=3000)
+        found = discover(stored, plan, checkpoint=checkpoint, sample_rows=3000)
 found.model.save(out)
 """
 

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgegraft import PackedTable
+from edgegraft.core import Layout
+from edgegraft.core.tables import PairTables, table_offsets
+from edgegraft.counts import PairCounts
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
 from edgegraft.objective import (
     FeaturePenalty,
@@ -18,26 +21,14 @@ from edgegraft.objective import (
     Pseudolikelihood,
     StatesPenalty,
 )
-from edgegraft.objective.local_shards import LocalShards
 from edgegraft.objective.noise_weight import NoiseWeights
-from edgegraft.objective.sharded_loss import ShardedPseudolikelihood
-from tests.conftest import random_codes
-
-try:
-    from edgegraft.core import Layout, PairTables
-    from edgegraft.core.tables import table_offsets
-    from edgegraft.counts import PairCounts
-    from edgegraft.table.blocks import TableBlocks
-except ImportError:  # the packages before issue 16
-    from edgegraft.data.blocks import TableBlocks
-    from edgegraft.graph import Layout
-    from edgegraft.stats import LocalCounts as PairCounts
-    from edgegraft.stats.tables import PairTables, table_offsets
+from edgegraft.table.blocks import StoredRows
+from tests.conftest import CutTable, random_codes
 
 __all__ = ["GRAPHS", "OBJECTIVES", "PENALTIES", "TABLES", "Layout", "PairTables", "table_offsets"]
 
 STATES = [2, 3, 4, 2, 3]
-N_ROWS = 1200  # three shards
+N_ROWS = 1200  # three blocks
 
 # Objectives
 
@@ -72,12 +63,8 @@ def pseudolikelihood(**options: Any) -> Callable[[Any, Any], Any]:
     return lambda table, weights: Pseudolikelihood(table, weights=weights, **options)
 
 
-def sharded(**options: Any) -> Callable[[Any, Any], Any]:
-    def make(table: Any, weights: Any) -> Any:
-        shards = LocalShards(TableBlocks(table, rows=512), weights=weights, **options)
-        return ShardedPseudolikelihood(shards)
-
-    return make
+def in_blocks(**options: Any) -> Callable[[Any, Any], Any]:
+    return lambda table, weights: Pseudolikelihood(StoredRows(CutTable(table), weights, **options))
 
 
 OBJECTIVES = {
@@ -92,9 +79,9 @@ OBJECTIVES = {
     "pseudolikelihood, two threads": Made(pseudolikelihood(n_jobs=2)),
     "pseudolikelihood, no room": Made(pseudolikelihood(max_bytes=0)),
     "pseudolikelihood, single": Made(pseudolikelihood(precision="single"), close=2e-6),
-    "shards": Made(sharded()),
-    "shards, two threads": Made(sharded(n_jobs=2)),
-    "shards, no room": Made(sharded(max_bytes=0)),
+    "blocks": Made(in_blocks()),
+    "blocks, two threads": Made(in_blocks(n_jobs=2)),
+    "blocks, no room": Made(in_blocks(max_bytes=0)),
 }
 
 GRAPHS = {

@@ -8,9 +8,8 @@ import pytest
 from edgegraft.counts import PairCounts
 from edgegraft.errors import EdgeError, MemoryBudgetError
 from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import TableBlocks
-from edgegraft.table.rows import StoredRows
-from tests.conftest import count_pair, random_codes
+from edgegraft.table.blocks import StoredRows
+from tests.conftest import CutTable, count_pair, random_codes
 
 STATES = [2, 3, 1, 5, 4, 21, 70, 17, 300, 9, 64, 65]
 ALL = [(i, j) for i in range(len(STATES)) for j in range(len(STATES)) if i != j]
@@ -30,11 +29,11 @@ def mapped(table, tmp_path):
 
 
 def in_blocks(table, tmp_path):
-    return PairCounts(StoredRows(TableBlocks(table, rows=512), n_jobs=2))
+    return PairCounts(StoredRows(CutTable(table), n_jobs=2))
 
 
 def in_blocks_read_again(table, tmp_path):
-    return PairCounts(StoredRows(TableBlocks(table, rows=1024), max_bytes=0))
+    return PairCounts(StoredRows(CutTable(table, rows=1000), max_bytes=0))
 
 
 SOURCES = [in_memory, threaded, mapped, in_blocks, in_blocks_read_again]

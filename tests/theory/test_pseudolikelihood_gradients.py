@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
@@ -71,7 +69,7 @@ def test_integer_weights_are_repeated_rows():
     _, table, layout, theta = make_case([2, 3, 5], 50, 0.1)
     counts = np.random.default_rng(0).integers(0, 4, 50)
     weighted = Pseudolikelihood(table, weights=counts, precision="double")
-    repeated = Pseudolikelihood(table, rows=np.repeat(np.arange(50), counts), precision="double")
+    repeated = Pseudolikelihood(table).subsample(np.repeat(np.arange(50), counts))
     assert weighted.n_rows == repeated.n_rows == counts.sum()
     one, other = (o.evaluate(theta, o.init(layout)) for o in (weighted, repeated))
     assert one.value == pytest.approx(other.value, rel=1e-13)
@@ -97,23 +95,6 @@ def test_pairs_outside_the_model_have_the_gradient_of_zeros_inside(max_bytes, mi
             same = (grown.edges == sorted((i, j))).all(axis=1)
             table_ = grown.edge(expected, int(np.argmax(same)))
             np.testing.assert_allclose(found, table_ if i < j else table_.T, rtol=0, atol=1e-14)
-
-
-def test_bound_exceeds_the_hessian_of_every_block():
-    _, table, layout, theta = make_case([2, 3, 4], 200, density=1.0)
-    objective = Pseudolikelihood(table, precision="double")
-    state = objective.init(layout)
-    bound = objective.curvature_bound(layout)
-    hessian = np.empty((layout.n_parameters, layout.n_parameters))
-    for k in range(layout.n_parameters):
-        step = np.zeros_like(theta)
-        step[k] = 1e-5
-        ends = (objective.evaluate(theta * 0.1 + d, state).gradient for d in (step, -step))
-        hessian[k] = np.subtract(*ends) / 2e-5
-    starts = np.concatenate((layout.node_offset[:-1], layout.edge_offset))
-    for first, last in pairwise(starts):
-        own = hessian[first:last, first:last]
-        assert np.linalg.eigvalsh(np.diag(bound[first:last]) - own).min() > -1e-8
 
 
 def test_curvature_is_the_hessian_of_the_independent_model():

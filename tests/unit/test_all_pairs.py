@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from edgegraft.objective import all_pairs, scoring
+from edgegraft.objective.block_sums import columns_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from tests import pseudolikelihood_twin as twin
 
@@ -28,7 +29,7 @@ def every_pair():
 
 def gradients(loss, layout, theta, edges):
     at = loss.evaluate(theta, loss.init(layout))
-    return loss.edge_gradients(theta, at.state, edges), at.state.residuals
+    return loss.edge_gradients(theta, at.state, edges), at.state.known.pairs.residuals
 
 
 @pytest.mark.parametrize(("precision", "close"), [("double", 1e-14), ("single", 1e-6)])
@@ -72,12 +73,12 @@ def test_later_batches_look_them_up(monkeypatch):
     at = loss.evaluate(theta, loss.init(layout))
     edges = every_pair()
     loss.edge_gradients(theta, at.state, edges[:1])
-    assert at.state.residuals.whole is None
+    assert at.state.known.pairs.residuals.whole is None
     before = loss.edge_gradients(theta, at.state, edges)
-    whole = at.state.residuals.whole
+    whole = at.state.known.pairs.residuals.whole
     assert whole is not None
     after = loss.edge_gradients(theta, at.state, edges[:3])
-    assert at.state.residuals.whole is whole
+    assert at.state.known.pairs.residuals.whole is whole
     assert np.array_equal(after.values, before.values[: len(after.values)])
 
 
@@ -92,7 +93,7 @@ def test_without_room_for_residuals_single_pairs_are_summed(monkeypatch):
 
 def test_too_many_products_have_no_price():
     loss, *_ = make_case(0.0, "single", n_rows=50)
-    columns = loss._columns
+    columns = columns_of(loss.rows.block, np.float32)
     assert np.isfinite(all_pairs.price(columns))
     wide = columns._replace(states=np.full(3, 2000))
     assert all_pairs.price(wide) == np.inf

@@ -85,7 +85,8 @@ def test_reweighting_replaces_weights_and_keeps_the_first_objective(table):
     first = Pseudolikelihood(table, weights=np.full(N_ROWS, 2.0), n_jobs=2)
     again = first.reweighted(np.ones(N_ROWS))
     assert (first.n_rows, again.n_rows) == (2 * N_ROWS, N_ROWS)
-    assert (again.n_jobs, first.reweighted(np.ones(N_ROWS), n_jobs=1).n_jobs) == (2, 1)
+    one = first.reweighted(np.ones(N_ROWS), n_jobs=1)
+    assert (again.rows.n_jobs, one.rows.n_jobs) == (2, 1)
 
 
 def test_a_replicate_is_a_fit_to_copied_rows(table, found):

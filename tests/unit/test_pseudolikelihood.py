@@ -9,11 +9,11 @@ from edgegraft.core import Layout
 from edgegraft.errors import DataError, EdgeError, ModelError
 from edgegraft.kernels.conditionals.exponential import exp_in_place
 from edgegraft.kernels.conditionals.lookup import ROOM
+from edgegraft.objective.block_sums import columns_of
+from edgegraft.objective.bundles import alternatives_of, bundle, route, wire
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.residuals import lay_out
-from edgegraft.objective.row_choice import draw_rows
-from edgegraft.objective.wiring import alternatives_of, bundle, route, wire
 from edgegraft.table import PackedTable, Schema
+from edgegraft.table.blocks import Block, draw_rows
 from tests.pseudolikelihood_twin import evaluate, make_case
 
 
@@ -132,13 +132,14 @@ def test_subsample_is_the_objective_of_its_rows():
     weights = np.random.default_rng(2).random(5000)
     objective = Pseudolikelihood(table, weights=weights)
     rows = np.array([3, 4, 999])
-    part, same = objective.subsample(rows), Pseudolikelihood(table, weights=weights, rows=rows)
+    few = PackedTable.from_codes(table.codes()[rows], table.schema)
+    part, same = objective.subsample(rows), Pseudolikelihood(few, weights=weights[rows])
     a, b = (o.evaluate(theta, o.init(layout)) for o in (part, same))
     assert a.value == b.value
     assert a.gradient.tobytes() == b.gradient.tobytes()
     drawn = [objective.subsample(0.2, np.random.default_rng(7)) for _ in range(2)]
     assert drawn[0].n_rows == drawn[1].n_rows
-    assert len(drawn[0]._weights) == pytest.approx(1000, rel=0.05)
+    assert drawn[0].rows.n_rows == pytest.approx(1000, rel=0.05)
     assert objective.subsample(1.0, np.random.default_rng(0)).n_rows == pytest.approx(weights.sum())
 
 
@@ -152,7 +153,7 @@ def test_subsample_draws_rows_once(share):
 def columns_of_states(states, n_rows=10_000):
     codes = np.zeros((n_rows, len(states)), int)
     table = PackedTable.from_codes(codes, Schema.from_states(states))
-    return lay_out(table, np.arange(n_rows), np.ones(n_rows), np.float32)
+    return columns_of(Block(table), np.float32)
 
 
 def test_dense_graphs_are_bundled_and_sparse_ones_are_not():
@@ -193,12 +194,12 @@ def test_refusals_name_what_is_wrong():
         Pseudolikelihood(table, weights=np.ones(3))
     with pytest.raises(DataError, match="all weights are zero"):
         Pseudolikelihood(table, weights=np.zeros(10))
-    with pytest.raises(DataError, match="rows chosen have no weight"):
-        Pseudolikelihood(table, weights=np.eye(10)[0], rows=[1, 2])
+    with pytest.raises(DataError, match="all weights are zero"):
+        Pseudolikelihood(table, weights=np.eye(10)[0]).subsample([1, 2])
     with pytest.raises(DataError, match="row 10 is outside"):
-        Pseudolikelihood(table, rows=[0, 10])
+        objective.subsample([0, 10])
     with pytest.raises(DataError, match="non-empty"):
-        Pseudolikelihood(table, rows=[])
+        objective.subsample([])
     with pytest.raises(ValueError, match="precision"):
         Pseudolikelihood(table, precision="half")
     with pytest.raises(ValueError, match="share"):

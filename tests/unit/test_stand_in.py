@@ -7,31 +7,26 @@ import pytest
 
 from edgegraft.core import Layout
 from edgegraft.datasets import make_chain
-from edgegraft.objective.local_shards import LocalShards
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.sharded_loss import ShardedPseudolikelihood
 from edgegraft.objective.tilted import Tilted
 from edgegraft.optimize import Stopping, minimize
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import TableBlocks
+from edgegraft.table.blocks import StoredRows
+from tests.conftest import CutTable
 
 EDGES = [(k, k + 1) for k in range(7)] + [(0, 7)]
 TIGHT = Stopping(tol=1e-6)
 
 
-class CountedShards(LocalShards):
-    """Shards that count the passes over them."""
+class CountedRows(StoredRows):
+    """Rows that count the passes over them, once their margins are known."""
 
-    passes = 0
+    passes = -1
 
-    def evaluate(self, *given):
+    def map(self, *given):
         self.passes += 1
-        return super().evaluate(*given)
-
-    def edge_sums(self, *given, **options):
-        self.passes += 1
-        return super().edge_sums(*given, **options)
+        return super().map(*given)
 
 
 @pytest.fixture(scope="module")
@@ -42,27 +37,27 @@ def X():
 
 
 def losses(X, sample):
-    """Return the loss of all rows with one of a sample beside it, and the shards."""
+    """Return the loss of all rows with one of a sample beside it, and the rows."""
     table = PackedTable.from_codes(X)
-    shards = CountedShards(TableBlocks(table, rows=512))
+    rows = CountedRows(CutTable(table))
     some = Pseudolikelihood(PackedTable.from_codes(sample, table.schema))
-    return ShardedPseudolikelihood(shards, stand_in=some), shards
+    return Pseudolikelihood(rows, stand_in=some), rows
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.03], ids=["ridge", "group norms"])
 def test_the_optimum_is_that_of_all_rows_with_a_fraction_of_the_passes(X, penalty):
     rule = Penalty(penalty, ridge=1e-3)
     layout = Layout([3] * 8, EDGES)
-    plain = ShardedPseudolikelihood(CountedShards(TableBlocks(PackedTable.from_codes(X), rows=512)))
+    plain = Pseudolikelihood(CountedRows(CutTable(PackedTable.from_codes(X))))
     expected = minimize(plain, rule, layout, stopping=TIGHT)
-    loss, shards = losses(X, X[:2000])
+    loss, rows = losses(X, X[:2000])
     found = minimize(loss, rule, layout, stopping=TIGHT)
     assert found.info.converged
     assert found.info.residual <= TIGHT.tol
     first = int(layout.edge_offset[0])  # node vectors are free of a constant each
     np.testing.assert_allclose(found.theta[first:], expected.theta[first:], atol=1e-3)
     assert found.info.objective == pytest.approx(expected.info.objective, abs=1e-9)
-    assert shards.passes <= 0.4 * plain.shards.passes
+    assert rows.passes <= 0.4 * plain.rows.passes
 
 
 def test_a_sample_that_misleads_is_left(X):
@@ -101,20 +96,20 @@ def test_the_tilted_loss_has_the_gradient_of_its_value(X):
 
 
 def test_a_second_look_at_the_same_parameters_costs_no_pass(X):
-    loss, shards = losses(X, X[:500])
+    loss, rows = losses(X, X[:500])
     layout = Layout([3] * 8, EDGES)
     theta = np.random.default_rng(3).normal(0, 0.3, layout.n_parameters)
     first = loss.evaluate(theta, loss.init(layout))
     again = loss.evaluate(theta, first.state)
-    assert shards.passes == 1
+    assert rows.passes == 1
     assert again.value == first.value
     np.testing.assert_array_equal(again.gradient, first.gradient)
     loss.evaluate(theta + 1e-9, again.state)
-    assert shards.passes == 2
+    assert rows.passes == 2
 
 
 def test_edges_of_zeros_cost_no_pass_once_all_pairs_are_known(X):
-    loss, shards = losses(X, X[:500])
+    loss, rows = losses(X, X[:500])
     small, large = Layout([3] * 8, EDGES[:4]), Layout([3] * 8, [*EDGES, (2, 5)])
     theta = np.random.default_rng(4).normal(0, 0.3, small.n_parameters)
     first = loss.evaluate(theta, loss.init(small))
@@ -122,9 +117,9 @@ def test_edges_of_zeros_cost_no_pass_once_all_pairs_are_known(X):
     tables = loss.edge_gradients(theta, first.state, every)
     wide = large.carry(theta, small)
     found = loss.evaluate(wide, loss.grow(first.state, large))
-    assert shards.passes == 2
+    assert rows.passes == 2
     expected = loss.evaluate(wide, loss.init(large))
-    assert shards.passes == 3
+    assert rows.passes == 3
     assert found.value == pytest.approx(expected.value, rel=1e-12)
     np.testing.assert_allclose(found.gradient, expected.gradient, atol=1e-12)
     # And back, with the gradients of all pairs still known.
@@ -133,17 +128,17 @@ def test_edges_of_zeros_cost_no_pass_once_all_pairs_are_known(X):
     np.testing.assert_array_equal(
         loss.edge_gradients(theta, back.state, every).values, tables.values
     )
-    assert shards.passes == 3
+    assert rows.passes == 3
 
 
 def test_without_edges_the_margins_are_enough(X):
-    loss, shards = losses(X, X[:500])
+    loss, rows = losses(X, X[:500])
     layout = Layout([3] * 8)
     theta = np.random.default_rng(5).normal(0, 2.0, layout.n_parameters)
     plain = Pseudolikelihood(PackedTable.from_codes(X))
     expected = plain.evaluate(theta, plain.init(layout))
     found = loss.evaluate(theta, loss.init(layout))
-    assert shards.passes == 0
+    assert rows.passes == 0
     assert found.value == pytest.approx(expected.value, rel=1e-12)
     np.testing.assert_allclose(found.gradient, expected.gradient, atol=1e-13)
-    np.testing.assert_allclose(found.state.known.losses, expected.state.losses, rtol=1e-12)
+    np.testing.assert_allclose(found.state.losses, expected.state.losses, rtol=1e-12)

@@ -27,6 +27,7 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.learn import Discovery, StopReason, discover
 from edgegraft.search.priorities import MAX_COLUMNS, ROWS_PER_COLUMN
 from edgegraft.table import PackedTable
+from edgegraft.table.blocks import sample_rows
 
 PILOT_SECONDS = 10.0
 MIN_PILOT_ROWS, MAX_PILOT_ROWS = 500, 5000
@@ -80,7 +81,8 @@ def estimate(rows: LearnRows, plan: Plan) -> Estimate:
     else:
         assert rows.fitted.budget is not None
         rng = np.random.default_rng(plan.random_state)
-        table, weights = rows.fitted.rows.sample(MAX_PILOT_ROWS, rng)
+        sample = sample_rows(rows.fitted.rows, MAX_PILOT_ROWS, rng)
+        table, weights = sample.table, sample.weights
         whole, n_bytes = rows.sample_rows, rows.fitted.budget.limit
     n_rows = min(table.n_rows, max(MIN_PILOT_ROWS, min(MAX_PILOT_ROWS, whole // 8)))
     limit = min(PILOT_SECONDS, plan.max_time or PILOT_SECONDS)

@@ -24,7 +24,7 @@ from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.counting.histogram import count_codes, count_margin_codes
 from edgegraft.kernels.counting.popcount import count_margins, count_planes
 from edgegraft.table import PackedTable, Schema
-from edgegraft.table.rows import Block, Rows, add_in_order, as_rows
+from edgegraft.table.blocks import Block, Rows, add_in_order, as_rows
 from edgegraft.table.store import PlaneStore
 
 MAX_RESULT_BYTES = 1 << 32  # of one call's tables; larger requests go through `blocks`

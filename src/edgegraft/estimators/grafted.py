@@ -155,7 +155,7 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
             A pandas or polars DataFrame, an Arrow table, a NumPy array, a dict of columns, a
             PackedTable, a RecordBatchReader, or the path of a CSV or Parquet file, of a folder of
             them, or a pattern (``"rows/*.parquet"``): whatever :func:`edgegraft.ingest.pack` takes.
-            Of a Dask frame, or :class:`~edgegraft.contrib.dask.counts.ClusterCounts`, the rows stay
+            Of a Dask frame, or :class:`~edgegraft.contrib.dask.cluster.ClusterRows`, the rows stay
             with the workers.
             NaN and nulls are missing cells. For bins, declared missing values and the like, pack
             first and fit what that gives.

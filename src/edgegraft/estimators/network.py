@@ -22,8 +22,8 @@ from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_table
 from edgegraft.learn import Discovery, StopReason, discover
 from edgegraft.learn.bootstrap import bootstrap
-from edgegraft.objective.sharded import Shards
 from edgegraft.table import PackedTable, Schema
+from edgegraft.table.blocks import Rows
 
 
 class NetworkEstimator(RowMethods):
@@ -96,7 +96,7 @@ class NetworkEstimator(RowMethods):
         table = read_table(X, schema, ReadOptions(n_jobs=n_jobs), stacklevel=4)
         return X, table
 
-    def _take(self, found: Discovery, plan: Plan, X: Any, table: PackedTable | Shards) -> None:
+    def _take(self, found: Discovery, plan: Plan, X: Any, table: PackedTable | Rows) -> None:
         """Set the fitted attributes, all of them at the end of a fit or none."""
         growth, tests = found.growth, found.tests
         strengths = found.model.edge_strengths()

@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from edgegraft.config import ModelOptions, Plan, Setting, settings_of
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.objective.sharded import Shards
 from edgegraft.table import PackedTable, Schema
+from edgegraft.table.blocks import Rows
 
 _SIZE = [Interval(Integral, 1, None, closed="left"), str, None]
 _OWN: dict[str, list[Any]] = {
@@ -68,9 +68,9 @@ def plan_of(estimator: ModelOptions, **others: Any) -> Plan:
     return Plan.from_options(estimator, random_state=seed, n_jobs=jobs, **others)
 
 
-def suit_batches(plan: Plan, rows: PackedTable | Shards) -> Plan:
+def suit_batches(plan: Plan, rows: PackedTable | Rows) -> Plan:
     """Return a plan whose batches suit what a round trip to the rows costs, measured now."""
-    advise = getattr(getattr(rows, "counts", None), "advise_max_tests", None)
+    advise = getattr(rows, "advise_max_tests", None)
     if plan.max_tests != "auto" or advise is None:
         return plan
     return replace(plan, max_tests=advise())

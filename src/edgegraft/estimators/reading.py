@@ -15,9 +15,8 @@ from edgegraft.ingest.kinds import TableKind, library_of, table_kind
 from edgegraft.ingest.memory import SAMPLE_ROWS, Budget
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import open_rows
-from edgegraft.objective.local_shards import LocalShards
-from edgegraft.objective.sharded import Shards
 from edgegraft.table import PackedTable, Schema
+from edgegraft.table.blocks import Rows, StoredRows
 from edgegraft.table.store import PlaneStore
 
 
@@ -54,8 +53,8 @@ def _check_lengths(rows: Sequence[Any]) -> None:
 class RowsToFit(NamedTuple):
     """Rows as `discover` takes them, and where they come from."""
 
-    rows: PackedTable | Shards
-    weights: NDArray[np.float64] | None  # of a table; shards have their own
+    rows: PackedTable | Rows
+    weights: NDArray[np.float64] | None  # of a table; rows have their own
     sample_rows: int
     store: PlaneStore | None = None  # which they were read through
     budget: Budget | None = None  # if there is a limit
@@ -80,7 +79,5 @@ def rows_to_fit(
         assert store is not None
         assert budget is not None
         checked = None if weights is None else check_weights(weights, store.n_rows)
-        shards = LocalShards(
-            store, n_jobs=budget.n_jobs, weights=checked, max_bytes=budget.kept_bytes
-        )
-        yield RowsToFit(shards, None, budget.sample_rows, store, budget)
+        rows = StoredRows(store, checked, budget.n_jobs, budget.kept_bytes)
+        yield RowsToFit(rows, None, budget.sample_rows, store, budget)

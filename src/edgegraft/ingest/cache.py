@@ -34,10 +34,9 @@ from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.passes import OnRows
 from edgegraft.ingest.sources import Source
 from edgegraft.ingest.wording import Findings
-from edgegraft.table.blocks import block_rows
 from edgegraft.table.schema import Schema
 from edgegraft.table.spool import Spool
-from edgegraft.table.store import MAGIC, PlaneStore, Told, write_footer
+from edgegraft.table.store import MAGIC, PlaneStore, Told, block_rows, write_footer
 
 __all__ = ["CACHE_SIZE", "cache_folder", "open_store", "remove_stores"]
 

@@ -34,9 +34,9 @@ from edgegraft.learn.stages import Stages, marks
 from edgegraft.learn.state import Growth
 from edgegraft.learn.warm import warm_start
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.sharded import Shards
 from edgegraft.search import BestChoice
 from edgegraft.table import PackedTable
+from edgegraft.table.blocks import Rows
 
 _NEEDED = 1.5  # of the threshold, for an edge without a test
 
@@ -87,7 +87,7 @@ class Discovery(NamedTuple):
 
 
 def discover(
-    table: PackedTable | Shards,
+    table: PackedTable | Rows,
     plan: Plan | None = None,
     *,
     weights: ArrayLike | None = None,
@@ -99,19 +99,19 @@ def discover(
 
     Parameters
     ----------
-    table : PackedTable or Shards
-        Rows in memory; or in shards on disk or on a cluster, of which a sample is learned from
+    table : PackedTable or Rows
+        Rows in memory; or in blocks on disk or on a cluster, of which a sample is learned from
         first and then all (see :mod:`~edgegraft.learn.stages`).
     plan : Plan, optional
     weights : array of float, shape (n_rows,), optional
-        A row of weight 2 counts as two rows. Shards have their own.
+        Of a table: a row of weight 2 counts as two rows. `Rows` have their own.
     checkpoint : path, optional
         File for :func:`resume_discovery`, written as the search goes.
     observers : sequence of Observer
         Told of every step of the search; each may end it.
     sample_rows : int, default 524288
-        Rows of shards that are read into memory, for the first steps and for the tests of edges.
-        Where there are no more rows than that, they are learned from as any table.
+        Rows in blocks are sampled: so many are read into memory, for the first steps and for the
+        tests of edges. If there are no more rows than that, they are learned from as any table.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def discover(
         stages = Stages(table, plan, sample_rows)
         if not stages.whole:
             return _conclude(stages.run(watching), *_tested(stages), watching)
-        table, weights = stages.sample
+        table, weights = stages.sample.table, stages.sample.weights
     loss, counts = losses(table, plan, weights)
     settings = search_settings(plan, len(table.schema))
     growth = grow(loss, penalty_of(plan, loss), settings, counts=counts, observers=watching)
@@ -137,7 +137,7 @@ def discover(
 
 def resume_discovery(
     path: str | os.PathLike[str],
-    table: PackedTable | Shards,
+    table: PackedTable | Rows,
     plan: Plan | None = None,
     *,
     weights: ArrayLike | None = None,
@@ -159,7 +159,7 @@ def resume_discovery(
         if not stages.whole:
             growth = stages.resume(path, watching, max_time, max_edges)
             return _conclude(growth, *_tested(stages), watching)
-        table, weights = stages.sample
+        table, weights = stages.sample.table, stages.sample.weights
     loss, _ = losses(table, plan, weights)
     growth = resume(path, loss, watching, max_time=max_time, max_edges=max_edges)
     return _conclude(growth, table, plan, weights, watching)
@@ -167,7 +167,7 @@ def resume_discovery(
 
 def _refuse_weights(weights: ArrayLike | None) -> None:
     if weights is not None:
-        raise DataError("shards have weights of their own: give them where the shards are made")
+        raise DataError("these rows have weights of their own: pass them when the rows are made")
 
 
 def _tested(stages: Stages) -> tuple[PackedTable, Plan, ArrayLike | None]:

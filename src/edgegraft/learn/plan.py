@@ -17,6 +17,7 @@ from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable, Schema
+from edgegraft.table.blocks import Rows, as_rows
 
 ALL_PAIRS = 2_000_000  # up to this many pairs, all are tested, and again by `sharpen`
 PAIRS_PER_VARIABLE = 300  # tested at most if there are more
@@ -65,15 +66,21 @@ def search_settings(plan: Plan, n_variables: int) -> Settings:
 
 
 def losses(
-    table: PackedTable, plan: Plan, weights: ArrayLike | None
+    table: PackedTable | Rows,
+    plan: Plan,
+    weights: ArrayLike | None = None,
+    stand_in: Objective | None = None,
 ) -> tuple[Objective, PairCounts]:
-    """Return the loss that a plan asks for, and the counts of its rows."""
-    check_states(table.schema)
-    counts = PairCounts(table, plan.n_jobs, weights)
+    """Return the loss that a plan asks for, and the counts of its rows.
+
+    `weights` are those of a table; `stand_in` is the loss of a sample of rows in blocks.
+    """
+    rows = as_rows(table, weights, plan.n_jobs)
+    check_states(rows.schema)
+    counts = PairCounts(rows)
     if plan.objective == "likelihood":
         return Likelihood(counts, likelihood_engine(plan.inference)), counts
-    precision = precision_of(plan)
-    return Pseudolikelihood(table, weights=weights, n_jobs=plan.n_jobs, precision=precision), counts
+    return Pseudolikelihood(rows, precision=precision_of(plan), stand_in=stand_in), counts
 
 
 def check_states(schema: Schema) -> None:

@@ -1,15 +1,15 @@
-"""Learning from rows in shards: a growing sample first, all rows at the end.
+"""Learning from rows in blocks: a growing sample first, all rows at the end.
 
-    a few rows in memory -> more rows in memory -> all rows, shard by shard
+    a few rows in memory -> more rows in memory -> all rows, block by block
 
-Early steps need no more than a direction, and a pass over all rows is dear; so the search begins
-on samples, each of which goes on from the graph and parameters of the one before, and ends over
-all rows: last fits, the test of every inactive pair, certificate and KKT residual are of all of
-them. Two parts read rows one by one and are worked out on the sample alone: the weights of
+Early steps need no more than a direction, and a pass over all rows is expensive; so the search
+begins on samples, each of which resumes from the graph and parameters of the one before, and ends
+over all rows: last fits, the test of every inactive pair, certificate and KKT residual are of all
+of them. Two parts read rows one by one and are computed on the sample alone: the weights of
 :mod:`~edgegraft.learn.sharpen` and the tests of :mod:`~edgegraft.learn.edge_tests`, whose p-values
 are valid and have the power of the sample's rows.
 
-A sample has small runs of neighbouring rows from every shard, drawn with the seed of the search.
+A sample has short runs of neighbouring rows from every block, drawn with the seed of the search.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import numpy as np
 from edgegraft.config import Plan, Settings
 from edgegraft.counts import PairCounts
 from edgegraft.errors import FileFormatError
-from edgegraft.inference import likelihood_engine
 from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
 from edgegraft.learn.checkpoint import allow, load
@@ -35,17 +34,14 @@ from edgegraft.learn.plan import (
     check_states,
     losses,
     penalty_of,
-    precision_of,
     search_settings,
 )
 from edgegraft.learn.sharpen import TESTS_A_VARIABLE
 from edgegraft.learn.state import Growth
 from edgegraft.learn.warm import warm_start
-from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.sharded import Sample, Shards
-from edgegraft.objective.sharded_loss import ShardedPseudolikelihood
+from edgegraft.table.blocks import Rows, TableRows, sample_rows
 
 _STEP = 8  # from one sample to the next
 _LEAST = 50_000  # rows of a sample that are worth a stage of their own
@@ -55,29 +51,29 @@ MakeLoss = Callable[[], tuple[Objective, PairCounts]]
 
 
 class Stages:
-    """The losses that a search over shards goes through, the last of them over all rows.
+    """The losses that a search over blocks goes through, the last of them over all rows.
 
     Parameters
     ----------
-    shards : Shards
+    rows : Rows
     plan : Plan
-    sample_rows : int
+    n_sample : int
         Rows of the largest sample.
 
     Attributes
     ----------
-    sample : Sample
+    sample : TableRows
         The largest one, in memory.
     whole : bool
         Whether the sample is all there is.
     """
 
-    def __init__(self, shards: Shards, plan: Plan, sample_rows: int = SAMPLE_ROWS) -> None:
-        check_states(shards.schema)
+    def __init__(self, rows: Rows, plan: Plan, n_sample: int = SAMPLE_ROWS) -> None:
+        check_states(rows.schema)
         rng = np.random.default_rng(plan.random_state)
-        self.whole = shards.n_rows <= sample_rows
-        self.sample: Sample = shards.sample(sample_rows, rng)
-        self._shards, self.plan = shards, plan
+        self.whole = rows.n_rows <= n_sample
+        self.sample: TableRows = sample_rows(rows, n_sample, rng)
+        self._rows, self.plan = rows, plan
         self._in_memory: tuple[Objective, PairCounts] | None = None
 
     def run(self, observers: Sequence[Observer]) -> Growth:
@@ -112,7 +108,7 @@ class Stages:
 
     @property
     def _settings(self) -> Settings:
-        return search_settings(self.plan, len(self._shards.schema))
+        return search_settings(self.plan, len(self._rows.schema))
 
     def _go_through(
         self, growth: Growth, rest: list[MakeLoss], observers: Sequence[Observer]
@@ -126,25 +122,20 @@ class Stages:
 
     def _losses(self) -> list[MakeLoss]:
         plan = self.plan
-        n = len(self._shards.schema)
+        n = len(self._rows.schema)
         if plan.objective == "likelihood" or choose_parts(self._settings, n).single_features:
             return [self._over_all]
         stages: list[MakeLoss] = [self._over_all, self._over_sample]
         share = 1.0 / _STEP
-        while share * self.sample.table.n_rows >= _LEAST:
+        while share * self.sample.n_rows >= _LEAST:
             stages.append(partial(self._over_share, share))
             share /= _STEP
         return stages[::-1]
 
     def _over_all(self) -> tuple[Objective, PairCounts]:
-        counts, plan = self._shards.counts, self.plan
-        if plan.objective == "likelihood":
-            return Likelihood(counts, likelihood_engine(plan.inference)), counts
-        stand_in, _ = self._over_sample()
-        loss = ShardedPseudolikelihood(
-            self._shards, precision=precision_of(plan), stand_in=stand_in
-        )
-        return loss, counts
+        likelihood = self.plan.objective == "likelihood"
+        stand_in = None if likelihood else self._over_sample()[0]
+        return losses(self._rows, self.plan, stand_in=stand_in)
 
     def _over_sample(self) -> tuple[Objective, PairCounts]:
         if self._in_memory is None:
@@ -162,10 +153,10 @@ def advance(growth: Growth, loss: Objective, plan: Plan) -> Growth:
     """Return a run over more rows, ready for `go_on`, from where one over fewer has ended."""
     rule = penalty_of(plan, loss)
     settings = growth.settings
-    if isinstance(loss, ShardedPseudolikelihood):
+    if loss.stand_in is not None:
         settings = _settings_of_all(settings, plan, loss)
     after = warm_start(growth, objective=loss, penalty=rule, settings=settings)
-    if isinstance(loss, ShardedPseudolikelihood):
+    if loss.stand_in is not None:
         steps.fit(after, final=True)  # at parameters of fewer rows nearly every pair violates
     # What a checkpoint is recognised by: the model without edges, over the rows at hand.
     empty = Growth.begin(loss, rule, after.settings).solution.info.objective
@@ -186,5 +177,5 @@ def _settings_of_all(settings: Settings, plan: Plan, loss: Objective) -> Setting
 
 
 def marks(growth: Growth) -> bool:
-    """Whether every step of a run is dear enough for a checkpoint: one over all rows of shards."""
-    return isinstance(growth.objective, ShardedPseudolikelihood)
+    """Return whether every step of a run deserves a checkpoint: one over all rows in blocks."""
+    return growth.objective.stand_in is not None

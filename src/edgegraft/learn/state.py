@@ -231,11 +231,5 @@ class Growth:
             self.n_tests,
             self.n_tables,
             str(self.reason) if kind == "end" else "",
-            _round_trips(self.objective),
+            self.objective.round_trips,
         )
-
-
-def _round_trips(objective: Objective) -> int:
-    """Return how often a cluster was asked by the source of an objective."""
-    traffic = getattr(getattr(objective, "source", None), "traffic", None)
-    return 0 if traffic is None else int(traffic.round_trips)

@@ -25,7 +25,7 @@ _MULTIPLY, _WRITE = 0.03, 0.6  # nanoseconds a row: a multiply-add in single pre
 def price(columns: Columns) -> float:
     """Return the estimated nanoseconds a row of all products, or infinity where they are too many.
 
-    In the measure of :func:`~edgegraft.objective.wiring.estimate`.
+    In the measure of :func:`~edgegraft.objective.bundles.estimate`.
     """
     n_columns = float((columns.states - 1).sum())
     if n_columns**2 > MAX_CELLS:

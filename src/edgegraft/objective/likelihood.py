@@ -202,6 +202,11 @@ class Likelihood(Objective):
         """Return the data's pair frequencies on a graph."""
         return self._pairs(layout.edges)
 
+    @property
+    def round_trips(self) -> int:
+        """Requests for counts of rows on a cluster so far."""
+        return self.source.rows.round_trips
+
     def engine_name(self, state: LikelihoodState) -> str:
         """Return the name of the engine that answered."""
         return answering(self.engine, state.engine).name

@@ -117,6 +117,11 @@ class Objective(ABC):
         """The same loss with an engine that is surer to converge; the same object every time."""
         return None
 
+    @property
+    def round_trips(self) -> int:
+        """Calls that went over a network to where the rows are, so far."""
+        return 0
+
     def engine_name(self, state: State) -> str:
         """Return the name of the engine that answered; empty if there is no inference."""
         return ""

@@ -13,38 +13,43 @@ Rows with missing cells are used for what they know: a missing target has no ter
 neighbour's table is left out of the conditional, as if it were zero. That is an approximation
 (exact would be to sum over what the cell may have been). ``W`` counts all rows all the same, so
 losses of variables with missing cells are per row, not per known cell.
+
+Loss and gradient are sums over blocks of rows, added in block order. A table in memory is one
+block, whose residuals are kept from one batch of pairs to the next. Of rows on disk or on a cluster
+a pass may take minutes, so nothing is computed twice (:mod:`edgegraft.objective.known`).
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges, check_theta, check_weights
+from edgegraft.core.pairs import all_pairs
 from edgegraft.core.tables import PairTables, table_offsets
-from edgegraft.core.threads import resolve_jobs
-from edgegraft.core.types import Edges, Floats
+from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.counts.pair_counts import check_size
 from edgegraft.errors import DataError, ModelError
-from edgegraft.kernels.conditionals.directed import margin_sums
-from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
-from edgegraft.objective.composite import CompositeLoss
-from edgegraft.objective.objective import Evaluation
-from edgegraft.objective.residuals import (
-    Job,
-    choose_rows,
-    do_jobs,
-    gradient_of,
-    lay_out,
-    nothing_kept,
-)
-from edgegraft.objective.row_choice import check_rows, draw_rows
-from edgegraft.objective.scoring import Residuals, score_tables
-from edgegraft.objective.wiring import Wiring, route
+from edgegraft.objective.block_sums import choose_columns, columns_of, evaluate_block, margins_of
+from edgegraft.objective.bundles import BundleSources, route
+from edgegraft.objective.known import AllGradients, Known, PairsAt, reuse
+from edgegraft.objective.objective import Evaluation, Objective
+from edgegraft.objective.scoring import Residuals, score_block
 from edgegraft.table import PackedTable, Schema
+from edgegraft.table.blocks import Block, Rows, TableRows, add_in_order, as_rows, draw_rows
+from edgegraft.table.store import PlaneStore
+
+Precision = Literal["single", "double"]
+
+#: Tables of all pairs are computed in one pass over the blocks if they take no more bytes, once a
+#: quarter of the pairs has been asked for at the same parameters.
+ALL_PAIRS_BYTES = 1 << 27
+_MANY = 0.25
 
 
 class PseudoState(NamedTuple):
@@ -53,40 +58,43 @@ class PseudoState(NamedTuple):
     Attributes
     ----------
     layout : Layout
-    wirings : tuple of Wiring
-        How the rows are read for this graph.
-    losses : array of float, shape (n,), or None
-        Mean loss of a row for each variable at the parameters evaluated; they sum to the value.
-    residuals : Residuals or None
-        Residuals at the parameters evaluated, kept as far as they were asked for.
+    sources : tuple of BundleSources, or None
+        How the rows of the block in memory are read for this graph.
+    known : Known or None
+        The loss and its gradients at the parameters evaluated.
     """
 
     layout: Layout
-    wirings: tuple[Wiring, ...]
-    losses: Floats | None = None
-    residuals: Residuals | None = None
+    sources: tuple[BundleSources, ...] | None = None
+    known: Known | None = None
+
+    @property
+    def losses(self) -> Floats | None:
+        """Mean loss per row of each variable at the parameters evaluated."""
+        return None if self.known is None else self.known.losses
 
 
-class Pseudolikelihood(CompositeLoss):
-    """Mean negative log-pseudolikelihood of the rows of a table.
+class Pseudolikelihood(Objective):
+    """Mean negative log-pseudolikelihood per row.
 
     Parameters
     ----------
-    table : PackedTable
-    weights : array of float, shape (table.n_rows,), optional
+    rows : PackedTable, PlaneStore or Rows
+        A table in memory; or rows on disk or on a cluster, with weights and threads of their own.
+    weights : array of float, shape (n_rows,), optional
         Non-negative row weights; integers count as repeated rows.
     n_jobs : int, optional
         Threads; -1 for all cores. The results do not depend on it, to the last bit.
     max_bytes : int, default 256 MiB
-        Memory for residuals kept from one `edge_gradients` to the next at the same parameters.
-        Where they do not fit they are worked out again.
-    rows : array of int, optional
-        The rows to use, all by default.
+        Memory for residuals of a table kept from one `edge_gradients` to the next at the same
+        parameters. Those that do not fit are computed again.
     precision : {"double", "single"}, default "double"
         Of logits and probabilities; sums over rows are double in both. Single agrees with double
         to 1e-7 of the value and 1e-7 in the gradient and takes 0.5 to 0.75 of the time, but
-        values so close to each other that only their last digits differ can no longer be told
-        apart: a solver's last steps then look like noise.
+        values that differ in their last digits only can no longer be distinguished: a solver's
+        last steps then look like noise.
+    stand_in : Objective, optional
+        The same loss over few of the rows, in memory, by which solvers save passes.
 
     Examples
     --------
@@ -103,37 +111,44 @@ class Pseudolikelihood(CompositeLoss):
 
     def __init__(
         self,
-        table: PackedTable,
+        rows: PackedTable | PlaneStore | Rows,
         *,
         weights: ArrayLike | None = None,
         n_jobs: int | None = None,
         max_bytes: int = 1 << 28,
-        rows: ArrayLike | None = None,
-        precision: Literal["single", "double"] = "double",
+        precision: Precision = "double",
+        stand_in: Objective | None = None,
     ) -> None:
         if precision not in ("single", "double"):
             raise ValueError(f"precision must be 'single' or 'double', found {precision!r}")
-        chosen = check_rows(rows, table.n_rows)
-        whole = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
-        kept = whole[chosen]
-        dtype = np.float32 if precision == "single" else np.float64
-        self._set(
-            table.schema, lay_out(table, chosen, kept, dtype), kept, resolve_jobs(n_jobs), max_bytes
-        )
-
-    def _set(
-        self, schema: Schema, columns: Columns, weights: Floats, n_jobs: int, max_bytes: int
-    ) -> None:
-        self._columns = columns
-        self._weights = weights
-        self.n_jobs = n_jobs
+        self.rows = as_rows(rows, weights, n_jobs)
+        self.precision: Precision = precision
         self.max_bytes = max_bytes
-        total = float(weights.sum())
-        if not total > 0:
-            raise DataError("the rows chosen have no weight: no row counts")
-        margins = np.zeros(int(schema.n_states.sum()))
-        margin_sums(columns, Layout(schema.n_states).node_offset, margins)
-        super().__init__(schema, margins, total, len(weights))
+        self.stand_in = stand_in
+        self._dtype = np.float32 if precision == "single" else np.float64
+        self._total = self.rows.weight
+        self._margins = self._sum(margins_of)
+        self._last: Known | None = None  # of the last pass over blocks
+
+    @property
+    def schema(self) -> Schema:
+        """Names and categories of the variables."""
+        return self.rows.schema
+
+    @property
+    def n_rows(self) -> float:
+        """Number of rows, or the sum of their weights: ``W``."""
+        return self._total
+
+    @property
+    def terms(self) -> int:
+        """A pair counts in the conditionals of both its ends."""
+        return 2
+
+    @property
+    def round_trips(self) -> int:
+        """Passes over rows on a cluster so far."""
+        return self.rows.round_trips
 
     def init(self, layout: Layout, *, lanes: int | None = None) -> PseudoState:
         """Return a state for a graph: how its rows are best read.
@@ -141,16 +156,21 @@ class Pseudolikelihood(CompositeLoss):
         Targets are worked on one by one or sixteen together, as is estimated cheaper for the
         graph; `lanes`, 1 or 16, asks for one of the two.
         """
-        if not np.array_equal(layout.states, self._schema.n_states):
+        if not np.array_equal(layout.states, self.schema.n_states):
             raise ModelError("the layout's numbers of states are not those of the table")
-        return PseudoState(layout, route(layout, self._columns, lanes))
+        block = self._in_memory
+        columns = None if block is None else columns_of(block, self._dtype)
+        return PseudoState(layout, None if columns is None else route(layout, columns, lanes))
 
     def grow(self, state: PseudoState, layout: Layout) -> PseudoState:
-        """Return a state for another graph over the same variables; nothing needs keeping."""
-        return state if layout is state.layout else self.init(layout)
+        """Return a state for another graph over the same variables, with what is still known."""
+        if layout is state.layout:
+            return state
+        # In memory an evaluation takes no longer than to carry what is known to another graph.
+        return self.init(layout)._replace(known=None if self._in_memory else state.known)
 
     def evaluate(self, theta: Floats, state: PseudoState) -> Evaluation:
-        """Return the loss and its gradient at `theta`.
+        """Return the loss and its gradient at `theta`: one pass over the rows, or none.
 
         Examples
         --------
@@ -160,27 +180,19 @@ class Pseudolikelihood(CompositeLoss):
         >>> result.state.losses.round(4)
         array([0.6931, 0.7324])
         """
-        layout = state.layout
-        theta = check_theta(theta, layout, finite=True).copy()
-        jobs = [
-            Job(wiring, wiring, np.arange(wiring.n_bundles), self._nothing(wiring))
-            for wiring in state.wirings
-        ]
-        gradient = np.zeros(layout.n_parameters)
-        losses = np.zeros(layout.n_variables)
-        results = do_jobs(self._columns, layout, theta, jobs, self.n_jobs)
-        for job, result in zip(jobs, results, strict=True):
-            gradient_of(job, result, layout, -1.0 / self._total, gradient)
-            losses += result.losses
-        losses /= self._total
-        residuals = Residuals(theta, self._columns, self.max_bytes)
-        after = PseudoState(layout, state.wirings, losses, residuals)
-        return Evaluation(float(losses.sum()), gradient, after, True)
+        theta = check_theta(theta, state.layout, finite=True).copy()
+        known = reuse(theta, state.layout, state.known)
+        if known is None:
+            known = self._known(theta, state)
+        after = state._replace(known=known)
+        return Evaluation(float(known.losses.sum()), known.gradient, after, True)
 
     def edge_gradients(self, theta: Floats, state: PseudoState, edges: Edges) -> PairTables:
         """Return the loss's gradient with respect to the tables of any pairs.
 
-        Pairs may be edges of the model or not, in either orientation, and given more than once.
+        Pairs may be edges of the model or not, in either orientation, and listed more than once.
+        Over blocks each call is a pass, until so many pairs were asked for at the same parameters
+        that all of them are computed at once.
 
         Examples
         --------
@@ -191,41 +203,71 @@ class Pseudolikelihood(CompositeLoss):
         array([[-0.125,  0.125],
                [ 0.375, -0.375]])
         """
-        edges = check_edges(edges, len(self._schema))
-        shapes = self._schema.n_states[edges]
+        edges = check_edges(edges, len(self.schema))
+        shapes = self.schema.n_states[edges]
         offsets = table_offsets(shapes)
         check_size(int(offsets[-1]))
         theta = check_theta(theta, state.layout, finite=True).copy()
-        residuals = state.residuals
-        if residuals is None or not np.array_equal(theta, residuals.theta):
-            residuals = Residuals(theta, self._columns, self.max_bytes)
-        values = score_tables(residuals, state.layout, edges, offsets, self.n_jobs)
-        values *= -1.0 / self._total
+        pairs = None if state.known is None else state.known.pairs
+        if pairs is None or not np.array_equal(theta, pairs.theta):
+            pairs = self._pairs_at(theta)
+        pairs.asked += len(edges)
+        if pairs.whole is None and self._in_memory is None and self._worth_all(pairs.asked):
+            nodes = np.zeros(int(self._every.node_offset[-1]))
+            tables = self._sum_tables(pairs, state.layout, self._every.edges)
+            pairs.whole = AllGradients(self._every, np.concatenate((nodes, tables)))
+        if pairs.whole is None:
+            values = self._sum_tables(pairs, state.layout, edges)
+        else:
+            values = pairs.whole.tables(edges)
         return PairTables(edges, shapes, values, offsets)
+
+    def curvature(self, layout: Layout) -> Floats:
+        """Return the diagonal of the Hessian at the independent model.
+
+            u_i(a):      p_i(a) (1 - p_i(a))
+            w_ij(a, b):  p_i(a) p_j(b) (2 - p_i(a) - p_j(b))
+
+        with margins ``p``, half a row added to states that never occur: an estimate, not a bound.
+        """
+        p = self._some_rows / self._total
+        row, column = (p[at] for at in layout.cell_ends())
+        # A constant variable has no curvature: half a row keeps steps along it finite.
+        least = 0.5 / self.rows.n_rows
+        nodes = p * np.maximum(1 - p, least)
+        return np.concatenate((nodes, row * column * np.maximum(2 - row - column, least)))
+
+    def start(self, layout: Layout) -> Floats:
+        """Return log-margins for nodes, half a row for a state that never occurs, edges zero."""
+        counts = self._some_rows
+        theta = np.zeros(layout.n_parameters)
+        known = np.add.reduceat(counts, layout.node_offset[:-1])
+        theta[: len(counts)] = np.log(counts / np.repeat(known, layout.states))
+        return theta
 
     def subsample(
         self, rows: float | ArrayLike, rng: np.random.Generator | None = None
     ) -> Pseudolikelihood:
-        """Return the same objective over some of the rows.
+        """Return the same objective over some of the rows of a table in memory.
 
         Parameters
         ----------
         rows : float or array of int
-            A share of the rows, between 0 and 1, drawn in blocks of neighbouring rows; or the
+            A share of the rows, between 0 and 1, drawn in runs of neighbouring rows; or the
             rows themselves, counted within this objective's.
         rng : numpy.random.Generator, optional
-            Draws the blocks; needed with a share.
+            Draws the runs; needed with a share.
         """
-        n = len(self._weights)
         if isinstance(rows, int | float):
             if not 0 < rows <= 1:
                 raise ValueError(f"the share of rows must be above 0 and at most 1, found {rows}")
             if rng is None:
-                raise ValueError("a share of the rows is drawn at random: give a Generator as rng")
-            chosen = draw_rows(n, float(rows), rng)
+                raise ValueError("a share of the rows is drawn at random: pass a Generator as rng")
+            chosen = draw_rows(self.rows.n_rows, float(rows), rng)
         else:
-            chosen = check_rows(rows, n)
-        return self._chosen(chosen, self._weights[chosen])
+            chosen = _check_rows(rows, self.rows.n_rows)
+        weights = self._table_rows.weights
+        return self._chosen(chosen, np.ones(len(chosen)) if weights is None else weights[chosen])
 
     def reweighted(self, weights: ArrayLike, *, n_jobs: int | None = None) -> Pseudolikelihood:
         """Return the same objective with other row weights; the codes are not laid out again.
@@ -234,7 +276,7 @@ class Pseudolikelihood(CompositeLoss):
 
         Parameters
         ----------
-        weights : array of float, one a row of this objective
+        weights : array of float, one per row of this objective
             They replace its own.
         n_jobs : int, optional
             Threads; as many as this objective's by default.
@@ -246,18 +288,109 @@ class Pseudolikelihood(CompositeLoss):
         >>> objective.reweighted([2, 0, 1]).n_rows
         3.0
         """
-        checked = check_weights(weights, len(self._weights))
+        checked = check_weights(weights, self.rows.n_rows)
         shown = np.flatnonzero(checked)
-        jobs = self.n_jobs if n_jobs is None else resolve_jobs(n_jobs)
-        return self._chosen(shown, checked[shown], jobs)
+        return self._chosen(shown, checked[shown], n_jobs)
+
+    @property
+    def _table_rows(self) -> TableRows:
+        if not isinstance(self.rows, TableRows):
+            raise DataError("only rows of a table in memory can be chosen: draw a sample first")
+        return self.rows
+
+    @property
+    def _in_memory(self) -> Block | None:
+        """The only block of a table in memory."""
+        return self.rows.block if isinstance(self.rows, TableRows) else None
+
+    @property
+    def _some_rows(self) -> Floats:
+        """Weight of the rows in each state; half a row of mean weight for one that never occurs."""
+        return np.maximum(self._margins, 0.5 * self._total / self.rows.n_rows)
 
     def _chosen(
-        self, rows: NDArray[np.int64], weights: Floats, n_jobs: int | None = None
+        self, rows: Integers, weights: Floats, n_jobs: int | None = None
     ) -> Pseudolikelihood:
-        other = object.__new__(Pseudolikelihood)
-        columns = choose_rows(self._columns, rows, weights)
-        other._set(self._schema, columns, weights, n_jobs or self.n_jobs, self.max_bytes)
-        return other
+        own = self._table_rows
+        columns = choose_columns(columns_of(own.block, self._dtype), rows, weights)
+        chosen = own.choose(rows, weights, n_jobs)
+        chosen.block.derive(("columns", self._dtype), lambda _: columns)
+        return Pseudolikelihood(chosen, max_bytes=self.max_bytes, precision=self.precision)
 
-    def _nothing(self, wiring: Wiring) -> Kept:
-        return nothing_kept(wiring.n_bundles, self._columns.weights.dtype)
+    def _known(self, theta: Floats, state: PseudoState) -> Known:
+        layout, last = state.layout, self._last
+        if last is not None and last.is_at(theta, layout):
+            # A run that starts again from a checkpoint forgets its state, and asks once more.
+            return Known(layout, theta, last.losses, last.gradient, self._pairs_at(theta))
+        if self._in_memory is None and not layout.n_edges:
+            losses, gradient = self._without_edges(theta, layout)
+            return Known(layout, theta, losses, gradient, self._pairs_at(theta))
+        sums = self._sum(
+            evaluate_block,
+            theta=theta,
+            layout=layout,
+            scale=-1.0 / self._total,
+            sources=state.sources,
+        )
+        n = layout.n_variables
+        known = Known(layout, theta, sums[:n] / self._total, sums[n:], self._pairs_at(theta))
+        if self._in_memory is None:
+            self._last = known
+        return known
+
+    def _sum(self, work: Callable[..., Floats], **arguments: Any) -> Floats:
+        """Return the sum over the blocks, in their order."""
+        total: Floats = add_in_order(self.rows.map(partial(work, dtype=self._dtype, **arguments)))
+        return total
+
+    def _sum_tables(self, pairs: PairsAt, layout: Layout, edges: Edges) -> Floats:
+        if not len(edges):
+            return np.zeros(0)
+        values = self._sum(
+            score_block, theta=pairs.theta, layout=layout, edges=edges, residuals=pairs.residuals
+        )
+        values *= -1.0 / self._total
+        return values
+
+    def _pairs_at(self, theta: Floats) -> PairsAt:
+        block = self._in_memory
+        if block is None:
+            return PairsAt(theta)
+        return PairsAt(theta, Residuals(theta, columns_of(block, self._dtype), self.max_bytes))
+
+    def _without_edges(self, theta: Floats, layout: Layout) -> tuple[Floats, Floats]:
+        """Return losses and gradient of a model of independent variables, from the margins."""
+        starts, states = layout.node_offset[:-1], layout.states
+        p = self._margins / self._total
+        known = np.add.reduceat(p, starts)
+        largest = np.maximum.reduceat(theta, starts)
+        chance = np.exp(theta - np.repeat(largest, states))
+        total = np.add.reduceat(chance, starts)
+        log_chance = theta - np.repeat(largest + np.log(total), states)
+        losses = -np.add.reduceat(p * log_chance, starts)
+        return losses, np.repeat(known / total, states) * chance - p
+
+    def _worth_all(self, asked: int) -> bool:
+        states = self.schema.n_states
+        n = len(states)
+        cells = (float(states.sum()) ** 2 - float((states**2).sum())) / 2
+        return 8 * cells <= ALL_PAIRS_BYTES and asked >= _MANY * n * (n - 1) / 2
+
+    @cached_property
+    def _every(self) -> Layout:
+        """Where the table of any pair stands among those of all pairs."""
+        return Layout(self.schema.n_states, all_pairs(len(self.schema)))
+
+
+def _check_rows(rows: ArrayLike, n_rows: int) -> Integers:
+    """Return row numbers as an array, refusing those that are not."""
+    chosen = np.asarray(rows)
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or len(chosen) == 0:
+        raise DataError(
+            "rows must be a non-empty vector of row numbers, found "
+            f"{chosen.dtype} of shape {chosen.shape}"
+        )
+    bad = (chosen < 0) | (chosen >= n_rows)
+    if bad.any():
+        raise DataError(f"row {chosen[np.argmax(bad)]} is outside 0..{n_rows - 1}")
+    return chosen.astype(np.int64)

@@ -13,12 +13,22 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids
+from edgegraft.core.tables import table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
 from edgegraft.objective.all_pairs import AllPairs, price
-from edgegraft.objective.residuals import Job, do_jobs, gradient_of, nothing_kept
-from edgegraft.objective.wiring import alternatives_of, bundle, estimate, wire
+from edgegraft.objective.block_sums import (
+    Job,
+    columns_of,
+    do_jobs,
+    gradient_of,
+    nothing_kept,
+)
+from edgegraft.objective.bundles import alternatives_of, bundle, estimate, wire
+from edgegraft.table.blocks import Block
+
+_BLOCK_BYTES = 1 << 27  # of a block's residuals that are not kept
 
 
 class Residuals:
@@ -53,6 +63,24 @@ class Residuals:
             values = np.empty(n_kept * length, dtype)
             self._kept[alternatives] = Kept(values, start, np.zeros(len(targets), bool))
         return self._kept[alternatives]
+
+
+def score_block(
+    block: Block,
+    theta: Floats,
+    layout: Layout,
+    edges: Edges,
+    dtype: type[np.floating],
+    residuals: Residuals | None = None,
+) -> Floats:
+    """Return the sums of a block's residuals for pairs, table after table.
+
+    `residuals` are those at `theta`, if they are kept from one batch to the next.
+    """
+    if residuals is None:
+        residuals = Residuals(theta, columns_of(block, dtype), _BLOCK_BYTES)
+    offsets = table_offsets(layout.states[edges])
+    return score_tables(residuals, layout, edges, offsets, block.n_jobs)
 
 
 def score_tables(

@@ -22,7 +22,7 @@ from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.kernels.search.partners import merge, offer_binary, offer_pairs
 from edgegraft.search.correlations import Correlations
 from edgegraft.table import PackedTable
-from edgegraft.table.rows import TableRows
+from edgegraft.table.blocks import TableRows
 
 _BLOCK_BYTES = 1 << 25
 _BATCH = 1 << 18  # pairs whose tables are held at a time

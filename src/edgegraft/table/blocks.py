@@ -1,110 +1,357 @@
-"""Tables in fixed blocks of rows, each of which fits in memory where the whole need not.
+"""Rows in blocks: in memory, on disk or on a cluster, one interface for whatever sums over them.
 
-What is learned from rows are sums over rows. Where blocks end depends on the table alone, never
-on threads or machines, and sums are added in the order of the blocks; so they are the same to the
-last bit whoever adds up which block.
+Everything that learning needs of rows is a sum over rows. Rows come in blocks, and
+:meth:`Rows.map` applies a function to each and returns the results in the order of the blocks.
+Where blocks end depends on the data alone, never on threads or workers, and sums are added in
+block order; so results are the same to the last bit whichever thread or machine does the work.
+A table in memory is a single block.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from threading import Lock
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.kernels.counting.popcount import LANES
-from edgegraft.table.builder import CHUNK_ROWS, words_a_plane
+from edgegraft.core.checks import check_weights
+from edgegraft.core.threads import resolve_jobs, run_in_order
+from edgegraft.core.types import Floats, Integers
+from edgegraft.errors import DataError
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Schema
+from edgegraft.table.store import PlaneStore
 
-#: Cells of a block: codes of a byte each, and what is worked out from them, are held for every
-#: thread.
-BLOCK_CELLS = 1 << 24
-_UNIT = 64 * LANES  # rows of a whole vector of a plane
+Result = TypeVar("Result")
 
-
-class RowBlocks(Protocol):
-    """A table that is read block by block."""
-
-    @property
-    def schema(self) -> Schema:
-        """Names and categories of the variables."""
-        ...
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        ...
-
-    @property
-    def starts(self) -> NDArray[np.int64]:
-        """First row of every block, and the number of rows at the end."""
-        ...
-
-    def block(self, k: int) -> PackedTable:
-        """Return the rows ``starts[k]`` to ``starts[k + 1]``, in memory."""
-        ...
+KEPT_BYTES = 1 << 28  # of blocks that stay in memory between passes
+_RUN = 256  # neighbouring rows drawn together, if that leaves enough draws
+_DRAWS = 64
 
 
-def block_rows(n_variables: int) -> int:
-    """Return the rows of a block: the fewer the more columns, in whole vectors.
-
-    Examples
-    --------
-    >>> block_rows(100), block_rows(1000), block_rows(100_000)
-    (65536, 16384, 512)
-    """
-    wanted = BLOCK_CELLS // max(1, n_variables) // _UNIT * _UNIT
-    return int(min(CHUNK_ROWS, max(_UNIT, wanted)))
-
-
-def block_starts(n_rows: int, rows: int) -> NDArray[np.int64]:
-    """Return the first row of every block of `rows` rows, and the number of rows at the end."""
-    return np.append(np.arange(0, n_rows, rows, dtype=np.int64), n_rows)
-
-
-class TableBlocks:
-    """The blocks of a packed table, in memory or mapped.
+class Block:
+    """A block of rows in memory, with what has been derived from it.
 
     Parameters
     ----------
     table : PackedTable
-    rows : int, optional
-        Rows of a block, a multiple of 512; by default what suits the number of columns.
-
-    Examples
-    --------
-    >>> blocks = TableBlocks(PackedTable.from_codes(np.arange(1200)[:, None] % 3), rows=512)
-    >>> blocks.starts
-    array([   0,  512, 1024, 1200])
-    >>> blocks.block(2).n_rows
-    176
+    weights : array of float, shape (table.n_rows,), optional
+        Row weights; None if every row weighs 1.
+    n_jobs : int
+        Threads that work on the block may use.
+    chosen : array of int, optional
+        The rows of the table that the block consists of, all by default.
     """
 
-    def __init__(self, table: PackedTable, rows: int | None = None) -> None:
-        rows = block_rows(table.n_variables) if rows is None else rows
-        if rows < 1 or rows % _UNIT:
-            raise ValueError(f"rows of a block must be a multiple of {_UNIT}, found {rows}")
-        self.table = table
-        self.starts = block_starts(table.n_rows, rows)
-
-    @property
-    def schema(self) -> Schema:
-        """Names and categories of the variables."""
-        return self.table.schema
+    def __init__(
+        self,
+        table: PackedTable,
+        weights: Floats | None = None,
+        n_jobs: int = 1,
+        chosen: Integers | None = None,
+    ) -> None:
+        self._table = table
+        self._chosen = chosen
+        self.weights = weights
+        self.n_jobs = n_jobs
+        self._derived: dict[Any, Any] = {}
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return self.table.n_rows
+        return self._table.n_rows if self._chosen is None else len(self._chosen)
 
-    def block(self, k: int) -> PackedTable:
-        """Return a copy of the rows of block `k`."""
-        first, stop = int(self.starts[k]), int(self.starts[k + 1])
-        table = self.table
-        length = words_a_plane(stop - first)
-        words = np.array(table.planes.words[:, first // 64 : first // 64 + length])
-        codes = np.array(table.codes_of[:, first:stop])
-        return PackedTable.from_planes(
-            table.schema, stop - first, words, codes, table.planes.complete
-        )
+    @property
+    def table(self) -> PackedTable:
+        """The rows as a table; chosen ones are packed when they are first asked for."""
+        if self._chosen is not None:
+            codes = self._table.codes()[self._chosen]
+            self._table, self._chosen = PackedTable.from_codes(codes, self._table.schema), None
+        return self._table
+
+    def derive(self, key: Any, make: Callable[[Block], Result]) -> Result:
+        """Return ``make(block)``, computed once for each key."""
+        if key not in self._derived:
+            self._derived[key] = make(self)
+        found: Result = self._derived[key]
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table and of the arrays derived from it."""
+        return self._table.nbytes + sum(_nbytes(value) for value in self._derived.values())
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Block, (self.table, self.weights, self.n_jobs)
+
+
+class Rows(Protocol):
+    """Rows in blocks."""
+
+    @property
+    def schema(self) -> Schema:
+        """Names and categories of the variables."""
+        ...
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def weight(self) -> float:
+        """Weight of all rows: their number if they have no weights."""
+        ...
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        ...
+
+    @property
+    def round_trips(self) -> int:
+        """Calls of `map` that went over a network so far."""
+        ...
+
+    def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
+        """Yield ``work(block, *values)`` for every block, in the order of the blocks.
+
+        Each sequence of `each` has one value per block. `work` must be picklable if the rows may
+        be on a cluster.
+        """
+        ...
+
+
+class TableRows:
+    """The rows of a table in memory: one block, on which several threads may work.
+
+    Parameters
+    ----------
+    table : PackedTable
+    weights : array of float, shape (table.n_rows,), optional
+        Non-negative row weights.
+    n_jobs : int, optional
+        Threads; -1 for all cores. Results do not depend on it.
+
+    Examples
+    --------
+    >>> rows = TableRows(PackedTable.from_codes([[0, 0], [1, 1], [1, 0]]))
+    >>> list(rows.map(lambda block: block.table.n_rows))
+    [3]
+    """
+
+    n_blocks = 1
+    round_trips = 0
+
+    def __init__(
+        self, table: PackedTable, weights: ArrayLike | None = None, n_jobs: int | None = None
+    ) -> None:
+        checked = None if weights is None else check_weights(weights, table.n_rows)
+        self._set(table.schema, Block(table, _frozen(checked), resolve_jobs(n_jobs)))
+
+    def _set(self, schema: Schema, block: Block) -> None:
+        self.schema = schema
+        self.block = block
+        self.weight = float(block.n_rows if block.weights is None else block.weights.sum())
+
+    @property
+    def table(self) -> PackedTable:
+        """The table."""
+        return self.block.table
+
+    @property
+    def weights(self) -> Floats | None:
+        """Row weights; None if every row weighs 1."""
+        return self.block.weights
+
+    @property
+    def n_jobs(self) -> int:
+        """Threads."""
+        return self.block.n_jobs
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.block.n_rows
+
+    def choose(
+        self, rows: Integers, weights: ArrayLike | None, n_jobs: int | None = None
+    ) -> TableRows:
+        """Return some of the rows, with weights of their own."""
+        checked = None if weights is None else check_weights(weights, len(rows))
+        threads = self.n_jobs if n_jobs is None else resolve_jobs(n_jobs)
+        other = object.__new__(TableRows)
+        other._set(self.schema, Block(self.table, _frozen(checked), threads, rows))
+        return other
+
+    def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
+        """Yield ``work(block, *values)`` for the only block."""
+        yield work(self.block, *(values[0] for values in each))
+
+
+class StoredRows:
+    """Rows on disk, read block by block; each thread holds one block.
+
+    Parameters
+    ----------
+    store : PlaneStore
+    weights : array of float, shape (n_rows,), optional
+        Non-negative row weights.
+    n_jobs : int, optional
+        Threads; -1 for all cores. Results do not depend on it.
+    max_bytes : int, default 256 MiB
+        Memory for blocks that stay decoded between passes.
+    """
+
+    round_trips = 0
+
+    def __init__(
+        self,
+        store: PlaneStore,
+        weights: ArrayLike | None = None,
+        n_jobs: int | None = None,
+        max_bytes: int = KEPT_BYTES,
+    ) -> None:
+        self.store = store
+        self.n_jobs = resolve_jobs(n_jobs)
+        self.weights = _frozen(None if weights is None else check_weights(weights, store.n_rows))
+        self.weight = float(store.n_rows if self.weights is None else self.weights.sum())
+        self._free = max_bytes
+        self._kept: dict[int, tuple[Block, int]] = {}
+        self._lock = Lock()
+
+    @property
+    def schema(self) -> Schema:
+        """Names and categories of the variables."""
+        return self.store.schema
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.store.n_rows
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.store.starts) - 1
+
+    def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
+        """Yield ``work(block, *values)`` for every block, in the order of the blocks."""
+
+        def task(k: int) -> Result:
+            block = self._block(k)
+            result = work(block, *(values[k] for values in each))
+            self._keep(k, block)
+            return result
+
+        return run_in_order(task, range(self.n_blocks), self.n_jobs)
+
+    def _block(self, k: int) -> Block:
+        if k in self._kept:
+            return self._kept[k][0]
+        first, stop = self.store.starts[k : k + 2]
+        weights = None if self.weights is None else self.weights[first:stop]
+        return Block(self.store.block(k), weights)
+
+    def _keep(self, k: int, block: Block) -> None:
+        """Keep a block if it fits, with what was derived from it so far.
+
+        The first blocks stay: of blocks read in turn, the least recently used is the next.
+        """
+        with self._lock:
+            _, held = self._kept.pop(k, (block, 0))
+            self._free += held
+            size = block.nbytes
+            if size <= self._free:
+                self._free -= size
+                self._kept[k] = block, size
+
+
+def as_rows(
+    rows: PackedTable | PlaneStore | Rows,
+    weights: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> Rows:
+    """Return a table or a store as rows; rows, which have their own weights, as they are."""
+    if isinstance(rows, PackedTable):
+        return TableRows(rows, weights, n_jobs)
+    if isinstance(rows, PlaneStore):
+        return StoredRows(rows, weights, n_jobs)
+    if weights is not None:
+        raise DataError("these rows have weights of their own: pass them when the rows are made")
+    return rows
+
+
+def add_in_order(parts: Iterator[NDArray[Any]]) -> NDArray[Any]:
+    """Return the sum of arrays, added in the order in which they come; the first is written to.
+
+    Examples
+    --------
+    >>> add_in_order(iter([np.arange(3), np.ones(3, int)]))
+    array([1, 2, 3])
+    """
+    total = next(parts)
+    for part in parts:
+        total += part
+    return total
+
+
+class _Drawn(NamedTuple):
+    codes: NDArray[np.signedinteger]  # (rows, n), -1 for a missing cell
+    weights: Floats | None
+
+
+def sample_rows(rows: Rows, n_rows: int, rng: np.random.Generator) -> TableRows:
+    """Return about `n_rows` random rows in memory, drawn in short runs from every block.
+
+    Examples
+    --------
+    >>> rows = TableRows(PackedTable.from_codes(np.arange(1000)[:, None] % 3))
+    >>> sample_rows(rows, 100, np.random.default_rng(0)).n_rows
+    100
+    """
+    share = min(1.0, n_rows / rows.n_rows)
+    seeds = rng.integers(0, 2**63, rows.n_blocks).tolist()
+    drawn = list(rows.map(partial(_draw_from, share=share), seeds))
+    table = PackedTable.from_codes(np.concatenate([part.codes for part in drawn]), rows.schema)
+    weights = [part.weights for part in drawn if part.weights is not None]
+    return TableRows(table, np.concatenate(weights) if weights else None)
+
+
+def draw_rows(n: int, share: float, rng: np.random.Generator) -> Integers:
+    """Return about ``share * n`` of the rows ``0..n - 1``, in order, in runs of neighbours."""
+    wanted = max(1, round(share * n))
+    # Neighbouring rows may be alike: never so few runs that one of them matters much.
+    length = max(1, min(_RUN, wanted // _DRAWS))
+    first = rng.permutation(-(-n // length))[: -(-wanted // length)]
+    rows = (np.sort(first)[:, None] * length + np.arange(length)).ravel()
+    return rows[rows < n].astype(np.int64)
+
+
+def _draw_from(block: Block, seed: int, share: float) -> _Drawn:
+    table = block.table
+    rows = draw_rows(table.n_rows, share, np.random.default_rng(seed))
+    dtype = np.int16 if table.schema.n_states.max() <= np.iinfo(np.int16).max else np.int32
+    codes = np.empty((len(rows), table.n_variables), dtype, order="F")
+    for i in range(table.n_variables):
+        codes[:, i] = table.codes([i])[rows, 0]
+    return _Drawn(codes, None if block.weights is None else block.weights[rows])
+
+
+def _frozen(weights: Floats | None) -> Floats | None:
+    """Return weights read-only, as kernels are compiled for them."""
+    if weights is not None:
+        weights.flags.writeable = False
+    return weights
+
+
+def _nbytes(value: Any) -> int:
+    if isinstance(value, tuple):
+        return sum(_nbytes(part) for part in value)
+    return int(getattr(value, "nbytes", 0))

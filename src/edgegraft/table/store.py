@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.errors import FileFormatError
-from edgegraft.table.blocks import block_starts
-from edgegraft.table.builder import PackedColumn
+from edgegraft.kernels.counting.popcount import LANES
+from edgegraft.table.builder import CHUNK_ROWS, PackedColumn
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Schema
 from edgegraft.table.spool import CODES, Spooled
@@ -34,6 +34,10 @@ from edgegraft.table.spool import CODES, Spooled
 MAGIC = b"EGPLANE2"
 _TRAILER = struct.Struct("<QQI8s")
 REMEDY = "remove it, and it is made again"
+
+#: Cells of a block: codes of a byte each, and what is derived from them, are held per thread.
+BLOCK_CELLS = 1 << 24
+_UNIT = 64 * LANES  # rows of a whole vector of a plane
 
 
 class Told(NamedTuple):
@@ -197,6 +201,23 @@ class PlaneStore:
         if n_read != length:
             raise FileFormatError(f"'{self.path}' has become shorter: {REMEDY}")
         return out
+
+
+def block_rows(n_variables: int) -> int:
+    """Return the rows of a block: the fewer the more columns, in whole vectors.
+
+    Examples
+    --------
+    >>> block_rows(100), block_rows(1000), block_rows(100_000)
+    (65536, 16384, 512)
+    """
+    wanted = BLOCK_CELLS // max(1, n_variables) // _UNIT * _UNIT
+    return int(min(CHUNK_ROWS, max(_UNIT, wanted)))
+
+
+def block_starts(n_rows: int, rows: int) -> NDArray[np.int64]:
+    """Return the first row of every block of `rows` rows, and the number of rows at the end."""
+    return np.append(np.arange(0, n_rows, rows, dtype=np.int64), n_rows)
 
 
 def write_footer(file: BinaryIO, columns: list[PackedColumn], told: Told) -> None:

@@ -56,6 +56,14 @@ class Kept(NamedTuple):
     filled: np.ndarray  # bool (bundles,) whether they are there already
 
 
+class Results(NamedTuple):
+    """What is written; defined here because caches of kernels name the modules of arguments."""
+
+    sums: np.ndarray  # float64, laid out by the groups of the scatter
+    node_sums: np.ndarray  # float64 (bundles, widest)
+    losses: np.ndarray  # float64 (n,), of targets whose residuals were computed
+
+
 class Notes(NamedTuple):
     """What is noted about the columns of a block, one a target in a row."""
 

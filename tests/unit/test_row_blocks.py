@@ -1,4 +1,4 @@
-"""The pseudolikelihood over shards is the pseudolikelihood, whoever adds up which shard."""
+"""Counts, losses and networks of rows in blocks are those of one table, whoever adds up which."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, FileFormatError, ModelError
 from edgegraft.learn import Plan, discover, resume_discovery, stages
-from edgegraft.objective.local_shards import LocalShards
+from edgegraft.objective import pseudolikelihood
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.sharded_loss import ShardedPseudolikelihood
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import TableBlocks
-from edgegraft.table.rows import StoredRows
+from edgegraft.table.blocks import StoredRows, TableRows, sample_rows
+from tests.conftest import CutTable
 
 STATES = [2, 3, 5, 20, 70]  # planes alone, planes and codes, codes alone
 EDGES = [(0, 1), (1, 2), (0, 3), (2, 4)]
@@ -45,33 +44,53 @@ def weights(request):
     return np.random.default_rng(5).integers(0, 4, 1700) / 2 if request.param else None
 
 
-def shards(table, weights=None, **options):
-    return LocalShards(TableBlocks(table, rows=512), weights=weights, **options)
+def in_blocks(table, weights=None, **options):
+    return StoredRows(CutTable(table), weights, **options)
 
 
-def test_blocks_are_the_rows_of_the_table(table):
-    blocks = TableBlocks(table, rows=512)
-    parts = [blocks.block(k) for k in range(4)]
-    np.testing.assert_array_equal(np.concatenate([p.codes() for p in parts]), table.codes())
-    np.testing.assert_array_equal(sum(p.n_missing for p in parts), table.n_missing)
+@pytest.mark.parametrize("options", [{}, {"n_jobs": 3}, {"max_bytes": 0}, {"max_bytes": 10_000}])
+def test_work_is_done_once_per_block_and_comes_back_in_order(table, weights, options):
+    rows = in_blocks(table, weights, **options)
+    for _ in range(2):  # the second time some blocks are kept
+        found = list(rows.map(lambda block, k: (k, block.table.codes(), block.weights), range(4)))
+        assert [k for k, _, _ in found] == [0, 1, 2, 3]
+        np.testing.assert_array_equal(np.concatenate([c for _, c, _ in found]), table.codes())
+        if weights is not None:
+            np.testing.assert_array_equal(np.concatenate([w for _, _, w in found]), weights)
 
 
-def test_a_block_can_be_saved_like_any_table(table, tmp_path):
-    block = TableBlocks(table, rows=512).block(0)
-    block.save(tmp_path / "block.packed")
-    again = PackedTable.open(tmp_path / "block.packed")
-    np.testing.assert_array_equal(again.codes(), table.codes()[:512])
+def test_blocks_are_kept_as_far_as_memory_allows(table):
+    read = []
+
+    class Watched(CutTable):
+        def block(self, k):
+            read.append(k)
+            return super().block(k)
+
+    one = StoredRows(CutTable(table)).map(lambda block: block.nbytes)
+    rows = StoredRows(Watched(table), max_bytes=2 * max(one))
+    for _ in range(2):
+        list(rows.map(lambda block: block.n_rows))
+    assert read == [0, 1, 2, 3, 2, 3]
+    # What is derived from a block counts too: then fewer stay.
+    list(rows.map(lambda block: block.derive("large", lambda _: np.zeros(10**6))))
+    del read[:]
+    list(rows.map(lambda block: block.n_rows))
+    assert len(read) == 4
 
 
-def test_blocks_must_be_whole_vectors(table):
-    with pytest.raises(ValueError, match="multiple of 512, found 100"):
-        TableBlocks(table, rows=100)
+def test_chosen_rows_of_a_table_are_rows_like_any(table):
+    rows = TableRows(table, np.arange(1, 1701.0))
+    chosen = rows.choose(np.array([3, 5, 1600]), [1.0, 2.0, 0.5])
+    assert (chosen.n_rows, chosen.weight, chosen.n_blocks) == (3, 3.5, 1)
+    np.testing.assert_array_equal(chosen.table.codes(), table.codes()[[3, 5, 1600]])
+    assert chosen.table.schema == table.schema
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_counts_of_blocks_are_those_of_the_table(table, weights, n_jobs):
     whole = PairCounts(table, weights=weights)
-    parts = PairCounts(StoredRows(TableBlocks(table, rows=512), weights, n_jobs))
+    parts = PairCounts(in_blocks(table, weights, n_jobs=n_jobs))
     edges = [(1, 0), (2, 4), (3, 4), (3, 2), (1, 0)]
     np.testing.assert_array_equal(parts.margins().values, whole.margins().values)
     np.testing.assert_array_equal(parts.pairs(edges).values, whole.pairs(edges).values)
@@ -85,11 +104,11 @@ def test_value_gradient_and_pairs_are_those_of_the_rows(table, weights):
     layout = Layout(STATES, EDGES)
     theta = parameters(layout)
     whole = Pseudolikelihood(table, weights=weights)
-    split = ShardedPseudolikelihood(shards(table, weights))
+    split = Pseudolikelihood(in_blocks(table, weights))
     expected, found = (o.evaluate(theta, o.init(layout)) for o in (whole, split))
     assert found.value == pytest.approx(expected.value, rel=1e-12)
     np.testing.assert_allclose(found.gradient, expected.gradient, atol=1e-12)
-    np.testing.assert_allclose(found.state.known.losses, expected.state.losses, rtol=1e-12)
+    np.testing.assert_allclose(found.state.losses, expected.state.losses, rtol=1e-12)
     for edges in ([(3, 1)], [(1, 0), (4, 0), (1, 0)], [(0, 1), (1, 2), (3, 4), (0, 4)]):
         tables = [
             o.edge_gradients(theta, at.state, edges).values
@@ -101,9 +120,9 @@ def test_value_gradient_and_pairs_are_those_of_the_rows(table, weights):
 def test_start_and_curvature_are_those_of_the_rows(table, weights):
     layout = Layout(STATES, EDGES)
     whole = Pseudolikelihood(table, weights=weights)
-    split = ShardedPseudolikelihood(shards(table, weights))
+    split = Pseudolikelihood(in_blocks(table, weights))
     assert (split.n_rows, split.terms) == (whole.n_rows, whole.terms)
-    for name in ("start", "curvature", "curvature_bound"):
+    for name in ("start", "curvature"):
         np.testing.assert_array_equal(getattr(split, name)(layout), getattr(whole, name)(layout))
 
 
@@ -114,8 +133,7 @@ def test_neither_threads_nor_memory_change_a_bit(options, precision):
     layout = Layout(STATES, EDGES)
     theta = parameters(layout)
     one, other = (
-        ShardedPseudolikelihood(shards(table, **given), precision=precision)
-        for given in ({}, options)
+        Pseudolikelihood(in_blocks(table, **given), precision=precision) for given in ({}, options)
     )
     for _ in range(2):  # the second time some shards are kept
         first, second = (o.evaluate(theta, o.init(layout)) for o in (one, other))
@@ -129,13 +147,16 @@ def test_neither_threads_nor_memory_change_a_bit(options, precision):
 
 def test_all_pairs_are_worked_out_once_many_were_asked_for(monkeypatch):
     table = PackedTable.from_codes(codes())
-    source = shards(table)
     asked = []
-    true = source.edge_sums
-    monkeypatch.setattr(
-        source, "edge_sums", lambda *a, **k: asked.append(len(a[2])) or true(*a, **k)
-    )
-    loss = ShardedPseudolikelihood(source)
+    true = pseudolikelihood.score_block
+
+    def score(block, **given):
+        if block.n_rows < 512:  # the last
+            asked.append(len(given["edges"]))
+        return true(block, **given)
+
+    monkeypatch.setattr(pseudolikelihood, "score_block", score)
+    loss = Pseudolikelihood(in_blocks(table))
     layout = Layout(STATES, EDGES)
     state = loss.evaluate(parameters(layout), loss.init(layout)).state
     for edges in ([(0, 1)], [(2, 1), (0, 3)], [(3, 2)], [(4, 1), (1, 4)]):
@@ -143,10 +164,9 @@ def test_all_pairs_are_worked_out_once_many_were_asked_for(monkeypatch):
     assert asked == [1, 10]  # one pair, then all ten, then nothing
 
 
-def test_a_sample_has_rows_of_every_shard(table, weights):
-    source = shards(table, weights)
-    drawn = source.sample(400, np.random.default_rng(0))
-    again = shards(table, weights, n_jobs=3).sample(400, np.random.default_rng(0))
+def test_a_sample_has_rows_of_every_block(table, weights):
+    drawn = sample_rows(in_blocks(table, weights), 400, np.random.default_rng(0))
+    again = sample_rows(in_blocks(table, weights, n_jobs=3), 400, np.random.default_rng(0))
     assert 300 <= drawn.table.n_rows <= 500
     np.testing.assert_array_equal(drawn.table.codes(), again.table.codes())
     rows = {tuple(row) for row in table.codes().tolist()}
@@ -155,33 +175,37 @@ def test_a_sample_has_rows_of_every_shard(table, weights):
 
 
 def test_a_sample_of_everything_is_the_table(table, weights):
-    drawn = shards(table, weights).sample(10**9, np.random.default_rng(0))
+    drawn = sample_rows(in_blocks(table, weights), 10**9, np.random.default_rng(0))
     np.testing.assert_array_equal(drawn.table.codes(), table.codes())
     if weights is not None:
         np.testing.assert_array_equal(drawn.weights, weights)
 
 
 def test_what_does_not_fit_is_refused(table):
-    loss = ShardedPseudolikelihood(shards(table))
+    loss = Pseudolikelihood(in_blocks(table))
     with pytest.raises(ModelError, match="not those of the table"):
         loss.init(Layout([2, 2]))
     with pytest.raises(ModelError, match="shape"):
         loss.evaluate(np.zeros(3), loss.init(Layout(STATES)))
     with pytest.raises(ValueError, match="'half'"):
-        ShardedPseudolikelihood(shards(table), precision="half")
+        Pseudolikelihood(in_blocks(table), precision="half")
     with pytest.raises(DataError, match="all weights are zero"):
-        shards(table, np.zeros(1700))
+        in_blocks(table, np.zeros(1700))
+    with pytest.raises(DataError, match="weights of their own"):
+        Pseudolikelihood(in_blocks(table), weights=np.ones(1700))
+    with pytest.raises(DataError, match="table in memory"):
+        loss.subsample(0.5, np.random.default_rng(0))
 
 
-# Learning from shards
+# Learning from blocks
 
 
 def network_rows(n_rows=6000):
     return make_chain(8, n_states=3, n_rows=n_rows, random_state=0).X.astype(int)
 
 
-def as_shards(X, **options):
-    return LocalShards(TableBlocks(PackedTable.from_codes(X), rows=512), **options)
+def as_blocks(X, **options):
+    return in_blocks(PackedTable.from_codes(X), **options)
 
 
 def edges_of(found):
@@ -192,10 +216,10 @@ def score(found, X):
     return float(found.model.pseudo_log_likelihood(codes=X).mean())
 
 
-def test_a_network_is_found_from_shards():
+def test_a_network_is_found_from_blocks():
     X = network_rows()
     plan = Plan(tol=1e-4)
-    found = discover(as_shards(X), plan, sample_rows=2000)
+    found = discover(as_blocks(X), plan, sample_rows=2000)
     assert edges_of(found) == {(k, k + 1) for k in range(7)}
     assert found.converged
     assert found.growth.objective.n_rows == 6000
@@ -209,27 +233,27 @@ def test_a_network_is_found_from_shards():
 
 def test_threads_do_not_change_what_is_learned():
     X = network_rows()
-    one = discover(as_shards(X), sample_rows=2000)
+    one = discover(as_blocks(X), sample_rows=2000)
     for options in ({"n_jobs": 3}, {"max_bytes": 0}):
-        other = discover(as_shards(X, **options), sample_rows=2000)
+        other = discover(as_blocks(X, **options), sample_rows=2000)
         assert other.model == one.model
         np.testing.assert_array_equal(other.tests.p_value, one.tests.p_value)
 
 
 def test_rows_that_fit_are_learned_from_as_any_table():
     X = network_rows(1500)
-    assert discover(as_shards(X)).model == discover(PackedTable.from_codes(X)).model
+    assert discover(as_blocks(X)).model == discover(PackedTable.from_codes(X)).model
 
 
-def test_weights_belong_to_the_shards():
+def test_weights_belong_to_the_rows():
     X = network_rows(3000)
     weights = np.random.default_rng(0).integers(0, 3, 3000).astype(float)
     repeated = discover(PackedTable.from_codes(np.repeat(X, weights.astype(int), axis=0)))
-    found = discover(as_shards(X, weights=weights), sample_rows=1500)
+    found = discover(as_blocks(X, weights=weights), sample_rows=1500)
     assert edges_of(found) == edges_of(repeated)
     assert score(found, X) == pytest.approx(score(repeated, X), abs=1e-4)
     with pytest.raises(DataError, match="weights of their own"):
-        discover(as_shards(X), weights=weights)
+        discover(as_blocks(X), weights=weights)
 
 
 @pytest.mark.parametrize("changes", [{"objective": "likelihood"}, {"strategy": "feature"}])
@@ -246,7 +270,7 @@ def test_other_objectives_and_strategies_need_no_stages(changes):
             fdr=None,
             refit=False,
         )
-    found = discover(as_shards(network_rows(3000)), plan, sample_rows=1000)
+    found = discover(as_blocks(network_rows(3000)), plan, sample_rows=1000)
     assert edges_of(found) <= {(k, k + 1) for k in range(7)}
     assert edges_of(found)
 
@@ -256,7 +280,7 @@ def test_an_observer_ends_the_search_before_all_rows():
         def on_event(self, event, growth):
             return True
 
-    found = discover(as_shards(network_rows()), sample_rows=2000, observers=[Stop()])
+    found = discover(as_blocks(network_rows()), sample_rows=2000, observers=[Stop()])
     assert found.growth.reason == "stopped by an observer"
     assert found.growth.objective.n_rows < 6000
 
@@ -281,13 +305,13 @@ def test_a_run_is_resumed_at_any_stage(tmp_path, monkeypatch):
     path = tmp_path / "run.checkpoint"
     copies = Copies(path)
     X = network_rows()
-    whole = discover(as_shards(X), plan, sample_rows=2000, checkpoint=path, observers=[copies])
+    whole = discover(as_blocks(X), plan, sample_rows=2000, checkpoint=path, observers=[copies])
     copies.files.append(path.read_bytes())
     assert len(copies.files) > 2
     for content in copies.files:
         path.write_bytes(content)
-        again = resume_discovery(path, as_shards(X), plan, sample_rows=2000)
+        again = resume_discovery(path, as_blocks(X), plan, sample_rows=2000)
         assert again.model == whole.model
     path.write_bytes(b"nothing")
     with pytest.raises(FileFormatError, match="no checkpoint"):
-        resume_discovery(path, as_shards(X), plan, sample_rows=2000)
+        resume_discovery(path, as_blocks(X), plan, sample_rows=2000)

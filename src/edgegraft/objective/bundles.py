@@ -31,7 +31,7 @@ _COLUMN, _LOGIT = 3.0, 0.7  # a softmax, and each of its logits
 _NARROW = 8  # logits of a target that may be bundled
 
 
-class Wiring(NamedTuple):
+class BundleSources(NamedTuple):
     """The sources of one set of bundles under one layout."""
 
     bundles: Bundles
@@ -77,7 +77,7 @@ def bundle(targets: Integers, alternatives: int, lanes: int) -> Bundles:
     return Bundles(member, np.full(len(member), alternatives, np.int64))
 
 
-def wire(layout: Layout, bundles: Bundles, columns: Columns) -> Wiring:
+def wire(layout: Layout, bundles: Bundles, columns: Columns) -> BundleSources:
     """Return the sources of each bundle, in groups.
 
     A bundle's sources are the neighbours that its members have in `layout`. Joint tables are
@@ -106,10 +106,12 @@ def wire(layout: Layout, bundles: Bundles, columns: Columns) -> Wiring:
             f"the tables of one variable and its neighbours take {8 * largest:,} bytes: "
             "merge rare states"
         )
-    return Wiring(bundles, neighbours, place, slots, np.repeat(widths, np.diff(start)), groups)
+    return BundleSources(
+        bundles, neighbours, place, slots, np.repeat(widths, np.diff(start)), groups
+    )
 
 
-def estimate(forward: Wiring | None, scatter: Wiring | None, itemsize: int) -> float:
+def estimate(forward: BundleSources | None, scatter: BundleSources | None, itemsize: int) -> float:
     """Return the estimated nanoseconds a row for the logits of one and the sums of the other.
 
     `itemsize` is the bytes of a logit: lanes of double precision take twice as long.
@@ -129,14 +131,14 @@ def estimate(forward: Wiring | None, scatter: Wiring | None, itemsize: int) -> f
     return total
 
 
-def route(layout: Layout, columns: Columns, lanes: int | None = None) -> tuple[Wiring, ...]:
-    """Return the cheapest wirings that have every variable as a target once.
+def route(layout: Layout, columns: Columns, lanes: int | None = None) -> tuple[BundleSources, ...]:
+    """Return the cheapest bundles, with their sources, that have every variable as a target once.
 
     With `lanes`, 1 or 16, that way is taken wherever it is possible.
     """
     room = alternatives_of(layout.states)
     size = columns.weights.dtype.itemsize
-    wirings = []
+    found = []
     for alternatives in np.unique(room):
         targets = np.flatnonzero(room == alternatives)
         choices = [
@@ -144,5 +146,5 @@ def route(layout: Layout, columns: Columns, lanes: int | None = None) -> tuple[W
             for count in ((1, LANES) if lanes is None else (lanes,))
             if count == 1 or alternatives <= _NARROW
         ] or [wire(layout, bundle(targets, int(alternatives), 1), columns)]
-        wirings.append(min(choices, key=lambda choice: estimate(choice, choice, size)))
-    return tuple(wirings)
+        found.append(min(choices, key=lambda choice: estimate(choice, choice, size)))
+    return tuple(found)

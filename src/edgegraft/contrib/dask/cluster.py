@@ -1,0 +1,301 @@
+"""Rows on the workers of a Dask cluster.
+
+Every partition is packed once, on the worker that reads it, and held there. What learning needs is
+asked of all partitions as one function, and the answers are added in the order of the partitions;
+so results are the same to the last bit for any number of workers, and whichever of them are lost
+on the way: Dask reads and packs lost partitions again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from edgegraft.contrib.dask import partitions as packing
+from edgegraft.counts import PairCounts
+from edgegraft.errors import ClusterError, DataError, MissingExtraError
+from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.partition import settle
+from edgegraft.ingest.wording import Findings
+from edgegraft.table import Schema
+from edgegraft.table.blocks import Block
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+Result = TypeVar("Result")
+
+_POLL = 1.0  # seconds between two looks at a cluster that does not answer
+_PROBES = 3
+_PROBE_PAIRS = 256
+_MIN_TESTS = 32
+
+_RESUME = (
+    "What was learned until the last checkpoint is complete: make ClusterRows again from the same "
+    "partitions on a running cluster, and pass them with the file of checkpoint= to "
+    "edgegraft.learn.resume_discovery"
+)
+
+
+class Rates(NamedTuple):
+    """Measured costs of a cluster."""
+
+    round_trip: float  # seconds of a call without work
+    pair: float  # seconds of one more pair in a batch
+
+
+class ClusterRows:
+    """Rows in partitions that workers of a cluster hold; one partition is one block.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The caller's own; its security settings apply to all that is sent.
+    partitions : Dask frame, Dask array, or sequence
+        The rows. A sequence has futures, delayed values, tables, or paths that the workers can
+        read; each is one partition. A partition must fit in a worker's memory, packed and, while
+        it is packed, as it comes.
+    schema : Schema, optional
+        Columns and categories, instead of those that one reading of all partitions finds.
+    wait_for_workers : float, default 60
+        Seconds to wait when the cluster has no worker, before giving up.
+    **options
+        ``columns``, ``drop``, ``bins``, ``missing_values`` and the others of
+        :func:`edgegraft.ingest.pack` that concern what cells mean.
+
+    Attributes
+    ----------
+    schema : Schema
+    n_rows : int
+    n_blocks : int
+        Partitions that have rows.
+    round_trips : int
+        Calls of all partitions so far.
+
+    Examples
+    --------
+    >>> from distributed import Client  # doctest: +SKIP
+    >>> client = Client("tcp://scheduler:8786")  # doctest: +SKIP
+    >>> rows = ClusterRows(client, ["a.parquet", "b.parquet"])  # doctest: +SKIP
+    >>> edgegraft.PairCounts(rows).pairs([(0, 1)])[0]  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        partitions: Any,
+        *,
+        schema: Schema | None = None,
+        wait_for_workers: float = 60.0,
+        **options: Any,
+    ) -> None:
+        _need_dask()
+        self.client = client
+        self.wait_for_workers = wait_for_workers
+        self.round_trips = 0
+        chosen, sources = ReadOptions(**options), packing.as_sources(partitions)
+        with _cluster_errors(client):
+            if schema is None:
+                opened = packing.open_partitions(client, sources, chosen)
+                self._results(opened, fetch=False)
+                schema = self._settle(packing.survey_of(client, opened), chosen)
+                held = packing.close_partitions(client, opened, schema, chosen)
+            else:
+                held = packing.pack_partitions(client, sources, schema, chosen)
+            self._results(held, fetch=False)
+        self.schema = schema
+        self._held = held
+        rows = list(self.map(_count_rows))
+        self._held = [part for part, n in zip(held, rows, strict=True) if n]
+        self.n_rows = sum(rows)
+        if not self.n_rows:
+            raise DataError("the partitions have no rows")
+
+    @property
+    def weight(self) -> float:
+        """Weight of all rows: their number."""
+        return float(self.n_rows)
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of partitions that have rows."""
+        return len(self._held)
+
+    def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
+        """Yield ``work(block, *values)`` for every partition, in their order; one round trip."""
+        self.round_trips += 1
+        with _cluster_errors(self.client):
+            # A task of its own: sent once, and computed again if it is lost with a worker.
+            shared = self.client.submit(_same, work, pure=False)
+            asked = [
+                self.client.submit(_ask, shared, part, *values, pure=False)
+                for part, *values in zip(self._held, *each, strict=True)
+            ]
+            return iter(self._results(asked))
+
+    def measure(self, random_state: int = 0) -> Rates:
+        """Return what a round trip and a pair cost now: the least of three measurements."""
+        n = len(self.schema)
+        if n < 2:
+            raise DataError("one column has no pairs to measure")
+        rng = np.random.default_rng(random_state)
+        first = rng.integers(0, n, _PROBE_PAIRS)
+        second = (first + rng.integers(1, n, _PROBE_PAIRS)) % n
+        edges, counts = np.column_stack((first, second)), PairCounts(self)
+        counts.pairs(edges)  # compiled code is loaded once
+        trip = _least(lambda: self.map(_count_rows))
+        batch = _least(lambda: counts.pairs(edges))
+        return Rates(trip, max(batch - trip, 1e-9) / _PROBE_PAIRS)
+
+    def advise_max_tests(self, rates: Rates | None = None, share: float = 0.1) -> int:
+        """Return a batch size that spends at most `share` of its time on the round trip.
+
+        For `max_tests=` of a run, which is part of its settings: runs of the same settings have
+        the same edges, on a cluster or not. It is advised once and not adapted later, because
+        batches whose size followed the clock would give other edges every time. Sizes are powers
+        of two, so that measurements that differ little advise the same.
+        """
+        return batch_size(rates or self.measure(), len(self.schema), share)
+
+    def _settle(self, survey: Future, options: ReadOptions) -> Schema:
+        findings = Findings()
+        schema = settle(self._results([survey])[0], options, findings)
+        for warning in findings.warnings():
+            warnings.warn(warning, stacklevel=3)
+        return schema
+
+    def _results(self, futures: Sequence[Future], fetch: bool = True) -> list[Any]:
+        """Wait for futures, and return their results unless they stay on the workers."""
+        from distributed import wait
+
+        alone_since = None
+        while True:
+            try:
+                wait(list(futures), timeout=_POLL)
+                break
+            except TimeoutError:
+                if self.client.status != "running":
+                    raise _lost(self.client) from None
+            alone_since = None if self.client.nthreads() else alone_since or monotonic()
+            if alone_since is not None and monotonic() - alone_since > self.wait_for_workers:
+                raise ClusterError(
+                    f"the cluster has had no worker for {self.wait_for_workers:.0f} seconds. "
+                    f"{_RESUME}"
+                )
+        for k, future in enumerate(futures):
+            if future.status == "error":
+                raise _error_of(future, k, len(futures))
+        return [_widen(result) for result in self.client.gather(list(futures))] if fetch else []
+
+
+def current_client() -> Client:
+    """Return the client of the cluster that Dask frames are computed on."""
+    _need_dask()
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError:
+        raise DataError(
+            "a Dask frame is learned from on a cluster, and there is no client of one: make it "
+            "first, client = distributed.Client('tcp://scheduler:8786'), or distributed.Client() "
+            "for processes on this machine"
+        ) from None
+
+
+def batch_size(rates: Rates, n_variables: int, share: float = 0.1) -> int:
+    """Return the pairs of a batch that spends at most `share` of its time on the round trip.
+
+    Never fewer than a search of so many variables tests by default, nor more than there are.
+
+    Examples
+    --------
+    >>> [batch_size(Rates(seconds, 1e-5), 1000) for seconds in (0.0, 0.002, 0.05)]
+    [256, 2048, 65536]
+    """
+    wanted = max(rates.round_trip / (share * rates.pair), _MIN_TESTS, n_variables / 4)
+    n_pairs = max(1, n_variables * (n_variables - 1) // 2)
+    return int(min(2 ** np.ceil(np.log2(wanted)), n_pairs))
+
+
+def _same(work: Result) -> Result:
+    return work
+
+
+def _ask(work: Callable[..., Any], block: Block | None, *values: Any) -> Any:
+    """Return what `work` gives of a partition; counts in as few bytes as hold them."""
+    result = work(block, *values)
+    if not isinstance(result, np.ndarray) or result.dtype != np.int64 or not result.size:
+        return result
+    fitting = (t for t in (np.uint16, np.uint32) if result.max() <= np.iinfo(t).max)
+    return result.astype(next(fitting, np.int64), copy=False)
+
+
+def _widen(result: Any) -> Any:
+    counts = isinstance(result, np.ndarray) and result.dtype.kind in "iu"
+    return result.astype(np.int64) if counts else result
+
+
+def _count_rows(block: Block | None) -> int:
+    return 0 if block is None else block.n_rows
+
+
+def _least(task: Callable[[], Any]) -> float:
+    taken = []
+    for _ in range(_PROBES):
+        started = perf_counter()
+        task()
+        taken.append(perf_counter() - started)
+    return min(taken)
+
+
+@contextmanager
+def _cluster_errors(client: Client) -> Iterator[None]:
+    """Raise what a lost cluster makes Dask raise as an error that says how to resume."""
+    from distributed.client import FutureCancelledError, FuturesCancelledError
+    from distributed.comm import CommClosedError
+
+    if client.status != "running":
+        raise _lost(client)
+    try:
+        yield
+    except (CommClosedError, FutureCancelledError, FuturesCancelledError) as error:
+        raise _lost(client) from error
+
+
+def _error_of(future: Future, k: int, n: int) -> BaseException:
+    """Return the error of a partition, with its number."""
+    from distributed import KilledWorker
+
+    error: BaseException = future.exception()
+    if isinstance(error, KilledWorker):
+        return ClusterError(
+            f"workers died again and again over partition {k} of {n}, counted from 0 ({error}): it "
+            "may need more memory than a worker has; use smaller partitions or larger workers. "
+            f"{_RESUME}"
+        )
+    if n > 1:
+        error.add_note(f"This is partition {k} of {n}, counted from 0.")
+    return error
+
+
+def _lost(client: Client) -> ClusterError:
+    """Return the error for a cluster that forgot its work."""
+    what = (
+        "the cluster dropped the partitions that it held (was it restarted?)"
+        if client.status == "running"
+        else f"the connection to the scheduler was lost (the client is {client.status})"
+    )
+    return ClusterError(f"{what}. {_RESUME}")
+
+
+def _need_dask() -> None:
+    for package in ("dask", "distributed"):
+        if find_spec(package) is None:
+            raise MissingExtraError(package, "dask", "learning on a cluster")

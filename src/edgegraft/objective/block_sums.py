@@ -1,0 +1,204 @@
+"""Losses of the conditionals and sums of their residuals, over the rows of a block.
+
+The rows are read by the kernels of :mod:`edgegraft.kernels.conditionals.pseudolikelihood`; here a
+block's columns are laid out for them, bundles are distributed over threads, and the results are
+put where the parameters lie.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.core import Layout
+from edgegraft.core.threads import run
+from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.kernels.conditionals.directed import (
+    collect_nodes,
+    collect_tables,
+    direct_nodes,
+    direct_tables,
+    margin_sums,
+)
+from edgegraft.kernels.conditionals.lanes import LANES
+from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept, Results, work_bundles
+from edgegraft.objective.bundles import BundleSources, route
+from edgegraft.table.blocks import Block
+
+_PIECES = 4  # pieces of work per thread, so that the last to finish is not waited for long
+
+
+class Job(NamedTuple):
+    """Residuals of one set of bundles, and the sources that they are summed for."""
+
+    forward: BundleSources  # whose tables make the logits
+    scatter: BundleSources  # whose sources get sums; the same bundles
+    chosen: Integers  # the bundles to work on
+    kept: Kept
+
+
+def columns_of(block: Block, dtype: type[np.floating]) -> Columns:
+    """Return the rows of a block as the kernels read them; laid out once per precision."""
+    return block.derive(("columns", dtype), partial(_lay_out, dtype=dtype))
+
+
+def choose_columns(columns: Columns, rows: Integers, weights: Floats) -> Columns:
+    """Return some rows of columns that are laid out already."""
+    codes = np.zeros((len(columns.codes), -(-len(rows) // LANES) * LANES), columns.codes.dtype)
+    codes[:, : len(rows)] = columns.codes[:, rows]
+    missing = (codes == columns.states[:, None]).any(axis=1)
+    return _with_weights(codes, weights, columns.states, missing, columns.weights.dtype)
+
+
+def _lay_out(block: Block, dtype: type[np.floating]) -> Columns:
+    table, n_rows = block.table, block.n_rows
+    states = table.schema.n_states
+    narrow = np.uint8 if states.max() <= np.iinfo(np.uint8).max else np.uint16
+    codes = np.zeros((table.n_variables, -(-n_rows // LANES) * LANES), narrow)
+    missing = np.zeros(table.n_variables, bool)
+    for i in range(table.n_variables):
+        column = table.codes([i])[:, 0]
+        absent = column < 0
+        missing[i] = absent.any()
+        codes[i, :n_rows] = column
+        if missing[i]:
+            codes[i, :n_rows][absent] = states[i]
+    weights = np.ones(n_rows) if block.weights is None else block.weights
+    return _with_weights(codes, weights, states, missing, dtype)
+
+
+def _with_weights(
+    codes: NDArray[Any], weights: Floats, states: Integers, missing: Mask, dtype: Any
+) -> Columns:
+    """Return padded codes and as yet unpadded weights as columns."""
+    padded = np.zeros(codes.shape[1], dtype)
+    padded[: len(weights)] = weights
+    plain = np.array([bool(np.isin(padded, (0, 1)).all())])
+    # Kernels are compiled for read-only arrays: these are never written.
+    for array in (codes, padded):
+        array.flags.writeable = False
+    return Columns(codes, padded, np.array(states), states + missing, plain)
+
+
+def margins_of(block: Block, dtype: type[np.floating]) -> Floats:
+    """Return the weight of a block's rows in each state of each variable."""
+    columns = columns_of(block, dtype)
+    out = np.zeros(int(columns.states.sum()))
+    margin_sums(columns, Layout(columns.states).node_offset, out)
+    return out
+
+
+def evaluate_block(
+    block: Block,
+    theta: Floats,
+    layout: Layout,
+    dtype: type[np.floating],
+    scale: float,
+    sources: tuple[BundleSources, ...] | None = None,
+) -> Floats:
+    """Return the summed losses of each variable, then `scale` times their gradient's negative.
+
+    `sources` are those of :func:`~edgegraft.objective.bundles.route`, if known.
+    """
+    columns = columns_of(block, dtype)
+    jobs = [
+        Job(each, each, np.arange(each.n_bundles), nothing_kept(each.n_bundles, dtype))
+        for each in sources or route(layout, columns)
+    ]
+    out = np.zeros(layout.n_variables + layout.n_parameters)
+    losses, gradient = out[: layout.n_variables], out[layout.n_variables :]
+    results = do_jobs(columns, layout, theta, jobs, block.n_jobs)
+    for job, result in zip(jobs, results, strict=True):
+        gradient_of(job, result, layout, scale, gradient)
+        losses += result.losses
+    return out
+
+
+def nothing_kept(n_bundles: int, precision: Any) -> Kept:
+    """Return what `Kept` is where residuals are not kept."""
+    return Kept(np.empty(0, precision), np.full(n_bundles, -1), np.zeros(n_bundles, bool))
+
+
+def do_jobs(
+    columns: Columns, layout: Layout, theta: Floats, jobs: list[Job], n_jobs: int
+) -> list[Results]:
+    """Work on all bundles of all jobs on `n_jobs` threads.
+
+    Each bundle is one thread's and writes its own part of the results, so these do not depend
+    on the number of threads.
+    """
+    results = [_empty_results(len(columns.states), job) for job in jobs]
+    tasks = []
+    for job, result in zip(jobs, results, strict=True):
+        task = partial(_work, columns, _inputs(columns, layout, theta, job.forward), job, result)
+        n_pieces = 1 if n_jobs == 1 else min(len(job.chosen), _PIECES * n_jobs)
+        # Every n-th bundle: neighbours in order often take equally long.
+        tasks += [(task, job.chosen[k::n_pieces]) for k in range(n_pieces)]
+    run(lambda item: item[0](item[1]), tasks, n_jobs)
+    return results
+
+
+def gradient_of(job: Job, result: Results, layout: Layout, scale: float, out: Floats) -> None:
+    """Add `scale` times the sums of residuals to a gradient laid out by the scatter's layout."""
+    sources = job.scatter
+    collect_tables(
+        result.sums,
+        layout.states,
+        sources.neighbours,
+        sources.slots,
+        sources.place,
+        sources.width,
+        sources.lanes,
+        sources.groups.table,
+        scale,
+        out,
+    )
+    collect_nodes(result.node_sums, layout.node_offset, layout.states, sources.bundles, scale, out)
+
+
+def _inputs(
+    columns: Columns, layout: Layout, theta: Floats, sources: BundleSources
+) -> tuple[Floats, Floats]:
+    nodes = np.empty((sources.n_bundles, int(sources.widths.max(initial=1))))
+    direct_nodes(theta, layout.node_offset, layout.states, sources.bundles, nodes)
+    tables = np.zeros(int(sources.groups.table[-1]))
+    direct_tables(
+        theta,
+        layout.states,
+        sources.neighbours,
+        sources.slots,
+        sources.place,
+        sources.width,
+        sources.lanes,
+        sources.groups.table,
+        tables,
+    )
+    return tables, nodes
+
+
+def _empty_results(n: int, job: Job) -> Results:
+    widest = int(job.scatter.widths.max(initial=1))
+    return Results(
+        np.zeros(int(job.scatter.groups.table[-1])),
+        np.zeros((job.scatter.n_bundles, widest)),
+        np.zeros(n),
+    )
+
+
+def _work(
+    columns: Columns, inputs: tuple[Floats, Floats], job: Job, result: Results, chosen: Integers
+) -> None:
+    work_bundles(
+        columns,
+        job.forward.bundles,
+        np.ascontiguousarray(chosen),
+        job.forward.groups,
+        *inputs,
+        job.scatter.groups,
+        job.scatter is job.forward,
+        job.kept,
+        result,
+    )
