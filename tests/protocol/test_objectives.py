@@ -249,7 +249,7 @@ def test_pseudolikelihoods_are_their_definition(name, shape, table):
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("pseudolikelihood", "pseudolikelihood, two threads"), ("shards", "shards, two threads")],
+    [("pseudolikelihood", "pseudolikelihood, two threads"), ("blocks", "blocks, two threads")],
 )
 @every_table
 def test_the_bytes_do_not_depend_on_threads(one, other, table):

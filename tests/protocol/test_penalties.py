@@ -148,7 +148,7 @@ def test_scores_of_a_gradient_and_of_tables_agree(penalty):
 
 
 @every_penalty
-@pytest.mark.parametrize("name", ["likelihood, exact", "pseudolikelihood", "shards"])
+@pytest.mark.parametrize("name", ["likelihood, exact", "pseudolikelihood", "blocks"])
 def test_the_largest_useful_penalty_is_where_the_first_edge_enters(penalty, name):
     if penalty.penalize_nodes:
         pytest.skip("with node vectors shrunk, the best model without edges is another")
