@@ -1,4 +1,4 @@
-"""Sphinx configuration; `make docs` has warnings as errors and runs every gallery script."""
+"""Sphinx configuration. `make docs` treats warnings as errors and runs every gallery script."""
 
 import importlib
 import inspect
@@ -14,7 +14,7 @@ import edgegraft
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-for generated in ("api", "tutorials"):  # pages of what is gone would stay
+for generated in ("api", "tutorials"):  # stale pages would remain otherwise
     shutil.rmtree(HERE / generated, ignore_errors=True)
 
 project = "edgegraft"
@@ -30,7 +30,7 @@ extensions = [
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "gallery", "**/GALLERY_HEADER.rst"]
 templates_path = ["_templates"]
-suppress_warnings = ["ref.python"]  # short names such as n_rows have several homes
+suppress_warnings = ["ref.python"]  # short names such as n_rows are ambiguous
 myst_heading_anchors = 3
 
 html_theme = "furo"
@@ -47,14 +47,14 @@ autosummary_generate = True
 autosummary_imported_members = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
-napoleon_use_ivar = True  # fields of NamedTuples would be described twice otherwise
+napoleon_use_ivar = True  # otherwise fields of NamedTuples are described twice
 
 sphinx_gallery_conf = {
     "examples_dirs": ["gallery/guide", "gallery/extending"],
     "gallery_dirs": ["tutorials/guide", "tutorials/extending"],
     "filename_pattern": r"\.py$",
     "within_subsection_order": "order.ReadingOrder",
-    "run_stale_examples": True,  # what a page shows is what this version does, always
+    "run_stale_examples": True,  # a page always shows the output of this version
     "doc_module": ("edgegraft",),
     "capture_repr": ("_repr_html_", "__repr__"),
     "ignore_repr_types": r"matplotlib|list|tuple",
@@ -70,14 +70,14 @@ warnings.filterwarnings("error", category=DeprecationWarning, module="edgegraft"
 
 
 def _homes():
-    """Return the public name of every object, by the name of the module that defines it."""
+    """Map the defining name of every public object to its public name."""
     homes = {}
-    for room in edgegraft._ROOMS:
-        module = importlib.import_module(f"edgegraft.{room}")
+    for package in edgegraft._PACKAGES:
+        module = importlib.import_module(f"edgegraft.{package}")
         for name in module.__all__:
             value = getattr(module, name)
             if inspect.isclass(value) or inspect.isfunction(value):
-                homes[f"{value.__module__}.{value.__qualname__}"] = f"edgegraft.{room}.{name}"
+                homes[f"{value.__module__}.{value.__qualname__}"] = f"edgegraft.{package}.{name}"
     return homes | {f"edgegraft.{name}": f"{home}.{name}" for name, home in edgegraft._HOME.items()}
 
 
@@ -85,7 +85,7 @@ HOMES = _homes()
 
 
 def _resolve(app, env, node, contnode):
-    """Link names of private modules, and those of the package itself, to the public ones."""
+    """Link names of private modules, and those of `edgegraft` itself, to the public names."""
     target = node.get("reftarget", "")
     if node.get("refdomain") != "py":
         return None
@@ -100,12 +100,12 @@ def _resolve(app, env, node, contnode):
 
 
 def _skip(app, what, name, value, skip, options):
-    """Leave out the fields of NamedTuples, which their class describes."""
+    """Skip the fields of NamedTuples, which their class describes."""
     return True if str(getattr(value, "__doc__", "")).startswith("Alias for field") else None
 
 
 def _underscores(app, what, name, value, options, lines):
-    """Keep the last underscore of fitted attributes, which would be read as a link."""
+    """Escape the trailing underscore of fitted attributes, which would be parsed as a link."""
     for k, line in reversed(list(enumerate(lines))):
         found = re.match(r":(ivar|vartype) ((?:\w+_(?:, )?)+):(.*)", line)
         if found:

@@ -1,4 +1,4 @@
-"""The order in which the pages of the gallery are read; what is not named here is refused."""
+"""Reading order of the gallery pages; a page that is not listed here is refused."""
 
 from pathlib import Path
 
@@ -26,5 +26,5 @@ class ReadingOrder:
         return "ReadingOrder"
 
     def __call__(self, filename):
-        """Return the place of a script."""
+        """Return the position of a script."""
         return PAGES.index(Path(filename).stem)
