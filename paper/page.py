@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from shutil import copyfile
 
+from edgegraft.core.atomic import replace_file
 from edgegraft.errors import FileFormatError
-from edgegraft.io.atomic import replace_file
 from paper.experiment import Experiment, Row
 from paper.runner import Outcome
 

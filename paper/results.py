@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from edgegraft import __version__
-from edgegraft.core.atomic import replacing
-from edgegraft.io.atomic import replace_file
+from edgegraft.core.atomic import replace_file, replacing
 from paper.experiment import Cell, Row
 
 _PACKAGES = ("numpy", "scipy", "numba", "matplotlib")

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from edgegraft.core.atomic import replace_file
 from edgegraft.errors import DataError
 from edgegraft.ingest.parquet_out import write_parquet
-from edgegraft.io.atomic import replace_file
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _BLOCK = 65536  # rows turned into Python's values at a time

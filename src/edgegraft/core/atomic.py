@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import tempfile
 from collections.abc import Iterator
@@ -32,3 +33,15 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def replace_file(path: str | os.PathLike[str], text: str) -> None:
+    """Write `text` to `path` in one step, in UTF-8, gzip-compressed if the name ends in ``.gz``.
+
+    The same text gives the same bytes: no time stamp goes into the gzip header.
+    """
+    content = text.encode("utf-8")
+    if Path(path).suffix == ".gz":
+        content = gzip.compress(content, mtime=0)
+    with replacing(path) as file:
+        file.write(content)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.core.atomic import replace_file
 from edgegraft.errors import ModelError
 from edgegraft.ingest.parquet_out import write_parquet
-from edgegraft.io.atomic import replace_file
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.file import Columns, check_edge_columns
 
@@ -103,7 +103,7 @@ def _require_text(model: PairwiseMRF) -> None:
             name.encode()
         except UnicodeEncodeError as error:
             raise ModelError(
-                f"variable {name!r} has half of a surrogate pair in its name, which is no text: "
+                f"variable {name!r} has half of a surrogate pair in its name, which is not text: "
                 "rename it"
             ) from error
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from edgegraft.io.edge_table import write_csv, write_edge_parquet
 from edgegraft.io.graph_files import write_gexf, write_graphml
-from edgegraft.io.uai_model import model_to_uai
+from edgegraft.io.uai_write import model_to_uai
 from edgegraft.model import PairwiseMRF
 
 
@@ -43,11 +43,11 @@ def export(
     path : path-like
         An existing file is replaced. All but Parquet are compressed if the name ends in ``.gz``.
     format : {"csv", "gexf", "graphml", "parquet", "uai"}, optional
-        By default what the suffix of `path` says. CSV and Parquet list the edges, GEXF and
+        By default that of the suffix of `path`. CSV and Parquet list the edges, GEXF and
         GraphML are the network, UAI is the model with its potentials and without its names.
     edge_columns : dict of name to array, optional
         One number for each of the model's edges, in their order: p-values, q-values,
-        frequencies. UAI has no place for them.
+        frequencies. UAI cannot hold them.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""GraphML and GEXF files: the network for Gephi, Cytoscape, igraph, networkx.
+"""The network of a model for other programs: GraphML and GEXF files, graphs of networkx.
 
-Nodes have the name of the variable, its number of states and its categories (as JSON text, for
-neither format has lists that all programs read); edges have their strength and whatever columns
-come with them. Text is escaped so that any name comes back; the few characters that XML has no
-way to write are refused. The same model gives the same bytes.
+Nodes have the name of the variable, its number of states and its categories; edges have their
+strength and whatever columns come with them. In files, categories are JSON text, for neither
+format has lists that all programs read, and text is escaped so that any name comes back; the few
+characters that XML cannot express are refused. The same model gives the same bytes.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgegraft.errors import ModelError
-from edgegraft.io.atomic import replace_file
+from edgegraft.core.atomic import replace_file
+from edgegraft.errors import MissingExtraError, ModelError
 from edgegraft.io.edge_table import edge_attributes
 from edgegraft.model import PairwiseMRF
+
+if TYPE_CHECKING:
+    import networkx
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TYPES = {"b": "boolean", "i": "long", "f": "double"}
@@ -62,7 +65,8 @@ def write_graphml(
             for k, text in enumerate(described)
         )
         lines.append(f'<node id="n{i}">{data}</node>')
-    for (i, j), cells in _edges(model, attributes):
+    for (i, j), row in _edges(model, attributes):
+        cells = map(_number, row)
         data = "".join(f'<data key="e{k}">{cell}</data>' for k, cell in enumerate(cells))
         lines.append(f'<edge source="n{i}" target="n{j}">{data}</edge>')
     replace_file(path, "\n".join([*lines, "</graph>", "</graphml>", ""]))
@@ -75,8 +79,8 @@ def write_gexf(
 ) -> None:
     """Write the network of a model as GEXF 1.2, for Gephi.
 
-    The name of a variable is the label of its node, and the strength of an edge, where finite,
-    is its weight as well.
+    The name of a variable is the label of its node, and the strength of an edge is its weight
+    as well, if it is finite.
 
     Parameters
     ----------
@@ -106,10 +110,59 @@ def write_gexf(
         lines.append(f'<node id="{i}" label={quoteattr(name)}>{_values(described)}</node>')
     lines += ["</nodes>", "<edges>"]
     strength = attributes["strength"]
-    for k, ((i, j), cells) in enumerate(_edges(model, attributes)):
+    for k, ((i, j), row) in enumerate(_edges(model, attributes)):
+        cells = [_number(value) for value in row]
         weight = f' weight="{cells[0]}"' if np.isfinite(strength[k]) else ""
         lines.append(f'<edge id="{k}" source="{i}" target="{j}"{weight}>{_values(cells)}</edge>')
     replace_file(path, "\n".join([*lines, "</edges>", "</graph>", "</gexf>", ""]))
+
+
+def to_networkx(
+    model: PairwiseMRF, edge_columns: Mapping[str, ArrayLike] | None = None
+) -> networkx.Graph:
+    """Return the network of a model as an undirected graph.
+
+    Parameters
+    ----------
+    model : PairwiseMRF
+    edge_columns : dict of name to array, optional
+        One number for each of the model's edges, in their order: q-values, frequencies.
+
+    Returns
+    -------
+    networkx.Graph
+        Nodes are the names of the variables, in order, with ``n_states`` and ``categories``;
+        edges have ``strength`` and the columns given, as Python's numbers.
+
+    Raises
+    ------
+    MissingExtraError
+        networkx is not installed.
+
+    Examples
+    --------
+    >>> model = PairwiseMRF.from_potentials(
+    ...     {"smoker": ["no", "yes"], "cancer": ["no", "yes"]},
+    ...     edges={("smoker", "cancer"): [[1.0, 0.0], [0.0, 1.0]]},
+    ... )
+    >>> to_networkx(model, {"q_value": [0.01]}).edges["smoker", "cancer"]
+    {'strength': 1.0, 'q_value': 0.01}
+    """
+    attributes = edge_attributes(model, edge_columns)
+    try:
+        import networkx
+    except ImportError as error:
+        raise MissingExtraError("networkx", "networkx", "a graph of networkx") from error
+    graph = networkx.Graph()
+    for variable in model.schema:
+        graph.add_node(
+            variable.name, n_states=variable.n_states, categories=list(variable.categories)
+        )
+    for (i, j), row in _edges(model, attributes):
+        graph.add_edge(model.names[i], model.names[j])
+        # Not as keywords: a column may be called anything.
+        graph.edges[model.names[i], model.names[j]].update(zip(attributes, row, strict=True))
+    return graph
 
 
 def _nodes(model: PairwiseMRF) -> Iterator[tuple[str, str, str]]:
@@ -124,11 +177,10 @@ def _nodes(model: PairwiseMRF) -> Iterator[tuple[str, str, str]]:
 
 def _edges(
     model: PairwiseMRF, attributes: Mapping[str, Any]
-) -> Iterator[tuple[list[int], list[str]]]:
-    """Yield the two ends of each edge and its values as text."""
+) -> Iterator[tuple[list[int], tuple[Any, ...]]]:
+    """Yield the two ends of each edge and its values."""
     rows = zip(*(values.tolist() for values in attributes.values()), strict=True)
-    for ends, row in zip(model.edges.tolist(), rows, strict=True):
-        yield ends, [_number(value) for value in row]
+    yield from zip(model.edges.tolist(), rows, strict=True)
 
 
 def _values(cells: list[str]) -> str:

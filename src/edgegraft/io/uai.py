@@ -28,13 +28,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.pairs import pairs_of_ids
+from edgegraft.core.tables import stretches
+from edgegraft.core.types import Floats, Integers
+from edgegraft.errors import ModelError
 from edgegraft.io.uai_text import MAX_STATES, NumberFile, read_numbers
-
-__all__ = ["PairwiseFile", "read_uai"]
+from edgegraft.model import PairwiseMRF
+from edgegraft.table import Schema
 
 # States of variables that no factor mentions cost memory that the file does not pay for.
 _MAX_UNMENTIONED = 1 << 24
@@ -64,17 +66,17 @@ class PairwiseFile:
     """
 
     layout: Layout
-    theta: NDArray[np.float64]
+    theta: Floats
     log_constant: float = 0.0
 
 
 class _Factors(NamedTuple):
     """Scopes and tables, one row for each factor; absent variables are -1."""
 
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    start: NDArray[np.int64]
-    size: NDArray[np.int64]
+    first: Integers
+    second: Integers
+    start: Integers
+    size: Integers
 
 
 def read_uai(path: str | os.PathLike[str]) -> PairwiseFile:
@@ -83,7 +85,7 @@ def read_uai(path: str | os.PathLike[str]) -> PairwiseFile:
     Parameters
     ----------
     path : path-like
-        The file, plain or gzip (told by its content).
+        The file, plain or gzip (recognised by its content).
 
     Returns
     -------
@@ -125,41 +127,57 @@ def read_uai(path: str | os.PathLike[str]) -> PairwiseFile:
     return _assemble(states, factors, _log_entries(file, factors))
 
 
-def _read_factors(file: NumberFile, states: NDArray[np.int64]) -> _Factors:
+def model_from_uai(path: str | os.PathLike[str]) -> PairwiseMRF:
+    """Return the model of a UAI file.
+
+    A UAI file has numbers only: variables are called ``x0``, ``x1`` and so on, and their
+    categories are 0, 1, ... Constant factors go into the first variable's log-potentials, so that
+    the model's log Z is the file's.
+    """
+    file = read_uai(path)
+    if file.layout.n_variables == 0:
+        raise ModelError(f"'{path}' has no variables: there is nothing to model")
+    theta = file.theta.copy()
+    file.layout.node(theta, 0)[:] += file.log_constant
+    return PairwiseMRF(Schema.from_states(file.layout.states), file.layout.edges, theta)
+
+
+def _read_factors(file: NumberFile, states: Integers) -> _Factors:
     place = 1 + len(states)
     m = file.integer(place, "the number of factors", 0, len(file))
     first, second, end = _read_scopes(file, place + 1, m, len(states))
     known = np.append(states, 1)  # index -1, an absent variable, has one state
     size = known[first] * known[second]
     start = end + 1 + np.concatenate(([0], np.cumsum(size + 1)))
-    _check_sizes(file, first, second, start, size)
-    return _Factors(first, second, start[:-1], size)
+    factors = _Factors(first, second, start[:-1], size)
+    _check_sizes(file, factors, int(start[-1]) - 1)
+    return factors
 
 
-def _read_scopes(
-    file: NumberFile, place: int, m: int, n: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    first, second = np.full(m, -1, np.int64), np.full(m, -1, np.int64)
-    columns = (first, second)
+def _read_scopes(file: NumberFile, place: int, m: int, n: int) -> tuple[Integers, Integers, int]:
+    """Return the first and second variable of each factor, and where the scopes end."""
     # No accepted scope is longer than three tokens; a list is faster to walk than an array.
     numbers = file.values[place : place + 3 * m].tolist()
-    at = 0
+    scopes, at = [], 0
     for k in range(m):
         arity = int(numbers[at]) if at < len(numbers) and numbers[at] in (0, 1, 2) else -1
         scope = numbers[at + 1 : at + 1 + arity]
-        if len(scope) != arity:  # too short, too long, or no count at all
+        if len(scope) != arity:  # too short, too long, or not a count at all
             raise _bad_scope(file, place + at, k, n)
-        for column, variable in zip(columns, scope, strict=False):
+        for variable in scope:
             if not (0 <= variable < n and variable == int(variable)):
                 raise _bad_scope(file, place + at, k, n)
-            column[k] = variable
+        if arity == 2 and scope[0] == scope[1]:
+            problem = f"the scope of factor {k} names variable {int(scope[1])} twice"
+            raise file.error(place + at + 2, problem)
+        scopes += scope + [-1] * (2 - arity)
         at += 1 + arity
-    _refuse_repeated(file, place, first, second)
+    first, second = np.array(scopes, np.int64).reshape(m, 2).T
     return first, second, place + at
 
 
 def _bad_scope(file: NumberFile, place: int, factor: int, n: int) -> Exception:
-    """Say what is wrong with the scope at `place`, which is known to be refused."""
+    """Return the error that describes the scope at `place`, which is known to be wrong."""
     name = f"factor {factor}"
     arity = file.integer(place, f"the number of variables of {name}", 0, n)
     variables = file.integers(place + 1, arity, f"variable {{}} of the scope of {name}", 0, n - 1)
@@ -171,50 +189,28 @@ def _bad_scope(file: NumberFile, place: int, factor: int, n: int) -> Exception:
     )
 
 
-def _refuse_repeated(
-    file: NumberFile, place: int, first: NDArray[np.int64], second: NDArray[np.int64]
-) -> None:
-    repeated = (first == second) & (second >= 0)
-    if repeated.any():
-        k = int(np.argmax(repeated))
-        tokens = 1 + (first >= 0) + (second >= 0)
-        last = place + int(tokens[: k + 1].sum()) - 1
-        raise file.error(last, f"the scope of factor {k} names variable {second[k]} twice")
-
-
-def _check_sizes(
-    file: NumberFile,
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-    start: NDArray[np.int64],
-    size: NDArray[np.int64],
-) -> None:
+def _check_sizes(file: NumberFile, factors: _Factors, end: int) -> None:
     """Refuse tables whose stated size is wrong, too few entries, and too many."""
-    present = int(np.searchsorted(start[:-1] - 1, len(file)))
+    start, size = factors.start, factors.size
+
+    def table(k: int) -> str:
+        scope = [str(v) for v in (factors.first[k], factors.second[k]) if v >= 0]
+        return f"factor {k} over ({', '.join(scope)})"
+
+    present = int(np.searchsorted(start - 1, len(file)))
     wrong = file.values[start[:present] - 1] != size[:present]
     if wrong.any():
         k = int(np.argmax(wrong))
         hint = f", or the table of factor {k - 1} has too few or too many entries" if k else ""
-        raise file.error(
-            int(start[k]) - 1,
-            f"the table of factor {k} over {_scope(first[k], second[k])} must be announced by its "
-            f"size {size[k]}{hint}",
-        )
-    end = int(start[-1]) - 1
+        problem = f"the table of {table(k)} must be announced by its size {size[k]}{hint}"
+        raise file.error(int(start[k]) - 1, problem)
     if end > len(file):
-        k = max(int(np.searchsorted(start, len(file), side="right")) - 1, 0)
-        raise file.truncated(
-            f"the {size[k]} entries of factor {k} over {_scope(first[k], second[k])} are complete"
-        )
+        k = max(int(np.searchsorted(np.append(start, end + 1), len(file), side="right")) - 1, 0)
+        raise file.truncated(f"the {size[k]} entries of {table(k)} are complete")
     file.expect_end(end)
 
 
-def _scope(first: int, second: int) -> str:
-    present = [str(variable) for variable in (first, second) if variable >= 0]
-    return f"({', '.join(present)})"
-
-
-def _refuse_unmentioned(file: NumberFile, states: NDArray[np.int64], factors: _Factors) -> None:
+def _refuse_unmentioned(file: NumberFile, states: Integers, factors: _Factors) -> None:
     mentioned = np.zeros(len(states) + 1, bool)
     mentioned[factors.first] = mentioned[factors.second] = True
     unpaid = int(states[~mentioned[:-1]].sum())
@@ -227,9 +223,9 @@ def _refuse_unmentioned(file: NumberFile, states: NDArray[np.int64], factors: _F
         )
 
 
-def _log_entries(file: NumberFile, factors: _Factors) -> NDArray[np.float64]:
+def _log_entries(file: NumberFile, factors: _Factors) -> Floats:
     """Return the logs of the tables' entries, in the order of the file."""
-    position = _spread(factors.start, factors.size)
+    position = stretches(factors.start, factors.size)
     entries = file.values[position]
     if (entries < 0).any():
         bad = int(position[np.argmax(entries < 0)])
@@ -257,9 +253,7 @@ def _log_of_decimal(token: bytes) -> float:
     return math.log(value) + int(exponent or 0) * math.log(10)
 
 
-def _assemble(
-    states: NDArray[np.int64], factors: _Factors, logs: NDArray[np.float64]
-) -> PairwiseFile:
+def _assemble(states: Integers, factors: _Factors, logs: Floats) -> PairwiseFile:
     """Add every table into its place of the flat vector."""
     first, second = factors.first, factors.second
     pair = second >= 0
@@ -280,9 +274,9 @@ def _assemble(
     return PairwiseFile(layout, theta, float(sums[-1]))
 
 
-def _within_table(states: NDArray[np.int64], factors: _Factors) -> NDArray[np.int64]:
+def _within_table(states: Integers, factors: _Factors) -> Integers:
     """Return each entry's place in its table once the table is written for ``i < j``."""
-    within = _spread(np.zeros_like(factors.size), factors.size)
+    within = stretches(np.zeros_like(factors.size), factors.size)
     swapped = np.repeat((factors.second >= 0) & (factors.first > factors.second), factors.size)
     if swapped.any():
         rows = np.repeat(states[factors.first], factors.size)[swapped]
@@ -290,10 +284,3 @@ def _within_table(states: NDArray[np.int64], factors: _Factors) -> NDArray[np.in
         across, down = np.divmod(within[swapped], columns)
         within[swapped] = down * rows + across
     return within
-
-
-def _spread(start: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return ``start[0], start[0] + 1, ...`` of each run, one run after the other."""
-    before = np.cumsum(size) - size
-    runs: NDArray[np.int64] = np.repeat(start - before, size)
-    return runs + np.arange(len(runs), dtype=np.int64)

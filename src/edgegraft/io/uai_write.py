@@ -1,7 +1,7 @@
 """UAI model files, written so that reading them back gives the same energies.
 
 A UAI file holds potentials, the library holds their logs, and ``exp`` leaves the range of a
-double beyond about 709. So a factor is written as it is where all its finite logs lie within
+double beyond about 709. So a factor is written as it is if all its finite logs lie within
 +-700; otherwise it is divided by its largest entry, and the constants so removed are gathered,
 with the caller's own, in one factor over no variable:
 
@@ -17,14 +17,14 @@ import math
 import os
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
+from edgegraft.core.atomic import replace_file
 from edgegraft.core.checks import check_theta
+from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ModelError
-from edgegraft.io.atomic import replace_file
-
-__all__ = ["write_uai"]
+from edgegraft.model import PairwiseMRF
 
 _SAFE_LOG = 700.0
 _LARGEST_LOG = 1e15  # beyond it a log has no digit left for the mantissa
@@ -56,7 +56,7 @@ def write_uai(
     Raises
     ------
     ModelError
-        `theta` has the wrong length, or an entry that is no log of a finite potential.
+        `theta` has the wrong length, or an entry that is not the log of a finite potential.
 
     Notes
     -----
@@ -109,7 +109,24 @@ def write_uai(
     replace_file(path, "\n".join([*preamble, *tables]) + "\n")
 
 
-def _checked(layout: Layout, theta: ArrayLike, log_constant: float) -> NDArray[np.float64]:
+def model_to_uai(path: str | os.PathLike[str], model: PairwiseMRF) -> None:
+    """Write a model as a UAI file; names and categories are lost, their order is kept.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from edgegraft.io import model_from_uai
+    >>> model = PairwiseMRF.from_potentials({"a": ["no", "yes"]}, {"a": [0.0, 1.0]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "model.uai"
+    ...     model_to_uai(path, model)
+    ...     model_from_uai(path).names
+    ('x0',)
+    """
+    write_uai(path, model.layout, model.theta)
+
+
+def _checked(layout: Layout, theta: ArrayLike, log_constant: float) -> Floats:
     logs = check_theta(theta, layout)
     bad = (np.abs(logs) > _LARGEST_LOG) & ~np.isneginf(logs)
     if bad.any():
@@ -123,9 +140,7 @@ def _checked(layout: Layout, theta: ArrayLike, log_constant: float) -> NDArray[n
     return logs
 
 
-def _take_out_constants(
-    logs: NDArray[np.float64], bounds: NDArray[np.int64], constant: float
-) -> tuple[NDArray[np.float64], float]:
+def _take_out_constants(logs: Floats, bounds: Integers, constant: float) -> tuple[Floats, float]:
     """Divide the factors that leave the safe range by their largest entries."""
     if not len(logs):
         return logs, constant
@@ -137,7 +152,7 @@ def _take_out_constants(
     return logs - np.repeat(shift, sizes), constant + math.fsum(shift)
 
 
-def _decimals(logs: NDArray[np.float64]) -> list[str]:
+def _decimals(logs: Floats) -> list[str]:
     safe = np.abs(logs) <= _SAFE_LOG
     with np.errstate(under="ignore"):
         texts = [repr(value) for value in np.exp(np.where(safe, logs, -np.inf)).tolist()]
@@ -156,7 +171,7 @@ def _decimal_beyond_double(log: float) -> str:
 def _tables(
     layout: Layout,
     scopes: list[tuple[int, ...]],
-    bounds: NDArray[np.int64],
+    bounds: Integers,
     texts: list[str],
 ) -> list[str]:
     """Return the lines of the tables: a pair's table has one line for each row."""

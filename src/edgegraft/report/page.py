@@ -19,8 +19,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from edgegraft.core.atomic import replace_file
 from edgegraft.errors import DataError
-from edgegraft.io.atomic import replace_file
 from edgegraft.io.edge_table import edge_attributes
 from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF

@@ -1,0 +1,293 @@
+"""UAI evidence and result files: what was observed, and the competition's answers.
+
+An evidence file says which variables were observed, and in which states. It has two forms: since
+2011 a file holds one observation; before, it held any number of them, preceded by their number:
+
+    n  i_1 v_1 ... i_n v_n                      (new)
+    samples  n  i_1 v_1 ... i_n v_n   n ...     (old)
+
+Line ends have no meaning, so the forms are distinguished by the number of tokens: a file of
+exactly ``1 + 2 t`` tokens, ``t`` its first one, is new; any other that opens with 1 is old. No
+file of one sample is both, since it has an odd number of tokens when new and an even one when
+old. An old file of several samples is refused: it asks several questions.
+
+Result files are read to compare with others and written to print our answers:
+
+    PR                        MAR                            MAP  (or MPE)
+    log10_Z                   n s_0 p p ... s_1 p p ...      n x_0 x_1 ... x_{n-1}
+
+The word stands on a line of its own and may be missing when read. A solver that improves its
+answer appends it after ``-BEGIN-``; the last one counts. Numbers are printed with the digits
+that it takes to read the same double back.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from edgegraft.core.atomic import replace_file
+from edgegraft.core.types import Floats, Integers
+from edgegraft.errors import FileFormatError
+from edgegraft.io.uai_text import MAX_STATES, NUMERIC_OR_INFINITE, NumberFile, read_numbers
+
+_MAX_INDEX = 1 << 53  # integers are exact up to here in the array of numbers
+_MAX_STATE = MAX_STATES - 1
+_RESTART = b"-BEGIN-"
+
+
+def read_evidence(path: str | os.PathLike[str]) -> dict[int, int]:
+    """Read an evidence file in either of its two forms.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, plain or gzip (recognised by its content).
+
+    Returns
+    -------
+    dict of int to int
+        The observed state of each observed variable, both counted from 0.
+
+    Raises
+    ------
+    FileFormatError
+        The file is malformed, names a variable twice or holds several samples.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "model.uai.evid")
+    ...     _ = path.write_text("2 1 0 2 1")
+    ...     read_evidence(path)
+    {1: 0, 2: 1}
+    """
+    file = read_numbers(path, ("",))
+    begin = _begin(file)
+    n = file.integer(begin, "the number of observed variables", 0, _MAX_INDEX)
+    file.expect_end(begin + 1 + 2 * n)
+    if begin + 1 + 2 * n > len(file):
+        raise file.truncated(f"the {n} pairs of variable and state that it announces")
+    pairs = file.integers(begin + 1, 2 * n, "a variable or state", 0, _MAX_INDEX).reshape(n, 2)
+    _check_pairs(file, begin + 1, pairs[:, 0], pairs[:, 1])
+    return dict(zip(pairs[:, 0].tolist(), pairs[:, 1].tolist(), strict=True))
+
+
+def write_evidence(path: str | os.PathLike[str], evidence: Mapping[int, int]) -> None:
+    r"""Write observed states in the new form, in one step.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; compressed if its name ends in ``.gz``.
+    evidence : mapping of int to int
+        The observed state of each observed variable, both counted from 0.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "model.uai.evid")
+    ...     write_evidence(path, {2: 1, 1: 0})
+    ...     path.read_text()
+    '2 1 0 2 1\n'
+    """
+    tokens = [len(evidence)]
+    for variable, state in sorted(evidence.items()):
+        if variable < 0 or not 0 <= state <= _MAX_STATE:
+            raise ValueError(f"evidence {variable}: {state}: variables and states count from 0")
+        tokens += [int(variable), int(state)]
+    replace_file(path, " ".join(map(str, tokens)) + "\n")
+
+
+def format_pr(log_z: float) -> str:
+    r"""Return the text of a PR result for a natural log partition function.
+
+    Parameters
+    ----------
+    log_z : float
+        Natural log of Z; minus infinity if no assignment is possible.
+
+    Returns
+    -------
+    str
+        Two lines, the second with the decimal log; ends in a line end.
+
+    Examples
+    --------
+    >>> format_pr(math.log(1000))
+    'PR\n2.9999999999999996\n'
+    """
+    if math.isnan(log_z) or log_z == math.inf:
+        raise ValueError(f"log_z is {log_z}, not the log of a partition function")
+    return f"PR\n{float(log_z) / math.log(10)!r}\n"
+
+
+def format_mar(marginals: Sequence[ArrayLike]) -> str:
+    r"""Return the text of a MAR result.
+
+    Parameters
+    ----------
+    marginals : sequence of arrays of float
+        The distribution of each variable, in the order of the model.
+
+    Returns
+    -------
+    str
+        Two lines; ends in a line end.
+
+    Examples
+    --------
+    >>> format_mar([[0.25, 0.75], [0.5, 0.25, 0.25]])
+    'MAR\n2 2 0.25 0.75 3 0.5 0.25 0.25\n'
+    """
+    tokens = [str(len(marginals))]
+    for marginal in marginals:
+        values = np.asarray(marginal, np.float64).ravel().tolist()
+        tokens += [str(len(values)), *map(repr, values)]
+    return "MAR\n" + " ".join(tokens) + "\n"
+
+
+def format_map(assignment: ArrayLike, *, word: Literal["MAP", "MPE"] = "MAP") -> str:
+    r"""Return the text of a MAP result.
+
+    Parameters
+    ----------
+    assignment : array of int, shape (n,)
+        The state of each variable.
+    word : {"MAP", "MPE"}
+        The first line; competitions differ in what they call the task.
+
+    Returns
+    -------
+    str
+        Two lines; ends in a line end.
+
+    Examples
+    --------
+    >>> format_map([0, 1, 0])
+    'MAP\n3 0 1 0\n'
+    """
+    states = np.asarray(assignment).astype(np.int64).ravel().tolist()
+    return f"{word}\n" + " ".join(map(str, (len(states), *states))) + "\n"
+
+
+def read_pr(path: str | os.PathLike[str]) -> float:
+    r"""Read a PR result and return the natural log of the partition function.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "model.uai.PR")
+    ...     _ = path.write_text("PR\n2.0\n")
+    ...     round(read_pr(path), 6)
+    4.60517
+    """
+    file = read_numbers(path, ("PR", ""), restart=_RESTART, alphabet=NUMERIC_OR_INFINITE)
+    if not len(file):
+        raise file.truncated("the log10 of the partition function")
+    file.expect_end(1)
+    value = float(file.values[0])
+    if value == math.inf:
+        raise file.error(0, "the log10 of a partition function must not be infinite")
+    return value * math.log(10)
+
+
+def read_mar(path: str | os.PathLike[str]) -> list[Floats]:
+    r"""Read a MAR result and return the distribution of each variable.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "model.uai.MAR")
+    ...     _ = path.write_text("MAR\n2 2 .25 .75 3 .5 .25 .25")
+    ...     read_mar(path)
+    [array([0.25, 0.75]), array([0.5 , 0.25, 0.25])]
+    """
+    file = read_numbers(path, ("MAR", ""), restart=_RESTART)
+    n = file.integer(0, "the number of variables", 0, len(file))
+    marginals, place = [], 1
+    for i in range(n):
+        states = file.integer(place, f"the number of states of variable {i}", 1, MAX_STATES)
+        marginals.append(_probabilities(file, place + 1, states, i))
+        place += 1 + states
+    file.expect_end(place)
+    return marginals
+
+
+def read_map(path: str | os.PathLike[str]) -> Integers:
+    r"""Read a MAP (or MPE) result and return the state of each variable.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "model.uai.MAP")
+    ...     _ = path.write_text("MAP\n3 0 1 0\n")
+    ...     read_map(path)
+    array([0, 1, 0])
+    """
+    file = read_numbers(path, ("MAP", "MPE", ""), restart=_RESTART)
+    n = file.integer(0, "the number of variables", 0, len(file))
+    states = file.integers(1, n, "the state of variable {}", 0, _MAX_STATE)
+    file.expect_end(1 + n)
+    return states
+
+
+def _begin(file: NumberFile) -> int:
+    """Return the position at which the one observation begins."""
+    count = file.integer(0, "the number of observed variables", 0, _MAX_INDEX)
+    if len(file) == 1 + 2 * count:
+        return 0
+    if count == 1 and len(file) > 1:
+        return 1
+    if count > 1 and _fills_with_samples(file, count):
+        raise FileFormatError(
+            f"'{file.path}' holds {count} evidence samples; split it into one file for each"
+        )
+    return 0
+
+
+def _fills_with_samples(file: NumberFile, samples: int) -> bool:
+    place = 1
+    for _ in range(min(samples, len(file))):
+        if place >= len(file) or not 0 <= file.values[place] <= len(file):
+            return False
+        place += 1 + 2 * int(file.values[place])
+    return place == len(file)
+
+
+def _check_pairs(file: NumberFile, place: int, variables: Integers, states: Integers) -> None:
+    if (states > _MAX_STATE).any():
+        k = int(np.argmax(states > _MAX_STATE))
+        raise file.error(place + 2 * k + 1, f"a state must be in 0..{_MAX_STATE}")
+    order = np.argsort(variables, kind="stable")
+    again = np.flatnonzero(np.diff(variables[order]) == 0)
+    if len(again):
+        k = int(order[again + 1].min())
+        raise file.error(place + 2 * k, f"variable {variables[k]} is observed twice")
+
+
+def _probabilities(file: NumberFile, place: int, count: int, i: int) -> Floats:
+    found = file.values[place : place + count]
+    if len(found) < count:
+        raise file.truncated(f"the {count} probabilities of variable {i} are complete")
+    bad = (found < 0) | (found > 1)
+    if bad.any():
+        raise file.error(
+            place + int(np.argmax(bad)), f"a probability of variable {i} must be in 0..1"
+        )
+    return found.copy()
