@@ -72,13 +72,13 @@ def simulate(
     with reported(quiet) as console:
         refuse_overwriting(output, force)
         refuse_overwriting(truth, force)
-        from edgegraft.cli.row_output import check_format, write_rows
+        from edgegraft.io.row_files import check_format, write_rows
 
         check_format(output)
         data = _draw(graph, variables, states, rows, degree, strength, seed, jobs)
         write_rows(output, data.schema.decode(data.X))
         if truth is not None:
-            data.model.save(truth, details={"simulated": {"graph": graph.value, "seed": seed}})
+            data.model.save(truth, details={"simulated": {"graph": graph, "seed": seed}})
         n_rows, n = data.X.shape
         say(console, f"{n_rows:,} rows of {n:,} variables are in [bold]{escape(str(output))}[/].")
         if truth is not None:
@@ -103,17 +103,17 @@ def _draw(
     from edgegraft.datasets.synthetic import Options
 
     options: Options = {"edge_scale": strength, "random_state": seed, "n_jobs": n_jobs}
-    if graph is GraphName.GRID:
+    if graph == "grid":
         side = next(k for k in range(math.isqrt(variables), 0, -1) if variables % k == 0)
         return datasets.make_grid(side, variables // side, states, rows, **options)
-    if graph is GraphName.RANDOM:
+    if graph == "random":
         n_edges = min(round(variables * degree / 2), variables * (variables - 1) // 2)
         return datasets.make_erdos_renyi(variables, states, rows, n_edges=n_edges, **options)
-    if graph is GraphName.REGULAR:
+    if graph == "regular":
         return datasets.make_regular(variables, degree, states, rows, **options)
     make = {
-        GraphName.SCALE_FREE: datasets.make_scale_free,
-        GraphName.CHAIN: datasets.make_chain,
-        GraphName.STAR: datasets.make_star,
+        "scale-free": datasets.make_scale_free,
+        "chain": datasets.make_chain,
+        "star": datasets.make_star,
     }
     return make[graph](variables, states, rows, **options)

@@ -11,10 +11,9 @@ from __future__ import annotations
 import csv
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -23,7 +22,6 @@ from edgegraft.config import Plan, Setting, TableOptions, settings_of
 from edgegraft.errors import DataError, SettingError
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
-_ENUM: Any = StrEnum  # its functional form takes names that are not literals
 _DEFAULTS = {"n_jobs": -1}  # of the command line, if not those of Python
 
 
@@ -89,8 +87,7 @@ def _parameter(setting: Setting) -> inspect.Parameter:
     elif setting.kinds == (bool,):
         annotation = bool
     elif setting.words and not setting.kinds:
-        annotation = _ENUM(setting.name, [(word, word) for word in setting.words])
-        default = annotation(default)
+        annotation = Literal[setting.words]
     elif len(setting.kinds) == 1 and not setting.words and not none_has_a_word:
         annotation = setting.kinds[0] | None if default is None else setting.kinds[0]
         bounds = {"min": setting.minimum, "max": setting.maximum}
@@ -119,11 +116,7 @@ def _value(setting: Setting, typed: Any) -> Any:
         return setting.default if setting.name in _READ else typed
     if setting.name in _READ:
         return _READ[setting.name](typed)
-    if not isinstance(typed, str):
-        return typed
-    if setting.kinds:
-        return parse_value(setting, typed)
-    return str(typed)  # a word of its own
+    return parse_value(setting, typed) if isinstance(typed, str) else typed
 
 
 def parse_value(setting: Setting, text: str) -> Any:

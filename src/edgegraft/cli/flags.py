@@ -6,61 +6,14 @@ see :mod:`edgegraft.cli.declared_options`.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-
-class UaiTask(StrEnum):
-    """Tasks of the UAI competitions: partition function, marginals, likeliest state."""
-
-    PR = "PR"
-    MAR = "MAR"
-    MAP = "MAP"
-
-
-class EngineName(StrEnum):
-    """Engines that answer questions."""
-
-    AUTO = "auto"
-    EXACT = "exact"
-    BP = "bp"
-    TRW = "trw"
-    GIBBS = "gibbs"
-
-
-class SamplerName(StrEnum):
-    """Engines that draw rows."""
-
-    AUTO = "auto"
-    EXACT = "exact"
-    GIBBS = "gibbs"
-
-
-class Correction(StrEnum):
-    """Corrections of edge strengths."""
-
-    APC = "apc"
-
-
-class Completion(StrEnum):
-    """How missing cells are filled."""
-
-    MAP = "map"
-    DRAW = "draw"
-
-
-class GraphName(StrEnum):
-    """Graphs to simulate from."""
-
-    SCALE_FREE = "scale-free"
-    CHAIN = "chain"
-    STAR = "star"
-    GRID = "grid"
-    RANDOM = "random"
-    REGULAR = "regular"
+UaiTask = Literal["PR", "MAR", "MAP"]
+Completion = Literal["map", "draw"]
+GraphName = Literal["scale-free", "chain", "star", "grid", "random", "regular"]
 
 
 def check_jobs(jobs: int | None) -> int | None:
@@ -126,14 +79,16 @@ Without = Annotated[
     ),
 ]
 Corrected = Annotated[
-    Correction | None,
+    Literal["apc"] | None,
     typer.Option(
         "--correction",
         help="Subtract from strengths what those of their variables explain (average product).",
         show_default=False,
     ),
 ]
-Engine = Annotated[EngineName, typer.Option("--engine", help="How to infer.")]
+Engine = Annotated[
+    Literal["auto", "exact", "bp", "trw", "gibbs"], typer.Option("--engine", help="How to infer.")
+]
 Given = Annotated[
     list[str] | None,
     typer.Option("--given", "-g", help="Evidence, as NAME=CATEGORY; repeat.", show_default=False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 from rich.markup import escape
@@ -13,7 +13,6 @@ from edgegraft.cli.console import give, refuse_overwriting, reported, require_fi
 from edgegraft.cli.flags import (
     AsJson,
     Corrected,
-    Correction,
     Force,
     Given,
     ModelFile,
@@ -80,14 +79,14 @@ def export(
         say(console, f"The model is exported to [bold]{escape(str(output))}[/].")
 
 
-def _strengths(path: Path, without: list[str] | None, correction: Correction | None) -> Floats:
+def _strengths(path: Path, without: list[str] | None, correction: Literal["apc"] | None) -> Floats:
     """Compute strengths anew from a model's tables."""
     from edgegraft.cli.typed_evidence import parse_categories
     from edgegraft.model import load
 
     model = load(path)
     left_out = parse_categories(model.schema, without or [], "--without")
-    return model.edge_strengths(without=left_out, correction="apc" if correction else None)
+    return model.edge_strengths(without=left_out, correction=correction)
 
 
 class Picture(NamedTuple):

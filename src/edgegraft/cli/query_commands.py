@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -19,13 +19,11 @@ from edgegraft.cli.console import give, refuse_overwriting, reported, require_fi
 from edgegraft.cli.flags import (
     AsJson,
     Engine,
-    EngineName,
     Force,
     Given,
     Jobs,
     ModelFile,
     Quiet,
-    SamplerName,
     Seed,
     UaiTask,
 )
@@ -47,7 +45,7 @@ def query(
     likeliest: Annotated[
         bool, typer.Option("--likeliest", help="The likeliest joint state, not probabilities.")
     ] = False,
-    engine: Engine = EngineName.AUTO,
+    engine: Engine = "auto",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -62,9 +60,9 @@ def query(
         asked = parse_variables(known.schema, of or [], "--of")
         wanted = asked or [name for name in known.names if name not in evidence]
         if likeliest:
-            found = ask_state(known, evidence, wanted, engine.value)
+            found = ask_state(known, evidence, wanted, engine)
         else:
-            found = ask_marginals(known, evidence, wanted, engine.value, seed)
+            found = ask_marginals(known, evidence, wanted, engine, seed)
         if as_json:
             give(found)
         else:
@@ -168,7 +166,9 @@ def sample(
             "--output", "-o", help="A .csv, .tsv (also .gz) or .parquet file; stdout by default."
         ),
     ] = None,
-    engine: Annotated[SamplerName, typer.Option(help="How to draw.")] = SamplerName.AUTO,
+    engine: Annotated[
+        Literal["auto", "exact", "gibbs"], typer.Option(help="How to draw.")
+    ] = "auto",
     seed: Seed = 0,
     jobs: Jobs = -1,
     force: Force = False,
@@ -178,9 +178,9 @@ def sample(
     with reported(quiet) as console, warned(console):
         require_files(model)
         refuse_overwriting(output, force, (model,))
-        from edgegraft.cli.row_output import check_format, write_rows
         from edgegraft.cli.typed_evidence import parse_given
         from edgegraft.ingest.labels import labels
+        from edgegraft.io.row_files import check_format, write_rows
         from edgegraft.model import load
 
         check_format(output)
@@ -188,7 +188,7 @@ def sample(
         codes = known.sample_codes(
             rows,
             parse_given(known.schema, given or []),
-            engine=engine.value,
+            engine=engine,
             random_state=seed,
             n_jobs=jobs,
         )
@@ -205,7 +205,7 @@ def infer(
     evidence: Annotated[
         Path | None, typer.Option(help="A UAI evidence file.", show_default=False)
     ] = None,
-    engine: Engine = EngineName.AUTO,
+    engine: Engine = "auto",
 ) -> None:
     """Answer a task of the UAI competitions, in their format, on stdout."""
     with reported() as console, warned(console):
@@ -213,7 +213,7 @@ def infer(
         from edgegraft.io import model_from_uai, read_evidence
 
         observed = {} if evidence is None else read_evidence(evidence)
-        text, approximation = answer_task(model_from_uai(file), task, observed, engine.value)
+        text, approximation = answer_task(model_from_uai(file), task, observed, engine)
         sys.stdout.write(text)
         if approximation:
             say(console, f"The answer is an approximation: {escape(approximation)}.")
@@ -228,10 +228,10 @@ def answer_task(
     from edgegraft.io import format_map, format_mar, format_pr
 
     given = _named(model, evidence)
-    if task is UaiTask.PR:
+    if task == "PR":
         log_z = model.log_partition(given, engine=engine)
         return format_pr(float(log_z)), log_z.approximation
-    if task is UaiTask.MAP:
+    if task == "MAP":
         state = model.map(given, engine=engine)
         return format_map(state.codes), state.approximation
     found = model.marginals(given, engine=engine)

@@ -38,7 +38,7 @@ def impute(
     ] = None,
     method: Annotated[
         Completion, typer.Option(help="The likeliest completion of a row, or a random draw.")
-    ] = Completion.MAP,
+    ] = "map",
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -48,13 +48,13 @@ def impute(
     with reported(quiet) as console, warned(console):
         require_files(model, data)
         refuse_overwriting(output, force, (model, data))
-        from edgegraft.cli.row_output import write_blocks
         from edgegraft.cli.table_answers import complete
         from edgegraft.ingest.options import ReadOptions
+        from edgegraft.io.row_files import write_blocks
         from edgegraft.model import load
 
         reading = ReadOptions(**settings_from(_OPTIONS, options))
-        names, blocks, n_filled = complete(load(model), data, reading, method.value, seed)
+        names, blocks, n_filled = complete(load(model), data, reading, method, seed)
         write_blocks(output, names, blocks)
         where = "" if output is None else f" The rows are in [bold]{escape(str(output))}[/]."
         say(
@@ -81,9 +81,9 @@ def score(
     with reported(quiet) as console, warned(console):
         require_files(model, data)
         refuse_overwriting(output, force, (model, data))
-        from edgegraft.cli.row_output import check_format, write_columns
         from edgegraft.cli.table_answers import scores, show_scores
         from edgegraft.ingest.options import ReadOptions
+        from edgegraft.io.row_files import check_format, write_columns
         from edgegraft.model import load
 
         check_format(output)
