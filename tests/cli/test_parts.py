@@ -18,7 +18,8 @@ from edgegraft.table import Schema, Variable
 
 
 def tell(interrupts, kind, reason=""):
-    return interrupts.on_event(SimpleNamespace(kind=kind), SimpleNamespace(reason=reason))
+    growth = SimpleNamespace(reason=reason, interrupted=reason == "interrupted")
+    return interrupts.on_event(SimpleNamespace(kind=kind), growth)
 
 
 def press():

@@ -75,7 +75,7 @@ def test_query_finds_the_likeliest_state(inside, model):
         (("--given", "age=old"), ("'old'", "'[18, ")),
         (("--given", "smoker"), ("is not NAME=CATEGORY",)),
         (("--given", "smoker=no", "--given", "smoker=yes"), ("'smoker' twice",)),
-        (("--of", "weight"), ("--of", "'weight'", "it has 'smoker'")),
+        (("--of", "weight"), ("--of", "'weight'", "there are 'smoker'")),
         (("--likeliest", "--engine", "gibbs"), ("does not maximise",)),
     ],
 )

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from edgegraft.cli.console import say
 from edgegraft.cli.formatting import cell, counted
+from edgegraft.core.text import listing
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError
 from edgegraft.ingest.frames import open_source
@@ -20,7 +21,6 @@ from edgegraft.ingest.labels import middles
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.row_weights import read_weights
 from edgegraft.ingest.rows import read_codes
-from edgegraft.ingest.wording import listing
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import Variable
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from edgegraft.cli.declared_options import parse_names
+from edgegraft.core.text import listing, nearest, suggestion
 from edgegraft.errors import ModelError
 from edgegraft.ingest.binning import assign_bins
 from edgegraft.table import Schema, Variable
@@ -41,7 +41,7 @@ def check_names(schema: Schema, names: Sequence[str], option: str) -> None:
     """Refuse names of variables that the model does not have."""
     for name in names:
         if name not in schema:
-            raise ModelError(f"{option}: {_unknown(schema, name)}")
+            raise _unknown(schema, name, option)
 
 
 def parse_variables(schema: Schema, texts: Sequence[str], option: str) -> list[str]:
@@ -74,7 +74,7 @@ def parse_categories(schema: Schema, texts: Sequence[str], option: str) -> list[
     for text in texts:
         known = {(type(label), label): label for label in labels if str(label) == text}
         if not known:
-            near = _nearest(text, [str(label) for label in labels])
+            near = nearest(text, [str(label) for label in labels])
             hint = "" if near is None else f"; did you mean {near!r}?"
             raise ModelError(f"{option}: no variable has the category {text!r}{hint}")
         found |= known
@@ -95,29 +95,22 @@ def _parse(schema: Schema, text: str) -> tuple[str, Any]:
         if category is not None:
             return name, category
     if not known:
-        raise ModelError(f"--given: {_unknown(schema, ways[0][0])}")
+        raise _unknown(schema, ways[0][0], "--given")
     name, label = known[0]
     categories = schema[name].categories
-    near = _nearest(label, [str(category) for category in categories])
+    near = nearest(label, [str(category) for category in categories])
     hint = (
         f"did you mean {near!r}?"
         if near is not None and len(categories) > _SHOWN
-        else f"its categories are {_some(categories)}"
+        else f"its categories are {listing(categories, _SHOWN)}"
     )
     several = " (repeat --given for each variable)" if "," in label and "=" in label else ""
     raise ModelError(f"--given: variable {name!r} has no category {label!r}; {hint}{several}")
 
 
-def _unknown(schema: Schema, name: str) -> str:
-    near = _nearest(name, schema.names)
-    hint = f"it has {_some(schema.names)}" if near is None else f"did you mean {near!r}?"
-    return f"the model has no variable {name!r}; {hint}"
-
-
-def _nearest(text: str, known: Sequence[str]) -> str | None:
-    """Return what was probably meant: the same in other capitals, or nearly the same."""
-    alike = [name for name in known if name.casefold() == text.casefold()]
-    return next(iter(alike or get_close_matches(text, known, n=1)), None)
+def _unknown(schema: Schema, name: str, option: str) -> ModelError:
+    hint = suggestion(name, schema.names)
+    return ModelError(f"{option}: the model has no variable {name!r}; {hint}")
 
 
 def _category(variable: Variable, text: str) -> Any:
@@ -143,8 +136,3 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return value if np.isfinite(value) else None
-
-
-def _some(items: Sequence[Any]) -> str:
-    shown = ", ".join(repr(item) for item in items[:_SHOWN])
-    return shown + (f" and {len(items) - _SHOWN:,} more" if len(items) > _SHOWN else "")

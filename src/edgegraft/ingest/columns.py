@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from edgegraft.core.text import listing
 from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.binning import assign_bins
 from edgegraft.ingest.decide import Observed
@@ -21,7 +22,7 @@ from edgegraft.ingest.direct import DirectCodes
 from edgegraft.ingest.numeric_cells import numbers_of, reject_infinity, unseen_category
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.text_types import dressed_number, odd_tokens, read_number, read_text_as
-from edgegraft.ingest.wording import listing, missing_values
+from edgegraft.ingest.wording import missing_values
 from edgegraft.table.arrow_types import Kind, kind_of, simplify, storage_type, type_name
 from edgegraft.table.builder import MAX_PLANES, MISSING, ColumnBuilder, PackedColumn
 from edgegraft.table.schema import MAX_STATES, Variable

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core.text import listing
 from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.binning import assign_bins, bin_edges, bin_labels
 from edgegraft.ingest.numeric_cells import reject_infinity
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.text_types import dressed_number, infer_labels, odd_tokens
-from edgegraft.ingest.wording import Findings, listing, missing_values
+from edgegraft.ingest.wording import Findings, missing_values
 from edgegraft.table.arrow_types import Kind
 from edgegraft.table.schema import Variable
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from edgegraft.core.text import listing
 from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.arrays import IntegerArraySource, pack_narrow
 from edgegraft.ingest.columns import BinnedColumn, ClosedColumn, OpenColumn
@@ -14,7 +15,7 @@ from edgegraft.ingest.decide import all_missing, decide
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.passes import PassWatch
 from edgegraft.ingest.sources import Source
-from edgegraft.ingest.wording import Findings, listing
+from edgegraft.ingest.wording import Findings
 from edgegraft.table.arrow_types import check_type, plain_type
 from edgegraft.table.builder import PackedColumn
 from edgegraft.table.packed import PackedTable

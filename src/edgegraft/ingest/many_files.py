@@ -12,10 +12,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.types as pt
 
+from edgegraft.core.text import listing
 from edgegraft.errors import DataError, DataTypeError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source
-from edgegraft.ingest.wording import listing
 from edgegraft.table.arrow_types import kind_of, plain_type
 
 __all__ = ["FileState", "FilesSource", "find_files", "state_of"]

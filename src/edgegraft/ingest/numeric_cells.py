@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from edgegraft.core.text import listing
 from edgegraft.errors import Argument, DataError, UnseenCategoryError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.text_types import read_number
-from edgegraft.ingest.wording import listing, missing_values
+from edgegraft.ingest.wording import missing_values
 from edgegraft.table.arrow_types import Kind, kind_of, simplify
 from edgegraft.table.schema import Variable
 

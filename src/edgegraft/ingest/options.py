@@ -5,17 +5,16 @@ from __future__ import annotations
 import codecs
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from edgegraft.config import BinRule, TableOptions, Unseen, setting
+from edgegraft.core.text import listing, suggestion
 from edgegraft.errors import Argument, DataError, SettingError
 from edgegraft.ingest.memory import read_size
 from edgegraft.ingest.passes import OnRows
 from edgegraft.ingest.text_types import MISSING_TOKENS
-from edgegraft.ingest.wording import listing
 from edgegraft.table.builder import ColumnBuilder
 from edgegraft.table.schema import MAX_STATES
 from edgegraft.table.spool import Spool
@@ -165,10 +164,9 @@ def _resolve(
         else:
             name = str(item)
         if name not in known:
-            near = get_close_matches(name, names, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"there are {listing(names)}"
             raise DataError(
-                Argument(option), f" names column '{name}', which the table lacks: {hint}"
+                Argument(option),
+                f" names column '{name}', which the table lacks: {suggestion(name, names)}",
             )
         resolved.append(name)
     return resolved

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core.text import listing
 from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.binning import assign_bins
 from edgegraft.ingest.columns import ClosedColumn, OpenColumn
@@ -24,7 +25,7 @@ from edgegraft.ingest.encoding import encode_source
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.text_types import read_number
-from edgegraft.ingest.wording import Findings, listing
+from edgegraft.ingest.wording import Findings
 from edgegraft.table.arrow_types import Kind, check_type, plain_type
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Schema, Variable

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Collection
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
+from edgegraft.core.text import suggestion
 from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.text_types import read_number
-from edgegraft.ingest.wording import listing
 
 
 def read_weights(X: Any, name: str, options: ReadOptions) -> Floats:
@@ -31,8 +30,7 @@ def read_weights(X: Any, name: str, options: ReadOptions) -> Floats:
     weights = array("d")  # a list would take four times the memory
     with open_source(X, options) as source:
         if name not in source.names:
-            near = get_close_matches(name, source.names, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"there are {listing(source.names)}"
+            hint = suggestion(name, source.names)
             raise DataError(
                 Argument("weights"), f" names column '{name}', which the table lacks: {hint}"
             )

@@ -16,8 +16,8 @@ from typing import Self
 
 import pyarrow as pa
 
+from edgegraft.core.text import listing
 from edgegraft.errors import DataError
-from edgegraft.ingest.wording import listing
 from edgegraft.table.arrow_types import Kind, kind_of, plain_type
 
 __all__ = ["Source", "StreamSource", "TableSource", "check_names"]

@@ -1,32 +1,14 @@
-"""Short lists for messages, and the remarks that one call of `pack` gathers."""
+"""The warnings that one reading of a table gathers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from edgegraft.core.text import listing
 from edgegraft.errors import Argument, EncodingWarning
 
 __all__ = ["Findings", "listing", "missing_values"]
-
-
-def listing(items: Iterable[object], limit: int = 6) -> str:
-    """Return items as they are written in Python, a long list cut short.
-
-    Examples
-    --------
-    >>> from edgegraft.ingest.wording import listing
-    >>> listing(["a", "b", "c"], limit=2)
-    "'a', 'b' and 1 more"
-    """
-    shown = [_short(item) for item in items]
-    text = ", ".join(shown[:limit])
-    return text if len(shown) <= limit else f"{text} and {len(shown) - limit} more"
-
-
-def _short(item: object, width: int = 40) -> str:
-    text = repr(item)
-    return text if len(text) <= width else f"{text[: width - 4]}...{text[0]}"
 
 
 def missing_values(tokens: Iterable[object]) -> Argument:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.core.text import suggestion
 from edgegraft.errors import DataError
 
 if TYPE_CHECKING:
@@ -230,9 +230,8 @@ class Schema:
         try:
             return self._position[name]
         except KeyError:
-            near = get_close_matches(str(name), self.names, n=1)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
-            raise DataError(f"there is no variable '{name}'{hint}") from None
+            hint = suggestion(str(name), self.names)
+            raise DataError(f"there is no variable '{name}'; {hint}") from None
 
     def select(self, names: Iterable[int | str]) -> Schema:
         """Return the schema of the given variables (names or positions), in that order."""
