@@ -1,9 +1,9 @@
-"""Run what docs/examples.md shows, and put what came out back into that page: `make examples`.
+"""Run the commands of docs/examples.md and update their output on that page: `make examples`.
 
-In the page, lines of a ``console`` block that start with ``$`` are commands; what follows them is
-what they said. A ``python`` block is run, and a ``text`` block right after it is what it printed.
-All of it happens in build/examples, from which ``../shared/data`` is the folder of the data;
-pictures that the page shows are copied from there into docs/images.
+In a ``console`` block, lines that start with ``$`` are commands, followed by their output. A
+``python`` block is run, and a ``text`` block right after it holds its output. Everything runs in
+build/examples, where ``../shared/data`` is the folder of the data; pictures that the page shows are
+copied from there into docs/images.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _BLOCK = re.compile(
 )
 _PICTURE = re.compile(r"!\[[^\]]*\]\(images/([\w-]+\.png)\)")
 _LEARNED = re.compile(r"^[\d,]+ variables, [\d,]+ edges", re.MULTILINE)
-#: What the page says is left out.
+#: Marks omitted output on the page.
 CUT = "[...]\n"
 
 
 def main() -> int:
-    """Renew the page and its pictures."""
+    """Update the page and its pictures."""
     if not (DATA / "data").is_dir():
         sys.stderr.write(
-            f"The examples are left as they are: their data are not here (no folder {DATA}/data).\n"
+            f"The examples are unchanged: the folder of their data, {DATA}/data, does not exist.\n"
         )
         return 0
     _prepare()
     names: dict[str, Any] = {"__name__": "examples"}
 
-    def renew(block: re.Match[str]) -> str:
+    def update(block: re.Match[str]) -> str:
         if block["console"] is not None:
             return f"```console\n{_run_commands(block['console'])}```"
         printed = _run_python(block["python"], names)
@@ -51,7 +51,7 @@ def main() -> int:
             return block[0]
         return f"```python\n{block['python']}```\n\n```text\n{printed}```"
 
-    page = _BLOCK.sub(renew, PAGE.read_text("utf-8"))
+    page = _BLOCK.sub(update, PAGE.read_text("utf-8"))
     images = PAGE.parent / "images"
     images.mkdir(exist_ok=True)
     for picture in _PICTURE.findall(page):
@@ -67,14 +67,14 @@ def _prepare() -> None:
     if not link.is_symlink():
         link.symlink_to(DATA, target_is_directory=True)
     os.chdir(WORK)
-    # The commands of this environment come first; their tables are as wide as the page.
+    # Prefer the commands of this environment, and make their tables as wide as the page.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ["COLUMNS"] = "88"
     os.environ["MPLBACKEND"] = "Agg"
 
 
 def _run_commands(block: str) -> str:
-    """Run the commands of a block and return it with what they say now."""
+    """Run the commands of a block and return the block with their present output."""
     out = []
     for command in re.findall(r"^\$ ((?:.*\\\n)*.*)", block, re.MULTILINE):
         sys.stderr.write(f"$ {command}\n")
@@ -87,15 +87,15 @@ def _run_commands(block: str) -> str:
             stderr=subprocess.STDOUT,
         )
         if done.returncode:
-            raise SystemExit(f"it ended with status {done.returncode}:\n{done.stdout}")
+            raise SystemExit(f"the command failed with status {done.returncode}:\n{done.stdout}")
         out.append(f"$ {command}\n{_without_columns(done.stdout)}")
     return "".join(out)
 
 
-def _without_columns(said: str) -> str:
-    """Leave out the table of columns with which `learn` begins."""
-    summary = _LEARNED.search(said)
-    kept = said if summary is None else CUT + said[summary.start() :]
+def _without_columns(output: str) -> str:
+    """Omit the table of columns that `learn` prints first."""
+    summary = _LEARNED.search(output)
+    kept = output if summary is None else CUT + output[summary.start() :]
     return "".join(f"{line.rstrip()}\n" for line in kept.splitlines())
 
 

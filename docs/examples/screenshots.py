@@ -1,6 +1,6 @@
-"""Pictures of the report and of the explorer for the README: the second half of `make examples`.
+"""Screenshots of the report and the explorer for the README: the second part of `make examples`.
 
-Both show the survey that docs/examples/make.py learned into build/examples.
+Both show the survey model that docs/examples/make.py writes to build/examples.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ WIDTH, HEIGHT = 1200, 780
 
 
 def main() -> int:
-    """Renew both pictures."""
+    """Update both pictures."""
     if not (LEARNED / "survey.edgegraft").is_file():
-        sys.stderr.write("No screenshots: docs/examples/make.py has not learned the survey here.\n")
+        sys.stderr.write(
+            "No screenshots: build/examples has no survey model; run docs/examples/make.py first.\n"
+        )
         return 0
     try:
         browser = start_chromium()
@@ -42,7 +44,7 @@ def main() -> int:
 
 
 def photograph_report(browser, page: Path, picture: Path) -> None:
-    """Show the network with a variable chosen."""
+    """Photograph the network with one variable selected."""
     from selenium.webdriver.common.by import By
     from tests.browser.pages import wait_for
 
@@ -55,7 +57,7 @@ def photograph_report(browser, page: Path, picture: Path) -> None:
 
 
 def photograph_explorer(browser, model: Path, picture: Path) -> None:
-    """Show what an answer changes."""
+    """Photograph the marginals given one answer."""
     from selenium.webdriver.common.by import By
     from tests.browser.pages import wait_until
 
@@ -79,7 +81,7 @@ def photograph_explorer(browser, model: Path, picture: Path) -> None:
 
 
 def save(browser, picture: Path) -> None:
-    """Save what is in view once the names have found their places."""
+    """Save the view once the labels have been placed."""
     browser.execute_async_script(
         "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
     )

@@ -5,21 +5,22 @@ Add an inference engine
 An engine is any object with the five members of
 :class:`~edgegraft.inference.InferenceEngine`:
 
-- ``capabilities``: what its answers are, in words that every answer repeats;
-- ``init(layout)``: a cold state for a graph, or a refusal;
-- ``grow(state, layout)``: the state for a graph with more edges, keeping what still holds;
-- ``run(theta, state, rng)``: marginals, the state to start from next time, and how it went;
-- ``pair_marginals(theta, state, edges)``: joint tables of any pairs.
+- ``capabilities``: a description of its answers, which every answer carries;
+- ``init(layout)``: returns a cold state for a graph, or refuses the graph;
+- ``grow(state, layout)``: returns the state for a graph with more edges, keeping what is still
+  valid;
+- ``run(theta, state, rng)``: returns marginals, the state for the next run, and how the run went;
+- ``pair_marginals(theta, state, edges)``: returns joint tables of any pairs.
 
-Parameters and marginals are flat vectors; a :class:`~edgegraft.core.Layout` says where each node
-vector and edge table lies. Engines hold no state of their own, so a learner can keep two models
-side by side and resume. Evidence is not their business: the model conditions first.
+Parameters and marginals are flat vectors; a :class:`~edgegraft.core.Layout` holds the position of
+each node vector and edge table. Engines have no state of their own, so a learner can work on two
+models at once and resume. They do not handle evidence: the model is conditioned first.
 
 Naive mean field
 ----------------
-As an example, the oldest variational method: all variables independent, each moved in turn to
-where the others' means would have it. Its ``log Z`` is a *lower* bound, which no engine of the
-library gives.
+The example is the oldest variational method: it treats all variables as independent and updates
+each in turn to the distribution that the others' means imply. Its ``log Z`` is a *lower* bound,
+which no engine of the library computes.
 """
 
 from dataclasses import dataclass
@@ -35,8 +36,8 @@ from edgegraft.inference import Capabilities, Info, Marginals
 
 class MeanFieldState(NamedTuple):
     layout: Layout
-    ends: list  # of each variable: (edge, other end, whether the variable is the first end)
-    beliefs: list  # one vector a variable
+    ends: list  # per variable: (edge, other end, whether the variable is the first end)
+    beliefs: list  # one vector per variable
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class MeanField:
         entropy = -sum(float(xlogy(q, q).sum()) for q in beliefs)
         marginals = Marginals(values, float(theta @ values) + entropy)
         converged = change <= self.tol
-        message = "" if converged else f"mean field still moves by {change:.1g}: raise max_iter"
+        message = "" if converged else f"mean field still changes by {change:.1g}: raise max_iter"
         info = Info(converged, n_iter, change, message)
         return marginals, state._replace(beliefs=beliefs), info
 
@@ -91,9 +92,10 @@ class MeanField:
 
 
 # %%
-# Ask with it
-# -----------
-# Wherever an engine can be named, one can be given. Answers carry its name.
+# Query with it
+# -------------
+# Wherever an engine can be given by name, an engine object can be given too. Answers carry its
+# name.
 
 from edgegraft.datasets import make_grid
 
@@ -107,7 +109,8 @@ print(max(abs(answer.array(name) - exact.array(name)).max() for name in answer))
 print(model.pair_marginal("x0", "x5", engine=MeanField()).method)
 
 # %%
-# With the tree-reweighted upper bound it brackets ``log Z``, exact inference or not:
+# Together with the tree-reweighted upper bound it brackets ``log Z``, even if exact inference is
+# not possible:
 
 import matplotlib.pyplot as plt
 
@@ -128,14 +131,14 @@ ax.fill_between(
     scales, found["mean field"], found["trw"], color="#d9e8f3", label="between the bounds"
 )
 ax.plot(scales, found["exact"], color="#222222", label="exact")
-ax.set(xlabel="couplings, times", ylabel="log Z")
+ax.set(xlabel="factor on the couplings", ylabel="log Z")
 ax.legend(frameon=False)
 
 # %%
 # Check it
 # --------
-# An engine should agree with ``exact`` where it claims to be exact. Mean field is exact without
-# edges, and its ``log Z`` must never exceed the true one:
+# An engine should agree with ``exact`` whenever it claims to be exact. Mean field is exact without
+# edges, and its ``log Z`` must never exceed the true value:
 
 bare = PairwiseMRF(model.schema, np.empty((0, 2), int), model.theta[: model.layout.edge_offset[0]])
 print(np.isclose(float(bare.log_partition(engine=MeanField())), float(bare.log_partition())))
@@ -144,17 +147,18 @@ print(
 )
 
 # %%
-# In the repository ``tests/protocol`` drives every engine through the same battery of graphs; add
-# yours to its list, and its constructor to ``ENGINES`` in ``inference/auto.py`` if it is to have a
+# In the repository, ``tests/protocol`` runs every engine on the same set of graphs. Add yours to
+# its list, and its constructor to ``ENGINES`` in ``inference/auto.py`` if it should be available by
 # name.
 #
 # Learn with it
 # -------------
-# The likelihood takes any engine that gives ``log Z``: ``Likelihood(PairCounts(table), engine)``,
-# to be passed to :func:`~edgegraft.learn.grow`. The fit asks the engine for pair marginals *of
-# edges* that can match those of the data. Naive mean field has none: its pairs are always
-# independent, so no table it fits explains a dependence. An engine to learn with needs better.
-# This one wraps another and counts its runs, which is what learning by the likelihood pays for.
+# The likelihood takes any engine that computes ``log Z``: pass
+# ``Likelihood(PairCounts(table), engine)`` to :func:`~edgegraft.learn.grow`. The fit needs pair
+# marginals *of edges* that can match those of the data. Naive mean field cannot provide them: its
+# pairs are always independent, so no table that it fits explains a dependence. Learning needs a
+# better engine. This one wraps another and counts its runs, which are the cost of learning with the
+# likelihood.
 
 
 class Counted:
@@ -182,5 +186,5 @@ print(f"{growth.reason}; {growth.n_activations} activations, {engine.n_runs} run
 print("the true edges:", sorted(growth.model().edges.tolist()) == data.edges.tolist())
 
 # %%
-# Where this ends today: ``GraftedMRF`` takes engines by name only; use ``grow`` for one of your
-# own. ``map`` is answered by ``exact`` and ``bp`` alone.
+# Current limits: ``GraftedMRF`` takes engines by name only; use ``grow`` for your own. Only
+# ``exact`` and ``bp`` answer ``map``.

@@ -2,19 +2,19 @@
 Add a penalty
 =============
 
-A :class:`~edgegraft.objective.Penalty` says what an edge costs. One number an edge, the weight
-``d_e``, decides both how its table is shrunk and when a pair may enter::
+A :class:`~edgegraft.objective.Penalty` defines the cost of an edge. One number per edge, the weight
+``d_e``, determines both how its table is shrunk and when a pair may enter::
 
     F = L + penalty * sum_e d_e ||w_e|| + ridge * ||w||^2
     a pair enters if ||grad_e L|| / d_e > penalty
 
-Both must use the same weights, or the search and the objective disagree. In the library both ask
+Both must use the same weights, or the search and the objective disagree. In the library both call
 ``edge_weights``, so a penalty with other weights is a subclass with that one method.
 
-What is known beforehand
-------------------------
-Say that columns are places, and neighbours are more likely to depend on each other. This penalty
-makes the edges of neighbours cheaper, and forbids nothing.
+Prior knowledge
+---------------
+Suppose that columns are places, and that neighbours are more likely to depend on each other. This
+penalty makes edges between neighbours cheaper, without forbidding any other edge.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from edgegraft.objective import Penalty
 
 @dataclass(frozen=True)
 class PriorPenalty(Penalty):
-    """Group-l1 with one factor a pair.
+    """Group-l1 with one factor per pair.
 
     Parameters
     ----------
@@ -41,10 +41,10 @@ class PriorPenalty(Penalty):
 
 
 # %%
-# A frozen dataclass, because the library makes changed copies (other levels of a path, the weights
-# of the data) with ``dataclasses.replace``; further fields are carried along.
+# It is a frozen dataclass because the library makes modified copies (other levels of a path,
+# weights from the data) with ``dataclasses.replace``, which keeps additional fields.
 #
-# The data: a grid of 6 x 6 places, weak couplings, and few rows.
+# The data are a grid of 6 x 6 places with weak couplings and few rows.
 
 from edgegraft import pack
 from edgegraft.datasets import make_grid
@@ -58,10 +58,10 @@ data = make_grid(
 truth = set(map(tuple, data.edges.tolist()))
 row, column = np.divmod(np.arange(side * side), side)
 distance = abs(row[:, None] - row) + abs(column[:, None] - column)
-factors = np.where(distance <= 2, 1.0, 1.5)  # near, and not only next to each other
+factors = np.where(distance <= 2, 1.0, 1.5)  # places within two steps count as neighbours
 
 loss = Pseudolikelihood(pack(data.X))
-penalised = Settings(relaxed=False, tol=1e-4)  # the penalty is that of the fit as well
+penalised = Settings(relaxed=False, tol=1e-4)  # the fit uses the penalty as well
 
 
 def quality(growth):
@@ -79,7 +79,7 @@ for level in levels:
     )
 
 # %%
-# Where recall is high the prior saves false edges, and it costs none elsewhere:
+# At high recall the prior avoids false edges, and it adds none elsewhere:
 
 import matplotlib.pyplot as plt
 
@@ -93,14 +93,14 @@ ax.legend(frameon=False)
 # %%
 # Check it
 # --------
-# The certificate holds for the new weights as for the old: at the end no pair violates *its own*
-# condition, and the active groups are stationary.
+# The certificate holds for the new weights just as for the old: at the end no pair violates *its
+# own* condition, and the active groups are stationary.
 
 growth = grow(loss, PriorPenalty(0.08, factors=factors), penalised)
 print(certify(growth))
 
 # %%
-# A penalty should also obey its own definition: the proximal step is a minimum.
+# A penalty should also satisfy its definition: the proximal step is a minimum.
 
 layout = growth.graph.layout
 rng = np.random.default_rng(0)
@@ -117,12 +117,12 @@ nearby = [moved + 1e-3 * rng.normal(size=len(theta)) for _ in range(200)]
 print(proximal_objective(moved) <= min(map(proximal_objective, nearby)))
 
 # %%
-# Where this ends today
-# ---------------------
-# - Weights can be anything positive; the *form* is fixed. The solver's kernels know norms of groups
-#   and squares (:class:`~edgegraft.objective.Penalty` lays them out in ``groups``), so a penalty of
-#   another shape, such as MCP or a nuclear norm, needs kernels of its own.
-# - ``GraftedMRF`` and ``Plan`` make their penalty themselves; a penalty of your own goes to
+# Current limits
+# --------------
+# - Weights can be any positive numbers, but the *form* is fixed. The solver's kernels implement
+#   norms of groups and squares (``groups`` of :class:`~edgegraft.objective.Penalty` defines the
+#   groups), so a penalty of another form, such as MCP or a nuclear norm, needs its own kernels.
+# - ``GraftedMRF`` and ``Plan`` create their own penalty; pass yours to
 #   :func:`~edgegraft.learn.grow`.
-# - A checkpoint cannot hold a subclass of ``Penalty``: ``Checkpoints`` refuses such a run at its
+# - A checkpoint cannot store a subclass of ``Penalty``: ``Checkpoints`` refuses such a run at the
 #   start.

@@ -2,13 +2,13 @@
 Add a priority
 ==============
 
-Priorities decide which pairs are tested first. They never decide what becomes an edge: the test
-does. A good order saves tests, a bad one costs time, and if the search runs to its end both give a
-model that satisfies the same conditions.
+Priorities determine which pairs are tested first. They never determine which pairs become edges:
+the test does. A good order saves tests and a bad one costs time; if the search runs to its end,
+both give a model that satisfies the same conditions.
 
-The order lives in a :class:`~edgegraft.search.CandidateStream`. ``grow(..., counts=...)`` fills it
-from the data (``priority="auto"``); without, pairs come at random, as in the paper. For an order
-of your own, begin a run, fill its stream, and let it go on.
+The order is held by a :class:`~edgegraft.search.CandidateStream`. ``grow(..., counts=...)`` fills
+it from the data (``priority="auto"``); without counts, pairs are drawn at random, as in the paper.
+For your own order, begin a search, fill its stream, and continue it.
 """
 
 import numpy as np
@@ -29,16 +29,16 @@ def grow_in_order(pairs):
     """Run the search with these pairs first, in their order, and the others at random."""
     growth = Growth.begin(loss, Penalty(0.015, ridge=1e-3), settings)
     if pairs is not None:
-        growth.stream.prioritise(pairs, np.arange(-len(pairs), 0))  # below 0, that of all others
-        growth.ranked = True  # hubs are then not boosted past these pairs
+        growth.stream.prioritise(pairs, np.arange(-len(pairs), 0))  # others have priority 0
+        growth.ranked = True  # hubs are then not moved ahead of these pairs
     watch = Monitor(truth=data.edges)
     return go_on(growth, [watch]), watch.columns()
 
 
 # %%
-# Three orders of the first 300 pairs: by the library's own ranking; by mutual information, the
-# classic; and by what a domain might say, here that columns with close numbers belong together
-# (which these data do not bear out).
+# Three orders of the first 300 pairs: the library's own ranking; mutual information, the classic
+# choice; and domain knowledge, here the assumption that columns with close numbers belong together
+# (which is wrong for these data).
 
 from edgegraft.counts import mutual_information
 
@@ -61,23 +61,24 @@ figure, ax = plt.subplots(figsize=(6.6, 3.8), layout="constrained")
 colours = ("#0072b2", "#e69f00", "#d55e00", "#8a8a8a")
 ends = {}
 for (name, pairs), colour in zip(orders.items(), colours, strict=True):
-    growth, course = grow_in_order(pairs)
+    growth, trajectory = grow_in_order(pairs)
     ends[name] = growth
-    ax.plot(course["n_tables"], course["recall"], color=colour, label=name, drawstyle="steps-post")
+    tested, recall = trajectory["n_tables"], trajectory["recall"]
+    ax.plot(tested, recall, color=colour, label=name, drawstyle="steps-post")
 ax.set(xlabel="pairs tested", ylabel="recall of the true edges", ylim=(0, 1), xlim=(0, 1770))
 ax.legend(frameon=False, loc="lower right")
 
 # %%
-# All end with (nearly) the same objective; what differs is how much work it took. Edges of nearly
+# All end with (nearly) the same objective and differ only in the amount of work. Edges of nearly
 # zero strength may differ within the tolerance.
 
 for name, growth in ends.items():
     print(f"{name}: objective {growth.solution.info.objective:.4f}, {len(growth.graph)} edges")
 
 # %%
-# The stream has four more verbs: ``freeze`` sets pairs aside until the queue is dry, ``boost``
-# moves all pairs of some variables forward, ``remove`` takes pairs out for good (a way to *forbid*
-# edges, which the certificate will count as violating), and ``restore`` brings them back.
+# The stream has four more methods: ``freeze`` sets pairs aside until the queue is empty, ``boost``
+# moves all pairs of some variables forward, ``remove`` removes pairs permanently (a way to *forbid*
+# edges, which the certificate will count as violating), and ``restore`` returns them.
 
 growth = Growth.begin(loss, Penalty(0.015, ridge=1e-3), settings)
 forbidden = data.edges[data.edges[:, 0] == 0]
@@ -89,8 +90,8 @@ print(f"{growth.graph.contains(forbidden).sum()} of them active at the end")
 # %%
 # What to activate
 # ----------------
-# The same run can be given another :class:`~edgegraft.search.ActivationRule`: one method that
-# selects from the reservoir. This one takes the best three edges, touching or not.
+# A search can use another :class:`~edgegraft.search.ActivationRule`: one method that selects from
+# the reservoir. This one takes the best three edges, whether or not they share a column.
 
 
 class BestThree:
@@ -104,6 +105,6 @@ go_on(growth)
 print(f"{len(growth.graph)} edges after {growth.n_activations} activations;", growth.reason)
 
 # %%
-# Where this ends today: ``Settings(priority=...)``, and so ``GraftedMRF``, know "auto" and
-# "uniform" only; an order or a rule of your own goes through ``Growth`` as above. A checkpoint
-# keeps the order of the pairs; a run with a rule of your own it refuses.
+# Current limits: ``Settings(priority=...)``, and therefore ``GraftedMRF``, accepts only "auto" and
+# "uniform"; your own order or rule goes through ``Growth`` as above. A checkpoint keeps the order
+# of the pairs, but refuses a search with your own rule.

@@ -2,7 +2,7 @@
 Choosing objective and engine
 =============================
 
-Two choices are worth a thought: what is fitted (the *objective*), and how a model is asked (the
+Two choices deserve attention: what is fitted (the *objective*), and how queries are answered (the
 *inference engine*). The defaults, pseudolikelihood and ``"auto"``, suit nearly all tables.
 
 The objective
@@ -16,25 +16,25 @@ The objective
      - pseudolikelihood (default)
      - likelihood
    * - what it is
-     - each column predicted from all others, the losses added
+     - the sum of the losses of predicting each column from all others
      - the probability of whole rows
    * - needs
      - the rows
-     - pair counts and an engine that gives ``log Z``
+     - pair counts and an engine that computes ``log Z``
    * - cost of a fit
      - grows with rows and edges
-     - independent of the rows; one run of the engine an evaluation
+     - independent of the rows; one run of the engine per evaluation
    * - reliable
-     - always convex and never approximate; consistent for the true graph
+     - always convex, never approximate; consistent for the true graph
      - exact with ``exact``, approximate with ``bp``, a bound with ``trw``
    * - weak point
-     - many missing cells: a missing neighbour is left out of the prediction
-     - dense graphs, where no engine is both exact and affordable
-   * - take it for
+     - many missing cells: a missing neighbour is omitted from the prediction
+     - dense graphs, for which no engine is both exact and affordable
+   * - use it for
      - networks, large tables, dense graphs
      - small or tree-like networks, very many rows, many missing cells
 
-On a table that both can handle they find the same edges, and predict rows equally well.
+On a table that suits both, they find the same edges and predict rows equally well.
 """
 
 from time import perf_counter
@@ -52,16 +52,16 @@ for objective in ("pseudolikelihood", "likelihood"):
     seconds = perf_counter() - began
     right = sorted(network.edges_.tolist()) == data.edges.tolist()
     likelihood = network.model_.log_likelihood(test).rows.mean()
-    print(f"{objective}: true edges {right}, {likelihood:.4f} nats a new row, {seconds:.2f} s")
+    print(f"{objective}: true edges {right}, {likelihood:.4f} nats per new row, {seconds:.2f} s")
 
 # %%
 # A network, or predictions
 # -------------------------
 #
-# A network leaves out every edge that the rows do not prove, and that costs predictions where each
-# column depends a little on most others. Pixels of written digits are such a table. With
-# ``fdr=None`` the model keeps all edges that the search ended with. All pairs make no network;
-# :func:`~edgegraft.learn.choose_penalty` finds their ridge or penalty by rows held out.
+# A network omits every edge for which the rows give no proof. That makes predictions worse if each
+# column depends a little on most others, as the pixels of handwritten digits do. With ``fdr=None``
+# the model keeps all edges that the search found. A model of all pairs is not a network;
+# :func:`~edgegraft.learn.choose_penalty` chooses its ridge or penalty by held-out rows.
 
 from edgegraft import fit_parameters
 from edgegraft.datasets import load_digits
@@ -79,13 +79,13 @@ models = {
 }
 for name, model in models.items():
     score = -model.pseudo_log_likelihood(new).mean()
-    print(f"{name}: {model.n_edges} edges, {score:.2f} nats a new row")
+    print(f"{name}: {model.n_edges} edges, {score:.2f} nats per new row")
 
 # %%
-# Fewer nats are better. Take the network to understand a table, all pairs to fill in and to score
-# its rows; the other way round, tables of few rows and truly sparse dependence are predicted best
-# by the network. The models answer the same questions, but no exact inference is possible with all
-# pairs. :doc:`/rivals` has the same comparison on fourteen tables.
+# Fewer nats are better. Use the network to understand a table, and all pairs to impute and score
+# its rows. Tables with few rows and truly sparse dependence, however, are predicted best by the
+# network. Both models answer the same queries, but exact inference is not possible with all pairs.
+# :doc:`/rivals` has the same comparison on fourteen tables.
 #
 # The engine
 # ----------
@@ -101,27 +101,28 @@ for name, model in models.items():
 #    * - ``exact``
 #      - eliminates variables, one table each
 #      - exact
-#      - ``states ** (treewidth + 1)``: nothing on trees, refused on dense graphs
+#      - ``states ** (treewidth + 1)``: negligible on trees, refused on dense graphs
 #    * - ``bp``
-#      - passes messages along edges until they settle
-#      - exact on trees; good where couplings are weak or loops are long; ``log Z`` is the Bethe
-#        approximation, on neither side of the truth
+#      - passes messages along edges until they converge
+#      - exact on trees; good if couplings are weak or loops are long; ``log Z`` is the Bethe
+#        approximation, which is not a bound
 #      - a few sweeps over the edges
 #    * - ``trw``
-#      - messages with edges weighted as in random spanning trees
-#      - one optimum, so it settles where ``bp`` does not; ``log Z`` is an upper bound; marginals
-#        too even where couplings are strong
+#      - passes messages with edge weights from random spanning trees
+#      - has a single optimum, so it converges when ``bp`` does not; ``log Z`` is an upper bound;
+#        marginals are too uniform if couplings are strong
 #      - several times ``bp``
 #    * - ``gibbs``
 #      - samples with parallel chains
-#      - right in the limit, noisy; tells R-hat and effective sample size; no ``log Z``
-#      - chains times sweeps, the dearest
+#      - correct in the limit, noisy; reports R-hat and effective sample size; no ``log Z``
+#      - chains times sweeps, the most expensive
 #    * - ``auto``
-#      - ``exact`` where 256 MB suffice, else ``bp``, and ``trw`` where that does not converge
-#      - the answer says whose it is
+#      - ``exact`` if a run takes less than about 30 s and fits in memory, otherwise ``bp``, and
+#        ``trw`` if that does not converge
+#      - the answer names the engine
 #      -
 #
-# Every engine states this itself, and so does every answer.
+# Every engine, and every answer, carries this description.
 
 from edgegraft.inference import make_engine
 
@@ -129,9 +130,9 @@ for name in ("exact", "bp", "trw", "gibbs"):
     print(make_engine(name).capabilities)
 
 # %%
-# How far off are they? A grid of 8 x 8 binary variables with couplings of random sign is small
-# enough for exact inference and has the short loops that message passing finds hard. The largest
-# error of a marginal, as the couplings grow:
+# How large are the errors? A grid of 8 x 8 binary variables with couplings of random sign is small
+# enough for exact inference and has the short loops that are difficult for message passing. The
+# plot shows the largest error of a marginal as the couplings grow:
 
 import warnings
 
@@ -180,13 +181,13 @@ right.set_title("trw bounds from above, bp is on either side", fontsize=9)
 right.legend(frameon=False)
 
 # %%
-# With weak couplings all are good, and ``bp`` is the best of the fast ones. With strong ones ``bp``
-# may settle far from the truth (it did not warn once here): to have converged is not to be right.
-# Where it matters, ask a second engine. Samples are the better check there, and when chains mix too
-# slowly to be trusted they say so.
+# With weak couplings all engines are good, and ``bp`` is the best of the fast ones. With strong
+# couplings ``bp`` may converge far from the truth, as it did here without a warning: convergence is
+# not correctness. If accuracy matters, query a second engine. Sampling is then the better check,
+# and it warns if its chains mix too slowly to be trusted.
 #
-# What cannot be done is refused before any work, with the reason and the remedy. Exact inference
-# knows its memory from the graph alone:
+# A request that cannot be fulfilled is refused before any work, with the reason and a remedy. The
+# memory of exact inference follows from the graph alone:
 
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import TreewidthError
@@ -200,7 +201,7 @@ except TreewidthError as error:
     print(error)
 
 # %%
-# and the likelihood needs a ``log Z``, which Gibbs sampling has not:
+# The likelihood needs ``log Z``, which Gibbs sampling does not compute:
 
 try:
     GraftedMRF(objective="likelihood", inference="gibbs").fit(train)
@@ -208,9 +209,8 @@ except ValueError as error:
     print(error)
 
 # %%
-# For ``log Z`` of a model that is too dense for exact inference, ``log_partition()`` estimates it
-# by annealed importance sampling, with a standard error and the tree-reweighted upper bound beside
-# it.
+# If a model is too dense for exact inference, ``log_partition()`` estimates ``log Z`` by annealed
+# importance sampling, with a standard error and the tree-reweighted upper bound.
 
 model = dense.model
 print(model.log_partition(random_state=0))

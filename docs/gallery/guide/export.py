@@ -7,17 +7,17 @@ Export, and loading again
    :widths: 18 44 38
 
    * - format
-     - what it holds
-     - back again
+     - content
+     - how to read it
    * - ``.edgegraft``
-     - everything: names, categories, potentials, statistics of edges, how it was learned
+     - everything: names, categories, potentials, statistics of edges, details of the fit
      - :func:`edgegraft.load`, :func:`edgegraft.read_details`
    * - CSV, Parquet
-     - the edges, strongest first, with any columns you give
-     - any reader of tables
+     - the edges, strongest first, with additional columns of your own
+     - any program that reads tables
    * - GraphML, GEXF
      - the network, for Gephi, Cytoscape, igraph
-     - any of these
+     - these programs
    * - UAI
      - the potentials, for solvers of the UAI competitions; no names
      - :func:`~edgegraft.io.model_from_uai`
@@ -28,7 +28,7 @@ Export, and loading again
      - the model as a Markov network, with names and categories
      - :func:`~edgegraft.io.from_pgmpy`
 
-Files are written beside their destination and renamed: complete, or not at all.
+Files are written under a temporary name and then renamed, so that they are complete or absent.
 """
 
 import tempfile
@@ -51,8 +51,8 @@ model
 # %%
 # The library's own file
 # ----------------------
-# A safetensors file under a checksum. Loading it runs no code that was in the file. Numbers for
-# each edge and notes on how it was learned travel with it.
+# This is a safetensors file with a checksum. Loading it never runs code from the file. It can also
+# hold numbers for each edge and notes about the fit.
 
 import edgegraft
 
@@ -74,7 +74,7 @@ print(stored.edge_columns["q_value"])
 # %%
 # Tables and graph files
 # ----------------------
-# ``export`` goes by the suffix; ``.gz`` is compressed. From a shell:
+# ``export`` chooses the format by suffix; ``.gz`` compresses. From a shell:
 # ``edgegraft export survey.edgegraft survey.graphml``.
 
 from edgegraft.io import FORMATS, export
@@ -88,7 +88,8 @@ pd.read_csv(folder / "survey.csv")
 pd.read_parquet(folder / "survey.parquet").head(2)
 
 # %%
-# Programs that draw graphs read GraphML or GEXF, with strengths as edge attributes. networkx does:
+# Programs that draw graphs read GraphML or GEXF, with strengths as edge attributes. So does
+# networkx:
 
 import networkx
 
@@ -96,8 +97,8 @@ graph = networkx.read_graphml(folder / "survey.graphml")
 print(graph)
 
 # %%
-# UAI files know numbers only: variables are called ``x0``, ``x1`` and so on. The distribution is
-# the same.
+# UAI files contain no names: variables are called ``x0``, ``x1`` and so on. The distribution is the
+# same.
 
 from edgegraft.io import model_from_uai
 
@@ -108,7 +109,7 @@ print(f"{float(model.log_partition()):.9f} {float(bare.log_partition()):.9f}")
 # %%
 # Objects of other libraries
 # --------------------------
-# A networkx graph, for whatever is asked of graphs:
+# A networkx graph, for graph algorithms:
 
 from edgegraft.io import to_networkx
 
@@ -117,8 +118,8 @@ print(networkx.shortest_path(graph, "age", "churn"))
 print(networkx.degree_centrality(graph)["plan"])
 
 # %%
-# A Markov network of pgmpy, and back. pgmpy keeps potentials as plain numbers, so each factor is
-# scaled: the distribution is the same, the partition function is not.
+# A Markov network of pgmpy, and back. pgmpy stores potentials, not their logarithms, so each factor
+# is scaled: the distribution is the same, the partition function is not.
 
 from edgegraft.io import from_pgmpy, to_pgmpy
 
@@ -131,10 +132,10 @@ print(model.marginals(given).array("income").round(6))
 print(back.marginals(given).array("income").round(6))
 
 # %%
-# A page for people
-# -----------------
-# ``write_report`` makes one HTML file with the network to move about in, the strongest edges and
-# the variables. It works offline and asks the network for nothing.
+# An HTML report
+# --------------
+# ``write_report`` writes one HTML file with an interactive network, the strongest edges and the
+# variables. It works offline and makes no network requests.
 
 import matplotlib.pyplot as plt
 

@@ -8,20 +8,20 @@ states, an edge ``(i, j)`` a table ``w_ij`` over the states of both::
     log p(x) = sum_i u_i(x_i) + sum_{(i,j) in E} w_ij(x_i, x_j) - log Z
 
 Two columns without an edge are independent once all other columns are known. Learning means
-finding the edges ``E`` and their tables. With ``n`` columns there are ``n (n - 1) / 2`` pairs; most
-have no edge, so most of the work of fitting them all would be wasted.
+finding the edges ``E`` and their tables. ``n`` columns have ``n (n - 1) / 2`` pairs, most of them
+without an edge, so most of the work of fitting all of them would be wasted.
 
 The test
 --------
-Best-choice edge grafting (Chaabene and Huang, 2018) grows ``E`` from nothing. What it minimises is
-a loss (here the negative log-pseudolikelihood of a row) with a penalty on whole tables::
+Best-choice edge grafting (Chaabene and Huang, 2018) starts with an empty ``E`` and grows it. It
+minimises a loss (here the negative log-pseudolikelihood per row) with a penalty on whole tables::
 
     F = L + penalty * sum_e d_e ||w_e|| + ridge * ||w||^2
 
-At the minimum, a pair outside the model satisfies ``s_e <= penalty``, where the *score* is the size
+At the minimum, a pair outside the model satisfies ``s_e <= penalty``, where the *score* is the norm
 of the loss's gradient at a table of zeros, ``s_e = ||grad_e L|| / d_e``. A pair with
-``s_e > penalty`` *violates* optimality: giving it a table would lower ``F``. So the test of a pair
-needs its gradient alone, and nothing about the pairs that were never looked at.
+``s_e > penalty`` *violates* optimality: giving it a table would lower ``F``. Testing a
+pair therefore needs only its own gradient, and no information about other pairs.
 
 The search
 ----------
@@ -33,10 +33,10 @@ The search
       |                     v                       |                                       |
       +---- refill ---- frozen pairs <--------------+            all scores change <--------+
 
-Pairs are drawn in the order of their priorities. Those that pass the test wait in a *reservoir* of
-bounded size, those that fail are *frozen* and come back when the queue is dry. After ``max_tests``
-tests, the best of the reservoir become active, the model is fitted, and the scores of the
-reservoir are taken again. No step costs time quadratic in the number of columns.
+Pairs are drawn in order of priority. Those that pass the test wait in a *reservoir* of bounded
+size; those that fail are *frozen* and return when the queue is empty. After ``max_tests`` tests,
+the best pairs of the reservoir become active, the model is fitted, and the reservoir is scored
+again. The cost of a step is not quadratic in the number of columns.
 """
 
 import numpy as np
@@ -52,8 +52,9 @@ n_pairs = 40 * 39 // 2
 print(data)
 
 # %%
-# An *observer* is told of every step. This one notes in which state the pairs are, and takes a
-# picture of the scores of all pairs at the start and at the end (for this page: a run never does).
+# An *observer* is notified of every step. This one records how many pairs are in each state, and
+# scores all pairs at the start and at the end. (That is for this page only; a search never does
+# it.)
 
 every_pair = np.stack(np.triu_indices(40, 1), axis=1)
 
@@ -102,8 +103,8 @@ print(certify(growth))
 # %%
 # The active set
 # --------------
-# Every pair is in one of five states. Unseen pairs are never stored; the run starts by filling its
-# reservoir, then activates a few edges at a time, none of which touch each other.
+# Every pair is in one of five states. Unseen pairs are never stored. The search first fills its
+# reservoir, then activates a few edges at a time, no two of which share a column.
 
 import matplotlib.pyplot as plt
 
@@ -113,18 +114,18 @@ states = np.array(watch.rows).T
 
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 ax.stackplot(np.arange(states.shape[1]), states, labels=names, colors=colours)
-ax.set(xlabel="event (start, then one an activation)", ylabel="pairs", ylim=(0, n_pairs))
+ax.set(xlabel="event (start, then one per activation)", ylabel="pairs", ylim=(0, n_pairs))
 ax.margins(x=0)
 figure.legend(loc="outside right center", reverse=True, frameon=False)
 
 # %%
 # Why fitting between activations matters
 # ---------------------------------------
-# At the start the model has no edges, and every dependence counts as unexplained: pairs that only
-# depend *through* others score high as well. Once the edges on the path between them are fitted,
-# their scores fall below the penalty, and they never enter. A ranking made once, before anything
-# is fitted, cannot tell the two apart. (Active edges end at the horizontal line or, with a ridge, a
-# little above it: there the gradient balances the penalty.)
+# At the start the model has no edges, and every dependence is unexplained: pairs that depend on
+# each other only *through* other columns have high scores too. Once the edges on the path between
+# them are fitted, their scores fall below the penalty, and they never enter. A ranking computed
+# once, before anything is fitted, cannot distinguish the two. (Active edges end at the horizontal
+# line, where the gradient balances the penalty, or slightly above it because of the ridge.)
 
 true = (every_pair[:, None] == data.edges).all(axis=2).any(axis=1)
 start, end = watch.scores["start"], watch.scores["end"]
@@ -146,9 +147,9 @@ print(
 # %%
 # Why a small reservoir is enough
 # -------------------------------
-# The reservoir stands in for the search over all pairs that pass the test. If ``|R|`` pairs are
-# taken at random from ``C``, the best of them has the expected rank ``(C + 1) / (|R| + 1)``. This
-# is the paper's simulation, drawn again: 400 variables, so ``C`` is 79,800, and 100 trials a size.
+# The reservoir replaces a search over all pairs that pass the test. If ``|R|`` pairs are drawn at
+# random from ``C``, the best of them has the expected rank ``(C + 1) / (|R| + 1)``. This is the
+# paper's simulation, repeated: 400 variables, so ``C`` is 79,800, and 100 trials per size.
 
 C, trials = 400 * 399 // 2, 100
 sizes = np.arange(1, 501)
@@ -173,20 +174,22 @@ for size in (1, 10, 100, 500):
     print(f"|R| = {size}: average {found:,.0f}, expected {expected[size - 1]:,.0f} of {C:,}")
 
 # %%
-# A hundred candidates already put the best of them among the first percent; beyond, little is
-# gained. The formula says nothing of *how good* that pair is, and nothing of the pairs that the
-# reservoir never sees. So a run ends with a certificate, above: the pairs outside the model are
-# scored once more at the fitted parameters, and it is counted how many still violate.
+# With a hundred candidates, the best of them is already within the top percent; more gain little.
+# The formula does not say *how good* that pair is, and does not cover pairs that the reservoir
+# never sees. A search therefore ends with a certificate, shown above: the pairs outside the model
+# are scored once more at the fitted parameters, and those that still violate are counted.
 #
 # What is different here
 # ----------------------
-# The run above follows the paper. By default the library does some things differently, each with
-# its reason in :doc:`Design </design>`:
+# The search above follows the paper. The defaults of the library differ; :doc:`Design </design>`
+# gives the reasons:
 #
-# - Priorities come from the data (one regularised inverse of correlations) instead of at random.
-# - Node vectors are not penalised, and the weights ``d_e`` make chance equal for all pairs.
-# - The search is *relaxed*: the penalty decides what may enter, and does not shrink what has.
-# - Every edge is tested at the end, and those above the false discovery rate are cut.
+# - Priorities come from the data (one regularised inverse of the correlations); they are not
+#   random.
+# - Node vectors are not penalised, and the weights ``d_e`` give all pairs the same chance of
+#   passing without a dependence.
+# - The search is *relaxed*: the penalty decides which edges may enter, but does not shrink them.
+# - Every edge is tested at the end, and those above the false discovery rate are removed.
 
 from edgegraft.learn import discover
 
@@ -194,7 +197,7 @@ found = discover(table)
 kept = set(map(tuple, found.model.edges.tolist()))
 true_edges = set(map(tuple, data.edges.tolist()))
 print(f"{len(kept & true_edges)} of {len(true_edges)} true edges, {len(kept - true_edges)} false")
-print("pairs tested before the first 50 edges were in, by random order and by the data's order:")
+print("pairs tested until 50 edges were active, in random order and in the order of the data:")
 ranked = Settings(relaxed=False, tol=1e-4)
 for run in (growth, grow(loss, Penalty(0.02, ridge=1e-3), ranked, counts=PairCounts(table))):
     trace = run.trace()

@@ -2,15 +2,15 @@
 Reading a network honestly
 ==========================
 
-An edge says: these two columns depend on each other, **given all other columns of the table**. No
-edge says: what they have in common, the other columns explain, or the rows are too few to tell.
-This page shows, on data whose truth is known, what that does and does not allow you to conclude.
+An edge means that two columns depend on each other, **given all other columns of the table**. No
+edge means that the other columns explain their dependence, or that there are too few rows to show
+it. This page uses data with a known truth to show what you can and cannot conclude from that.
 
 Direct and indirect
 -------------------
-In a chain ``a - b - c - d - e`` neighbours depend on each other directly, and every other pair
-through them. Measures of one pair at a time, such as mutual information, see no difference in
-kind. The network does.
+In a chain ``a - b - c - d - e``, neighbours depend on each other directly, and all other pairs
+through them. Measures of one pair at a time, such as mutual information, cannot distinguish the two
+kinds. The network can.
 """
 
 import matplotlib.pyplot as plt
@@ -31,8 +31,8 @@ for (i, j), information in zip(tables.edges, mutual_information(tables), strict=
     print(f"{frame.columns[i]} {frame.columns[j]}: {2 * len(frame) * information:6.0f}")
 
 # %%
-# These are the likelihood-ratio statistics of independence; above 3.8, a pair on its own looks
-# dependent at the 5 % level. All ten do. The network has the four true edges:
+# These are likelihood-ratio statistics of independence; above 3.8, a pair taken alone looks
+# dependent at the 5 % level. All ten pairs do. The network has the four true edges:
 
 
 def edges_of(network, names):
@@ -45,8 +45,8 @@ print(edges_of(whole, frame.columns))
 # %%
 # What was not measured
 # ---------------------
-# "All other columns" means those in the table. Leave ``c`` out, and the path through it becomes an
-# edge ``b - d``. It is a true statement about the columns that are left, and no direct dependence.
+# "All other columns" means those in the table. Without ``c``, the path through it becomes an edge
+# ``b - d``. That is a true statement about the remaining columns, but not a direct dependence.
 
 without = frame.drop(columns="c")
 hidden = GraftedMRF(random_state=0).fit(without)
@@ -62,8 +62,8 @@ for ax, network, title in zip(
     ax.set_title(title, fontsize=10)
 
 # %%
-# A hidden cause of many columns is worse: each pair of its effects gets an edge, though none acts
-# on another. Dense patches in a network are a reason to ask what is behind them.
+# A hidden cause of many columns is worse: each pair of its effects gets an edge, although none acts
+# on another. A dense region of a network is a reason to look for a common cause.
 
 from edgegraft.datasets import make_star
 
@@ -74,14 +74,14 @@ effects = GraftedMRF(random_state=0).fit(star[:, 1:])
 print(f"{len(effects.edges_)} edges among the 5 effects of a cause that was left out")
 
 # %%
-# Edges have no direction. Which of two columns acts on the other, if either does, is not in the
-# table.
+# Edges have no direction. The table does not contain which of two columns acts on the other, if
+# either does.
 #
 # Which rows were kept
 # --------------------
-# Selection makes edges as well. Two columns that are independent in the population are not among
-# those rows that were kept *because of* their values (respondents, admitted patients, users who
-# stayed).
+# Selection creates edges as well. Two columns that are independent in the population become
+# dependent if rows were selected *because of* their values (respondents, admitted patients, users
+# who stayed).
 
 rng = np.random.default_rng(0)
 people = pd.DataFrame(rng.integers(0, 3, (8000, 2)), columns=["talent", "looks"])
@@ -92,10 +92,10 @@ for name, kept in (("all", people), ("admitted", admitted)):
 # %%
 # Strength is not certainty
 # -------------------------
-# The *strength* of an edge is the norm of its table: how much the two columns say about each other,
-# given the rest. The *p-value* says how surprising the data would be without the edge. With more
-# rows the strength settles, and the p-value falls without end. A weak edge of a large table can be
-# beyond doubt and of no consequence; a strong one of a small table may be chance.
+# The *strength* of an edge is the norm of its table: how strongly the two columns depend on each
+# other, given the rest. The *p-value* states how surprising the data would be without the edge.
+# With more rows the strength converges, and the p-value keeps falling. A weak edge in a large table
+# can be certain but irrelevant; a strong one in a small table may be due to chance.
 
 many = make_chain(3, n_rows=64000, couplings="ising", coupling_range=(0.08, 0.08), random_state=1).X
 sizes = (250, 1000, 4000, 16000, 64000)
@@ -117,9 +117,9 @@ right.set(xscale="log", yscale="log", xlabel="rows", ylabel="p-value")
 # How many are false
 # ------------------
 # ``edge_table_`` has a q-value for each edge, and ``fdr`` (0.005 by default) is the expected share
-# of false edges among those kept, all pairs of columns counted as tests. It is an average, not a
-# promise for your table, and it counts what is false *about these columns*: an edge from a hidden
-# cause is not false in this sense. Tables of independent columns show what chance alone gives:
+# of false edges among those kept, with every pair of columns counted as a test. It is an average,
+# not a guarantee for your table, and it concerns the columns *of the table*: an edge from a hidden
+# cause is not false in this sense. Tables of independent columns show what chance alone produces:
 
 false = [
     len(GraftedMRF(random_state=0).fit(rng.integers(0, 3, (1000, 20))).edges_) for _ in range(10)
@@ -129,32 +129,32 @@ print(f"edges found in ten tables of 20 independent columns: {false}")
 # %%
 # Would it be found again?
 # ------------------------
-# A bootstrap repeats the fit on rows drawn again. *Frequency* is the share of replicates that have
-# the edge; a replicate is worth about half of the rows, so an edge near 1 would be found with half
-# of your data, and one that just passed has a frequency well below one half. The interval is one
-# of the strength.
+# A bootstrap repeats the fit on resampled rows. *Frequency* is the share of replicates that have
+# the edge. A replicate carries about half of the information of the table, so an edge with a
+# frequency near 1 would be found with half of your data, and one that just passed the test has a
+# frequency well below one half. The interval is that of the strength.
 
 small = make_chain(6, n_rows=400, couplings="ising", coupling_range=(0.15, 0.5), random_state=1).X
 network = GraftedMRF(random_state=0).fit(small)
-sure = pd.DataFrame(network.bootstrap(small, 100))
-sure.round(2)
+replicated = pd.DataFrame(network.bootstrap(small, 100))
+replicated.round(2)
 
 # %%
-# Grey bars are pairs that some replicates have and the network has not; the one here is a true
-# edge, too weak to be shown by 400 rows.
+# Grey bars are pairs that occur in some replicates but not in the network. The one here is a true
+# edge that is too weak to be found with 400 rows.
 
-named = sure["first"] + " - " + sure["second"]
-own = sure["strength"].notna()
+named = replicated["first"] + " - " + replicated["second"]
+own = replicated["strength"].notna()
 figure, (left, right) = plt.subplots(
-    1, 2, figsize=(8, 0.9 + 0.35 * len(sure)), sharey=True, layout="constrained"
+    1, 2, figsize=(8, 0.9 + 0.35 * len(replicated)), sharey=True, layout="constrained"
 )
-left.barh(named, sure["frequency"], color=np.where(own, "#0072b2", "#b0b7bf"))
+left.barh(named, replicated["frequency"], color=np.where(own, "#0072b2", "#b0b7bf"))
 left.set(xlabel="frequency in 100 replicates", xlim=(0, 1))
 left.invert_yaxis()
 right.errorbar(
-    sure["strength"][own],
+    replicated["strength"][own],
     named[own],
-    xerr=[sure["strength"][own] - sure["lower"][own], sure["upper"][own] - sure["strength"][own]],
+    xerr=abs(replicated[["lower", "upper"]].sub(replicated["strength"], axis=0)[own]).to_numpy().T,
     fmt="o",
     color="#0072b2",
 )
@@ -163,10 +163,10 @@ right.set(xlabel="strength, 95 % interval")
 # %%
 # Strengths are shrunk
 # --------------------
-# The last fit has a ridge, which pulls strengths towards zero. The automatic one weighs as two rows
-# do and is hardly felt; a large one is, and as a shrunken model leaves part of each dependence
-# unexplained, an indirect edge may enter. Compare strengths within one fit, not across fits with
-# different ridges.
+# The last fit has a ridge, which pulls strengths towards zero. The automatic ridge has the weight
+# of two rows and hardly matters. A large one does, and because a shrunken model leaves part of each
+# dependence unexplained, an indirect edge may enter. Compare strengths within one fit, not across
+# fits with different ridges.
 
 for ridge in ("auto", 0.01, 0.1):
     strength = GraftedMRF(ridge=ridge, random_state=0).fit(frame).edge_strengths_
@@ -175,10 +175,10 @@ for ridge in ("auto", 0.01, 0.1):
 # %%
 # Cells that are missing
 # ----------------------
-# Rows with missing cells are used for what they know. That is sound where cells are missing for
-# reasons that have nothing to do with their values. If the value itself decides (those of high
-# income do not tell it), estimates are biased, and if the values of two columns decide together,
-# edges appear that are none, as with selection. No method can see this in the table alone.
+# The known cells of a row with missing cells are used. This is sound if cells are missing for
+# reasons unrelated to their values. If a cell is missing because of its value (people with a high
+# income do not report it), estimates are biased; if it is missing because of the values of two
+# columns, spurious edges appear, as with selection. No method can detect this from the table alone.
 
 independent = pd.DataFrame(rng.integers(0, 3, (8000, 2)), columns=["income", "debt"])
 at_random = independent.mask(rng.random(independent.shape) < 0.2)
@@ -190,8 +190,10 @@ for name, kept in (("missing at random", at_random), ("missing where both are hi
 # %%
 # In short
 # --------
-# - An edge: dependence given the other columns of this table, in rows chosen as these were.
-# - No edge: explained by others, or not enough rows.
-# - Strength for how much, q-value for whether, frequency for whether again.
-# - Hidden causes, selection and cells missing by value make edges that no statistic flags.
-# - Report the number of rows, what was left out, ``fdr``, and the certificate.
+# - An edge: dependence given the other columns of this table, in rows selected as these were.
+# - No edge: explained by other columns, or not enough rows.
+# - The strength measures how large a dependence is, the q-value whether there is one, the frequency
+#   whether it would be found again.
+# - Hidden causes, selection, and cells missing because of their values create edges that no
+#   statistic reveals.
+# - Report the number of rows, the omitted columns, ``fdr`` and the certificate.

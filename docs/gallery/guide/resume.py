@@ -2,7 +2,7 @@
 Stop and resume
 ===============
 
-A long search can be stopped in three ways, and none loses the work.
+A long search can stop in three ways, and none of them loses the work.
 
 .. list-table::
    :header-rows: 1
@@ -10,26 +10,26 @@ A long search can be stopped in three ways, and none loses the work.
 
    * - what happens
      - what you have
-     - how to go on
+     - how to resume
    * - a budget is spent (``max_time``, ``max_edges``, ``max_tables``)
-     - the network of what was found, tested and refitted; ``reason_`` names the budget
+     - the network found so far, tested and refitted; ``reason_`` names the budget
      - from a checkpoint, with a larger budget (``resume --max-time``, ``--max-edges``)
    * - Ctrl-C
-     - the same, with a ConvergenceWarning and ``reason_`` "interrupted"; a second Ctrl-C gives up
+     - the same, with a ConvergenceWarning and ``reason_`` "interrupted"; a second Ctrl-C aborts
      - from a checkpoint
-   * - the process is killed, the machine goes down
+   * - the process is killed, or the machine goes down
      - the last checkpoint
-     - from there
+     - from that checkpoint
 
-A checkpoint is written every 25 activations, beside its destination and then renamed, so a file is
-whole or not there. It is plain arrays behind a checksum. **A resumed run gives the same bits as one
-that was never stopped**, for any number of threads.
+A checkpoint is written every 10 activations, to a temporary file that is then renamed, so it is
+complete or absent. It consists of plain arrays with a checksum. **A resumed run gives the same bits
+as one that was never stopped**, for any number of threads.
 
 In Python
 ---------
-:func:`~edgegraft.learn.discover` is what ``GraftedMRF.fit`` calls; it takes the path of a
-checkpoint and observers. This observer asks the search to stop, as an impatient user would. (The
-strategy adds one edge at a time, so that a small table gives a run long enough to be stopped.)
+``GraftedMRF.fit`` calls :func:`~edgegraft.learn.discover`, which takes the path of a checkpoint and
+observers. This observer stops the search after a number of activations. (The strategy adds one edge
+at a time, so that the search is long enough to be stopped although the table is small.)
 """
 
 import tempfile
@@ -58,7 +58,7 @@ stopped = discover(table, plan, checkpoint=path, observers=[StopAfter(25)])
 print(stopped.growth.reason, "with", len(stopped.model.edges), "edges")
 
 # %%
-# The rows are not in the file: give the same table and plan again. Other rows or columns are
+# The file does not contain the rows: give the same table and plan again. Other rows or columns are
 # refused.
 
 resumed = resume_discovery(path, table, plan)
@@ -75,7 +75,7 @@ except FileFormatError as error:
     print(str(error).replace(str(folder), "..."))
 
 # %%
-# The trace of the resumed run has both parts, and its clock goes on where the first one stopped.
+# The trace of the resumed run covers both parts, and its clock continues from the first part.
 
 from edgegraft.report import plot_trace
 
@@ -85,8 +85,8 @@ plot_trace(resumed.growth.trace())
 # On the command line
 # -------------------
 # ``learn --checkpoint FILE`` writes the checkpoint, and the options beside it; ``resume FILE``
-# needs nothing else, and takes other budgets. Here the process is killed as soon as there is a
-# checkpoint, and gets no chance to tidy up.
+# needs nothing else, and accepts other budgets. Here the process is killed as soon as there is a
+# checkpoint, without a chance to clean up.
 
 import shutil
 import subprocess

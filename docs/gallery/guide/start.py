@@ -2,11 +2,11 @@
 Start in five minutes
 =====================
 
-A table of categorical columns goes in; a network of direct dependencies and a model that answers
-questions come out. Install with ``pip install "edgegraft[cli,plot,report]"``, or run ``make demo``
-in a checkout.
+You give the library a table of categorical columns; it returns a network of direct dependencies and
+a model that you can query. Install with ``pip install "edgegraft[cli,plot,report]"``, or run ``make
+demo`` in a checkout.
 
-The table on this page is simulated, so that the right answer is known. In your own work it is a
+The table on this page is simulated, so that the correct network is known. Your own table may be a
 pandas or polars frame, an Arrow table, a NumPy array, or the path of a CSV or Parquet file.
 """
 
@@ -49,8 +49,8 @@ for (i, j), strength in zip(network.edges_, network.edge_strengths_, strict=True
     print(f"{frame.columns[i]} - {frame.columns[j]}: {strength:.2f}")
 
 # %%
-# These are the six edges that the table was drawn with, strongest first. ``pet`` has none, as it
-# should. ``edge_table_`` holds the test of each edge.
+# These are the six edges of the true model, strongest first. ``pet`` correctly has none.
+# ``edge_table_`` holds the test of each edge.
 
 import pandas as pd
 
@@ -60,9 +60,9 @@ table[["first", "second", "strength", "statistic", "dof", "q_value", "kept"]].ro
 # %%
 # Look
 # ----
-# Thicker lines are stronger edges; colours are groups of variables that hang together. The second
-# picture opens one edge: blue pairs of categories occur together more often than all the rest of
-# the model would have it, vermillion ones less often.
+# Thicker lines are stronger edges; colours mark groups of closely connected variables. The second
+# picture shows one edge in detail: blue pairs of categories occur together more often than the rest
+# of the model predicts, vermillion ones less often.
 
 import matplotlib.pyplot as plt
 
@@ -75,10 +75,10 @@ plot_network(network.model_, ax)
 plot_edge(network.model_, "education", "income")
 
 # %%
-# Ask
-# ---
-# The model is a joint distribution over all columns: any of them can be given, any asked for. The
-# answer says which inference engine gave it.
+# Query
+# -----
+# The model is a joint distribution over all columns: you can condition on any of them and query any
+# of the others. The answer names the inference engine that computed it.
 
 answer = network.model_.marginals(given={"smoker": "yes", "exercise": "rarely"})
 print({state: round(p, 2) for state, p in answer["health"].items()}, answer.engine.name)
@@ -91,19 +91,19 @@ from edgegraft.report import plot_marginals
 plot_marginals(network.model_, ["health", "education"], given={"smoker": "yes"})
 
 # %%
-# Missing cells are filled with the likeliest completion of their row, and rows can be scored.
+# Missing cells can be filled with the most likely completion of their row, and rows can be scored.
 
 gaps = frame.head(3).astype(object)
 gaps.loc[0, "income"] = gaps.loc[2, "health"] = None
 network.impute(gaps)
 
 # %%
-print(f"mean log-pseudolikelihood of a row: {network.score(frame):.3f} nats")
+print(f"mean log-pseudolikelihood per row: {network.score(frame):.3f} nats")
 
 # %%
-# Keep
+# Save
 # ----
-# A model is one file, with names and categories, and never a pickle.
+# A model is saved as one file with names and categories; it is never a pickle.
 
 import tempfile
 from pathlib import Path
@@ -116,13 +116,12 @@ with tempfile.TemporaryDirectory() as folder:
     print(load(path) == network.model_)
 
 # %%
-# The same from a shell, with a report that opens in any browser and needs no network:
+# The same from a shell, with a report that opens in any browser and works offline:
 #
 # .. code-block:: shell
 #
 #    edgegraft learn survey.csv -o survey.edgegraft --report survey.html
 #    edgegraft query survey.edgegraft --given smoker=yes --of health
 #
-# Where to go from here: :ref:`how the method works <sphx_glr_tutorials_guide_how_it_works.py>`,
-# and :ref:`what an edge means <sphx_glr_tutorials_guide_reading.py>`, before you show a network to
-# others.
+# Read next: :ref:`how the method works <sphx_glr_tutorials_guide_how_it_works.py>`, and, before you
+# present a network to others, :ref:`what an edge means <sphx_glr_tutorials_guide_reading.py>`.
