@@ -77,7 +77,9 @@ def test_conditioning_is_clamping(model, seed):
         kept = node[code]
         node[:] = -np.inf
         node[code] = kept
-    part = condition(model.layout, model.theta, evidence)
+    codes = np.full(model.n_variables, -1)
+    codes[list(evidence)] = list(evidence.values())
+    part = condition(model.layout, model.theta, codes)
     engine = make_engine("exact")
     small, _, _ = engine.run(part.theta, engine.init(part.layout))
     large, _, _ = engine.run(clamped, engine.init(model.layout))

@@ -6,17 +6,48 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from edgegraft.core.types import Floats, Integers
 from edgegraft.inference.engine import Capabilities, Info
 from edgegraft.table import Schema
 
 Label = Any
 
+_METHODS = {
+    "bp": "belief propagation",
+    "trw": "tree-reweighted belief propagation",
+    "gibbs": "Gibbs sampling",
+}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EngineAnswer:
+    """An answer of an inference engine.
+
+    Attributes
+    ----------
+    engine : Capabilities
+        What gave the answer, and whether it is exact.
+    info : Info
+        How the run went.
+    """
+
+    engine: Capabilities
+    info: Info
+
+    @property
+    def approximation(self) -> str | None:
+        """How the answer was approximated, and why; None if it is exact."""
+        if self.engine.exact:
+            return None
+        words = _METHODS.get(self.engine.name, self.engine.name)
+        if not self.info.converged:
+            words += ", which did not converge"
+        cost = (self.info.diagnostics or {}).get("exact")
+        return f"{words}; exact inference would take {cost}" if cost else words
+
 
 @dataclass(frozen=True, eq=False)
-class NodeMarginals(Mapping[str, dict[Label, float]]):
+class NodeMarginals(EngineAnswer, Mapping[str, dict[Label, float]]):
     """Marginals of named variables: ``answer["cancer"]["yes"]``.
 
     Attributes
@@ -25,16 +56,12 @@ class NodeMarginals(Mapping[str, dict[Label, float]]):
         The variables answered, in order.
     probabilities : array of float
         All of them, variable after variable.
-    engine : Capabilities
-        What gave the answer, and whether it is exact.
-    info : Info
-        How the run went.
+    engine, info
+        What gave the answer and how the run went.
     """
 
     schema: Schema
-    probabilities: NDArray[np.float64]
-    engine: Capabilities
-    info: Info
+    probabilities: Floats
 
     def __getitem__(self, name: str) -> dict[Label, float]:
         if name not in self.schema:
@@ -42,7 +69,7 @@ class NodeMarginals(Mapping[str, dict[Label, float]]):
         labels = self.schema[name].categories
         return dict(zip(labels, self.array(name).tolist(), strict=True))
 
-    def array(self, name: str) -> NDArray[np.float64]:
+    def array(self, name: str) -> Floats:
         """Return the probabilities of a variable's categories, in their order."""
         i = self.schema.index(name)
         first = int(self.schema.n_states[:i].sum())
@@ -54,17 +81,14 @@ class NodeMarginals(Mapping[str, dict[Label, float]]):
     def __len__(self) -> int:
         return len(self.schema)
 
-    @property
-    def approximation(self) -> str | None:
-        """How the probabilities were approximated, and why; None if they are exact."""
-        return _approximation(self.engine, self.info)
-
     def __repr__(self) -> str:
-        return f"NodeMarginals({len(self)} variables, {_source(self.engine, self.info)})"
+        trust = "exact" if self.engine.exact else "converged"
+        trust = trust if self.info.converged else "NOT CONVERGED"
+        return f"NodeMarginals({len(self)} variables, {self.engine.name}, {trust})"
 
 
 @dataclass(frozen=True, eq=False)
-class PairMarginal:
+class PairMarginal(EngineAnswer):
     """The joint marginal of two variables.
 
     Attributes
@@ -81,21 +105,14 @@ class PairMarginal:
 
     names: tuple[str, str]
     labels: tuple[tuple[Label, ...], tuple[Label, ...]]
-    table: NDArray[np.float64]
+    table: Floats
     method: str
-    engine: Capabilities
-    info: Info
 
     def __getitem__(self, pair: tuple[Label, Label]) -> float:
         rows, columns = self.labels
         if pair[0] not in rows or pair[1] not in columns:
             raise KeyError(pair)
         return float(self.table[rows.index(pair[0]), columns.index(pair[1])])
-
-    @property
-    def approximation(self) -> str | None:
-        """How the table was approximated, and why; None if it is exact."""
-        return _approximation(self.engine, self.info)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +131,7 @@ class MapState(Mapping[str, Label]):
     """
 
     labels: dict[str, Label]
-    codes: NDArray[np.int64]
+    codes: Integers
     value: float
     exact: bool
 
@@ -142,7 +159,7 @@ class LogPartition(NamedTuple):
     value: float
     kind: str  # "exact", "Bethe approximation", "upper bound", "annealed importance sampling"
     standard_error: float = 0.0  # of an estimate by sampling
-    upper_bound: float = float("inf")  # tree-reweighted, where it was worked out
+    upper_bound: float = float("inf")  # tree-reweighted, if it was worked out
 
     def __float__(self) -> float:
         return self.value
@@ -159,32 +176,10 @@ class LogPartition(NamedTuple):
 class RowLikelihood(NamedTuple):
     """Log-likelihoods of rows and the log-partition function that they were normalised by."""
 
-    rows: NDArray[np.float64]
+    rows: Floats
     log_partition: LogPartition
 
     @property
     def approximation(self) -> str | None:
         """How the log-partition function was approximated; None if it is exact."""
         return self.log_partition.approximation
-
-
-_METHODS = {
-    "bp": "belief propagation",
-    "trw": "tree-reweighted belief propagation",
-    "gibbs": "Gibbs sampling",
-}
-
-
-def _approximation(engine: Capabilities, info: Info) -> str | None:
-    if engine.exact:
-        return None
-    words = _METHODS.get(engine.name, engine.name)
-    if not info.converged:
-        words += ", which did not converge"
-    cost = (info.diagnostics or {}).get("exact")
-    return f"{words}; exact inference would take {cost}" if cost else words
-
-
-def _source(engine: Capabilities, info: Info) -> str:
-    trust = "exact" if engine.exact else ("converged" if info.converged else "NOT CONVERGED")
-    return f"{engine.name}, {trust}"

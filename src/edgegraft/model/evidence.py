@@ -9,7 +9,7 @@ fixed becomes a constant, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,25 +27,41 @@ class Conditioned(NamedTuple):
     layout: Layout
     theta: Floats
     constant: float
-    free: Integers  # the variables of the smaller model, as numbers in the larger
+    codes: Integers  # of the evidence, -1 for a variable that is free
+    free: Integers  # the free variables, those of the smaller model
+
+    def complete(self, assignment: Integers) -> Integers:
+        """Return the codes with those of the free variables."""
+        codes = self.codes.copy()
+        codes[self.free] = assignment
+        return codes
 
 
 def parse_evidence(schema: Schema, given: Mapping[str, Any] | None) -> dict[int, int]:
     """Return evidence as codes, naming what the model does not know."""
     evidence = {}
     for name, label in (given or {}).items():
-        if name not in schema:
-            raise ModelError(f"the model has no variable {name!r}")
-        variable = schema[name]
-        matches = [k for k, category in enumerate(variable.categories) if _same(category, label)]
-        if not matches:
-            shown = ", ".join(repr(category) for category in variable.categories[:8])
-            more = f" and {variable.n_states - 8} more" if variable.n_states > 8 else ""
+        i = variable_index(schema, name)
+        labels = schema[i].categories
+        code = next((k for k, known in enumerate(labels) if _same(known, label)), None)
+        if code is None:
             raise ModelError(
-                f"variable {name!r} has no category {label!r}; its categories are {shown}{more}"
+                f"variable {name!r} has no category {label!r}; its categories are {_some(labels)}"
             )
-        evidence[schema.index(name)] = matches[0]
+        evidence[i] = code
     return evidence
+
+
+def variable_index(schema: Schema, name: str) -> int:
+    """Return the number of a variable, refusing names that the model does not have."""
+    if name not in schema:
+        raise ModelError(f"the model has no variable {name!r}; it has {_some(schema.names)}")
+    return schema.index(name)
+
+
+def _some(names: Sequence[Any]) -> str:
+    shown = ", ".join(repr(name) for name in names[:8])
+    return shown + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
 
 
 def _same(category: Any, label: Any) -> bool:
@@ -55,18 +71,15 @@ def _same(category: Any, label: Any) -> bool:
     return bool(category == label)
 
 
-def condition(layout: Layout, theta: Floats, evidence: Mapping[int, int]) -> Conditioned:
-    """Return the model of the variables that the evidence leaves free.
+def condition(layout: Layout, theta: Floats, codes: Integers) -> Conditioned:
+    """Return the model of the variables whose code is -1, given the codes of the others.
 
     Raises
     ------
     ImpossibleEvidenceError
         If the evidence alone has probability zero whatever the rest does.
     """
-    value = np.full(layout.n_variables, -1, np.int64)
-    for i, code in evidence.items():
-        value[i] = code
-    observed = value >= 0
+    observed = codes >= 0
     free = np.flatnonzero(~observed)
     low, high = layout.edges[:, 0], layout.edges[:, 1]
     inner = ~observed[low] & ~observed[high]
@@ -77,34 +90,34 @@ def condition(layout: Layout, theta: Floats, evidence: Mapping[int, int]) -> Con
     out[:n_nodes] = theta[stretches(layout.node_offset[free], layout.states[free])]
     sizes = np.diff(layout.edge_offset)[inner]
     out[n_nodes:] = theta[stretches(layout.edge_offset[:-1][inner], sizes)]
-    constant = _fold(layout, theta, value, out, smaller.node_offset, rank)
+    constant = _fold(layout, theta, codes, out, smaller.node_offset, rank)
     if constant == -np.inf:
         raise ImpossibleEvidenceError("the evidence contradicts itself: its probability is zero")
-    return Conditioned(smaller, out, constant, free)
+    return Conditioned(smaller, out, constant, codes, free)
 
 
 def _fold(
     layout: Layout,
     theta: Floats,
-    value: Integers,
+    codes: Integers,
     out: Floats,
     node_offset: Integers,
     rank: Integers,
 ) -> float:
     """Add the edges to observed variables to the free ones' node vectors; return the constant."""
-    observed = value >= 0
+    observed = codes >= 0
     low, high = layout.edges[:, 0], layout.edges[:, 1]
     start, columns = layout.edge_offset[:-1], layout.states[high]
-    constant = float(theta[layout.node_offset[:-1][observed] + value[observed]].sum())
+    constant = float(theta[layout.node_offset[:-1][observed] + codes[observed]].sum())
     both = observed[low] & observed[high]
     constant += float(
-        theta[start[both] + value[low[both]] * columns[both] + value[high[both]]].sum()
+        theta[start[both] + codes[low[both]] * columns[both] + codes[high[both]]].sum()
     )
     rows = observed[low] & ~observed[high]
-    at = stretches(start[rows] + value[low[rows]] * columns[rows], columns[rows])
+    at = stretches(start[rows] + codes[low[rows]] * columns[rows], columns[rows])
     np.add.at(out, stretches(node_offset[rank[high[rows]]], columns[rows]), theta[at])
     cols = ~observed[low] & observed[high]
     length = layout.states[low[cols]]
-    at = stretches(start[cols] + value[high[cols]], length, np.repeat(columns[cols], length))
+    at = stretches(start[cols] + codes[high[cols]], length, np.repeat(columns[cols], length))
     np.add.at(out, stretches(node_offset[rank[low[cols]]], length), theta[at])
     return constant

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +15,7 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError, ModelError
 from edgegraft.ingest.rows import read_codes
 from edgegraft.kernels.conditionals.rows import Neighbours, row_energies
+from edgegraft.model.evidence import variable_index
 from edgegraft.table import Schema
 
 
@@ -147,15 +147,3 @@ class NamedPotentials:
     @cached_property
     def _neighbours(self) -> Neighbours:
         return neighbours_of(self._layout)
-
-
-def variable_index(schema: Schema, name: str) -> int:
-    """Return the number of a variable, refusing names that the model does not have."""
-    if name not in schema:
-        raise ModelError(f"the model has no variable {name!r}; it has {_some(schema.names)}")
-    return schema.index(name)
-
-
-def _some(names: Sequence[Any]) -> str:
-    shown = ", ".join(repr(name) for name in names[:8])
-    return shown + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")

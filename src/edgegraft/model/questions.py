@@ -1,7 +1,7 @@
 """What users ask of a model, in their own names.
 
-Every question takes evidence (``given``), works on the model that the evidence leaves, and says
-which engine answered. Answers that did not converge warn.
+Every question takes evidence (``given``), works on the model that the evidence leaves, and names
+the engine that answered. Answers that did not converge warn.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from edgegraft.inference import (
     answering,
     make_engine,
 )
+from edgegraft.inference.engine import Assignment
 from edgegraft.model.answers import LogPartition, MapState, NodeMarginals, PairMarginal
-from edgegraft.model.evidence import Conditioned, condition, parse_evidence
+from edgegraft.model.evidence import Conditioned, condition, parse_evidence, variable_index
 from edgegraft.model.potentials import NamedPotentials
 
 Engine = str | InferenceEngine
@@ -66,10 +67,11 @@ class Questions(NamedPotentials):
         >>> round(model.marginals({"wet": True})["rain"][True], 3)
         0.953
         """
-        part, used, found, state, info = self._infer(given, engine, random_state)
+        part = self._condition(given)
+        used, found, state, info = self._infer(part, engine, random_state)
         values = found.values[: int(part.layout.node_offset[-1])]
         schema = self.schema.select(part.free.tolist())
-        return NodeMarginals(schema, values, answering(used, state), info)
+        return NodeMarginals(schema, values, engine=answering(used, state), info=info)
 
     def pair_marginal(
         self,
@@ -85,42 +87,38 @@ class Questions(NamedPotentials):
         How a pair without an edge is answered is the engine's business, and the answer's
         ``method`` names it.
         """
+        i, j = (variable_index(self.schema, name) for name in (first, second))
         for name in (first, second):
-            if name not in self.schema:
-                raise ModelError(f"the model has no variable {name!r}")
             if name in (given or {}):
                 raise ModelError(f"variable {name!r} is given: ask for the other's marginal")
-        if first == second:
+        if i == j:
             raise ModelError(f"a pair has two variables, found {first!r} twice")
-        part, used, _, state, info = self._infer(given, engine, random_state)
-        at = {int(v): k for k, v in enumerate(part.free)}
-        i, j = (at[self.schema.index(name)] for name in (first, second))
-        table = used.pair_marginals(part.theta, state, np.array([[i, j]]))[0]
+        part = self._condition(given)
+        used, _, state, info = self._infer(part, engine, random_state)
+        pair = np.searchsorted(part.free, [[i, j]])
+        table = used.pair_marginals(part.theta, state, pair)[0]
         capabilities = answering(used, state)
-        has_edge = bool((part.layout.edges == (min(i, j), max(i, j))).all(axis=1).any())
-        own = has_edge and not capabilities.exact and capabilities.name != "gibbs"
+        is_edge = (part.layout.edges == np.sort(pair)).all(axis=1).any()
+        own = is_edge and not capabilities.exact and capabilities.name != "gibbs"
         return PairMarginal(
             (first, second),
-            (self.schema[first].categories, self.schema[second].categories),
+            (self.schema[i].categories, self.schema[j].categories),
             np.array(table),
             "edge belief" if own else capabilities.pair_marginals,
-            capabilities,
-            info,
+            engine=capabilities,
+            info=info,
         )
 
     def map(self, given: Given = None, *, engine: Engine = "auto") -> MapState:
         """Return the likeliest state of all variables that agrees with the evidence.
 
-        Exact by junction tree where that is affordable (or asked for); otherwise the best that
+        Exact by junction tree if that is affordable (or asked for); otherwise the best that
         max-product belief propagation and single changes find, and ``exact`` is False.
         """
         part = self._condition(given)
-        with _telling_of(given):
-            found, exact = self._maximise(part, engine)
-        codes = np.empty(len(self.schema), np.int64)
-        for i, code in parse_evidence(self.schema, given).items():
-            codes[i] = code
-        codes[part.free] = found.assignment
+        with _naming_evidence(part):
+            found, exact = _maximise(part, engine)
+        codes = part.complete(found.assignment)
         if found.value == -np.inf:
             raise ModelError(
                 "no possible state was found; with forbidden pairs only exact inference is sure "
@@ -136,7 +134,7 @@ class Questions(NamedPotentials):
     ) -> LogPartition:
         """Return log Z, the log of the sum of the potentials of all states (given the evidence).
 
-        With "auto": exact where affordable; otherwise estimated by annealed importance sampling,
+        With "auto": exact if affordable; otherwise estimated by annealed importance sampling,
         with its standard error and the tree-reweighted upper bound. A named engine gives its
         own value: exact, Bethe approximation or upper bound.
         """
@@ -145,15 +143,10 @@ class Questions(NamedPotentials):
             value, error, _ = annealed_log_partition(
                 part.layout, part.theta, random_state=random_state
             )
-            bound = TreeReweighted()
-            found, _, _ = bound.run(part.theta, bound.init(part.layout))
-            return LogPartition(
-                part.constant + value,
-                "annealed importance sampling",
-                error,
-                part.constant + found.log_partition,
-            )
-        _, used, found, state, _ = self._infer(given, engine, random_state)
+            kind, trw = "annealed importance sampling", TreeReweighted()
+            bound = trw.run(part.theta, trw.init(part.layout))[0].log_partition
+            return LogPartition(part.constant + value, kind, error, part.constant + bound)
+        used, found, state, _ = self._infer(part, engine, random_state)
         kind = answering(used, state).log_partition
         if kind == "none":
             raise ModelError(
@@ -161,48 +154,47 @@ class Questions(NamedPotentials):
                 "'auto' for an estimate by annealed importance sampling"
             )
         value = part.constant + found.log_partition
-        error, bound_value = 0.0, value if kind in ("exact", "upper bound") else np.inf
-        return LogPartition(value, kind, error, bound_value)
+        return LogPartition(value, kind, 0.0, np.inf if kind == "Bethe approximation" else value)
 
     def _condition(self, given: Given) -> Conditioned:
-        return condition(self.layout, self.theta, parse_evidence(self.schema, given))
+        codes = np.full(self.n_variables, -1, np.int64)
+        for i, code in parse_evidence(self.schema, given).items():
+            codes[i] = code
+        return condition(self.layout, self.theta, codes)
 
     def _infer(
-        self, given: Given, engine: Engine, random_state: RandomState
-    ) -> tuple[Conditioned, InferenceEngine, Marginals, Any, Info]:
-        """Run an engine on what the evidence leaves; warn where it did not converge."""
-        part = self._condition(given)
+        self, part: Conditioned, engine: Engine, random_state: RandomState
+    ) -> tuple[InferenceEngine, Marginals, Any, Info]:
+        """Run an engine on what the evidence leaves; warn if it did not converge."""
         used = make_engine(engine)
-        with _telling_of(given):
+        with _naming_evidence(part):
             found, state, info = used.run(
                 part.theta, used.init(part.layout), np.random.default_rng(random_state)
             )
         if not info.converged:
-            warnings.warn(
-                info.message or "inference did not converge", ConvergenceWarning, stacklevel=3
-            )
-        return part, used, found, state, info
+            message = info.message or "inference did not converge"
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        return used, found, state, info
 
-    def _maximise(self, part: Conditioned, engine: Engine) -> tuple[Any, bool]:
-        if isinstance(engine, str) and engine not in ("auto", "exact", "bp"):
-            raise ModelError(f"engine {engine!r} does not maximise: use 'auto', 'exact' or 'bp'")
-        exact = affordable(part.layout) if engine == "auto" else None
-        if exact is not None:
-            return ExactEngine().map(part.theta, exact), True
-        used = make_engine("bp" if engine == "auto" else engine)
-        if isinstance(used, ExactEngine):
-            return used.map(part.theta, part.layout), True
-        if isinstance(used, BeliefPropagation):
-            return used.map(part.theta, part.layout), False
-        raise ModelError(f"engine {used!r} does not maximise: use 'auto', 'exact' or 'bp'")
+
+def _maximise(part: Conditioned, engine: Engine) -> tuple[Assignment, bool]:
+    """Return the likeliest assignment that was found, and whether none is likelier."""
+    exact = affordable(part.layout) if engine == "auto" else None
+    if exact is not None:
+        return ExactEngine().map(part.theta, exact), True
+    used = make_engine("bp" if engine == "auto" else engine)
+    if isinstance(used, ExactEngine | BeliefPropagation):
+        return used.map(part.theta, part.layout), used.capabilities.exact
+    name = used.capabilities.name
+    raise ModelError(f"engine {name!r} does not maximise: use 'auto', 'exact' or 'bp'")
 
 
 @contextmanager
-def _telling_of(given: Given) -> Iterator[None]:
+def _naming_evidence(part: Conditioned) -> Iterator[None]:
     """Turn an engine's word that nothing is possible into one about the evidence."""
     try:
         yield
     except ModelError as error:
-        if not given:
+        if len(part.free) == len(part.codes):
             raise
         raise ImpossibleEvidenceError(f"the evidence has probability zero: {error}") from error

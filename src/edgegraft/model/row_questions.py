@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from edgegraft.errors import ModelError
-from edgegraft.inference import ExactEngine, affordable
+from edgegraft.core.types import Floats, Integers
+from edgegraft.errors import Argument, ConvergenceWarning, ModelError
+from edgegraft.inference import ExactEngine, affordable, gibbs_sample
+from edgegraft.inference.diagnostics import AGREEMENT, mixing
 from edgegraft.kernels.conditionals.rows import log_conditionals, state_conditionals
 from edgegraft.model.answers import RowLikelihood
-from edgegraft.model.evidence import condition, parse_evidence
-from edgegraft.model.imputation import ImputeMethod, impute_codes
-from edgegraft.model.potentials import variable_index
+from edgegraft.model.evidence import Conditioned, condition, variable_index
+from edgegraft.model.imputation import ImputeMethod, complete_rows
 from edgegraft.model.questions import Engine, Given, Questions, RandomState
-from edgegraft.model.sampling import draw_by_gibbs
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_CHAINS = 64
+_MIN_DRAWS = 32  # per chain: with fewer, R-hat is mostly noise
+_BURN_IN = 1000
+
 
 class RowQuestions(Questions):
-    """Questions about rows; :class:`~edgegraft.model.PairwiseMRF` answers them."""
+    """Questions about rows; :class:`~edgegraft.model.PairwiseMRF` answers them.
+
+    Rows are a table of the model's columns, whose cells are categories whatever their type, or
+    ``codes=``: an array of numbers of categories, -1 for a missing cell, of shape (n_rows, n).
+    """
 
     def pseudo_log_likelihood(
         self, X: Any = None, *, codes: ArrayLike | None = None, per_variable: bool = False
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the sum over variables of ``log p(x_i | rest)`` for each row, in nats.
 
         Missing cells have no term of their own, and their neighbours are conditioned on what is
@@ -34,11 +43,10 @@ class RowQuestions(Questions):
 
         Parameters
         ----------
-        X : table of the model's columns
-        codes : array of int, shape (n_rows, n), optional
-            The rows as numbers of categories, -1 for a missing cell, in place of `X`.
+        X, codes
+            The rows, as a table of categories or as codes.
         per_variable : bool, default False
-            Return one column a variable instead of the sum; nan where the cell is missing.
+            Return one column per variable instead of the sum; nan if the cell is missing.
         """
         rows, layout = self._read(X, codes), self.layout
         out = np.empty(rows.shape)
@@ -47,7 +55,7 @@ class RowQuestions(Questions):
 
     def predict_proba(
         self, X: Any = None, target: str = "", *, codes: ArrayLike | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return ``p(target = category | the other known cells)`` for each row.
 
         Exact for rows in which every neighbour of the target is known; the edges of missing
@@ -55,10 +63,9 @@ class RowQuestions(Questions):
 
         Parameters
         ----------
-        X : table of the model's columns
+        X, codes
+            The rows, as a table of categories or as codes.
         target : str
-        codes : array of int, shape (n_rows, n), optional
-            The rows as numbers of categories, -1 for a missing cell, in place of `X`.
         """
         i = variable_index(self.schema, target)
         rows, layout = self._read(X, codes), self.layout
@@ -82,28 +89,22 @@ class RowQuestions(Questions):
     ) -> RowLikelihood:
         """Return the log-probability of each row, missing cells summed over, in nats.
 
-        The log-partition function is exact where affordable, otherwise estimated with a standard
+        The log-partition function is exact if affordable, otherwise estimated with a standard
         error (see :meth:`log_partition`). Rows with missing cells need exact inference over
-        their missing variables, which is refused where it is not affordable.
+        their missing variables, which is refused if it is not affordable.
         """
         rows = self._read(X, codes)
         log_z = self.log_partition(engine=engine, random_state=random_state)
-        missing = rows < 0
+        missing, exact = rows < 0, ExactEngine()
         gaps = np.flatnonzero(missing.any(axis=1))
-        out = np.empty(len(rows))
         whole = np.delete(np.arange(len(rows)), gaps)
+        out = np.empty(len(rows))
         out[whole] = self.energy(codes=rows[whole])
         for r in gaps[np.lexsort(missing[gaps].T)]:  # the same gaps share one preparation
-            out[r] = self._log_sum(rows[r])
+            part = condition(self.layout, self.theta, rows[r])
+            found, _, _ = exact.run(part.theta, exact.init(part.layout))
+            out[r] = part.constant + found.log_partition
         return RowLikelihood(out - log_z.value, log_z)
-
-    def _log_sum(self, row: NDArray[np.int64]) -> float:
-        """Return the log of the summed potentials of all completions of a row."""
-        known = {int(i): int(row[i]) for i in np.flatnonzero(row >= 0)}
-        part = condition(self.layout, self.theta, known)
-        engine = ExactEngine()
-        found, _, _ = engine.run(part.theta, engine.init(part.layout))
-        return part.constant + found.log_partition
 
     def sample_codes(
         self,
@@ -113,7 +114,7 @@ class RowQuestions(Questions):
         engine: str = "auto",
         random_state: RandomState = None,
         n_jobs: int | None = 1,
-    ) -> NDArray[np.int64]:
+    ) -> Integers:
         """Draw rows as codes; see :meth:`sample`."""
         if n_rows < 0:
             raise ValueError(f"n_rows must not be negative, found {n_rows}")
@@ -121,17 +122,15 @@ class RowQuestions(Questions):
             raise ModelError(f"engine {engine!r} does not sample: use 'auto', 'exact' or 'gibbs'")
         part = self._condition(given)
         rng = np.random.default_rng(random_state)
-        out = np.empty((n_rows, len(self.schema)), np.int64)
-        out[:] = self._evidence_row(given)
+        out = np.tile(part.codes, (n_rows, 1))
         exact = ExactEngine()
         state = affordable(part.layout) if engine == "auto" else None
         if engine == "exact":
             state = exact.init(part.layout)
         if state is not None:
             out[:, part.free] = exact.sample(part.theta, state, n_rows, rng)
-        elif part.layout.n_variables:
-            names = tuple(self.names[i] for i in part.free)
-            out[:, part.free] = draw_by_gibbs(part.layout, part.theta, n_rows, rng, n_jobs, names)
+        elif len(part.free):
+            out[:, part.free] = self._draw_by_gibbs(part, n_rows, rng, n_jobs)
         return out
 
     def sample(
@@ -151,8 +150,8 @@ class RowQuestions(Questions):
         given : dict of name to category, optional
             Evidence that every row agrees with.
         engine : {"auto", "exact", "gibbs"}
-            Exact draws by junction tree where that is affordable; otherwise Gibbs sampling by 64
-            chains, with a warning where split R-hat says that they do not agree.
+            Exact draws by junction tree if that is affordable; otherwise Gibbs sampling by 64
+            chains, with a warning if split R-hat shows that they do not agree.
         random_state : int, Generator or None
         n_jobs : int
             Threads of the Gibbs sampler; the rows do not depend on it.
@@ -179,13 +178,12 @@ class RowQuestions(Questions):
 
         Parameters
         ----------
-        X : table of the model's columns
-        codes : array of int, shape (n_rows, n), optional
-            The rows as numbers of categories, -1 for a missing cell, in place of `X`.
+        X, codes
+            The rows, as a table of categories or as codes.
         method : {"map", "draw"}
             The likeliest joint completion of each row, or one drawn at random from its
-            distribution given the known cells. Exact where inference over the row's missing
-            cells is affordable; otherwise by Gibbs sampling, cooled down for "map".
+            distribution given the known cells. Exact if inference over the row's missing cells
+            is affordable; otherwise by Gibbs sampling, cooled down for "map".
         random_state : int, Generator or None
             For draws, and for the approximation.
         """
@@ -194,14 +192,43 @@ class RowQuestions(Questions):
 
     def impute_codes(
         self, codes: ArrayLike, *, method: ImputeMethod = "map", random_state: RandomState = 0
-    ) -> NDArray[np.int64]:
+    ) -> Integers:
         """Return codes with their missing cells (-1) filled in; see :meth:`impute`."""
         rng = np.random.default_rng(random_state)
         rows = self._read(None, codes)
-        return impute_codes(self.layout, self.theta, self._neighbours, rows, method, rng)
+        return complete_rows(self.layout, self.theta, self._neighbours, rows, method, rng)
 
-    def _evidence_row(self, given: Given) -> NDArray[np.int64]:
-        row = np.zeros(len(self.schema), np.int64)
-        for i, code in parse_evidence(self.schema, given).items():
-            row[i] = code
-        return row
+    def _draw_by_gibbs(
+        self, part: Conditioned, n_rows: int, rng: np.random.Generator, n_jobs: int | None
+    ) -> Integers:
+        """Return rows of the free variables; warn, naming the worst, if the chains do not agree.
+
+        More rows are drawn than asked for if that is needed to compare the chains. Rows that
+        follow each other come from different chains.
+        """
+        n_draws = max(_MIN_DRAWS, -(-n_rows // _CHAINS))
+        codes, _ = gibbs_sample(
+            part.layout,
+            part.theta,
+            n_draws * _CHAINS,
+            n_chains=_CHAINS,
+            burn_in=_BURN_IN,
+            random_state=rng,
+            n_jobs=n_jobs,
+        )
+        draws = np.ascontiguousarray(codes.reshape(n_draws, _CHAINS, -1).transpose(2, 0, 1))
+        modes = np.array([np.bincount(column.ravel()).argmax() for column in draws], np.int64)
+        r_hat = mixing(draws, modes, n_jobs).r_hat
+        worst = int(np.argmax(r_hat))
+        if not r_hat[worst] < AGREEMENT:
+            warnings.warn(
+                ConvergenceWarning(
+                    f"the Gibbs chains do not agree: R-hat of {self.names[part.free[worst]]!r} is "
+                    f"{r_hat[worst]:.3g} (below {AGREEMENT} is wanted), so the rows may be far "
+                    "from the model's distribution; use ",
+                    Argument("engine", "exact"),
+                    " if it is affordable",
+                ),
+                stacklevel=4,
+            )
+        return codes[:n_rows].astype(np.int64)

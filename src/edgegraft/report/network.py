@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import MissingExtraError, ModelError
 from edgegraft.model import PairwiseMRF
-from edgegraft.model.potentials import variable_index
+from edgegraft.model.evidence import variable_index
 from edgegraft.report.layout import lay_out
 
 ColourBy = Literal["community"] | Mapping[str, Hashable] | None
