@@ -1,8 +1,8 @@
 """Gradients of all pairs at one point, from one matrix product.
 
-A pass over a few pairs reads their columns alone. Where most pairs of a table are tested at the
-same parameters, as at the end of a search, the products of all one-hot columns with all residuals
-cost less: one multiply-add a row and pair of states, at the speed of a matrix product.
+A pass over a few pairs reads only their columns. If most pairs of a table are tested at the same
+parameters, as at the end of a search, the products of all one-hot columns with all residuals cost
+less: one multiply-add per row and pair of states, at the speed of a matrix product.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from edgegraft.kernels.conditionals.pair_sums import Places, gather_tables
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
 
 MAX_CELLS = 1 << 22  # of the matrix of products: 32 MiB
-_ROWS = 4096  # multiplied at a time: products are summed in double precision from one to the next
-_MULTIPLY, _WRITE = 0.03, 0.6  # nanoseconds a row: a multiply-add in single precision, a cell
+_ROWS = 4096  # per product; products are added in double precision
+_MULTIPLY, _WRITE = 0.03, 0.6  # nanoseconds per row: a multiply-add in single precision, a cell
 
 
 def price(columns: Columns) -> float:
-    """Return the estimated nanoseconds a row of all products, or infinity where they are too many.
+    """Return the estimated nanoseconds per row of all products; infinity if they are too many.
 
     In the measure of :func:`~edgegraft.objective.bundles.estimate`.
     """

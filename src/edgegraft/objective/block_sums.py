@@ -99,7 +99,7 @@ def evaluate_block(
     scale: float,
     sources: tuple[BundleSources, ...] | None = None,
 ) -> Floats:
-    """Return the summed losses of each variable, then `scale` times their gradient's negative.
+    """Return the summed losses of each variable, then `scale` times the sums of residuals.
 
     `sources` are those of :func:`~edgegraft.objective.bundles.route`, if known.
     """
@@ -118,17 +118,17 @@ def evaluate_block(
 
 
 def nothing_kept(n_bundles: int, precision: Any) -> Kept:
-    """Return what `Kept` is where residuals are not kept."""
+    """Return `Kept` for residuals that are not kept."""
     return Kept(np.empty(0, precision), np.full(n_bundles, -1), np.zeros(n_bundles, bool))
 
 
 def do_jobs(
     columns: Columns, layout: Layout, theta: Floats, jobs: list[Job], n_jobs: int
 ) -> list[Results]:
-    """Work on all bundles of all jobs on `n_jobs` threads.
+    """Process all bundles of all jobs on `n_jobs` threads.
 
-    Each bundle is one thread's and writes its own part of the results, so these do not depend
-    on the number of threads.
+    One thread processes a bundle and writes its part of the results, so these do not depend on the
+    number of threads.
     """
     results = [_empty_results(len(columns.states), job) for job in jobs]
     tasks = []

@@ -1,10 +1,10 @@
-"""Which targets are worked on together, and which sources each of them looks up.
+"""Which targets are processed together, and which sources each of them looks up.
 
-Targets are taken by the room that their logits need (1, 2, 4, 8, 16, 32, ... numbers). Those of
-one room go one by one, or in bundles of sixteen that share their look-ups; whichever is
-estimated cheaper. One by one a target reads its own neighbours. A bundle reads the union of its
-members' neighbours, sixteen targets at the price of little more than one: it wins on dense
-graphs, and the sooner the fewer the states.
+Targets are grouped by the width of their logits (1, 2, 4, 8, 16, 32, ... numbers). Those of one
+width go one by one, or in bundles of sixteen that share their look-ups, whichever is estimated
+cheaper. One by one a target reads its own neighbours. A bundle reads the union of its members'
+neighbours, sixteen targets at the price of little more than one: it wins on dense graphs, and the
+sooner the fewer the states.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from edgegraft.kernels.conditionals.lookup import Groups, pack_groups
 from edgegraft.kernels.conditionals.pseudolikelihood import Bundles, Columns
 from edgegraft.kernels.conditionals.rows import Neighbours
 
-# Nanoseconds a row, measured on one core with 512-bit vectors; only their ratios matter.
+# Nanoseconds per row, measured on one core with 512-bit vectors; only their ratios matter.
 _SUM_GROUP, _SUM_LANE = 0.5, 0.03  # look up a group's row and add it to the logits
 _ADD_GROUP, _ADD_LANE = 0.9, 0.055  # add residuals to a group's row
 _SOURCE = 0.1  # one source's part of a joint code
@@ -58,7 +58,7 @@ class BundleSources(NamedTuple):
 
 
 def alternatives_of(states: Integers) -> Integers:
-    """Return the logits that targets get room for: one a state but the first, rounded up.
+    """Return the width of targets' logits: one per state but the first, rounded up.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def wire(layout: Layout, bundles: Bundles, columns: Columns) -> BundleSources:
 
 
 def estimate(forward: BundleSources | None, scatter: BundleSources | None, itemsize: int) -> float:
-    """Return the estimated nanoseconds a row for the logits of one and the sums of the other.
+    """Return the estimated nanoseconds per row for the logits of one and the sums of the other.
 
     `itemsize` is the bytes of a logit: lanes of double precision take twice as long.
     """
@@ -134,13 +134,13 @@ def estimate(forward: BundleSources | None, scatter: BundleSources | None, items
 def route(layout: Layout, columns: Columns, lanes: int | None = None) -> tuple[BundleSources, ...]:
     """Return the cheapest bundles, with their sources, that have every variable as a target once.
 
-    With `lanes`, 1 or 16, that way is taken wherever it is possible.
+    With `lanes`, 1 or 16, that way is taken if it is possible.
     """
-    room = alternatives_of(layout.states)
+    widths = alternatives_of(layout.states)
     size = columns.weights.dtype.itemsize
     found = []
-    for alternatives in np.unique(room):
-        targets = np.flatnonzero(room == alternatives)
+    for alternatives in np.unique(widths):
+        targets = np.flatnonzero(widths == alternatives)
         choices = [
             wire(layout, bundle(targets, int(alternatives), count), columns)
             for count in ((1, LANES) if lanes is None else (lanes,))

@@ -1,10 +1,10 @@
 """Gradients of pairs outside the model: sums of the residuals at one point.
 
-Residuals of a variable are worked out once a batch whatever the number of its pairs, and kept
-for later batches at the same parameters as long as they fit the memory allowed. A batch of so
-many pairs that sixteen targets share most of their sources is worked off in bundles instead,
-without keeping anything. Once the batches at one point have cost as much as all pairs together
-would, those are worked out (:mod:`edgegraft.objective.all_pairs`) and later batches look them up.
+Residuals of a variable are computed once per batch whatever the number of its pairs, and kept for
+later batches at the same parameters as long as they fit the memory allowed. A batch of so many
+pairs that sixteen targets share most of their sources is processed in bundles instead, without
+keeping anything. Once the batches at one point have cost as much as all pairs together would, those
+are computed (:mod:`edgegraft.objective.all_pairs`) and later batches look them up.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ class Residuals:
     def __init__(self, theta: Floats, columns: Columns, max_bytes: int) -> None:
         self.theta = theta
         self.columns = columns
-        self.room = max_bytes
-        self.spent = 0.0  # nanoseconds a row, estimated
+        self.free = max_bytes
+        self.spent = 0.0  # nanoseconds per row, estimated
         self.whole: AllPairs | None = None
         self._kept: dict[int, Kept] = {}
 
     def keep(self, targets: Integers, alternatives: int) -> Kept:
-        """Return where the residuals of these targets, one a bundle, lie or are to be put."""
+        """Return the place of the residuals of these targets, one per bundle, filled or not."""
         dtype = self.columns.weights.dtype
         length = self.columns.codes.shape[1] * alternatives
         if alternatives not in self._kept:
-            n_kept = min(len(targets), self.room // (length * dtype.itemsize))
-            self.room -= n_kept * length * dtype.itemsize
+            n_kept = min(len(targets), self.free // (length * dtype.itemsize))
+            self.free -= n_kept * length * dtype.itemsize
             start = np.where(np.arange(len(targets)) < n_kept, np.arange(len(targets)) * length, -1)
             # Pages are only taken when written: what is never asked for costs nothing.
             values = np.empty(n_kept * length, dtype)
@@ -96,7 +96,7 @@ def score_tables(
         touched[asked.edges] = True
         plans = [
             _plan(residuals, layout, asked, targets, alternatives, touched)
-            for targets, alternatives in _rooms(layout)
+            for targets, alternatives in _by_width(layout)
             if touched[targets].any()
         ]
         residuals.spent += sum(cost for cost, _ in plans)
@@ -107,16 +107,16 @@ def score_tables(
     return residuals.whole.tables(edges, offsets, 1.0)
 
 
-def _rooms(layout: Layout) -> list[tuple[Integers, int]]:
-    """Return the variables by the room that their logits need."""
-    room = alternatives_of(layout.states)
-    return [(np.flatnonzero(room == wide), int(wide)) for wide in np.unique(room)]
+def _by_width(layout: Layout) -> list[tuple[Integers, int]]:
+    """Return the variables by the width of their logits."""
+    widths = alternatives_of(layout.states)
+    return [(np.flatnonzero(widths == width), int(width)) for width in np.unique(widths)]
 
 
 def _fill(residuals: Residuals, layout: Layout, n_jobs: int) -> bool:
-    """Work out all pairs at once; tell whether the memory allowed suffices."""
+    """Compute all pairs at once; return whether the memory allowed suffices."""
     jobs, kept = [], []
-    for targets, alternatives in _rooms(layout):
+    for targets, alternatives in _by_width(layout):
         held = residuals.keep(targets, alternatives)
         if (held.start < 0).any():
             residuals.spent = -np.inf  # and do not try again
@@ -153,7 +153,7 @@ def take_tables(gradient: Floats, asked: Layout, edges: Edges, offsets: Integers
     cell = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], sizes)
     wide = np.repeat(asked.states[edges[:, 1]], sizes)
     tall = np.repeat(asked.states[edges[:, 0]], sizes)
-    turned = np.repeat(edges[:, 0] > edges[:, 1], sizes)  # the table lies with its columns first
+    turned = np.repeat(edges[:, 0] > edges[:, 1], sizes)  # stored with its columns first
     cell = np.where(turned, cell % wide * tall + cell // wide, cell)
     return np.asarray(gradient[np.repeat(asked.edge_offset[where], sizes) + cell])
 
@@ -166,7 +166,7 @@ def _plan(
     alternatives: int,
     touched: np.ndarray,
 ) -> tuple[float, Job]:
-    """Return the cheaper way to work off the pairs of some targets, and its cost."""
+    """Return the cheaper way to compute the pairs of some targets, and its cost."""
     columns = residuals.columns
     choices: list[tuple[float, Job]] = []
     for lanes in (1, LANES):
