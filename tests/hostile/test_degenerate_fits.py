@@ -146,7 +146,7 @@ def test_where_messages_never_settle_another_engine_takes_over():
         ({"objective": "likelihood", "engine": "magic"}, ValueError, "no engine"),
         ({"objective": "likelihood", "engine": "gibbs"}, ModelError, "log-partition"),
         ({"weights": [1.0]}, DataError, "weights have shape"),
-        ({"start": np.zeros(3)}, ModelError, "start must be"),
+        ({"start": np.zeros(3)}, ModelError, "start has shape"),
     ],
 )
 def test_requests_that_make_no_sense_are_refused(arguments, error, words):

@@ -53,12 +53,17 @@ def check_edges(edges: ArrayLike, n_variables: int | None = None) -> Edges:
 
 
 def check_theta(
-    theta: ArrayLike, layout: Layout, names: Sequence[Any] | None = None, *, finite: bool = False
+    theta: ArrayLike,
+    layout: Layout,
+    names: Sequence[Any] | None = None,
+    *,
+    finite: bool = False,
+    what: str = "theta",
 ) -> Floats:
     """Return `theta` as a contiguous array of log-potentials of `layout`, or refuse it.
 
     Log-potentials are finite, or minus infinity for an impossible state unless `finite` is set.
-    Refusals name variables by `names`, by default by number.
+    Refusals name variables by `names`, by default by number, and the array itself by `what`.
 
     Examples
     --------
@@ -70,7 +75,7 @@ def check_theta(
     values = np.require(theta, np.float64, ["C", "W"])
     if values.shape != (layout.n_parameters,):
         raise ModelError(
-            f"theta has shape {values.shape}: the layout has {layout.n_parameters} parameters"
+            f"{what} has shape {values.shape}: the layout has {layout.n_parameters} parameters"
         )
     bad = ~np.isfinite(values)
     if not finite:

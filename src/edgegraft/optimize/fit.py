@@ -216,7 +216,7 @@ def _first_parameters(
             raise ModelError("the model to start from has other variables or states")
         return layout.carry(np.maximum(start.theta, -20.0), start.layout)
     if start is not None:
-        return check_theta(start, layout, finite=True).copy()
+        return check_theta(start, layout, finite=True, what="start").copy()
     if isinstance(loss, Likelihood) and rule.penalty == 0.0 and rule.ridge == 0.0:
         return _lower(loss, layout)
     if isinstance(loss, Pseudolikelihood) and loss.n_rows > 2 * SAMPLE:
