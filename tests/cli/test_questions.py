@@ -112,6 +112,8 @@ def test_sample_writes_rows_that_can_be_scored(inside, model, tmp_path):
         again
         == "\n".join(",".join(row) for row in rows).replace("Köln, west", '"Köln, west"') + "\n"
     )
+    done = inside("sample", model, "--engine", "gibbs")
+    assert done.stderr == "The answer is an approximation: Gibbs sampling.\n"
     refused(inside("sample", model, "-o", tmp_path / "rows.csv"), "rows.csv", "--force")
     refused(inside("sample", model, "-o", tmp_path / "rows.xlsx"), "rows.xlsx", ".parquet")
     refused(inside("sample", model, "-o", model, "--force"), "named for something else")

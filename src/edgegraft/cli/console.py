@@ -95,6 +95,12 @@ def say(console: Console, text: str) -> None:
     console.print(visible(text), highlight=False, soft_wrap=True)
 
 
+def say_approximation(console: Console, approximation: str | None) -> None:
+    """Say how an answer was approximated, if it was."""
+    if approximation is not None:
+        say(console, f"The answer is an approximation: {escape(approximation)}.")
+
+
 def give(result: Any) -> None:
     """Write a result for programs to stdout, as JSON."""
     sys.stdout.write(json.dumps(result, indent=2, allow_nan=False, ensure_ascii=False) + "\n")

@@ -15,7 +15,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from edgegraft.cli.console import give, refuse_overwriting, reported, require_files, say, warned
+from edgegraft.cli.console import (
+    give,
+    refuse_overwriting,
+    reported,
+    require_files,
+    say,
+    say_approximation,
+    warned,
+)
 from edgegraft.cli.flags import (
     AsJson,
     Engine,
@@ -185,14 +193,15 @@ def sample(
 
         check_format(output)
         known = load(model)
-        codes = known.sample_codes(
+        drawn = known.draw(
             rows,
             parse_given(known.schema, given or []),
             engine=engine,
             random_state=seed,
             n_jobs=jobs,
         )
-        write_rows(output, labels(known.schema, codes))
+        write_rows(output, labels(known.schema, drawn.codes))
+        say_approximation(console, drawn.approximation)
         if output is not None:
             say(console, f"{counted(rows, 'row')} in [bold]{escape(str(output))}[/].")
 
@@ -215,8 +224,7 @@ def infer(
         observed = {} if evidence is None else read_evidence(evidence)
         text, approximation = answer_task(model_from_uai(file), task, observed, engine)
         sys.stdout.write(text)
-        if approximation:
-            say(console, f"The answer is an approximation: {escape(approximation)}.")
+        say_approximation(console, approximation)
 
 
 def answer_task(

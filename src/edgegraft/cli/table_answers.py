@@ -28,6 +28,15 @@ Block = Mapping[str, list[Any]]
 _SHOWN = 15
 
 
+class Completed(NamedTuple):
+    """The rows of a file with their missing cells filled."""
+
+    names: list[str]
+    blocks: Iterator[Block]
+    n_filled: int
+    approximation: str | None
+
+
 def _codes(
     model: PairwiseMRF, path: Path, reading: ReadOptions, weights: str | None = None
 ) -> Integers:
@@ -52,20 +61,22 @@ def complete(
     reading: ReadOptions,
     method: Literal["map", "draw"],
     seed: int,
-) -> tuple[list[str], Iterator[Block], int]:
-    """Return a file's columns, its rows with the missing cells filled, and the number of those."""
+) -> Completed:
+    """Fill the missing cells of a file."""
     before = _codes(model, path, reading)
     with open_source(path, reading) as source:
         names = list(source.names)
-    after = model.impute(codes=before, method=method, random_state=seed)
+    after = model.complete(before, method=method, random_state=seed)
+    labels = model.schema.decode(after.codes)
     cells = {}
     for i, variable in enumerate(model.schema):
         rows = np.flatnonzero(before[:, i] < 0)
         if len(rows):
-            filled = _cells(variable, after.column(i).take(rows).to_pylist())
+            filled = _cells(variable, labels.column(i).take(rows).to_pylist())
             name = variable.name if reading.header else names[i]
             cells[name] = dict(zip(rows.tolist(), filled, strict=True))
-    return names, _filled(path, reading, names, cells), int((before < 0).sum())
+    n_filled = int((before < 0).sum())
+    return Completed(names, _filled(path, reading, names, cells), n_filled, after.approximation)
 
 
 def _cells(variable: Variable, labels: list[Any]) -> list[Any]:

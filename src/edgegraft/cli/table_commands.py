@@ -8,7 +8,15 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from edgegraft.cli.console import give, refuse_overwriting, reported, require_files, say, warned
+from edgegraft.cli.console import (
+    give,
+    refuse_overwriting,
+    reported,
+    require_files,
+    say,
+    say_approximation,
+    warned,
+)
 from edgegraft.cli.declared_options import flagged, settings_from, with_options
 from edgegraft.cli.flags import (
     AsJson,
@@ -54,13 +62,15 @@ def impute(
         from edgegraft.model import load
 
         reading = ReadOptions(**settings_from(_OPTIONS, options))
-        names, blocks, n_filled = complete(load(model), data, reading, method, seed)
-        write_blocks(output, names, blocks)
+        done = complete(load(model), data, reading, method, seed)
+        write_blocks(output, done.names, done.blocks)
         where = "" if output is None else f" The rows are in [bold]{escape(str(output))}[/]."
         say(
             console,
-            f"{n_filled:,} missing {'cell was' if n_filled == 1 else 'cells were'} filled.{where}",
+            f"{done.n_filled:,} missing {'cell was' if done.n_filled == 1 else 'cells were'} "
+            f"filled.{where}",
         )
+        say_approximation(console, done.approximation)
 
 
 @with_options(_OPTIONS)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         MapState,
         NodeMarginals,
         PairMarginal,
+        RowCodes,
         RowLikelihood,
     )
     from edgegraft.model.file import StoredModel, read_details
@@ -26,6 +27,7 @@ __all__ = [
     "NodeMarginals",
     "PairMarginal",
     "PairwiseMRF",
+    "RowCodes",
     "RowLikelihood",
     "StoredModel",
     "load",

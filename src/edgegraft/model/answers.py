@@ -173,6 +173,13 @@ class LogPartition(NamedTuple):
         return self.kind + (error if self.standard_error else "")
 
 
+class RowCodes(NamedTuple):
+    """Rows that were drawn from a model or completed by it."""
+
+    codes: Integers
+    approximation: str | None = None  # how, if not exactly
+
+
 class RowLikelihood(NamedTuple):
     """Log-likelihoods of rows and the log-partition function that they were normalised by."""
 

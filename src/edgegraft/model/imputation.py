@@ -33,11 +33,12 @@ def complete_rows(
     codes: Integers,
     method: ImputeMethod,
     rng: np.random.Generator,
-) -> Integers:
-    """Return `codes` without missing cells."""
+) -> tuple[Integers, int]:
+    """Return `codes` without missing cells, and the number of rows that are approximations."""
     if method not in ("map", "draw"):
         raise ValueError(f"method must be 'map' or 'draw', found {method!r}")
     out, exact, cooling = codes.copy(), ExactEngine(), np.ones(_SWEEPS)
+    n_approximate = 0
     uniform = rng.random(codes.shape) if method == "draw" else np.empty((0, 0))
     if method == "map":
         cooling = np.concatenate((np.linspace(1.0, 0.05, _SWEEPS), np.zeros(_SWEEPS)))
@@ -61,4 +62,5 @@ def complete_rows(
                 theta, row, part.free, layout.states, layout.node_offset, neighbours, cooling,
                 uniform,
             )  # fmt: skip
-    return out
+            n_approximate += 1
+    return out, n_approximate

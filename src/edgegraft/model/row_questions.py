@@ -13,7 +13,7 @@ from edgegraft.errors import Argument, ConvergenceWarning, ModelError
 from edgegraft.inference import ExactEngine, affordable, gibbs_sample
 from edgegraft.inference.diagnostics import AGREEMENT, mixing
 from edgegraft.kernels.conditionals.rows import log_conditionals, state_conditionals
-from edgegraft.model.answers import RowLikelihood
+from edgegraft.model.answers import RowCodes, RowLikelihood
 from edgegraft.model.evidence import Conditioned, condition, variable_index
 from edgegraft.model.imputation import ImputeMethod, complete_rows
 from edgegraft.model.questions import Engine, Given, Questions, RandomState
@@ -106,7 +106,7 @@ class RowQuestions(Questions):
             out[r] = part.constant + found.log_partition
         return RowLikelihood(out - log_z.value, log_z)
 
-    def sample_codes(
+    def draw(
         self,
         n_rows: int,
         given: Given = None,
@@ -114,8 +114,8 @@ class RowQuestions(Questions):
         engine: str = "auto",
         random_state: RandomState = None,
         n_jobs: int | None = 1,
-    ) -> Integers:
-        """Draw rows as codes; see :meth:`sample`."""
+    ) -> RowCodes:
+        """Draw rows as codes, and name the approximation if there is one; see :meth:`sample`."""
         if n_rows < 0:
             raise ValueError(f"n_rows must not be negative, found {n_rows}")
         if engine not in ("auto", "exact", "gibbs"):
@@ -129,9 +129,14 @@ class RowQuestions(Questions):
             state = exact.init(part.layout)
         if state is not None:
             out[:, part.free] = exact.sample(part.theta, state, n_rows, rng)
-        elif len(part.free):
+            return RowCodes(out)
+        if len(part.free):
             out[:, part.free] = self._draw_by_gibbs(part, n_rows, rng, n_jobs)
-        return out
+        return RowCodes(out, "Gibbs sampling")
+
+    def sample_codes(self, n_rows: int, given: Given = None, **options: Any) -> Integers:
+        """Draw rows as codes; options are those of :meth:`sample`."""
+        return self.draw(n_rows, given, **options).codes
 
     def sample(
         self,
@@ -187,16 +192,23 @@ class RowQuestions(Questions):
         random_state : int, Generator or None
             For draws, and for the approximation.
         """
-        filled = self.impute_codes(self._read(X, codes), method=method, random_state=random_state)
-        return self.schema.decode(filled)
+        filled = self.complete(self._read(X, codes), method=method, random_state=random_state)
+        return self.schema.decode(filled.codes)
+
+    def complete(
+        self, codes: ArrayLike, *, method: ImputeMethod = "map", random_state: RandomState = 0
+    ) -> RowCodes:
+        """Fill the missing cells (-1) of codes, and name the approximation if there is one."""
+        rng = np.random.default_rng(random_state)
+        rows = self._read(None, codes)
+        filled, n = complete_rows(self.layout, self.theta, self._neighbours, rows, method, rng)
+        return RowCodes(filled, f"Gibbs sampling in {n:,} of {len(rows):,} rows" if n else None)
 
     def impute_codes(
         self, codes: ArrayLike, *, method: ImputeMethod = "map", random_state: RandomState = 0
     ) -> Integers:
         """Return codes with their missing cells (-1) filled in; see :meth:`impute`."""
-        rng = np.random.default_rng(random_state)
-        rows = self._read(None, codes)
-        return complete_rows(self.layout, self.theta, self._neighbours, rows, method, rng)
+        return self.complete(codes, method=method, random_state=random_state).codes
 
     def _draw_by_gibbs(
         self, part: Conditioned, n_rows: int, rng: np.random.Generator, n_jobs: int | None
