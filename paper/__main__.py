@@ -1,4 +1,4 @@
-"""``python -m paper NAME``: the experiments of the paper, run again."""
+"""``python -m paper NAME``: repeat the experiments of the paper."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def run_experiments(
         ),
     ] = None,
     list_them: Annotated[
-        bool, typer.Option("--list", help="Show the experiments and do nothing else.")
+        bool, typer.Option("--list", help="List the experiments and exit.")
     ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small sizes, seconds instead of minutes.")
+        bool, typer.Option("--quick", help="Small sizes: seconds instead of minutes.")
     ] = False,
     output: Annotated[
         Path | None,
@@ -50,7 +50,9 @@ def run_experiments(
     max_time: Annotated[
         float | None,
         typer.Option(
-            min=0.1, help="Seconds for each search, instead of its own limit.", show_default=False
+            min=0.1,
+            help="Time limit of each search in seconds, instead of its own.",
+            show_default=False,
         ),
     ] = None,
     page: Annotated[
@@ -58,14 +60,14 @@ def run_experiments(
         typer.Option(help="Write tables and pictures into this Markdown page.", show_default=False),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Run what has results already, too.")
+        bool, typer.Option("--again", help="Also repeat runs that have results.")
     ] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")] = 2,
     quiet: Quiet = False,
 ) -> None:
-    """Run experiments of the paper again: a table, a figure and the machine of each.
+    """Repeat experiments of the paper; write a table, a figure and the machine of each.
 
-    Every run is kept as soon as it is done: after an interruption the same command resumes.
+    Every finished run is saved at once: after an interruption, the same command resumes.
     """
     with reported(quiet) as console:
         from paper import EXPERIMENTS, Context
@@ -127,12 +129,12 @@ def _run(
                     context,
                     quick=quick,
                     max_time=max_time,
-                    # Experiments that share their runs share those that were run again.
+                    # Experiments that share runs repeat them only once.
                     again=again and experiment.runs not in redone,
                     on_cell=on_cell,
                 )
         except KeyboardInterrupt:
-            say(console, "interrupted: finished runs are kept; the same command resumes")
+            say(console, "interrupted: finished runs are saved; the same command resumes")
             raise typer.Exit(1) from None
         redone.add(experiment.runs)
         say(console, _summary(experiment, done, clock(progress.seconds)))
@@ -141,7 +143,7 @@ def _run(
 
 
 def _summary(experiment: Experiment, done: Outcome, took: str) -> str:
-    kept = f", {done.n_cells - done.n_run} kept from before" if done.n_run < done.n_cells else ""
+    kept = f", {done.n_cells - done.n_run} loaded" if done.n_run < done.n_cells else ""
     return (
         f"[bold]{experiment.name}[/]: {done.n_run} runs in {took}{kept}; "
         f"{escape(str(done.table))}, {escape(str(done.figure))}"

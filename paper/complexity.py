@@ -1,15 +1,15 @@
-"""The complexity table with counted operations, and what counting all pairs costs at the start.
+"""The complexity table with counted operations, and the cost of counting all pairs at the start.
 
-Searches over ``n`` variables, stopped after some activations. Counted at each: pair tables so far
-(of the data; those of a ranking included), tests since the last activation (those of the
-reservoir's candidates at the new parameters included), and the work of one run of inference at
-``j`` edges: messages of belief propagation (``paper``), or terms of conditionals, ``n + 2 j`` by
-construction (``ours``). Exponents are slopes of logarithms. An activation that the time limit
-hurried is left out: its search did not see what it should have.
+Searches over ``n`` variables are stopped after some activations. Counted at each activation: pair
+tables of the data so far (including those of a ranking), tests since the last activation (including
+the new scores of the reservoir), and the work of one run of inference at ``j`` edges: messages of
+belief propagation (``paper``), or terms of conditionals, ``n + 2 j`` by construction (``ours``).
+Exponents are slopes of logarithms. An activation that was cut short by the time limit is omitted,
+because its search was incomplete.
 
-The start-up cells time the tables of all pairs, in the way of the library, with one
-``np.bincount`` a pair, and with a Python loop over the rows of a pair (the last two on one pair,
-multiplied); the best of three, since other work on the machine only adds.
+The start-up cells time the tables of all pairs: by the library, with one ``np.bincount`` per pair,
+and with a Python loop over the rows (the last two for one pair, multiplied). Each is the best of
+three, because other work on the machine only adds time.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.learn import Event, Growth, grow
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.table import PackedTable
-from paper.courses import warm_up
 from paper.experiment import Cell, Context, Experiment, Row, markdown
+from paper.memoized import MemoizedCounts
 from paper.networks import Network, scale_free
 from paper.propagation import CountedPropagation
-from paper.remembered import RememberedCounts
+from paper.timed_search import warm_up
 from paper.versions import EXHAUSTIVE, PAPER, VERSIONS, learner, with_method
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ SIZES = (100, 200, 400, 800, 1400, 2000)
 _QUICK_SIZES = (10, 20, 30)
 _START_SIZES = (200, 400, 600)
 _ACTIVATIONS = {BEST: 20, EXHAUSTIVE: 3}
-_N_ROWS = 2_000  # counts of operations do not depend on rows
+_N_ROWS = 2_000  # operation counts do not depend on rows
 _LIMIT, _LARGE, _LARGE_LIMIT = 8.0, 1000, 40.0
 _BURN_IN, _THINNING = 200, 10
 _BLOCK_BYTES = 1 << 23
@@ -53,7 +53,7 @@ _STATES = 5
 
 @dataclass(frozen=True)
 class Count(Cell):
-    """A search of which operations are counted, or the tables of all pairs."""
+    """A search whose operations are counted, or the tables of all pairs."""
 
     method: str
     n_variables: int
@@ -62,7 +62,7 @@ class Count(Cell):
 
 
 def cells(quick: bool) -> list[Count]:
-    """Return a cell a size, version and search, then the start-up."""
+    """Return one cell per size, version and search, then the start-up cells."""
     sizes, n_rows, limit = (_QUICK_SIZES, 600, 1.0) if quick else (SIZES, _N_ROWS, _LIMIT)
     counted = [
         Count(version, _LARGE_LIMIT if n > _LARGE else limit, method, n, n_rows)
@@ -76,7 +76,7 @@ def cells(quick: bool) -> list[Count]:
 
 
 def run(cell: Count, context: Context) -> list[Row]:
-    """Return the counts at every activation, or the seconds of the start."""
+    """Return the counts at every activation, or the seconds of the start-up."""
     if cell.method == START:
         return [_start_up(cell, context)]
     warm_up(cell.version, cell.method)
@@ -84,10 +84,10 @@ def run(cell: Count, context: Context) -> list[Row]:
     case = scale_free(network, context.n_jobs)
     used = learner(cell.version, case.train, context.n_jobs)
     counts = used.counts
-    if not isinstance(counts, RememberedCounts):
-        counts = RememberedCounts(used.counts.rows)  # for its tally of the tables asked for
+    if not isinstance(counts, MemoizedCounts):
+        counts = MemoizedCounts(used.counts.rows)  # counts the requested tables
     engine = used.loss.engine if isinstance(used.loss, Likelihood) else None
-    assert engine is None or isinstance(engine, CountedPropagation)  # as `learner` makes it
+    assert engine is None or isinstance(engine, CountedPropagation)  # `learner` creates it
     watch = _Watch(_ACTIVATIONS[cell.method], counts, engine)
     settings = replace(with_method(used.settings, cell.method), max_time=cell.max_time)
     growth = grow(used.loss, used.penalty, settings, counts=counts, observers=[watch])
@@ -97,23 +97,23 @@ def run(cell: Count, context: Context) -> list[Row]:
 
 
 class _Watch:
-    """An observer that counts, and stops after so many activations."""
+    """An observer that counts, and stops after a number of activations."""
 
     def __init__(
-        self, n_activations: int, counts: RememberedCounts, engine: CountedPropagation | None
+        self, n_activations: int, counts: MemoizedCounts, engine: CountedPropagation | None
     ) -> None:
         self.rows: list[Row] = []
-        self._most = n_activations
+        self._max_activations = n_activations
         self._counts = counts
         self._engine = engine
         self._n_tests = 0
 
     def on_event(self, event: Event, growth: Growth) -> bool:
-        """Take the counts after an activation."""
+        """Record the counts after an activation."""
         if event.kind == "activation" and not growth.spent:
             tables = self._counts.computed
             if self._engine is None:
-                tables += event.n_tables  # rows are passed over for a pair that is scored
+                tables += event.n_tables  # scoring a pair is a pass over the rows
                 work = float(len(growth.objective.schema) + 2 * event.n_edges)
             else:
                 runs = self._engine.updates
@@ -132,15 +132,15 @@ class _Watch:
         if self._engine is not None:
             self._engine.updates.clear()
         self._n_tests = event.n_tests
-        return event.n_activations >= self._most
+        return event.n_activations >= self._max_activations
 
 
 def _start_up(cell: Count, context: Context) -> Row:
-    """Time the tables of all pairs; the data need no truth, so they are drawn at random."""
+    """Time the tables of all pairs, on random data, since no true network is needed."""
     rng = np.random.default_rng(cell.seed)
     codes = rng.integers(0, _STATES, (cell.n_rows, cell.n_variables))
     counts = PairCounts(PackedTable.from_codes(codes), context.n_jobs)
-    counts.pairs([(0, 1)])  # loads what is compiled
+    counts.pairs([(0, 1)])  # loads compiled code
     n_pairs = cell.n_variables * (cell.n_variables - 1) // 2
 
     def count_all() -> None:
@@ -161,7 +161,7 @@ def _start_up(cell: Count, context: Context) -> Row:
 
 
 def _best_of_three(work: Callable[[], object]) -> float:
-    """Return the least seconds that some work took."""
+    """Return the shortest of three times."""
     found = []
     for _ in range(3):
         started = perf_counter()
@@ -171,10 +171,10 @@ def _best_of_three(work: Callable[[], object]) -> float:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """Draw tables at the first activation and tests an activation against n, work against edges."""
+    """Draw tables at the first activation and tests per activation over n, and work over edges."""
     from paper.figures import new_figure, style_of
 
-    shown = (("tables", "tables at the first activation"), ("tests", "tests of an activation"))
+    shown = (("tables", "tables at the first activation"), ("tests", "tests per activation"))
     figure, (axes,) = new_figure(1, 3, width=3.4, height=2.9)
     for version, method in product(VERSIONS, (BEST, EXHAUSTIVE)):
         dash = "-" if version == PAPER else "--"
@@ -187,7 +187,9 @@ def draw(rows: Sequence[Row]) -> Figure:
             edges, work = _messages(rows, method)
             label = f"{method}: $j^{{{exponent(edges, work):.2f}}}$"
             axes[2].plot(edges, work, label=label, **{**style, "linestyle": ""})
-    for ax, (_, title) in zip(axes, (*shown, ("", "paper: messages of an inference")), strict=True):
+    for ax, (_, title) in zip(
+        axes, (*shown, ("", "paper: messages per run of inference")), strict=True
+    ):
         ax.set(xscale="log", yscale="log", xlabel="edges j" if title[0] == "p" else "variables n")
         ax.set_title(title, fontsize=9)
         ax.legend(frameon=False, fontsize=6.5)
@@ -195,7 +197,7 @@ def draw(rows: Sequence[Row]) -> Figure:
 
 
 def _messages(rows: Sequence[Row], method: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return active edges and messages of a run of belief propagation, at every activation."""
+    """Return active edges and messages per run of belief propagation, at every activation."""
     own = [row for row in rows if (row["version"], row["method"]) == (PAPER, method)]
     edges, work = (np.array([row[name] for row in own], float) for name in ("n_edges", "work"))
     return edges, work
@@ -206,7 +208,7 @@ def series(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return sizes and counts: at the first activation, or for tests the mean of the later ones.
 
-    The first activation waits for a full reservoir, so its tests are no example.
+    The first activation waits for a full reservoir, so its tests are not representative.
     """
     found: dict[int, list[float]] = {}
     for row in rows:
@@ -220,7 +222,7 @@ def series(
 
 
 def exponent(sizes: NDArray[np.float64], values: NDArray[np.float64]) -> float:
-    """Return the slope of the logarithms; nan where there are fewer than two sizes.
+    """Return the slope of the logarithms; nan if there are fewer than two sizes.
 
     Examples
     --------
@@ -233,19 +235,19 @@ def exponent(sizes: NDArray[np.float64], values: NDArray[np.float64]) -> float:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return the counts at the least and the largest size with exponents, then the start-up."""
+    """Return the counts at the smallest and largest size with exponents, then the start-up."""
     lines = []
     for version, method in product(VERSIONS, (BEST, EXHAUSTIVE)):
         line = [f"{version}, {method}"]
         line += [_ends(*series(rows, version, method, measure)) for measure in ("tables", "tests")]
         if version == PAPER:
             edges, work = _messages(rows, method)
-            each = f"{np.mean(work / edges):.1f} messages an edge"
+            each = f"{np.mean(work / edges):.1f} messages per edge"
             line.append(f"{each}, j^{exponent(edges, work):.2f}")
         else:
-            line.append("n + 2 j terms a row")
+            line.append("n + 2 j terms per row")
         lines.append(line)
-    header = ["version, search", "tables at 1st activation", "tests an activation", "inference"]
+    header = ["version, search", "tables at 1st activation", "tests per activation", "inference"]
     starts = [
         [
             f"{row['n_variables']} variables, {row['n_pairs']:,} pairs",

@@ -1,13 +1,13 @@
-"""Objective against seconds until no pair violates, for every method."""
+"""Objective over seconds until no pair violates, for every method."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from paper.courses import Course, last_rows, run_course, synthetic
 from paper.experiment import Context, Experiment, Row, markdown
 from paper.figures import draw_lines
+from paper.timed_search import TimedSearch, last_rows, run_search, synthetic
 from paper.versions import (
     ALPHAS,
     FREE_NODES,
@@ -20,16 +20,16 @@ from paper.versions import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Of the paper's version, between two points of its grid: with 0.01 and less, thousands of pairs
-#: violate to the end, because of the shrunk node vectors; with 0.1 no pair ever does.
+#: Penalty of the paper's version, between two points of its grid: with 0.01 and less, thousands of
+#: pairs violate to the end, because node vectors are shrunk; with 0.1 no pair ever violates.
 _PENALTY = 0.02
-#: What shows that: other penalties, and a small one with nodes left alone.
+#: Runs that show this: other penalties, and a small one with free nodes.
 _OTHERS = ((PAPER, 0.01), (PAPER, PAPER_PENALTY), (FREE_NODES, 0.002))
 _LIMIT, _QUICK_LIMIT = 20.0, 1.0
 
 
-def cells(quick: bool) -> list[Course]:
-    """Return a cell a version and method, without an edge budget."""
+def cells(quick: bool) -> list[TimedSearch]:
+    """Return one cell per version and method, without an edge budget."""
     n, n_rows, limit = (12, 1000, _QUICK_LIMIT) if quick else (200, 20_000, _LIMIT)
     wanted = [
         (version, method, _PENALTY if version == PAPER else None)
@@ -38,21 +38,21 @@ def cells(quick: bool) -> list[Course]:
     ]
     wanted += [(version, ALPHAS[0], penalty) for version, penalty in _OTHERS]
     return [
-        Course(version, limit, method, n, n_rows, penalty=penalty, certified=True)
+        TimedSearch(version, limit, method, n, n_rows, penalty=penalty, certified=True)
         for version, method, penalty in wanted
     ]
 
 
-def run(cell: Course, context: Context) -> list[Row]:
-    """Return the course of a search."""
-    return run_course(cell, synthetic(cell, context.n_jobs), context.n_jobs)
+def run(cell: TimedSearch, context: Context) -> list[Row]:
+    """Return the trajectory of a search."""
+    return run_search(cell, synthetic(cell, context.n_jobs), context.n_jobs)
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """Draw a panel a version, without the other penalties."""
+    """Draw one panel per version, without the other penalties."""
     rows = [row for row in rows if row["penalty"] in (None, _PENALTY)]
     panels = [[(version, {"version": version}) for version in VERSIONS]]
-    return draw_lines(rows, "objective", "objective, nats a row", panels)
+    return draw_lines(rows, "objective", "objective, nats per row", panels)
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -1,6 +1,6 @@
-"""Objective, held-out pseudolikelihood and recall against seconds, up to 3n edges.
+"""Objective, held-out pseudolikelihood and recall over seconds, up to 3n edges.
 
-One set of runs for three figures: every method, three sizes, both versions.
+Three figures share one set of runs: every method, three sizes, both versions.
 """
 
 from __future__ import annotations
@@ -9,33 +9,33 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from paper.courses import Course, last_rows, outcome, run_course, synthetic
 from paper.experiment import Context, Experiment, Row, markdown
 from paper.figures import draw_lines
+from paper.timed_search import TimedSearch, last_rows, outcome, run_search, synthetic
 from paper.versions import METHODS, VERSIONS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Seconds a search may take, by number of variables: 7 methods x 2 versions of each.
+#: Time limit of a search in seconds, by number of variables (7 methods x 2 versions each).
 LIMITS = {200: 20.0, 400: 35.0, 600: 50.0}
 _QUICK_LIMIT = 0.5
 
 
-def cells(quick: bool) -> list[Course]:
-    """Return a cell a size, version and method."""
+def cells(quick: bool) -> list[TimedSearch]:
+    """Return one cell per size, version and method."""
     limits, n_rows = ({12: _QUICK_LIMIT, 16: _QUICK_LIMIT}, 1000) if quick else (LIMITS, 20_000)
     return [
-        Course(version, limit, method, n, n_rows, max_edges=3 * n)
+        TimedSearch(version, limit, method, n, n_rows, max_edges=3 * n)
         for n, limit in limits.items()
         for version in VERSIONS
         for method in METHODS
     ]
 
 
-def run(cell: Course, context: Context) -> list[Row]:
-    """Return the course of a search."""
-    return run_course(cell, synthetic(cell, context.n_jobs), context.n_jobs)
+def run(cell: TimedSearch, context: Context) -> list[Row]:
+    """Return the trajectory of a search."""
+    return run_search(cell, synthetic(cell, context.n_jobs), context.n_jobs)
 
 
 def _sizes(rows: Sequence[Row]) -> list[Any]:
@@ -43,7 +43,7 @@ def _sizes(rows: Sequence[Row]) -> list[Any]:
 
 
 def draw(rows: Sequence[Row], measure: str, label: str) -> Figure:
-    """Draw a panel a version and size."""
+    """Draw one panel per version and size."""
     panels = [
         [
             (f"{version}, {n} variables", {"version": version, "n_variables": n})
@@ -55,7 +55,7 @@ def draw(rows: Sequence[Row], measure: str, label: str) -> Figure:
 
 
 def table(rows: Sequence[Row], measure: str, digits: int) -> str:
-    """Return the end of every course: a line a version and method, a column a size."""
+    """Return the end of every search: one line per version and method, one column per size."""
     sizes = _sizes(rows)
     ends = {(row["version"], row["method"], row["n_variables"]): row for row in last_rows(rows)}
     lines = [
@@ -85,14 +85,14 @@ OBJECTIVE = _experiment(
     "objective",
     "objective against seconds, up to 3n edges, for 200, 400 and 600 variables",
     "objective",
-    "objective, nats a row",
+    "objective, nats per row",
     2,
 )
 NLPL = _experiment(
     "nlpl",
     "held-out negative log-pseudolikelihood against seconds; the runs of objective",
     "held_out",
-    "held-out NLPL, nats a row",
+    "held-out NLPL, nats per row",
     2,
 )
 RECALL = _experiment(

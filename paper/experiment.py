@@ -1,8 +1,8 @@
-"""What an experiment is: cells to run, a pure function from a cell to rows, a figure, a table.
+"""Definition of an experiment: cells, a pure function from a cell to rows, a figure, a table.
 
-A cell is one run with all that it depends on (version, size, method, seed, time limit), so its
-rows can be kept and found again. Every experiment comes in two versions: ``paper``, the setting
-that the paper states, and ``ours``, the library's defaults.
+A cell holds everything that a run depends on (version, size, method, seed, time limit), so that its
+rows can be saved and found again. Every experiment has two versions: ``paper``, the setting of the
+paper, and ``ours``, the library's defaults.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Row = dict[str, Scalar]
 
 
 class Context(NamedTuple):
-    """What a run may use and its result does not depend on, times aside."""
+    """Resources of a run, which affect only its time."""
 
     data: Path | None = None  # folder of the public data
     n_jobs: int = 2
@@ -31,7 +31,7 @@ class Context(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """One run; experiments add what theirs depend on.
+    """One run; experiments add the parameters that theirs depend on.
 
     Parameters
     ----------
@@ -50,22 +50,22 @@ class Cell:
     max_time: float
 
     def values(self) -> Row:
-        """Return all that the run depends on, as plain values."""
+        """Return everything that the run depends on, as plain values."""
         return asdict(self)
 
     @property
     def name(self) -> str:
-        """Name of a file for the rows: readable, and different for different cells."""
+        """File name for the rows: readable, and unique for each cell."""
         values = self.values()
         digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
-        said = (f"{v:g}" if isinstance(v, float) else str(v) for v in values.values() if v)
-        words = re.sub(r"[^a-z0-9.]+", "-", " ".join(said).lower()).strip("-")
-        return f"{words[:80]}-{digest}"
+        words = (f"{v:g}" if isinstance(v, float) else str(v) for v in values.values() if v)
+        slug = re.sub(r"[^a-z0-9.]+", "-", " ".join(words).lower()).strip("-")
+        return f"{slug[:80]}-{digest}"
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A figure or table of the paper, to be run again.
+    """A figure or table of the paper.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Experiment:
     claim : str
         What it shows, in one line.
     cells : function of bool
-        The runs; at small sizes where the argument is true.
+        Returns the runs; at small sizes if the argument is true.
     run : function of a cell and a Context
         Returns the rows of a cell.
     draw : function of rows
@@ -81,9 +81,9 @@ class Experiment:
     table : function of rows
         Returns the summary in Markdown.
     runs : str
-        Whose cells these are; experiments with the same ones share their runs.
+        Name of the set of runs; experiments with the same name share their runs.
     public : str
-        Public data that it needs, if any.
+        Name of the public data set that it needs, if any.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Experiment:
 
 
 def markdown(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Return a table; all columns but the first are to the right.
+    """Return a table; all columns except the first are right-aligned.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the figures have in common: colours of methods, and panels of lines against seconds."""
+"""Shared parts of the figures: colours of methods, and panels of lines over seconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["INK", "NEGATIVE", "NEUTRAL", "POSITIVE", "draw_lines", "new_figure", "style_of"]
 
-_BLUES = ("#B5D4EC", "#7FB8DF", "#3F93C7", "#0072B2", "#00456C")  # the darker, the larger alpha
+_BLUES = ("#B5D4EC", "#7FB8DF", "#3F93C7", "#0072B2", "#00456C")  # darker for larger alpha
 _STYLES = {
     **{name: {"color": colour} for name, colour in zip(ALPHAS, _BLUES, strict=True)},
     EXHAUSTIVE: {"color": NEGATIVE},
@@ -23,7 +23,7 @@ _STYLES = {
 
 
 def new_figure(rows: int, columns: int, width: float, height: float) -> tuple[Figure, Any]:
-    """Return a figure of panels, each of so many inches, and the array of their axes."""
+    """Return a figure of panels, each of the given size in inches, and the array of their axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
@@ -31,7 +31,7 @@ def new_figure(rows: int, columns: int, width: float, height: float) -> tuple[Fi
 
 
 def style_of(method: str) -> dict[str, Any]:
-    """Return how the line of a method is drawn."""
+    """Return the line style of a method."""
     return _STYLES.get(method, {"color": NEUTRAL})
 
 
@@ -42,15 +42,15 @@ def draw_lines(
     panels: Sequence[Sequence[tuple[str, dict[str, Any]]]],
     across: str = "seconds",
 ) -> Figure:
-    """Draw a measure against seconds, a line a method; a cross ends a run that was cut off.
+    """Draw a measure over seconds, one line per method; a cross marks a run that was cut off.
 
     Parameters
     ----------
     rows : list of rows
-        Of courses.
+        Trajectories of searches.
     measure, label : str
-        Column of the vertical axis, and its name.
-    panels : rows of panels, each a title and the values that its rows have
+        Column of the vertical axis, and its label.
+    panels : rows of panels, each a title and the values that select its rows
     across : str
         Column of the horizontal axis.
     """
@@ -70,9 +70,9 @@ def draw_lines(
     return figure
 
 
-def _draw_line(ax: Any, course: Sequence[Row], across: str, measure: str) -> None:
-    method = str(course[0]["method"])
-    x, y = ([row[name] for row in course] for name in (across, measure))
+def _draw_line(ax: Any, trajectory: Sequence[Row], across: str, measure: str) -> None:
+    method = str(trajectory[0]["method"])
+    x, y = ([row[name] for row in trajectory] for name in (across, measure))
     ax.plot(x, y, label=method, linewidth=1.4, **style_of(method))
-    if course[-1].get("cut_off"):
+    if trajectory[-1].get("cut_off"):
         ax.plot(x[-1:], y[-1:], "x", markersize=5, color=style_of(method)["color"])

@@ -1,8 +1,8 @@
-"""The search over penalty and ridge in the paper's ranges, by held-out NLPL and recall.
+"""A grid of penalties and ridges in the paper's ranges, by held-out NLPL and recall.
 
-The paper's versions search exhaustively, as the paper tunes its baseline; with free nodes beside
-it, the harm of the node penalty is seen at every point. Ours searches as it does by default, over
-the same ranges, with the automatic choice beside them.
+The paper's versions search exhaustively, because the paper tunes this baseline. The version with
+free nodes shows the harm of the node penalty at every point. ``ours`` searches with its defaults,
+over the same ranges and with the automatic choice.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paper.courses import Course, last_rows, run_course, synthetic
 from paper.experiment import Context, Experiment, Row, markdown
+from paper.timed_search import TimedSearch, last_rows, run_search, synthetic
 from paper.versions import EXHAUSTIVE, FREE_NODES, OURS, PAPER
 
 if TYPE_CHECKING:
@@ -25,25 +25,27 @@ _LIMIT, _QUICK_LIMIT = 5.0, 0.3
 _SEARCHES = {PAPER: EXHAUSTIVE, FREE_NODES: EXHAUSTIVE, OURS: "alpha=0"}
 
 
-def cells(quick: bool) -> list[Course]:
-    """Return a cell a version, penalty and ridge, and one with the automatic choice."""
+def cells(quick: bool) -> list[TimedSearch]:
+    """Return one cell per version, penalty and ridge, and one with the automatic choice."""
     n, n_rows, limit = (10, 1000, _QUICK_LIMIT) if quick else (100, 20_000, _LIMIT)
     penalties, ridges = (PENALTIES[::2], RIDGES[::3]) if quick else (PENALTIES, RIDGES)
     points: list[tuple[float | None, float | None]] = [(p, r) for p in penalties for r in ridges]
     return [
-        Course(version, limit, method, n, n_rows, max_edges=3 * n, penalty=penalty, ridge=ridge)
+        TimedSearch(
+            version, limit, method, n, n_rows, max_edges=3 * n, penalty=penalty, ridge=ridge
+        )
         for version, method in _SEARCHES.items()
         for penalty, ridge in ([*points, (None, None)] if version == OURS else points)
     ]
 
 
-def run(cell: Course, context: Context) -> list[Row]:
+def run(cell: TimedSearch, context: Context) -> list[Row]:
     """Return how a search ended."""
-    return run_course(cell, synthetic(cell, context.n_jobs), context.n_jobs)[-1:]
+    return run_search(cell, synthetic(cell, context.n_jobs), context.n_jobs)[-1:]
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """Draw held-out loss and recall over the grid, a column a version."""
+    """Draw held-out loss and recall over the grid, one column per version."""
     from paper.figures import new_figure
 
     figure, axes = new_figure(2, len(_SEARCHES), width=3.2, height=2.5)
@@ -71,7 +73,7 @@ def _draw_grid(ax: Any, rows: Sequence[Row], measure: str) -> None:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return, for each version and penalty, the point of the best ridge by held-out loss."""
+    """Return, for each version and penalty, the point with the best ridge by held-out loss."""
     lines = []
     for version in _SEARCHES:
         own = [row for row in last_rows(rows) if row["version"] == version]

@@ -1,7 +1,7 @@
-"""Recall with the edges of hubs brought forward, and without.
+"""Recall with and without testing the edges of hubs first.
 
-The paper's order is random, and so is that of ``ours`` here except where the method says that the
-data rank the pairs, which is the default and leaves hubs alone.
+The paper's order is random. ``ours`` is run in random order too, and in the order of the data,
+which is its default and does not move hubs.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from paper.courses import Course, last_rows, run_course, synthetic
 from paper.experiment import Context, Experiment, Row, markdown
+from paper.timed_search import TimedSearch, last_rows, run_search, synthetic
 from paper.versions import OURS, PAPER
 
 if TYPE_CHECKING:
@@ -27,20 +27,20 @@ _HUBS = ("mean", "none")
 _ORDERS = {"uniform": "random order", "auto": "data's order"}
 
 
-def cells(quick: bool) -> list[Course]:
-    """Return a cell a seed, version, order and treatment of hubs."""
+def cells(quick: bool) -> list[TimedSearch]:
+    """Return one cell per seed, version, order and treatment of hubs."""
     n, n_rows, limit, seeds = (16, 1000, _QUICK_LIMIT, 2) if quick else (200, 20_000, _LIMIT, 3)
     return [
-        Course(version, limit, method, n, n_rows, seed, 3 * n, hubs=hubs, priority=priority)
+        TimedSearch(version, limit, method, n, n_rows, seed, 3 * n, hubs=hubs, priority=priority)
         for seed in range(seeds)
         for version, method, priority in _KINDS
         for hubs in _HUBS
     ]
 
 
-def run(cell: Course, context: Context) -> list[Row]:
-    """Return the course of a search."""
-    return run_course(cell, synthetic(cell, context.n_jobs), context.n_jobs)
+def run(cell: TimedSearch, context: Context) -> list[Row]:
+    """Return the trajectory of a search."""
+    return run_search(cell, synthetic(cell, context.n_jobs), context.n_jobs)
 
 
 def _of(rows: Sequence[Row], version: str, priority: str, hubs: str) -> list[Row]:
@@ -49,7 +49,7 @@ def _of(rows: Sequence[Row], version: str, priority: str, hubs: str) -> list[Row
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """Draw the recall against the number of edges, a panel a version and order, a line a seed."""
+    """Draw recall over edges, one panel per version and order, one line per seed."""
     from paper.figures import NEUTRAL, POSITIVE, new_figure
 
     figure, (axes,) = new_figure(1, len(_KINDS), width=3.5, height=2.8)
@@ -66,10 +66,10 @@ def draw(rows: Sequence[Row]) -> Figure:
 
 def _draw_seeds(ax: Any, rows: Sequence[Row], colour: str, label: str) -> None:
     for number, seed in enumerate(dict.fromkeys(row["seed"] for row in rows)):
-        course = [row for row in rows if row["seed"] == seed]
+        trajectory = [row for row in rows if row["seed"] == seed]
         ax.plot(
-            [row["n_edges"] for row in course],
-            [row["recall"] for row in course],
+            [row["n_edges"] for row in trajectory],
+            [row["recall"] for row in trajectory],
             color=colour,
             linewidth=1.2,
             label=None if number else label,
@@ -77,7 +77,7 @@ def _draw_seeds(ax: Any, rows: Sequence[Row], colour: str, label: str) -> None:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return recall, edges, tables and seconds at the end, means over the seeds."""
+    """Return recall, edges, tables and seconds at the end, averaged over the seeds."""
     ends = last_rows(rows)
     lines = []
     for version, method, priority in _KINDS:

@@ -1,4 +1,4 @@
-"""The paper's synthetic data: scale-free networks of five states, rows held out, the truth."""
+"""The paper's synthetic data: scale-free networks of five states, with held-out rows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from edgegraft.datasets import make_scale_free
 from edgegraft.table import PackedTable, Schema
 
-HELD_OUT = 20  # one row of so many: 1,000 of 20,000
+HELD_OUT = 20  # one row in 20 is held out: 1,000 of 20,000
 
 
 class Case(NamedTuple):
-    """Rows to learn from, rows held out, and the true edges where they are known."""
+    """Training rows, held-out rows, and the true edges if they are known."""
 
     train: PackedTable
     test: PackedTable
@@ -28,7 +28,7 @@ class Case(NamedTuple):
 
 
 class Network(NamedTuple):
-    """What generated data depend on."""
+    """Parameters of generated data."""
 
     n_variables: int
     n_rows: int = 20_000
@@ -38,7 +38,7 @@ class Network(NamedTuple):
 
 
 def split(codes: NDArray[np.generic], schema: Schema, n_train: int) -> tuple[PackedTable, ...]:
-    """Return the first rows and the others as tables of one schema."""
+    """Return the first `n_train` rows and the others as tables of one schema."""
     whole = codes.astype(np.int32)
     return tuple(
         PackedTable.from_codes(part, schema) for part in (whole[:n_train], whole[n_train:])
@@ -47,7 +47,7 @@ def split(codes: NDArray[np.generic], schema: Schema, n_train: int) -> tuple[Pac
 
 @lru_cache(maxsize=1)
 def scale_free(network: Network, n_jobs: int) -> Case:
-    """Draw a network and its rows; those of the last one asked for are kept.
+    """Draw a network and its rows; the last result is cached.
 
     Examples
     --------

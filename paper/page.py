@@ -1,8 +1,7 @@
-"""Results in a Markdown page: each experiment's section between two markers.
+"""Results on a Markdown page: the section of each experiment between two markers.
 
-The section of NAME stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``; the text
-around it, which says what the figures mean, is kept. Pictures go to ``images/paper`` beside the
-page.
+The section of NAME is between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``; the text around
+it, which interprets the results, is kept. Pictures go to ``images/paper`` beside the page.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Page:
     ----------
     path : path
     names : iterable of str
-        Experiments whose sections it must have.
+        Experiments whose sections the page must have.
 
     Raises
     ------
@@ -41,14 +40,14 @@ class Page:
             _parts(text, name, path)
 
     def write(self, experiment: Experiment, done: Outcome, quick: bool) -> None:
-        """Replace the section of an experiment, and its picture."""
+        """Replace the section and the picture of an experiment."""
         picture = _PICTURES / f"{experiment.name}.png"
         (self.path.parent / _PICTURES).mkdir(parents=True, exist_ok=True)
         copyfile(done.figure, self.path.parent / picture)
         section = "\n\n".join(
             [
                 f"`python -m paper {experiment.name}{' --quick' if quick else ''}`"
-                + (": **small sizes, to be replaced by the full run.**" if quick else ""),
+                + (": **small sizes, to be replaced by a full run.**" if quick else ""),
                 experiment.table(done.rows),
                 f"![{experiment.claim}]({picture.as_posix()})",
                 f"*{_spent(done)} {'; '.join(map(_machine, done.machines))}.*",
@@ -60,7 +59,7 @@ class Page:
 
 
 def _parts(text: str, name: str, path: Path) -> tuple[str, str]:
-    """Return what comes before and after a section, markers included."""
+    """Return the text before and after a section, including the markers."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
         raise FileFormatError(f"{path}: expected one '{begin}' and, after it, one '{end}'")
@@ -70,12 +69,12 @@ def _parts(text: str, name: str, path: Path) -> tuple[str, str]:
 
 def _spent(done: Outcome) -> str:
     runs = "1 run" if done.n_cells == 1 else f"{done.n_cells} runs"
-    spent = f"{runs}, {done.seconds:,.0f} s in all, data and measuring included."
+    spent = f"{runs}, {done.seconds:,.0f} s in total, including data and measurements."
     cores = int(str(done.machines[0]["cores"]))
     if done.load <= cores + 1:
         return spent
-    # Seconds mean little then, and searches are cut off early.
-    return f"{spent} The machine had other work: load {done.load:.0f} on {cores} cores."
+    # Times mean little then, and searches are cut off early.
+    return f"{spent} Other work ran on the machine: load {done.load:.0f} on {cores} cores."
 
 
 def _machine(machine: Row) -> str:

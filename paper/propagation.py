@@ -1,4 +1,4 @@
-"""Belief propagation that counts its messages, for the table of complexity."""
+"""Belief propagation that counts its messages, for the complexity table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from edgegraft.inference.messages import MessageState
 
 @dataclass(frozen=True)
 class CountedPropagation(BeliefPropagation):
-    """Belief propagation that notes the messages of every run.
+    """Belief propagation that records the number of messages of every run.
 
     Attributes
     ----------
     updates : list of int
-        Messages computed in each run so far.
+        Number of messages computed in each run so far.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class CountedPropagation(BeliefPropagation):
     def run(
         self, theta: Floats, state: MessageState, rng: np.random.Generator | None = None
     ) -> tuple[Marginals, MessageState, Info]:
-        """Run, and note how many messages that took."""
+        """Run, and record the number of messages."""
         answer = super().run(theta, state, rng)
         self.updates.append(int((answer[2].diagnostics or {})["message_updates"]))
         return answer

@@ -1,9 +1,9 @@
 """Public tables of the paper: Jester's joke ratings and Yummly's recipes.
 
-A folder may hold the small copies ``jester5.npz`` and ``yummly489.npz`` (states as bytes, 255 for
-a missing cell), or the published files under their own names. Where no folder is named, the one
-that the environment variable EDGEGRAFT_DATA names is looked into, and failing that the readers of
-:mod:`edgegraft.datasets` download the published files, once.
+A folder may contain the small copies ``jester5.npz`` and ``yummly489.npz`` (states as bytes, 255
+for a missing cell), or the published files under their own names. The default folder is that of the
+environment variable EDGEGRAFT_DATA; without it, the readers of :mod:`edgegraft.datasets` download
+the published files once.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _FILES = {
 _STATES = {"jester": 5, "yummly": 2}
 _MISSING = 255
 N_RECIPES = 10_000
-HELD_OUT = 10  # one row of so many
+HELD_OUT = 10  # one row in ten is held out
 Codes = NDArray[np.int16]
 
 
 def require_data(names: Iterable[str], folder: Path | None) -> None:
-    """Stop before any work if a folder was named that lacks the data."""
+    """Raise before any work if the given folder lacks the data."""
     if folder is not None and not folder.is_dir():
         raise NotADirectoryError(f"there is no folder '{folder}' to take the data from")
     for name in sorted(names):
@@ -41,7 +41,7 @@ def require_data(names: Iterable[str], folder: Path | None) -> None:
 
 
 def _find(name: str, folder: Path | None) -> Path | None:
-    """Return the file to read, or None where it is to be downloaded."""
+    """Return the file to read, or None if it has to be downloaded."""
     named = os.environ.get("EDGEGRAFT_DATA") if folder is None else folder
     found = [] if named is None else [Path(named) / file for file in _FILES[name]]
     for path in found:
@@ -51,7 +51,7 @@ def _find(name: str, folder: Path | None) -> Path | None:
         return None
     raise FileNotFoundError(
         f"the folder '{folder}' has no {name} data: put one of {', '.join(_FILES[name])} there, "
-        "name another folder with --data, or leave it out to have the published file downloaded"
+        "give another folder with --data, or omit --data to download the published file"
     )
 
 
@@ -75,10 +75,11 @@ def read_codes(name: str, folder: Path | None) -> Codes:
 
 
 def jester(folder: Path | None, *, complete: bool, n_variables: int, n_rows: int) -> Case:
-    """Return ratings to learn from and complete rows held out, the same ones for both kinds.
+    """Return training rows and held-out complete rows; the latter do not depend on `complete`.
 
-    A tenth of the users who rated every joke are held out. `complete` learns from the others of
-    them alone; otherwise all other users are learned from, missing ratings and all.
+    A tenth of the users who rated every joke are held out. With `complete`, the training rows are
+    the other users who rated every joke; otherwise all other users, including those with missing
+    ratings.
     """
     codes = read_codes("jester", folder)[:n_rows, :n_variables]
     rng = np.random.default_rng(0)
@@ -89,7 +90,7 @@ def jester(folder: Path | None, *, complete: bool, n_variables: int, n_rows: int
 
 
 def yummly(folder: Path | None, *, n_variables: int, n_rows: int) -> Case:
-    """Return sampled recipes, a tenth of them held out."""
+    """Return a sample of the recipes, a tenth of them held out."""
     codes = read_codes("yummly", folder)[:, :n_variables]
     rng = np.random.default_rng(0)
     sample = np.sort(rng.choice(len(codes), min(n_rows, len(codes)), replace=False))

@@ -1,8 +1,8 @@
-"""Real tables: objective and held-out pseudolikelihood against seconds.
+"""Real tables: objective and held-out pseudolikelihood over seconds.
 
-Jester is learned from twice: from all users, missing ratings and all, and from those who rated
-every joke. The rows held out are the same, so the two can be compared. The paper's 73,421 users
-are three files of which the first, of 24,983, is public in the copy that is read here.
+Jester is used twice: with all users, including those with missing ratings, and with the users who
+rated every joke. The held-out rows are the same, so the two can be compared. The paper's 73,421
+users are in three files; only the first, with 24,983 users, is read here.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from paper import public
-from paper.courses import Course, last_rows, run_course
 from paper.experiment import Context, Experiment, Row, markdown
 from paper.figures import draw_lines
 from paper.networks import Case
+from paper.timed_search import TimedSearch, last_rows, run_search
 from paper.versions import METHODS, VERSIONS
 
 if TYPE_CHECKING:
@@ -26,33 +26,33 @@ _JESTER_LIMIT, _YUMMLY_LIMIT, _QUICK_LIMIT = 8.0, 20.0, 0.5
 _JESTER_ROWS = 24_983
 
 
-def jester_cells(quick: bool) -> list[Course]:
-    """Return a cell a kind of rows, version and method."""
+def jester_cells(quick: bool) -> list[TimedSearch]:
+    """Return one cell per kind of rows, version and method."""
     n, n_rows, limit = (10, 1500, _QUICK_LIMIT) if quick else (100, _JESTER_ROWS, _JESTER_LIMIT)
     return _cells((ALL_USERS, COMPLETE), n, n_rows, limit)
 
 
-def yummly_cells(quick: bool) -> list[Course]:
-    """Return a cell a version and method."""
+def yummly_cells(quick: bool) -> list[TimedSearch]:
+    """Return one cell per version and method."""
     n, limit = (20, _QUICK_LIMIT) if quick else (489, _YUMMLY_LIMIT)
     return _cells((RECIPES,), n, 1000 if quick else public.N_RECIPES, limit)
 
 
-def _cells(tables: Sequence[str], n: int, n_rows: int, limit: float) -> list[Course]:
+def _cells(tables: Sequence[str], n: int, n_rows: int, limit: float) -> list[TimedSearch]:
     return [
-        Course(version, limit, method, n, n_rows, max_edges=3 * n, data=data)
+        TimedSearch(version, limit, method, n, n_rows, max_edges=3 * n, data=data)
         for data in tables
         for version in VERSIONS
         for method in METHODS
     ]
 
 
-def run(cell: Course, context: Context) -> list[Row]:
-    """Return the course of a search."""
-    return run_course(cell, _read(cell, context), context.n_jobs)
+def run(cell: TimedSearch, context: Context) -> list[Row]:
+    """Return the trajectory of a search."""
+    return run_search(cell, _read(cell, context), context.n_jobs)
 
 
-def _read(cell: Course, context: Context) -> Case:
+def _read(cell: TimedSearch, context: Context) -> Case:
     if cell.data == RECIPES:
         return public.yummly(context.data, n_variables=cell.n_variables, n_rows=cell.n_rows)
     return public.jester(
@@ -64,7 +64,7 @@ def _read(cell: Course, context: Context) -> Case:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """Draw objective and held-out loss: a column a table and version, a row a measure."""
+    """Draw objective and held-out loss: one column per table and version, one row per measure."""
     tables = list(dict.fromkeys(str(row["data"]) for row in rows))
     panels = [
         (f"{data}: {version}", {"data": data, "version": version})
@@ -80,7 +80,7 @@ def draw(rows: Sequence[Row]) -> Figure:
         [(f"{title}, {label}", {**wanted, "measure": measure}) for title, wanted in panels]
         for measure, label in (("objective", "objective"), ("held_out", "held out"))
     ]
-    return draw_lines(doubled, "value", "nats a row", lines)
+    return draw_lines(doubled, "value", "nats per row", lines)
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -100,7 +100,7 @@ def table(rows: Sequence[Row]) -> str:
     )
 
 
-def _experiment(name: str, claim: str, cells: Callable[[bool], list[Course]]) -> Experiment:
+def _experiment(name: str, claim: str, cells: Callable[[bool], list[TimedSearch]]) -> Experiment:
     return Experiment(name, claim, cells, run, draw, table, runs=name, public=name)
 
 

@@ -1,9 +1,9 @@
-"""The best rank in a reservoir: how much is lost by not looking at every pair.
+"""The best rank in a reservoir: the loss from not looking at every pair.
 
-``paper``: ranks drawn at random from all ``n (n - 1) / 2`` without replacement, as in the paper's
-simulation. The least of ``k`` such ranks is ``(M + 1) / (k + 1)`` in the mean, with ``M`` the
-number of pairs. ``ours``: the pairs that the data rank first, on generated data, and the best
-true rank among the first ``k`` of them, by the scores of the activation test at the start.
+``paper``: ranks are drawn at random from all ``M = n (n - 1) / 2`` without replacement, as in the
+paper's simulation. The expected minimum of ``k`` such ranks is ``(M + 1) / (k + 1)``. ``ours``: on
+generated data, the best true rank among the first ``k`` pairs of the data-driven order, by the
+scores of the activation test at the start.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BLOCK_BYTES = 1 << 21
 
 @dataclass(frozen=True)
 class Draws(Cell):
-    """Reservoirs of every size up to a largest one."""
+    """Reservoirs of every size up to the largest."""
 
     n_variables: int
     largest: int
@@ -41,14 +41,14 @@ class Draws(Cell):
 
 
 def cells(quick: bool) -> list[Draws]:
-    """Return a cell a version."""
+    """Return one cell per version."""
     if quick:
         return [Draws("paper", 10, 30, 40, 20), Draws("ours", 10, 30, 40, 1, 1000)]
     return [Draws("paper", 10, 400, 500, 100), Draws("ours", 10, 400, 500, 1, 20_000)]
 
 
 def run(cell: Draws, context: Context) -> list[Row]:
-    """Return average, expected and range of the best rank for each size."""
+    """Return the average, the expected value and the range of the best rank for each size."""
     n_pairs = cell.n_variables * (cell.n_variables - 1) // 2
     best = _random(cell, n_pairs) if cell.version == "paper" else _ranked(cell, context)
     return [
@@ -79,7 +79,7 @@ def _random(cell: Draws, n_pairs: int) -> np.ndarray:
 
 
 def _ranked(cell: Draws, context: Context) -> np.ndarray:
-    """Return the best true rank among the first pairs of the data's order, in one column."""
+    """Return the best true rank among the first pairs of the data-driven order, in one column."""
     case = scale_free(Network(cell.n_variables, cell.n_rows, cell.seed), context.n_jobs)
     used = learner("ours", case.train, context.n_jobs)
     penalty = used.penalty.bound(used.loss)
@@ -96,7 +96,7 @@ def _ranked(cell: Draws, context: Context) -> np.ndarray:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """Draw the ranks against the size of the reservoir, both on logarithmic axes."""
+    """Draw the ranks over the size of the reservoir, both on logarithmic axes."""
     from paper.figures import INK, NEGATIVE, POSITIVE, new_figure
 
     figure, ((ax,),) = new_figure(1, 1, width=5.6, height=3.6)

@@ -1,4 +1,4 @@
-"""The folder of results: a file a cell, written whole, and what is made of all of them."""
+"""The folder of results: one file per cell, written atomically, and the outputs of all cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from edgegraft import __version__
+import edgegraft
 from edgegraft.core.atomic import replace_file, replacing
 from paper.experiment import Cell, Row
 
@@ -25,17 +25,17 @@ _PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
 
 @lru_cache(maxsize=1)
 def source_digest() -> str:
-    """Return a short name of the library's source as it is: another for any change of a line."""
-    root = Path(__file__).resolve().parents[1]
+    """Return a digest of the source of the library and the experiments."""
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode())
-        digest.update(path.read_bytes())
+    for root in (Path(edgegraft.__file__).parent, Path(__file__).parent):
+        for path in sorted(root.rglob("*.py")):
+            digest.update(path.relative_to(root).as_posix().encode())
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 
 
 def describe_machine() -> Row:
-    """Return where and with what figures are taken; nothing that names a host or a person."""
+    """Return the machine and the versions used, without anything that names a host or a person."""
     processor = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -47,14 +47,14 @@ def describe_machine() -> Row:
         "cores": os.cpu_count(),
         "system": platform.system(),
         "python": platform.python_version(),
-        "edgegraft": __version__,
+        "edgegraft": edgegraft.__version__,
         "source": source_digest(),
     }
     return machine | {name: version(name) for name in _PACKAGES}
 
 
 def _load() -> float:
-    """Return how many processes wanted to run in the last minute, ours included; 0 if unknown."""
+    """Return the load average of the last minute, including this process; 0 if unknown."""
     return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0
 
 
@@ -74,19 +74,19 @@ class Results:
         return self.folder / "cells" / runs / f"{cell.name}.json"
 
     def load(self, runs: str, cell: Cell) -> dict[str, Any] | None:
-        """Return the record of a cell, or None where there is no whole one of this very cell."""
+        """Return the record of a cell, or None if there is no complete record of this cell."""
         path = self._path(runs, cell)
         if not path.is_file():
             return None
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:  # damaged: as good as none
+        except ValueError:  # damaged: treated as absent
             return None
         same = isinstance(record, dict) and record.get("cell") == cell.values()
         return record if same and record.keys() >= {"rows", "machine", "seconds", "load"} else None
 
     def save(self, runs: str, cell: Cell, rows: list[Row], seconds: float) -> dict[str, Any]:
-        """Write the record of a cell, in one step, and return it."""
+        """Write the record of a cell atomically, and return it."""
         record = {
             "cell": cell.values(),
             "rows": rows,
@@ -100,7 +100,7 @@ class Results:
         return record
 
     def write_table(self, name: str, rows: Sequence[Row]) -> Path:
-        """Write ``NAME.csv``; a value that some rows lack is an empty cell."""
+        """Write ``NAME.csv``; values that a row lacks are empty cells."""
         columns = list(dict.fromkeys(column for row in rows for column in row))
         text = io.StringIO()
         writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
@@ -118,7 +118,7 @@ class Results:
         return path
 
     def write_machines(self, name: str, records: Sequence[dict[str, Any]]) -> Path:
-        """Put the machines that ran an experiment's cells, each once, into ``machine.json``."""
+        """Write the distinct machines that ran an experiment's cells to ``machine.json``."""
         path = self.folder / "machine.json"
         known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         machines = {json.dumps(record["machine"], sort_keys=True): None for record in records}

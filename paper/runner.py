@@ -1,4 +1,4 @@
-"""Run the cells that have no results yet, then write the table, the figure and the machine."""
+"""Run the cells without results, then write the table, the figure and the machine."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Outcome(NamedTuple):
 
     rows: list[Row]
     n_cells: int
-    n_run: int  # the others were there from before
-    seconds: float  # of all cells, whenever they ran
-    load: float  # the largest of any
+    n_run: int  # cells run now; the others were loaded
+    seconds: float  # total of all cells, whenever they ran
+    load: float  # largest load of any cell
     machines: list[Row]
     table: Path
     figure: Path
@@ -40,23 +40,23 @@ def reproduce(
     again: bool = False,
     on_cell: OnCell | None = None,
 ) -> Outcome:
-    """Run an experiment, as far as its results are not in the folder, and write what it shows.
+    """Run the cells of an experiment that have no results yet, and write its outputs.
 
     Parameters
     ----------
     experiment : Experiment
     folder : path
-        Gets ``NAME.csv``, ``NAME.png``, ``machine.json`` and a file for each cell, as soon as it
-        has run: after an interruption the same call resumes.
+        Receives ``NAME.csv``, ``NAME.png``, ``machine.json`` and one file per cell, as soon as the
+        cell has run: after an interruption, the same call resumes.
     context : Context, optional
     quick : bool, default False
-        Small sizes, for a look.
+        Use small sizes.
     max_time : float, optional
-        Another limit of seconds for every cell.
+        Time limit of every cell in seconds, instead of its own.
     again : bool, default False
-        Run cells whose results are there, too.
+        Also run cells that have results.
     on_cell : function of a cell, its number and the number of cells, optional
-        Called before each cell that runs.
+        Called before each run.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def reproduce(
                 on_cell(cell, number, len(cells))
             started = perf_counter()
             with warnings.catch_warnings():
-                # A run that ended early says so in its rows.
+                # The rows state whether a run ended early.
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 rows = experiment.run(cell, context)
             record = results.save(experiment.runs, cell, rows, perf_counter() - started)

@@ -1,16 +1,16 @@
-"""The two versions of every experiment, in the library's own words.
+"""The two versions of every experiment, expressed in the library's settings.
 
-``paper``: likelihood with belief propagation; the product of two beliefs for a pair that is not
-in the model; node vectors shrunk like edges; ``d_e = s_i s_j``; random order with hubs brought
-forward; a reservoir of ``n``; edges activated together do not touch; every activation followed by
-a fit to the tolerance. What the paper leaves open (how much smaller than ``n`` the number of
-tests is, the threshold of a hub) is chosen here and written out in `_paper`. Its penalty and ridge
-are the best of its grid by our own run of it (experiment ``grid``).
+``paper``: likelihood with belief propagation; the product of two beliefs for a pair outside the
+model; node vectors shrunk like edges; ``d_e = s_i s_j``; random order with hubs first; a reservoir
+of ``n``; no two edges activated together share a variable; a fit to the tolerance after every
+activation. Where the paper is not specific (how much smaller than ``n`` the number of tests is, the
+threshold of a hub), `_paper` makes a choice. Penalty and ridge are the best of the paper's grid,
+according to the experiment ``grid``.
 
 ``ours``: the search of :class:`~edgegraft.learn.Plan` as it is by default.
 
-``paper, free nodes``: the first with node vectors neither shrunk nor ridged, and nothing else
-changed: what the node penalty does is the difference.
+``paper, free nodes``: like ``paper``, but node vectors have neither penalty nor ridge; the
+difference is the effect of the node penalty.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
+from paper.memoized import MemoizedCounts
 from paper.propagation import CountedPropagation
-from paper.remembered import RememberedCounts
 
 PAPER, FREE_NODES, OURS = "paper", "paper, free nodes", "ours"
 VERSIONS = (PAPER, OURS)
@@ -37,15 +37,15 @@ ALPHAS = ("alpha=0", "alpha=0.25", "alpha=0.5", "alpha=0.75", "alpha=1")
 METHODS = (*ALPHAS, EXHAUSTIVE, FIRST_HIT)
 
 PAPER_PENALTY, PAPER_RIDGE = 1e-4, 0.5
-_TESTS = 10  # a tenth of the variables between two activations: "much smaller than n"
+_TESTS = 10  # n / 10 tests between two activations: "much smaller than n"
 _TOL = 1e-3
 _MESSAGE_TOL = 1e-4
-_TO_TOLERANCE = 100  # iterations after an activation: to the tolerance, in practice
+_TO_TOLERANCE = 100  # iterations after an activation, enough to reach the tolerance in practice
 _NEVER = 1 << 40
 
 
 class Learner(NamedTuple):
-    """All that a search needs."""
+    """Everything that a search needs."""
 
     loss: Objective
     penalty: Penalty
@@ -60,7 +60,7 @@ def learner(
     penalty: float | None = None,
     ridge: float | None = None,
 ) -> Learner:
-    """Return the parts of a version, for some rows; with another penalty or ridge where given.
+    """Return the parts of a version for a table, optionally with another penalty or ridge.
 
     Examples
     --------
@@ -89,8 +89,8 @@ def _ours(table: PackedTable, n_jobs: int, penalty: float | None, ridge: float |
 def _paper(
     table: PackedTable, n_jobs: int, penalty: float | None, ridge: float | None, nodes: bool
 ) -> Learner:
-    # Counted once and kept, as the paper does: its costs are those of the first look at a pair.
-    counts = RememberedCounts(TableRows(table, n_jobs=n_jobs))
+    # Tables are counted once and kept, as in the paper: only the first use of a pair has a cost.
+    counts = MemoizedCounts(TableRows(table, n_jobs=n_jobs))
     engine = CountedPropagation(tol=_MESSAGE_TOL, pair_method="product")
     rule = make_penalty(
         PAPER_PENALTY if penalty is None else penalty,
@@ -111,13 +111,13 @@ def _paper(
         keep_zeros=True,
         growth_iterations=_TO_TOLERANCE,
         tol=_TOL,
-        checkpoint_every=_NEVER,  # nothing is resumed from
+        checkpoint_every=_NEVER,  # these runs are never resumed
     )
     return Learner(Likelihood(counts, engine), rule, settings, counts)
 
 
 def with_method(settings: Settings, method: str) -> Settings:
-    """Return the settings with another search: ``alpha=...``, ``exhaustive`` or ``first-hit``.
+    """Return the settings with another method: ``alpha=...``, ``exhaustive`` or ``first-hit``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``python -m paper``: every experiment at small size, resumed, refused before bad work."""
+"""``python -m paper``: every experiment at small size, resuming, and refusal of bad requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def inside(monkeypatch, capsys):
-    """The command in this process, which has everything loaded."""
+    """Run the command in this process, which has everything loaded."""
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["paper", *map(str, arguments)])
@@ -35,7 +35,7 @@ def inside(monkeypatch, capsys):
 
 
 def outside(*arguments, cwd):
-    """Run the command as a process of its own."""
+    """Run the command in a separate process."""
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.run(
         [sys.executable, "-m", "paper", *arguments],
@@ -49,7 +49,7 @@ def outside(*arguments, cwd):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Tables of the shape of the public ones, in which the columns depend on each other."""
+    """Tables with the shape of the public ones, whose columns depend on each other."""
     folder = tmp_path_factory.mktemp("data")
     rng = np.random.default_rng(0)
     ratings = np.clip(rng.integers(0, 5, (800, 1)) + rng.integers(-1, 2, (800, 100)), 0, 4)
@@ -78,14 +78,14 @@ def test_run_and_resumed(tmp_path):
     before = (folder / "reservoir.csv").read_bytes()
     done = outside("reservoir", "--quick", cwd=tmp_path)
     assert "0 runs" in done.stderr
-    assert "2 kept from before" in done.stderr
+    assert "2 loaded" in done.stderr
     assert (folder / "reservoir.csv").read_bytes() == before
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in ("nlpl", "recall")])
 def test_every_experiment_at_small_size(inside, tmp_path, data, name):
-    """One at a time, with every figure, table and section; all in a fraction of their limits."""
+    """Every experiment writes its figure, table and section within a fraction of its limit."""
     names = ["objective", "nlpl", "recall"] if name == "objective" else [name]
     page = tmp_path / "paper.md"
     page.write_text("".join(f"<!-- begin {k} -->\n<!-- end {k} -->\n" for k in names))

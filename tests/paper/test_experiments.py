@@ -1,4 +1,4 @@
-"""The experiments' frame: cells that are run once, files that are whole, pages that are kept."""
+"""The framework of the experiments: cells run once, complete files, pages that keep their text."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Square(Cell):
 
 @pytest.fixture
 def squares():
-    """An experiment that notes what it ran, and fails where told to."""
+    """An experiment that records its runs, and fails for the numbers in `bad`."""
     from matplotlib.figure import Figure
 
     ran, bad = [], set()
 
     def run(cell, context):
         if cell.n in bad:
-            raise RuntimeError("told to fail")
+            raise RuntimeError("a bad number")
         ran.append(cell.n)
         return [{"square": cell.n**2, "even": cell.n % 2 == 0}]
 
@@ -51,7 +51,7 @@ def squares():
 def test_what_ran_before_an_error_is_kept(squares, tmp_path):
     experiment, ran, bad = squares
     bad.add(2)
-    with pytest.raises(RuntimeError, match="told to fail"):
+    with pytest.raises(RuntimeError, match="a bad number"):
         reproduce(experiment, tmp_path)
     assert not (tmp_path / "squares.csv").exists()
     bad.clear()
@@ -125,7 +125,7 @@ def test_cells_are_different_and_have_limits(name, quick):
 
 
 def test_full_size_stays_within_an_hour():
-    """The limits of all searches together leave a twelfth for data, last fits and measuring."""
+    """All time limits together leave a twelfth of an hour for data, last fits and measurements."""
     cells = {
         (experiment.runs, cell.name): cell.max_time
         for experiment in EXPERIMENTS.values()
@@ -138,7 +138,7 @@ def test_random_reservoirs_have_the_expected_rank():
     rows = draw_reservoirs(Draws("paper", 1.0, 30, 40, 400), Context())
     assert [row["reservoir_size"] for row in rows] == list(range(1, 41))
     average, expected = (np.array([row[k] for row in rows]) for k in ("average", "expected"))
-    # The least of k of M ranks has about the standard deviation of its mean.
+    # The standard deviation of the smallest of k ranks is about its mean.
     assert (np.abs(average - expected) < 4 * expected / 20).all()
     assert all(1 <= row["least"] <= row["average"] <= row["largest_rank"] <= 435 for row in rows)
 
@@ -149,13 +149,13 @@ def test_reservoirs_in_the_order_of_the_data_hold_better_pairs():
     assert rows[-1]["average"] == 1
 
 
-def test_page_says_when_the_machine_was_busy(squares, tmp_path):
+def test_the_page_reports_a_busy_machine(squares, tmp_path):
     experiment, _, _ = squares
     path = tmp_path / "paper.md"
     path.write_text("<!-- begin squares --><!-- end squares -->")
     done = reproduce(experiment, tmp_path / "results")
     cores = done.machines[0]["cores"]
-    for load, said in ((cores, False), (cores + 5.0, True)):
+    for load, reported in ((cores, False), (cores + 5.0, True)):
         Page(path, ["squares"]).write(experiment, done._replace(load=load), quick=True)
-        assert ("The machine had other work" in path.read_text()) == said
+        assert ("Other work ran on the machine" in path.read_text()) == reported
         assert "small sizes" in path.read_text()

@@ -1,4 +1,4 @@
-"""Pair counts that are worked out once and kept, as the paper does, with a tally of the work."""
+"""Pair counts that are computed once and kept, as in the paper, and that count their work."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from edgegraft.counts import PairCounts
 from edgegraft.table.blocks import Rows
 
 
-class RememberedCounts(PairCounts):
-    """Pair counts whose tables are kept.
+class MemoizedCounts(PairCounts):
+    """Pair counts that keep every table they compute.
 
     Parameters
     ----------
@@ -24,13 +24,13 @@ class RememberedCounts(PairCounts):
     Attributes
     ----------
     computed : int
-        Tables worked out so far.
+        Number of tables computed so far.
 
     Examples
     --------
     >>> from edgegraft.table import PackedTable
     >>> from edgegraft.table.blocks import TableRows
-    >>> counts = RememberedCounts(TableRows(PackedTable.from_codes([[0, 1, 1], [1, 0, 1]])))
+    >>> counts = MemoizedCounts(TableRows(PackedTable.from_codes([[0, 1, 1], [1, 0, 1]])))
     >>> _ = counts.pairs([(0, 1), (0, 2)])
     >>> counts.pairs([(1, 0)])[0]
     array([[0, 1],
@@ -42,17 +42,17 @@ class RememberedCounts(PairCounts):
     def __init__(self, rows: Rows) -> None:
         super().__init__(rows)
         self.computed = 0
-        self._ids = np.empty(0, np.int64)  # of the pairs known, ascending
-        self._places = np.empty(0, np.int64)  # where their tables begin in `_values`
+        self._ids = np.empty(0, np.int64)  # ids of known pairs, ascending
+        self._places = np.empty(0, np.int64)  # start of their tables in `_values`
         self._values: NDArray[Any] = np.empty(0, np.int64)
         self._used = 0
 
     def pairs(self, edges: ArrayLike) -> PairTables:
-        """Return the tables of a batch of edges, in the order and orientation asked for."""
+        """Return the tables of a batch of edges, in the requested order and orientation."""
         n, states = len(self.schema), self.schema.n_states
         edges = check_edges(edges, n)
         ids = pair_ids(edges, n)
-        self._learn(np.setdiff1d(ids, self._ids))
+        self._compute(np.setdiff1d(ids, self._ids))
         shapes = states[edges]
         offsets = table_offsets(shapes)
         sizes = np.diff(offsets)
@@ -63,7 +63,7 @@ class RememberedCounts(PairCounts):
         place = np.repeat(self._places[np.searchsorted(self._ids, ids)], sizes)
         return PairTables(edges, shapes, self._values[place + cell], offsets)
 
-    def _learn(self, ids: NDArray[np.int64]) -> None:
+    def _compute(self, ids: NDArray[np.int64]) -> None:
         if not len(ids):
             return
         found = super().pairs(pairs_of_ids(ids, len(self.schema)))

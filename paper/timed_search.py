@@ -1,8 +1,8 @@
-"""One search, watched: its course against seconds, measured when it is over.
+"""One timed search: its trajectory over seconds, measured after it has ended.
 
-While the search runs only the parameters are copied, at times that grow by a seventh; the clock
-of the course leaves the copying out. Held-out pseudolikelihood and recall are worked out from
-the copies afterwards. Compiled code is loaded by a small search of the same kind beforehand.
+During the search only the parameters are copied, at intervals that grow by a seventh; the clock of
+the trajectory excludes the copying. Held-out pseudolikelihood and recall are computed from the
+copies afterwards. A small search of the same kind loads compiled code beforehand.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from paper.experiment import Cell, Row
 from paper.networks import Case, Network, scale_free
 from paper.versions import learner, with_method
 
-_SPACING, _LEAST = 1.15, 0.02
+_SPACING, _MIN_INTERVAL = 1.15, 0.02
 _WARM_ROWS = 400
 
 
 @dataclass(frozen=True)
-class Course(Cell):
+class TimedSearch(Cell):
     """A search by one method.
 
     Parameters
@@ -37,19 +37,19 @@ class Course(Cell):
     method : str
         One of :data:`~paper.versions.METHODS`.
     n_variables, n_rows, seed : int
-        Size and seed of the data; rows held out are among `n_rows`.
+        Size and seed of the data; `n_rows` includes held-out rows.
     max_edges : int or None
         Edge budget.
     data : str
-        ``scale-free``, or the public table.
+        ``scale-free``, or the name of a public table.
     penalty, ridge : float or None
-        Instead of the version's own.
+        Replace those of the version.
     hubs : str
-        ``mean`` or ``none`` instead of the version's own threshold of hubs.
+        ``mean`` or ``none``, to replace the version's threshold of hubs.
     priority : str
-        ``uniform`` or ``auto`` instead of the version's own order.
+        ``uniform`` or ``auto``, to replace the version's order.
     certified : bool
-        Whether the pairs that violate at the end are counted.
+        Whether to count the violating pairs at the end.
     """
 
     method: str
@@ -66,17 +66,17 @@ class Course(Cell):
 
 
 class Snapshot(NamedTuple):
-    """A moment of a search."""
+    """The state of a search at one moment."""
 
     seconds: float
-    cpu_seconds: float  # of all threads
+    cpu_seconds: float  # total of all threads
     event: Event
     layout: Layout
     theta: Floats
 
 
 class Snapshots:
-    """An observer that copies the parameters now and then, off its own clock."""
+    """An observer that copies the parameters at intervals, excluding the copying from its clock."""
 
     def __init__(self) -> None:
         self.taken: list[Snapshot] = []
@@ -85,23 +85,23 @@ class Snapshots:
         self._started, self._cpu = perf_counter(), process_time()
 
     def on_event(self, event: Event, growth: Growth) -> None:
-        """Copy the parameters if it is time to."""
+        """Copy the parameters if an interval has passed."""
         now = perf_counter()
         seconds = now - self._started - self._spent
         if event.kind in ("start", "end") or seconds >= self._next:
             layout, theta = growth.graph.layout, growth.theta()
             self.taken.append(Snapshot(seconds, process_time() - self._cpu, event, layout, theta))
-            self._next = max(seconds * _SPACING, seconds + _LEAST)
+            self._next = max(seconds * _SPACING, seconds + _MIN_INTERVAL)
         self._spent += perf_counter() - now
 
 
-def synthetic(cell: Course, n_jobs: int) -> Case:
+def synthetic(cell: TimedSearch, n_jobs: int) -> Case:
     """Return the generated data of a cell."""
     return scale_free(Network(cell.n_variables, cell.n_rows, cell.seed), n_jobs)
 
 
-def run_course(cell: Course, case: Case, n_jobs: int) -> list[Row]:
-    """Run a search and return its course, a row a snapshot, the last one with how it ended."""
+def run_search(cell: TimedSearch, case: Case, n_jobs: int) -> list[Row]:
+    """Run a search and return one row per snapshot; the last row also states how it ended."""
     warm_up(cell.version, cell.method, cell.priority, bool(case.train.n_missing.any()))
     snapshots, growth = _search(cell, case.train, n_jobs)
     rows = _measure(snapshots, case, n_jobs)
@@ -119,7 +119,9 @@ def run_course(cell: Course, case: Case, n_jobs: int) -> list[Row]:
     return rows
 
 
-def _search(cell: Course, table: PackedTable, n_jobs: int) -> tuple[Sequence[Snapshot], Growth]:
+def _search(
+    cell: TimedSearch, table: PackedTable, n_jobs: int
+) -> tuple[Sequence[Snapshot], Growth]:
     used = learner(cell.version, table, n_jobs, cell.penalty, cell.ridge)
     settings = replace(
         with_method(used.settings, cell.method), max_edges=cell.max_edges, max_time=cell.max_time
@@ -158,25 +160,25 @@ def _measure(snapshots: Sequence[Snapshot], case: Case, n_jobs: int) -> list[Row
 
 @cache
 def warm_up(version: str, method: str, priority: str = "", missing: bool = False) -> None:
-    """Load what is compiled: a search like the one that is timed, on very little data."""
+    """Load compiled code by a search like the timed one, on very little data."""
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, (_WARM_ROWS, 6))
     codes[:, 1] = codes[:, 0]
     if missing:
         codes[rng.random(codes.shape) < 0.1] = -1
     table = PackedTable.from_codes(codes)
-    cell = Course(version, 5.0, method, 6, _WARM_ROWS, max_edges=6, priority=priority)
+    cell = TimedSearch(version, 5.0, method, 6, _WARM_ROWS, max_edges=6, priority=priority)
     snapshots, _ = _search(cell, table, 1)
     _measure(snapshots, Case(table, table), 1)
 
 
 def last_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with which courses ended."""
+    """Return the last row of every trajectory."""
     return [row for row in rows if "reason" in row]
 
 
 def outcome(row: Row, measure: str, digits: int) -> str:
-    """Return a measure at the end of a course, its seconds, and how far it came if cut off.
+    """Return a measure at the end of a search, its seconds, and its edges if it was cut off.
 
     Examples
     --------

@@ -1,26 +1,26 @@
-"""Searches that are watched, what they are measured by, and where their data come from."""
+"""Timed searches, their measurements, and the sources of their data."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from paper.complexity import Count
-from paper.courses import Course, Snapshots, run_course, synthetic
 from paper.propagation import CountedPropagation
+from paper.timed_search import Snapshots, TimedSearch, run_search, synthetic
 from paper.versions import METHODS, learner, with_method
 
 from edgegraft.core import Layout
 from edgegraft.errors import FileFormatError
 from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Event, Settings, StopReason, grow
-from paper import Context, complexity, courses, public
+from paper import Context, complexity, public, timed_search
 
 pytestmark = pytest.mark.paper
 
 
 @pytest.fixture(scope="module")
 def case():
-    return synthetic(Course("ours", 5.0, "alpha=0", 12, 1000), 1)
+    return synthetic(TimedSearch("ours", 5.0, "alpha=0", 12, 1000), 1)
 
 
 def test_pairs_at_once_are_those_of_the_librarys_engine():
@@ -36,7 +36,7 @@ def test_pairs_at_once_are_those_of_the_librarys_engine():
             answers.append(engine.pair_marginals(theta, state, asked))
         np.testing.assert_array_equal(answers[0].values, answers[1].values)
         np.testing.assert_array_equal(answers[0].offsets, answers[1].offsets)
-    # A state of other parameters is brought up to date first.
+    # A state of other parameters is updated first.
     other = theta + 0.1
     found = counted.pair_marginals(other, state, edges)
     _, fresh, _ = counted.run(other, counted.init(layout))
@@ -48,9 +48,9 @@ def test_pairs_at_once_are_those_of_the_librarys_engine():
 
 @pytest.mark.parametrize("version", ["paper", "ours"])
 @pytest.mark.parametrize("method", ["alpha=0.5", "first-hit", "exhaustive"])
-def test_course_ends_with_the_model_that_was_learned(case, version, method):
-    cell = Course(version, 60.0, method, 12, 1000, max_edges=8, certified=True)
-    rows = run_course(cell, case, 1)
+def test_trajectory_ends_with_the_learned_model(case, version, method):
+    cell = TimedSearch(version, 60.0, method, 12, 1000, max_edges=8, certified=True)
+    rows = run_search(cell, case, 1)
     used = learner(version, case.train, 1)
     settings = with_method(used.settings, method)
     settings = Settings(**settings.as_dict() | {"max_edges": 8})
@@ -67,10 +67,10 @@ def test_course_ends_with_the_model_that_was_learned(case, version, method):
         assert (np.diff([row[name] for row in rows]) >= 0).all()
 
 
-def test_a_search_without_time_is_cut_off_and_says_so(case):
+def test_a_search_without_time_is_reported_as_cut_off(case):
     (row,) = [
         row
-        for row in run_course(Course("ours", 0.001, "exhaustive", 12, 1000), case, 1)
+        for row in run_search(TimedSearch("ours", 0.001, "exhaustive", 12, 1000), case, 1)
         if "reason" in row
     ]
     assert row["cut_off"]
@@ -83,14 +83,16 @@ def test_an_interrupted_search_is_not_kept(case, monkeypatch):
         growth.reason = StopReason.INTERRUPTED
         return growth
 
-    monkeypatch.setattr(courses, "grow", interrupted)
+    monkeypatch.setattr(timed_search, "grow", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        courses._search(Course("ours", 5.0, "alpha=0", 12, 1000, max_edges=2), case.train, 1)
+        timed_search._search(
+            TimedSearch("ours", 5.0, "alpha=0", 12, 1000, max_edges=2), case.train, 1
+        )
 
 
 def test_copying_is_left_out_of_the_clock(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(courses, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(timed_search, "perf_counter", lambda: clock[0])
 
     class Slow:
         class graph:
@@ -137,7 +139,7 @@ def test_counted_operations_are_those_of_the_table():
     }
     full = counts["paper", "exhaustive"]
     assert [row["tables"] for row in full] == [n_pairs] * 3
-    # Every pair that is not active yet, and once more the reservoir, which holds those that do.
+    # Tests cover every inactive pair, and the reservoir once more.
     assert all(row["tests"] >= n_pairs - row["n_edges"] for row in full)
     few = counts["paper", "alpha=0.5"]
     assert few[0]["tables"] < n_pairs
@@ -186,6 +188,6 @@ def test_absent_and_foreign_data_are_refused(folder, tmp_path):
     np.savez(tmp_path / "yummly489.npz", X=np.full((3, 2), 7, np.uint8))
     with pytest.raises(FileFormatError, match=r"yummly489\.npz: not the yummly table of 2 states"):
         public.read_codes("yummly", tmp_path)
-    (tmp_path / "jester5.npz").write_bytes(b"no archive")
+    (tmp_path / "jester5.npz").write_bytes(b"not an archive")
     with pytest.raises(FileFormatError, match=r"jester5\.npz"):
         public.read_codes("jester", tmp_path)
