@@ -69,7 +69,7 @@ def _compiling_ahead() -> Iterator[None]:
 
     It shares nothing but the cache on disk, and is ended with the demonstration.
     """
-    code = "from edgegraft.cli.demo import compile_ahead; compile_ahead()"
+    code = f"from {__name__} import compile_ahead; compile_ahead()"
     quiet = subprocess.DEVNULL
     ahead = subprocess.Popen([sys.executable, "-c", code], stdout=quiet, stderr=quiet)
     try:
@@ -80,7 +80,7 @@ def _compiling_ahead() -> Iterator[None]:
 
 
 def compile_ahead() -> None:
-    """Call what the later stages call, on a random model of the same size."""
+    """Call the kernels of the later stages, on a random model of the same size."""
     rng = np.random.default_rng(0)
     table = PackedTable.from_codes(rng.integers(0, _BINS, (200, 60)))
     pairs = all_pairs(60)
@@ -89,11 +89,7 @@ def compile_ahead() -> None:
     codes = table.codes().astype(np.int64)
     _impute(model, codes, codes)
     with TemporaryDirectory() as folder:
-        page = Path(folder) / "page.html"
-        write_report(page, model, data_quality=data_quality(table))
-        figure = plot_network(model).get_figure(root=True)
-        assert figure is not None
-        figure.savefig(page.with_suffix(".png"), dpi=150, bbox_inches="tight")
+        _draw(Outputs.beside(Path(folder) / "page.html"), model, table)
 
 
 def _pixels() -> PackedTable:
@@ -106,33 +102,30 @@ def _pixels() -> PackedTable:
 def _impute(model: PairwiseMRF, rows: np.ndarray, known: np.ndarray) -> tuple[float, float]:
     """Return the shares of hidden pixels that imputation and the commonest state get right."""
     hidden = np.random.default_rng(0).random(rows.shape) < _HIDDEN
-    filled = _labels(model.impute(codes=np.where(hidden, -1, rows)))
+    filled = model.impute_codes(np.where(hidden, -1, rows))
     usual = np.array([np.bincount(column).argmax() for column in known.T])
-    commonest = np.broadcast_to(usual, rows.shape)
-    return (
-        float((filled == _labels(model.schema.decode(rows)))[hidden].mean()),
-        float((commonest == rows)[hidden].mean()),
-    )
-
-
-def _labels(table: Any) -> np.ndarray:
-    return np.array([column.to_pylist() for column in table.columns]).T
+    return float((filled == rows)[hidden].mean()), float((usual == rows)[hidden].mean())
 
 
 def _write(outputs: Outputs, found: Discovery, train: PackedTable) -> None:
     details = details_of(found, {"file": "scikit-learn's digits", "rows": train.n_rows})
     columns = edge_columns(found)
     found.model.save(outputs.model, details=details, edge_columns=columns)
-    write_report(
-        outputs.page,
+    _draw(
+        outputs,
         found.model,
+        train,
         details=details,
         edge_columns=columns,
         trace=found.growth.trace(),
-        data_quality=data_quality(train),
         title="Pixels of handwritten digits",
     )
-    figure = plot_network(found.model).get_figure(root=True)
+
+
+def _draw(outputs: Outputs, model: PairwiseMRF, table: PackedTable, **others: Any) -> None:
+    """Write the page and the picture."""
+    write_report(outputs.page, model, data_quality=data_quality(table), **others)
+    figure = plot_network(model).get_figure(root=True)
     assert figure is not None  # the axes are on one
     figure.savefig(outputs.picture, dpi=150, bbox_inches="tight")
 
