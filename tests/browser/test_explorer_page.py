@@ -95,12 +95,19 @@ def check_bars(browser, explorer, given):
         assert abs(width - p) < 1e-6
 
 
+def middles(page):
+    """Where the dots are, in pixels from the corner of the network."""
+    return page.execute_script(
+        "const frame = document.querySelector('#network').getBoundingClientRect();"
+        "return [...document.querySelectorAll('#network .dot')].map((e) => {"
+        "const box = e.getBoundingClientRect();"
+        "return [box.left + box.width / 2 - frame.left, box.top + box.height / 2 - frame.top]})"
+    )
+
+
 def test_the_network_is_drawn_inside_its_frame(page, explorer):
     frame = one(page, "#network").rect
-    spots = page.execute_script(
-        "return [...document.querySelectorAll('#network circle')].map("
-        "(e) => [+e.getAttribute('cx'), +e.getAttribute('cy')])"
-    )
+    spots = middles(page)
     assert len(spots) == explorer.model.n_variables
     assert len(page.find_elements(By.CSS_SELECTOR, "#network line")) == explorer.model.n_edges
     assert (np.array(spots) > 0).all()
@@ -150,18 +157,18 @@ def test_search_finds_and_selects(page, explorer):
     field = one(page, "#search")
     field.send_keys("X17")
     wait_until(page, lambda: "1 found" in one(page, "#list-title").text, "nothing was found")
-    assert one(page, 'circle[data-variable="17"]').get_attribute("class") == "found"
+    assert "found" in one(page, '.dot[data-variable="17"]').get_attribute("class").split()
     field.send_keys(Keys.ENTER)
     title = wait_for(page, "#details .card .name")
     assert title.text == "x17"
     rows = page.find_elements(By.CSS_SELECTOR, "#details [data-neighbour]")
     assert len(rows) == int((explorer.model.edges == 17).any(axis=1).sum())
-    cells = wait_for(page, "#details .heat").find_elements(By.CSS_SELECTOR, "td")
+    cells = wait_for(page, "#details .heat").find_elements(By.CSS_SELECTOR, "tbody td")
     assert len(cells) == 16
 
 
 def test_dots_tell_of_themselves_and_can_be_clicked(page):
-    dot = one(page, 'circle[data-variable="3"]')
+    dot = one(page, '.dot[data-variable="3"]')
     ActionChains(page).move_to_element(dot).perform()
     assert "x3" in wait_for(page, "#tip").text
     dot.click()
@@ -170,10 +177,7 @@ def test_dots_tell_of_themselves_and_can_be_clicked(page):
 
 def test_zoom_moves_dots_apart_and_fit_brings_them_back(page):
     def spread():
-        return page.execute_script(
-            "const xs = [...document.querySelectorAll('#network circle')].map("
-            "(e) => +e.getAttribute('cx')); return Math.max(...xs) - Math.min(...xs)"
-        )
+        return np.ptp([x for x, _ in middles(page)])
 
     before = spread()
     one(page, "#zoom-in").click()
@@ -203,9 +207,9 @@ def test_hostile_names_are_text(browser):
     )
     with served(Explorer(model, title=HOSTILE)) as url, _opened(browser, url) as page:
         assert one(page, "h1").text == HOSTILE
-        ActionChains(page).move_to_element(one(page, 'circle[data-variable="0"]')).perform()
+        ActionChains(page).move_to_element(one(page, '.dot[data-variable="0"]')).perform()
         assert HOSTILE in wait_for(page, "#tip").text
-        one(page, 'circle[data-variable="0"]').click()
+        one(page, '.dot[data-variable="0"]').click()
         wait_for(page, "#details .heat")
         one(page, '#details .state[data-category="0"]').click()
         wait_for_link(page, json.dumps({HOSTILE: IMAGE}, separators=(",", ":")))

@@ -222,8 +222,8 @@ def test_hostile_names_are_text(browser, tmp_path):
         assert wait_for(page, "#hint").text
         assert HOSTILE in one(page, "#edges").text
         assert not page.find_elements(By.CSS_SELECTOR, "img, main script")
-        # Two blocks of data and four scripts of the page's own.
-        assert len(page.find_elements(By.CSS_SELECTOR, "script")) == 6
+        # Two blocks of data and the page's own script.
+        assert len(page.find_elements(By.CSS_SELECTOR, "script")) == 3
 
 
 @pytest.mark.parametrize("hub", ["library", LONG])

@@ -42,7 +42,7 @@ def explorer(touch, model):
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     touch.get(url)
-    yield touch, "#network", "#network circle"
+    yield touch, "#network", "#network .dot"
     server.shutdown()
     thread.join()
     server.server_close()

@@ -13,8 +13,7 @@ import pytest
 from edgegraft.errors import ImpossibleEvidenceError, ModelError
 from edgegraft.inference import BeliefPropagation
 from edgegraft.model import PairwiseMRF
-from edgegraft.report.explorer import Explorer
-from edgegraft.report.explorer_view import MAX_CATEGORIES
+from edgegraft.report.explorer import MAX_CATEGORIES, Explorer
 from tests.explorer_cases import (
     BIG,
     HOSTILE,

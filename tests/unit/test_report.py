@@ -123,7 +123,7 @@ def test_everything_is_there(tmp_path):
         "network",
         "edges",
         "variables",
-        "course",
+        "trajectory",
         "certificate",
         "quality",
         "settings",

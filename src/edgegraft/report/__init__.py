@@ -9,12 +9,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edgegraft.report.course_plots import plot_path, plot_trace
     from edgegraft.report.edge_plot import plot_edge
     from edgegraft.report.marginal_plot import plot_marginals
     from edgegraft.report.network_plot import plot_network
     from edgegraft.report.page import write_report
     from edgegraft.report.quality import data_quality
+    from edgegraft.report.trajectory_plots import plot_path, plot_trace
 
 __all__ = [
     "data_quality",
@@ -31,8 +31,8 @@ _HOME = {
     "plot_edge": "edge_plot",
     "plot_marginals": "marginal_plot",
     "plot_network": "network_plot",
-    "plot_path": "course_plots",
-    "plot_trace": "course_plots",
+    "plot_path": "trajectory_plots",
+    "plot_trace": "trajectory_plots",
     "write_report": "page",
 }
 

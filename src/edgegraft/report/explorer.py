@@ -23,13 +23,17 @@ from edgegraft.errors import ConvergenceWarning, ModelError
 from edgegraft.inference import AutoEngine, ExactBudget, InferenceEngine
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import parse_evidence
-from edgegraft.report.explorer_view import interaction_tables, network_view
+from edgegraft.report.escape import for_json
+from edgegraft.report.network import build_network, drawing
+from edgegraft.report.page_model import largest_rows
 
 Json = dict[str, Any]
 
 #: What exact inference may take: answers are expected at once.
 INTERACTIVE = ExactBudget(seconds=0.1)
-_CACHED = 64  # answers kept, so that undo is at once
+MAX_DRAWN = 4000  # edges: a browser moves so many lines smoothly
+MAX_CATEGORIES = 24  # rows and columns of an interaction table
+_CACHED = 64  # answers kept, so that undo is immediate
 
 
 class Answer(NamedTuple):
@@ -91,7 +95,7 @@ class Explorer:
         self._lock = Lock()
         self._answers: OrderedDict[tuple[tuple[int, int], ...], Answer] = OrderedDict()
         self.prior = self.ask({})
-        self._network = network_view(model)
+        self._network = drawing(build_network(model, top=MAX_DRAWN))
         self._shown = model.zero_sum()
         self._strengths = model.edge_strengths()
 
@@ -209,10 +213,30 @@ class Explorer:
         }
 
     def variable(self, i: int) -> Json:
-        """Return a variable's neighbours, strongest first, with the tables of their edges."""
+        """Return a variable's neighbours, strongest first, with the tables of their edges.
+
+        Rows are the categories of the variable. A forbidden pair is None, and so is the strength
+        of its edge. Of variables with many categories those with the largest entries are shown.
+        """
         if not 0 <= i < self.model.n_variables:
             raise ModelError(f"the model has no variable {i}: it has {self.model.n_variables}")
-        return {"variable": i, "neighbours": interaction_tables(self._shown, self._strengths, i)}
+        own = np.flatnonzero((self.model.edges == i).any(axis=1))
+        own = own[np.argsort(-self._strengths[own], kind="stable")]
+        return {"variable": i, "neighbours": [self._neighbour(i, k) for k in own.tolist()]}
+
+    def _neighbour(self, i: int, edge: int) -> Json:
+        ends = self.model.edges[edge]
+        table = self._shown.layout.edge(self._shown.theta, edge)
+        if ends[0] != i:
+            table = table.T
+        rows, columns = (largest_rows(side, MAX_CATEGORIES) for side in (table, table.T))
+        return {
+            "variable": int(ends.sum() - i),
+            "strength": for_json(self._strengths[edge], 17),
+            "rows": rows.tolist(),
+            "columns": columns.tolist(),
+            "table": [[for_json(x, 17) for x in row] for row in table[np.ix_(rows, columns)]],
+        }
 
     def export_json(self, given: Mapping[int, int]) -> str:
         """Return evidence, marginals and prior as JSON text, with categories in their own type."""

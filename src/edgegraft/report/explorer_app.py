@@ -30,7 +30,7 @@ except ImportError as error:
     raise MissingExtraError("flask", "explore", "the explorer") from error
 
 LOOPBACK = "127.0.0.1"
-_ASSETS = Path(__file__).parent / "explorer_assets"
+_ASSETS = Path(__file__).parent / "assets"
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

@@ -16,6 +16,7 @@ from edgegraft.errors import MissingExtraError, ModelError
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import variable_index
 from edgegraft.report.layout import lay_out
+from edgegraft.report.palette import group_style, sign_colour
 
 ColourBy = Literal["community"] | Mapping[str, Hashable] | None
 
@@ -111,6 +112,43 @@ def build_network(
         group,
         group_names,
     )
+
+
+def drawing(network: Network) -> dict[str, list[dict[str, Any]]]:
+    """Return a network as the scripts of pages draw it, in plain types.
+
+    Sizes are shares of the largest; the edges' ends are places among the nodes.
+
+    Examples
+    --------
+    >>> model = PairwiseMRF.from_potentials(
+    ...     {"a": [0, 1], "b": [0, 1], "alone": [0, 1]}, edges={("a", "b"): [[1, 0], [0, 1]]}
+    ... )
+    >>> found = drawing(build_network(model))
+    >>> [node["name"] for node in found["nodes"]], found["edges"][0]["ends"]
+    (['a', 'b'], [0, 1])
+    """
+    sizes = network.node_strength()
+    sizes = np.sqrt(sizes / max(sizes.max(initial=0.0), 1e-300))
+    low, high = network.spots.min(0, initial=np.inf), network.spots.max(0, initial=-np.inf)
+    nodes, edges = [], []
+    for k, name in enumerate(network.names):
+        style = group_style(int(network.group[k]))
+        nodes.append(
+            {
+                "name": name,
+                "variable": int(network.variables[k]),
+                "x": round(float(network.spots[k, 0] - low[0]), 3),
+                "y": round(float(high[1] - network.spots[k, 1]), 3),  # pages count downwards
+                "size": round(float(sizes[k]), 3),
+                "colour": style.colour,
+                "shape": style.shape,
+            }
+        )
+    for ends, weight, sign in zip(network.edges, network.weights(), network.sign, strict=True):
+        colour = sign_colour(int(sign))
+        edges.append({"ends": ends.tolist(), "weight": round(float(weight), 4), "colour": colour})
+    return {"nodes": nodes, "edges": edges}
 
 
 def edge_signs(model: PairwiseMRF) -> Integers:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -29,16 +30,17 @@ from edgegraft.report.page_data import chart_data, network_data
 from edgegraft.report.page_model import describe
 from edgegraft.report.page_sections import (
     certificate_section,
-    course_section,
     edges_section,
     network_section,
     quality_section,
     settings_section,
     summary_section,
+    trajectory_section,
     variables_section,
 )
 
-_SCRIPTS = ("network.js", "panel.js", "chart.js", "page.js")
+_SCRIPTS = ("elements.js", "network.js", "panel.js", "chart.js", "page.js")
+_ELSEWHERE = re.compile(r"^(import .*;\n|export )", re.MULTILINE)
 
 
 def write_report(
@@ -110,7 +112,7 @@ def write_report(
         network_section(about),
         edges_section(about),
         variables_section(about, quality),
-        course_section(trace is not None, path_points),
+        trajectory_section(trace is not None, path_points),
         certificate_section(kept),
         quality_section(quality, model.n_variables),
         settings_section(kept),
@@ -125,10 +127,11 @@ def _title(model: PairwiseMRF) -> str:
 def _page(title: str, sections: Sequence[tuple[str, str, str]], network: Any, charts: Any) -> str:
     """Return the whole page; a section is its id, its heading and its content."""
     present = [section for section in sections if section[2]]
-    scripts = [_asset(name) for name in _SCRIPTS]
+    # One module holds them all: a page that is a file cannot import others.
+    script = _ELSEWHERE.sub("", "".join(map(_asset, _SCRIPTS)))
     return Template(_asset("page.html")).substitute(
         title=as_text(title),
-        policy=" ".join(f"'sha256-{_checksum(script)}'" for script in scripts),
+        policy=f"'sha256-{_checksum(script)}'",
         style=_asset("page.css"),
         links="".join(f'<a href="#{name}">{head}</a>' for name, head, _ in present),
         content="\n".join(
@@ -137,12 +140,12 @@ def _page(title: str, sections: Sequence[tuple[str, str, str]], network: Any, ch
         ),
         network=as_script_json(network),
         charts=as_script_json(charts),
-        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
+        script=script,
     )
 
 
 def _asset(name: str) -> str:
-    return resources.files("edgegraft.report").joinpath("page_assets", name).read_text("utf-8")
+    return resources.files("edgegraft.report").joinpath("assets", name).read_text("utf-8")
 
 
 def _checksum(text: str) -> str:

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.learn.selection.path import PathPoint
-from edgegraft.report.course_plots import check_trace, path_measure
 from edgegraft.report.escape import as_number, for_json
-from edgegraft.report.page_model import Described
-from edgegraft.report.palette import NEGATIVE, NEUTRAL, POSITIVE, group_style, sign_colour
+from edgegraft.report.network import drawing
+from edgegraft.report.page_model import ModelSummary
+from edgegraft.report.palette import NEGATIVE, NEUTRAL, POSITIVE
+from edgegraft.report.trajectory_plots import check_trace, path_measure
 
 Json = dict[str, Any]
 
@@ -20,39 +21,17 @@ _MAX_CELLS = 40_000  # of interaction tables; the strongest edges have theirs
 _MAX_POINTS = 500  # of a line
 
 
-def network_data(about: Described) -> Json:
+def network_data(about: ModelSummary) -> Json:
     """Return the network: variables with their spots and probabilities, edges with their tables."""
     network = about.network
-    weights, sizes = network.weights(), network.node_strength()
-    largest = sizes.max(initial=0.0)
-    low = network.spots.min(axis=0, initial=np.inf)
-    high = network.spots.max(axis=0, initial=-np.inf)
-    nodes = []
-    for k, variable in enumerate(network.variables.tolist()):
-        style = group_style(int(network.group[k]))
-        nodes.append(
-            {
-                "name": network.names[k],
-                "x": round(float(network.spots[k, 0] - low[0]), 3),
-                "y": round(float(high[1] - network.spots[k, 1]), 3),  # pages count downwards
-                "size": round(float(np.sqrt(sizes[k] / largest)) if largest > 0 else 0.0, 3),
-                "colour": style.colour,
-                "shape": style.shape,
-                "marginals": [[label, for_json(p)] for label, p in about.likeliest(variable)],
-            }
-        )
+    found = drawing(network)
+    for node in found["nodes"]:
+        shares = about.likeliest(node["variable"])
+        node["marginals"] = [[label, for_json(p)] for label, p in shares]
     tables = _tables(about)
-    edges = [
-        {
-            "ends": network.edges[k].tolist(),
-            "weight": round(float(weights[k]), 4),
-            "colour": sign_colour(int(network.sign[k])),
-            "facts": _facts(about, which),
-            "table": tables.get(which),
-        }
-        for k, which in enumerate(network.which.tolist())
-    ]
-    return {"nodes": nodes, "edges": edges}
+    for edge, which in zip(found["edges"], network.which.tolist(), strict=True):
+        edge |= {"facts": _facts(about, which), "table": tables.get(which)}
+    return found
 
 
 def chart_data(trace: Mapping[str, ArrayLike] | None, points: Sequence[PathPoint] | None) -> Json:
@@ -65,14 +44,14 @@ def chart_data(trace: Mapping[str, ArrayLike] | None, points: Sequence[PathPoint
     return charts
 
 
-def _facts(about: Described, which: int) -> list[list[str]]:
+def _facts(about: ModelSummary, which: int) -> list[list[str]]:
     return [
         [name.replace("_", " "), as_number(values[which].item())]
         for name, values in about.attributes.items()
     ]
 
 
-def _tables(about: Described) -> dict[int, Json]:
+def _tables(about: ModelSummary) -> dict[int, Json]:
     """Return the interaction tables of the strongest edges, as many as there is room for."""
     found: dict[int, Json] = {}
     room = _MAX_CELLS
@@ -99,7 +78,7 @@ def _trace_chart(columns: dict[str, np.ndarray]) -> Json:
     name, title = ("recall", "recall") if "recall" in columns else ("n_edges", "edges")
     return {
         "x": {"title": "seconds", "values": _values(x[kept]), "log": False, "reverse": False},
-        "left": {"title": "nats a row", "lines": left},
+        "left": {"title": "nats per row", "lines": left},
         "right": {
             "title": title,
             "lines": [_line(title, columns[name][kept], NEUTRAL)],

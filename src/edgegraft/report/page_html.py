@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from edgegraft.report.escape import as_number, as_text
-from edgegraft.report.page_model import Table
+from edgegraft.report.page_model import InteractionTable
 from edgegraft.report.palette import INK, diverging
 
 
-def heat_map(table: Table, names: Sequence[str]) -> str:
+def heat_map(table: InteractionTable, names: Sequence[str]) -> str:
     """Return an interaction table with its numbers on coloured cells."""
     finite = table.values[np.isfinite(table.values)]
     limit = float(np.abs(finite).max(initial=0.0))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.core.types import Floats
+from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ConvergenceWarning, ModelError
 from edgegraft.model import NodeMarginals, PairwiseMRF
 from edgegraft.report.network import Network, build_network, finite_strengths
@@ -20,7 +20,7 @@ MAX_CATEGORIES = 12  # of a variable, with their probabilities
 
 
 @dataclass(frozen=True)
-class Table:
+class InteractionTable:
     """An interaction table in zero-sum gauge, of the categories that it touches most.
 
     Attributes
@@ -39,7 +39,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Described:
+class ModelSummary:
     """A model with what its page needs.
 
     Attributes
@@ -55,26 +55,26 @@ class Described:
     network : Network
     marginals : NodeMarginals or None
     marginals_note : str
-        How the marginals were come by, or why there are none.
+        How the marginals were obtained, or why there are none.
     """
 
     model: PairwiseMRF
     zero_sum: PairwiseMRF
     attributes: dict[str, NDArray[Any]]
-    order: NDArray[np.int64]
-    degree: NDArray[np.int64]
+    order: Integers
+    degree: Integers
     total: Floats
     network: Network
     marginals: NodeMarginals | None
     marginals_note: str
 
-    def table(self, edge: int) -> Table:
+    def table(self, edge: int) -> InteractionTable:
         """Return the interaction table of an edge, by its position in the model."""
         model = self.zero_sum
         table = model.layout.edge(model.theta, edge)
         variables = [model.schema[int(v)] for v in model.edges[edge]]
-        rows, columns = (_most_touched(table, axis) for axis in (1, 0))
-        return Table(
+        rows, columns = (largest_rows(side, MAX_TABLE) for side in (table, table.T))
+        return InteractionTable(
             [str(variables[0].categories[k]) for k in rows],
             [str(variables[1].categories[k]) for k in columns],
             table[np.ix_(rows, columns)],
@@ -91,13 +91,13 @@ class Described:
         return [(str(entry.categories[k]), float(values[k])) for k in best]
 
 
-def describe(model: PairwiseMRF, attributes: dict[str, NDArray[Any]]) -> Described:
+def describe(model: PairwiseMRF, attributes: dict[str, NDArray[Any]]) -> ModelSummary:
     """Work out what a page says of a model whose edges have these columns."""
     strengths = attributes["strength"].astype(np.float64)
     finite = finite_strengths(strengths)
     ends = model.edges.ravel()
     marginals, note = _marginals(model)
-    return Described(
+    return ModelSummary(
         model,
         model.zero_sum(),
         attributes,
@@ -127,7 +127,13 @@ def _marginals(model: PairwiseMRF) -> tuple[NodeMarginals | None, str]:
     )
 
 
-def _most_touched(table: Floats, axis: int) -> NDArray[np.int64]:
-    """Return the rows (axis 1) or columns (axis 0) with the largest entries, in their order."""
-    size = np.abs(np.nan_to_num(table, neginf=-1e9)).max(axis=axis)
-    return np.sort(np.argsort(-size, kind="stable")[:MAX_TABLE])
+def largest_rows(table: Floats, limit: int) -> Integers:
+    """Return the rows of a table with the largest entries, in their order; forbidden pairs count.
+
+    Examples
+    --------
+    >>> largest_rows(np.array([[0.0, 1.0], [-3.0, 0.0], [-np.inf, 0.0]]), 2)
+    array([1, 2])
+    """
+    size = np.abs(table).max(axis=1)
+    return np.sort(np.argsort(-size, kind="stable")[:limit])

@@ -14,7 +14,6 @@ import numpy as np
 
 from edgegraft import __version__
 from edgegraft.learn.selection.path import PathPoint
-from edgegraft.report.course_plots import path_measure
 from edgegraft.report.escape import as_number, as_text
 from edgegraft.report.page_html import (
     data_text,
@@ -24,7 +23,8 @@ from edgegraft.report.page_html import (
     titled_table,
     value_cell,
 )
-from edgegraft.report.page_model import Described
+from edgegraft.report.page_model import ModelSummary
+from edgegraft.report.trajectory_plots import path_measure
 
 Section = tuple[str, str, str]
 
@@ -37,7 +37,7 @@ _ELSEWHERE = ("source", "settings", "certificate", "versions")
 
 
 def summary_section(
-    about: Described, details: Mapping[str, Any], quality: Mapping[str, Any] | None
+    about: ModelSummary, details: Mapping[str, Any], quality: Mapping[str, Any] | None
 ) -> Section:
     """Say what was learned and from what."""
     model = about.model
@@ -67,7 +67,7 @@ def summary_section(
     )
 
 
-def network_section(about: Described) -> Section:
+def network_section(about: ModelSummary) -> Section:
     """Give the script a place to draw the network in, and the reader ways to move about."""
     network, model = about.network, about.model
     if not len(network.edges):
@@ -96,7 +96,7 @@ def network_section(about: Described) -> Section:
         '<button type="button" id="farther" title="Zoom out">&minus;</button>'
         '<button type="button" id="whole">Whole</button></span></div>'
         '<div class="stage"><div id="picture"><svg role="img" aria-label="The network">'
-        '</svg><div id="hint" role="status"></div></div>'
+        '</svg><div id="hint" role="status" hidden></div></div>'
         '<aside id="panel" aria-live="polite"><p>Choose a variable or an edge.</p></aside></div>'
         "<noscript><p>The network is drawn by a script, and scripts are switched off.</p>"
         "</noscript>"
@@ -105,7 +105,7 @@ def network_section(about: Described) -> Section:
     )
 
 
-def edges_section(about: Described) -> Section:
+def edges_section(about: ModelSummary) -> Section:
     """List the strongest edges, each with its interaction table."""
     model = about.model
     if not model.n_edges:
@@ -135,7 +135,7 @@ def edges_section(about: Described) -> Section:
     )
 
 
-def variables_section(about: Described, quality: Mapping[str, Any] | None) -> Section:
+def variables_section(about: ModelSummary, quality: Mapping[str, Any] | None) -> Section:
     """List the variables with their edges and their likeliest categories."""
     model = about.model
     missing = (quality or {}).get("missing", {})
@@ -169,7 +169,7 @@ def variables_section(about: Described, quality: Mapping[str, Any] | None) -> Se
     )
 
 
-def course_section(has_trace: bool, points: Sequence[PathPoint] | None) -> Section:
+def trajectory_section(has_trace: bool, points: Sequence[PathPoint] | None) -> Section:
     """Give the script places to draw the run and the path in."""
     parts = []
     if has_trace:
@@ -186,7 +186,7 @@ def course_section(has_trace: bool, points: Sequence[PathPoint] | None) -> Secti
             '<div class="scroll"><table class="list"><thead><tr><th>penalty</th><th>edges</th>'
             f"<th>{as_text(title)}</th></tr></thead><tbody>{rows}</tbody></table></div>"
         )
-    return "course", "How it went", "".join(parts)
+    return "trajectory", "How it went", "".join(parts)
 
 
 def certificate_section(details: Mapping[str, Any]) -> Section:
@@ -263,7 +263,7 @@ def settings_section(details: Mapping[str, Any]) -> Section:
     )
 
 
-def _shares(about: Described, variable: int) -> str:
+def _shares(about: ModelSummary, variable: int) -> str:
     found = about.likeliest(variable)
     shown = found[:4]
     text = ", ".join(f"{data_text(label)} {p:.0%}" for label, p in shown)

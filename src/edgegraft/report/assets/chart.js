@@ -1,5 +1,6 @@
-"use strict";
 // A line chart with one or two vertical axes, and the values under the pointer.
+import { make } from "./elements.js";
+import { draw } from "./network.js";
 
 const CHART = { width: 720, height: 300, left: 62, right: 66, top: 14, bottom: 42 };
 
@@ -41,7 +42,7 @@ function axisScale(axis, from, to, log, reverse) {
   return { scale, low, high };
 }
 
-function drawChart(host, chart) {
+export function drawChart(host, chart) {
   const { width, height, left, right, top, bottom } = CHART;
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" }, host);
   const x = axisScale(chart.x.values, left, width - right, chart.x.log, chart.x.reverse);
@@ -50,7 +51,7 @@ function drawChart(host, chart) {
     draw("text", { x: x.scale(value), y: height - bottom + 17, "text-anchor": "middle" }, svg).textContent = short(value);
   }
   draw("text", { x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, svg).textContent = chart.x.title;
-  const legend = make("div", null, host, "legend");
+  const legend = make("div", "legend", null, host);
   const lines = [];
   for (const side of ["left", "right"]) {
     const axis = chart[side];
@@ -71,10 +72,10 @@ function drawChart(host, chart) {
         pen = "L";
       });
       draw("path", { d: path, fill: "none", stroke: line.colour, "stroke-width": 2, "stroke-dasharray": line.dashed ? "6 4" : "none" }, svg);
-      const entry = make("span", null, legend);
-      const swatch = make("i", null, entry, line.dashed ? "dashed" : "");
+      const entry = make("span", "", null, legend);
+      const swatch = make("i", line.dashed ? "dashed" : "", null, entry);
       swatch.style.borderColor = line.colour;
-      const label = make("span", line.name, entry);
+      const label = make("span", "", line.name, entry);
       lines.push({ line, label });
     }
   }

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def plot_trace(trace: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
-    """Draw the course of a run against its time.
+    """Draw the trajectory of a run against its time.
 
-    On the left axis is the objective and, where it was measured, the mean negative
-    log-pseudolikelihood of rows held out; on the right axis the recall where the truth is known,
+    On the left axis is the objective and, if it was measured, the mean negative
+    log-pseudolikelihood of rows held out; on the right axis the recall if the truth is known,
     else the number of edges.
 
     Parameters
@@ -52,7 +52,7 @@ def plot_trace(trace: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
     if "held_out" in columns:
         ax.plot(seconds, columns["held_out"], color=NEGATIVE, linestyle="--", label="held out")
     ax.set_xlabel("seconds")
-    ax.set_ylabel("nats a row")
+    ax.set_ylabel("nats per row")
     right = ax.twinx()
     which, title = ("recall", "recall") if "recall" in columns else ("n_edges", "edges")
     right.plot(seconds, columns[which], color=NEUTRAL, drawstyle="steps-post", label=title)
@@ -65,7 +65,7 @@ def plot_trace(trace: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
 def plot_path(points: Sequence[PathPoint], ax: Axes | None = None) -> Axes:
     """Draw the number of edges along a path of penalties, the largest penalty on the left.
 
-    The right axis has the mean log-pseudolikelihood of rows held out where there are any, else
+    The right axis has the mean log-pseudolikelihood of rows held out if there are any, else
     the EBIC; a line marks the best model by that measure.
 
     Parameters
@@ -118,8 +118,7 @@ def check_trace(trace: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
     for name, values in columns.items():
         if values.ndim != 1 or values.shape != length:
             raise DataError(
-                f"column '{name}' of the trace has shape {values.shape} where 'seconds' has "
-                f"{length}"
+                f"column '{name}' of the trace has shape {values.shape}, but 'seconds' has {length}"
             )
     return columns
 

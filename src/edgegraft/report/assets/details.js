@@ -1,45 +1,18 @@
 // The variable that was selected: its bars, its neighbours and the tables of its edges.
-import { labelled, make, signed } from "./elements.js";
+import { heatTable, labelled, make } from "./elements.js";
 import { Card } from "./marginals.js";
 
 const OPEN = 3; // tables that are open from the start
 const FEW = 30; // neighbours listed at first
-const UP = [0, 114, 178];
-const DOWN = [213, 94, 0];
-
-function shade(value, limit) {
-  const part = limit > 0 ? Math.min(1, Math.abs(value) / limit) : 0;
-  const mixed = (value > 0 ? UP : DOWN).map((c) => Math.round(255 + (c - 255) * part));
-  return { background: `rgb(${mixed.join(",")})`, color: part > 0.62 ? "#fff" : "#222" };
-}
 
 function heatMap(neighbour, own, other) {
-  const cells = neighbour.table.flat().filter((x) => x !== null).map(Math.abs);
-  const limit = Math.max(...cells, 0);
-  const table = make("table");
-  const head = make("tr");
-  head.append(make("th"));
-  for (const k of neighbour.columns) head.append(labelled("th", "", other.categories[k]));
-  table.createTHead().append(head);
-  const body = table.createTBody();
-  neighbour.rows.forEach((row, a) => {
-    const line = body.insertRow();
-    line.append(labelled("th", "", own.categories[row]));
-    neighbour.columns.forEach((column, b) => {
-      const value = neighbour.table[a][b];
-      const cell = line.insertCell();
-      cell.title = `${own.name} = ${own.categories[row]}, ${other.name} = ${other.categories[column]}`;
-      cell.textContent = value === null ? "never" : signed(value, 2);
-      if (value === null) cell.className = "never";
-      else Object.assign(cell.style, shade(value, limit));
-    });
-  });
-  const frame = make("div", "heat");
-  frame.append(make("div", "note", `rows: ${own.name}; columns: ${other.name}`), table);
+  const frame = make("div", "scroll");
+  make("div", "note", `rows: ${own.name}; columns: ${other.name}`, frame);
+  heatTable(neighbour.rows.map((k) => own.categories[k]), neighbour.columns.map((k) => other.categories[k]), neighbour.table, frame);
   const cut = [[own, neighbour.rows], [other, neighbour.columns]]
     .filter(([variable, kept]) => kept.length < variable.categories.length)
     .map(([variable, kept]) => `${kept.length} of ${variable.categories.length} categories of ${variable.name}`);
-  if (cut.length) frame.append(make("div", "note", `Only those with the largest entries: ${cut.join(", ")}.`));
+  if (cut.length) make("div", "note", `Only those with the largest entries: ${cut.join(", ")}.`, frame);
   return frame;
 }
 

@@ -1,14 +1,32 @@
-"use strict";
 // Joins the controls of the page to what they control.
+import { drawChart } from "./chart.js";
+import { NetworkView } from "./network.js";
+import { showChoice } from "./panel.js";
 
 function read(id) { return JSON.parse(document.getElementById(id).textContent); }
+
+function describeChoice(view, what) {
+  if (what.node !== undefined) {
+    const count = view.neighbours[what.node].filter((e) => !view.edges[e].hidden).length;
+    return `${view.nodes[what.node].name}: ${count} ${count === 1 ? "edge" : "edges"}`;
+  }
+  const { ends, facts } = view.edges[what.edge];
+  const told = facts.slice(0, 3).map(([name, value]) => `${name} ${value}`).join(", ");
+  return `${ends.map((end) => view.nodes[end].name).join(" – ")}: ${told}`;
+}
 
 function startNetwork() {
   const svg = document.querySelector("#picture svg");
   if (!svg) return;
   const byId = (id) => document.getElementById(id);
   const panel = byId("panel"), find = byId("find"), weakest = byId("weakest");
-  const view = new NetworkView(svg, byId("hint"), read("network-data"), (what) => showChoice(panel, view, what));
+  const choose = (what) => {
+    view.choose(what);
+    showChoice(panel, view, what, choose);
+  };
+  const view = new NetworkView(svg, read("network-data"), {
+    hint: byId("hint"), describe: (what) => describeChoice(view, what), onChoice: choose, edgesToo: true, hideLonely: true,
+  });
   for (const name of view.nodes.map((node) => node.name).sort()) {
     byId("variables").appendChild(document.createElement("option")).value = name;
   }
@@ -18,8 +36,8 @@ function startNetwork() {
     let found = names.indexOf(wanted);
     if (found < 0 && finished) found = names.findIndex((name) => name.includes(wanted));
     find.classList.toggle("unknown", Boolean(wanted) && !names.some((name) => name.includes(wanted)));
-    if (wanted && found >= 0) view.choose({ node: found }, true);
-    else if (!wanted) view.choose(null);
+    if (wanted && found >= 0) choose({ node: found });
+    else if (!wanted) choose(null);
   };
   find.addEventListener("input", () => search(false));
   find.addEventListener("keydown", (event) => {
@@ -27,11 +45,10 @@ function startNetwork() {
     if (event.key === "Escape") { find.value = ""; search(true); }
   });
   // The slider runs through the edges by rank, so that every step of it does something.
-  const ranked = view.edges.map((edge) => edge.weight).sort((a, b) => a - b);
   const filter = () => {
-    const at = Math.min(ranked.length - 1, Math.floor((weakest.value / 100) * ranked.length));
-    const count = view.filter(weakest.value === "0" ? 0 : ranked[at]);
-    byId("count").textContent = `${count} of ${ranked.length} edges`;
+    const total = view.edges.length;
+    const left = view.hide(Math.max(0, Math.min(total - 1, Math.floor((weakest.value / 100) * total))));
+    byId("count").textContent = `${left} of ${total} edges`;
   };
   weakest.addEventListener("input", filter);
   filter();

@@ -3,9 +3,11 @@
 import { Details } from "./details.js";
 import { make, share } from "./elements.js";
 import { Card } from "./marginals.js";
-import { Network } from "./network.js";
+import { NetworkView } from "./network.js";
 
 const AT_ONCE = 60; // cards; the others wait for a click
+const LIGHT = [242, 239, 230]; // of no change
+const DARK = [92, 42, 120]; // of the largest
 const at = (id) => document.getElementById(id);
 
 const model = await fetch("model").then((response) => response.json());
@@ -23,7 +25,15 @@ const cards = new Map();
 
 const handlers = { onSet: (i, k) => enqueue(() => toggle(i, k)), onSelect: (i) => enqueue(() => select(i)) };
 const details = new Details(at("details"), variables, handlers);
-const network = new Network(at("network"), model.network, variables, { onSelect: handlers.onSelect, onHover: tip });
+const network = new NetworkView(at("network"), model.network, {
+  hint: at("tip"),
+  describe: tip,
+  rank: importance,
+  margin: () => [24, 70, 48, 76], // names, buttons and the legend
+  maxScale: 120,
+  onChoice: (what) => { if (what) handlers.onSelect(network.nodes[what.node].variable); },
+});
+const nodeOf = new Map(network.nodes.map((node, k) => [node.variable, k]));
 
 // One after the other: two quick clicks are two changes, the second on top of the first.
 function enqueue(task) {
@@ -82,7 +92,7 @@ async function follow() {
 
 async function select(i) {
   selected = i;
-  network.select(i);
+  network.choose(nodeOf.has(i) ? { node: nodeOf.get(i) } : null);
   if (i === null) return details.hide();
   details.show(await fetch(`variable/${i}`).then((response) => response.json()));
   at("side").scrollTop = 0;
@@ -141,7 +151,11 @@ function paint() {
   const byChange = how === "change" || (how === "auto" && given.size > 0);
   const free = answer.change.filter((_, i) => !given.has(i));
   const largest = Math.max(0.02, ...free);
-  network.paint(byChange ? answer.change : null, given, largest);
+  const colours = network.nodes.map(({ variable }) => {
+    const part = Math.min(1, answer.change[variable] / largest);
+    return `rgb(${LIGHT.map((c, k) => Math.round(c + (DARK[k] - c) * part))})`;
+  });
+  network.paint(byChange ? colours : null, nodesOf(given.keys()));
   at("scale").hidden = !byChange;
   at("scale").querySelector("b").textContent = `changed by ${share(largest)}; ring: given`;
 }
@@ -172,31 +186,37 @@ function list() {
   at("more").textContent = `Show more (${(found.length - visible.length).toLocaleString("en")} left)`;
 }
 
-function tip(i, event) {
-  const element = at("tip");
-  element.hidden = i === null || !answer;
-  if (element.hidden) return;
-  const from = offsets[i];
-  const rows = variables[i].categories.map((label, k) => [answer.probabilities[from + k], label, variables[i].prior[k]]);
+function nodesOf(found) {
+  return new Set([...found].map((i) => nodeOf.get(i)).filter((k) => k !== undefined));
+}
+
+// What is selected is named before what is given or found, and that before neighbours.
+function importance(k) {
+  const near = network.neighbours[k].some((e) => network.edges[e].ends.includes(network.chosen?.node));
+  return (network.chosen?.node === k ? 4 : 0) + (network.marked.has(k) ? 2 : 0) + (network.matches.has(k) ? 2 : 0) + (near ? 1 : 0);
+}
+
+function tip({ node }) {
+  if (!answer) return null;
+  const i = network.nodes[node].variable;
+  const rows = variables[i].categories.map((label, k) => [answer.probabilities[offsets[i] + k], label, variables[i].prior[k]]);
   rows.sort((a, b) => b[0] - a[0]);
   const lines = rows.slice(0, 6).map(([p, label, q]) => `${label === "" ? "(empty)" : label}: ${share(p)} (before ${share(q)})`);
-  const count = network.neighbours.get(i).size;
-  element.textContent = [variables[i].name, ...lines, `${count} neighbour${count === 1 ? "" : "s"}`].join("\n");
-  const box = at("network-part").getBoundingClientRect();
-  element.style.left = `${Math.max(0, Math.min(event.clientX - box.left + 14, box.width - 290))}px`;
-  element.style.top = `${Math.max(0, Math.min(event.clientY - box.top + 14, box.height - element.offsetHeight - 6))}px`;
+  const count = network.neighbours[node].length;
+  return [variables[i].name, ...lines, `${count} neighbour${count === 1 ? "" : "s"}`].join("\n");
 }
 
 function search() {
   shown = AT_ONCE;
   const text = at("search").value.trim();
-  network.highlight(new Set(text ? ordered() : []));
+  network.match(nodesOf(text ? ordered() : []));
   list();
 }
 
 function limit() {
-  const drawn = network.limit(at("strongest").value / 100);
-  const alone = variables.length - network.nodes.size;
+  const total = network.edges.length;
+  const drawn = network.hide(Math.round((1 - at("strongest").value / 100) * total));
+  const alone = variables.length - network.nodes.length;
   at("drawn").textContent = `${drawn.toLocaleString("en")} of ${model.n_edges.toLocaleString("en")} edges`
     + (alone ? `; ${alone.toLocaleString("en")} variables without a drawn edge are in the list only` : "");
 }
