@@ -10,7 +10,7 @@ from numba import njit
 from benchmarks.rows import Row, as_markdown
 from edgegraft.core import Layout
 from edgegraft.datasets import graphs
-from edgegraft.kernels.gibbs.gibbs_tables import tabulate
+from edgegraft.inference.chains import tables_of
 from edgegraft.kernels.gibbs.sweeps import sweep
 
 RIVAL = "per-site numba loop with np.exp"
@@ -60,13 +60,13 @@ def _compare(work, n, s, graph, target, scale):
     theta = rng.normal(0, 1, layout.n_parameters)
     theta[: n * s] /= 2
     began = time.perf_counter()
-    tables = tabulate(layout.states, layout.edges, layout.node_offset, layout.edge_offset, theta)
+    tables = tables_of(layout, theta)
     streams = rng.integers(1, 1 << 63, (4, CHAINS), np.uint64)
     state = rng.integers(0, s, (n, CHAINS)).astype(np.uint16)
     sweep(tables, state, streams, 1)
     first_call = time.perf_counter() - began
     began = time.perf_counter()
-    tabulate(layout.states, layout.edges, layout.node_offset, layout.edge_offset, theta)
+    tables_of(layout, theta)
     second_call = time.perf_counter() - began
     rival_arguments = _rival_arguments(layout, theta)
     plain_sweep(*rival_arguments, 1)

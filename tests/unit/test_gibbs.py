@@ -9,9 +9,11 @@ from scipy import stats
 from edgegraft.core import Layout
 from edgegraft.datasets import gibbs_sample, graphs
 from edgegraft.errors import DataError, ModelError
-from edgegraft.kernels.gibbs.gibbs_tables import refill, tabulate
+from edgegraft.inference.chains import tables_of
+from edgegraft.kernels.gibbs.gibbs_moments import add_moments
+from edgegraft.kernels.gibbs.gibbs_tables import refill
 from edgegraft.kernels.gibbs.random import fill_uniform
-from edgegraft.kernels.gibbs.sweeps import add_conditionals, sweep
+from edgegraft.kernels.gibbs.sweeps import sweep
 
 
 def enumerate_model(layout, theta):
@@ -111,17 +113,11 @@ def test_conditionals_equal_their_definition(make, max_rows):
     states, p = enumerate_model(layout, theta)
     state = states[np.random.default_rng(0).choice(len(p), 50, p=p)]
     tables = tables_of(layout, theta, max_rows)
-    totals = np.zeros(layout.node_offset[-1])
-    add_conditionals(tables, np.ascontiguousarray(state.T.astype(np.uint16)), totals)
+    totals = np.zeros(layout.n_parameters)
+    add_moments(tables, np.ascontiguousarray(state.T.astype(np.uint16)), totals)
     for i in range(layout.n_variables):
         expected = sum(conditional(layout, theta, x, i) for x in state)
         np.testing.assert_allclose(layout.node(totals, i), expected, rtol=1e-12, atol=1e-13)
-
-
-def tables_of(layout, theta, max_rows=None):
-    return tabulate(
-        layout.states, layout.edges, layout.node_offset, layout.edge_offset, theta, max_rows
-    )
 
 
 def strong_hub():

@@ -7,10 +7,9 @@ import pytest
 
 from edgegraft.core import Layout
 from edgegraft.errors import MemoryBudgetError, ModelError
-from edgegraft.inference.chains import Chains, make_streams, scattered
+from edgegraft.inference.chains import make_streams, scattered, tables_of
 from edgegraft.inference.gibbs import GibbsEngine
 from edgegraft.kernels.gibbs.gibbs_moments import add_moments
-from edgegraft.kernels.gibbs.gibbs_tables import tabulate
 from edgegraft.kernels.solver.raking import fit_margins
 from tests.zoo import ZOO, truth
 
@@ -120,8 +119,7 @@ def test_cells_that_no_chain_visited_have_their_probability():
 def test_moments_are_sums_over_chains_of_conditionals():
     animal = ZOO["mixed cardinalities"]
     layout, joint = animal.layout, truth("mixed cardinalities").joint
-    streams = make_streams(0, 7)
-    chains = Chains(scattered(layout, streams), streams)
+    chains = scattered(layout, make_streams(0, 7))
     expected = np.zeros(layout.n_parameters)
     for x in chains.state.T.astype(int):
         p = []
@@ -133,14 +131,7 @@ def test_moments_are_sums_over_chains_of_conditionals():
             layout.edge(expected, k)[:, x[j]] += p[i]
             layout.edge(expected, k)[x[i], :] += p[j]
     for max_rows in (1, 12, None):
-        tables = tabulate(
-            layout.states,
-            layout.edges,
-            layout.node_offset,
-            layout.edge_offset,
-            animal.theta,
-            max_rows,
-        )
+        tables = tables_of(layout, animal.theta, max_rows)
         sums = np.zeros(layout.n_parameters)
         add_moments(tables, chains.state, sums)
         np.testing.assert_allclose(sums, expected, rtol=1e-10, atol=1e-12)

@@ -22,28 +22,28 @@ import numpy as np
 from scipy.special import logsumexp
 
 from edgegraft.core import Layout
-from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Floats
 from edgegraft.inference.chains import (
     Chains,
     RandomState,
     Streams,
+    are_possible,
+    check_at_least,
     make_streams,
-    possible,
+    run_chains,
     scattered,
+    tables_of,
 )
 from edgegraft.inference.floors import floored
 from edgegraft.kernels.gibbs.annealing import anneal
-from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
+from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables
 from edgegraft.kernels.solver.gauge import to_zero_sum
 
-#: Chains of a task: each task works the tables of every temperature out for itself.
-_FEWEST, _LARGEST = 16, 128
 #: Joint states of a group of neighbours: small, for tables are new at every temperature.
 _GROUP_ROWS = 8
 #: Temperatures of the pilot run, and the most that are tried.
-_FIRST, _MOST = 64, 4096
-#: The weights are even enough where their effective number is this share of the chains.
+_FIRST_STEPS, _MAX_STEPS = 64, 4096
+#: The weights are even enough if their effective number is this share of the chains.
 _EVEN = 1 / 3
 #: Below this effective number the spread of the weights says little about their tail.
 _FEW = 32
@@ -57,9 +57,9 @@ class AnnealedLogPartition(NamedTuple):
     Attributes
     ----------
     value : float
-        Minus infinity where no chain ended in a possible state.
+        Minus infinity if no chain ended in a possible state.
     standard_error : float
-        Of `value`, from the spread of the weights. Where few chains carry the weight, the
+        Of `value`, from the spread of the weights. If few chains carry the weight, the
         distance to what log-normal weights of the same mean and variance would give is added.
     effective_sample_size : float
         ``(sum w)^2 / sum w^2``, out of the number of chains.
@@ -108,7 +108,7 @@ def annealed_log_partition(
     Raises
     ------
     ModelError
-        Where `theta` does not fit the layout or is not finite or minus infinity.
+        If `theta` does not fit the layout or is not finite or minus infinity.
 
     Notes
     -----
@@ -124,16 +124,14 @@ def annealed_log_partition(
     >>> bool(abs(found.value - exact) < 4 * found.standard_error < 0.1)
     True
     """
-    for name, value in (("n_chains", n_chains), ("n_temperatures", n_temperatures)):
-        if value is not None and value < 2:
-            raise ValueError(f"{name} must be at least 2, found {value}")
+    goal = _MAX_STEPS if n_temperatures is None else n_temperatures
+    check_at_least(n_chains=(n_chains, 2), n_temperatures=(goal, 2))
     hard, start = _centred(layout, np.array(theta, np.float64))
     if layout.n_edges == 0:
         return AnnealedLogPartition(start, 0.0, float(n_chains))
     path = _path(layout, hard, start)
     rng = np.random.default_rng(random_state)
-    goal = n_temperatures or _MOST
-    steps = min(_FIRST, goal)
+    steps = min(_FIRST_STEPS, goal)
     betas = np.linspace(0.0, 1.0, steps + 1)
     last = steps == goal
     while True:
@@ -173,37 +171,28 @@ def _path(layout: Layout, hard: Floats, start: float) -> _Path:
         table = layout.edge(soft, k)
         zero = np.isneginf(table)
         table[zero] = table[~zero].min() - _PENALTY
-    tables = tabulate(
-        layout.states, layout.edges, layout.node_offset, layout.edge_offset, soft, _GROUP_ROWS
-    )
-    return _Path(layout, soft, hard, tables, start)
+    return _Path(layout, soft, hard, tables_of(layout, soft, _GROUP_ROWS), start)
 
 
 def _lead(
     path: _Path, betas: Floats, streams: Streams, n_jobs: int | None
 ) -> tuple[Floats, Floats]:
     """Return the log weight of every chain, and its edge terms at every temperature."""
-    layout = path.layout
-    jobs = resolve_jobs(n_jobs)
-    # A chain is the same whatever its company, so blocks may follow the number of threads.
-    block = min(max(-(-streams.shape[1] // jobs), _FEWEST), _LARGEST)
-    blocks = list(Chains(scattered(layout, streams), streams).cut(block))
-    log_weights = [np.empty(own.state.shape[1]) for _, own in blocks]
-    energies = [np.empty((len(betas) - 1, len(w))) for w in log_weights]
+    layout, n_chains = path.layout, streams.shape[1]
+    log_weights, energies = np.empty(n_chains), np.empty((len(betas) - 1, n_chains))
 
-    def go(k: int) -> None:
-        own = blocks[k][1]
+    def lead(which: slice, own: Chains) -> int:
         tables = path.tables._replace(
             theta=path.tables.theta.copy(), values=path.tables.values.copy()
         )
-        anneal(
-            tables, path.theta, layout.edges, layout.edge_offset, *own, betas, log_weights[k],
-            energies[k],
-        )  # fmt: skip
-        log_weights[k][~possible(layout, path.hard, own.state)] = -np.inf
+        weights, terms = np.empty(own.n_chains), np.empty((len(betas) - 1, own.n_chains))
+        anneal(tables, path.theta, layout.edges, layout.edge_offset, *own, betas, weights, terms)
+        weights[~are_possible(layout, path.hard, own)] = -np.inf
+        log_weights[which], energies[:, which] = weights, terms
+        return 0
 
-    run(go, range(len(blocks)), jobs)
-    return np.concatenate(log_weights), np.concatenate(energies, axis=1)
+    run_chains(lead, scattered(layout, streams), n_jobs, block=None)
+    return log_weights, energies
 
 
 def _respace(betas: Floats, energies: Floats, steps: int) -> Floats:

@@ -1,28 +1,32 @@
 """Gibbs chains: a state and a random stream each, run in blocks side by side.
 
 A chain depends on its own stream alone, never on its company, so results are the same for any
-number of threads. Whoever adds floating-point numbers over chains does so block by block and then
+number of threads. Sums of floating-point numbers over chains are taken block by block and then
 over the blocks in order, with blocks of a fixed size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
-from edgegraft.core.threads import resolve_jobs, run
-from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables
-from edgegraft.kernels.gibbs.sweeps import start_uniform, sweep
+from edgegraft.core.neighbours import neighbours_of
+from edgegraft.core.threads import resolve_jobs, run_in_order
+from edgegraft.core.types import Floats, Mask
+from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
+from edgegraft.kernels.gibbs.sweeps import start_uniform
 
 RandomState = int | np.random.Generator | None
 Streams = NDArray[np.uint64]
 
-#: Chains of one block where sums are kept: what one variable's tables are reused for in cache.
+#: Chains per block if sums are kept: what one variable's tables are reused for in cache.
 BLOCK = 32
+#: Chains per block otherwise: enough that tables are reused, few enough to share out.
+_MIN_BLOCK, _MAX_BLOCK = 16, 128
 
 
 class Chains(NamedTuple):
@@ -43,35 +47,43 @@ class Chains(NamedTuple):
         """Number of chains."""
         return int(self.state.shape[1])
 
-    def cut(self, block: int = BLOCK) -> Iterator[tuple[slice, Chains]]:
+    def cut(self, block: int) -> Iterator[tuple[slice, Chains]]:
         """Yield copies of blocks of chains, which kernels may change, and which ones they are."""
-        for first in range(0, self.state.shape[1], block):
-            own = slice(first, first + block)
+        for first in range(0, self.n_chains, block):
+            own = slice(first, min(first + block, self.n_chains))
             state, streams = self.state[:, own], self.streams[:, own]
             yield own, Chains(np.ascontiguousarray(state).copy(), streams.copy())
 
 
-def join(blocks: list[Chains]) -> Chains:
-    """Return the chains of all blocks, in order."""
-    return Chains(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
-
-
-def advance(
-    tables: GibbsTables, chains: Chains, n_sweeps: int, n_jobs: int | None
+def run_chains(
+    work: Callable[[slice, Chains], int], chains: Chains, n_jobs: int | None, block: int | None
 ) -> tuple[Chains, int]:
-    """Return the chains `n_sweeps` later, and how many updates needed logarithms."""
-    blocks = [own for _, own in chains.cut()]
-    rescued = [0] * len(blocks)
+    """Return the chains after `work` has moved them, block by block, and the sum of its results.
 
-    def go(k: int) -> None:
-        rescued[k] = sweep(tables, *blocks[k], n_sweeps)
+    `work` gets the chains of a block, to be changed, and which ones they are. Blocks follow the
+    number of threads if `block` is None.
+    """
+    jobs = resolve_jobs(n_jobs)
+    if block is None:
+        block = min(max(-(-chains.n_chains // jobs), _MIN_BLOCK), _MAX_BLOCK)
+    blocks = list(chains.cut(block))
+    total = sum(run_in_order(lambda piece: int(work(*piece)), blocks, jobs))
+    parts = zip(*(own for _, own in blocks), strict=True)
+    return Chains(*(np.concatenate(part, axis=1) for part in parts)), total
 
-    run(go, range(len(blocks)), resolve_jobs(n_jobs))
-    return join(blocks), sum(rescued)
+
+def tables_of(layout: Layout, theta: Floats, max_rows: int | None = None) -> GibbsTables:
+    """Return the tables of a model's conditionals, for the kernels that move chains."""
+    return tabulate(layout.states, layout.node_offset, neighbours_of(layout), theta, max_rows)
+
+
+def code_type(layout: Layout) -> np.dtype[Any]:
+    """Return the smallest type that holds a state of every variable."""
+    return np.dtype(np.uint16 if layout.states.max(initial=0) > 256 else np.uint8)
 
 
 def make_streams(random_state: RandomState, n_chains: int) -> Streams:
-    """Return independent random streams, one a chain."""
+    """Return independent random streams, one per chain."""
     if isinstance(random_state, np.random.Generator):
         random_state = int(random_state.integers(1 << 63))
     seeds = np.random.SeedSequence(random_state).spawn(n_chains)
@@ -79,22 +91,28 @@ def make_streams(random_state: RandomState, n_chains: int) -> Streams:
     return np.ascontiguousarray(np.array(words, np.uint64).T)
 
 
-def scattered(layout: Layout, streams: Streams) -> NDArray[np.uint16]:
+def scattered(layout: Layout, streams: Streams) -> Chains:
     """Return chains whose variables are drawn uniformly: as far apart as chains can start."""
     state = np.empty((layout.n_variables, streams.shape[1]), np.uint16)
     start_uniform(layout.states, state, streams)
-    return state
+    return Chains(state, streams)
 
 
-def possible(
-    layout: Layout, theta: NDArray[np.float64], state: NDArray[np.uint16]
-) -> NDArray[np.bool_]:
-    """Tell which chains are in a state of positive probability."""
+def are_possible(layout: Layout, theta: Floats, chains: Chains) -> Mask:
+    """Return which chains are in a state of positive probability."""
+    state = chains.state
     if np.isfinite(theta).all():
-        return np.ones(state.shape[1], np.bool_)
+        return np.ones(chains.n_chains, np.bool_)
     i, j = layout.edges.T
     of_node = layout.node_offset[:-1, None] + state
     of_edge = layout.edge_offset[:-1, None] + state[i].astype(np.int64) * layout.states[j][:, None]
     of_edge += state[j]
     fits = np.isfinite(theta[of_node]).all(axis=0) & np.isfinite(theta[of_edge]).all(axis=0)
     return np.asarray(fits)
+
+
+def check_at_least(**limits: tuple[int, int]) -> None:
+    """Refuse numbers, given with their names, that are less than they may be."""
+    for name, (value, least) in limits.items():
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, found {value}")

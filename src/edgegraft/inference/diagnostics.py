@@ -22,9 +22,9 @@ from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Floats
 from edgegraft.kernels.gibbs.mixing import measure_indicators, measure_series
 
-#: Draws of a chain below which halves say nothing.
-FEWEST_DRAWS = 4
-#: Chains agree where R-hat is below this.
+#: Draws per chain below which halves say nothing.
+MIN_DRAWS = 4
+#: Chains agree if R-hat is below this.
 AGREEMENT = 1.05
 #: Variables of a task.
 _AT_ONCE = 32
@@ -119,10 +119,10 @@ def mixing(draws: NDArray[Any], modes: NDArray[np.int64], n_jobs: int | None = 1
 
 def _measure(series: ArrayLike) -> tuple[Any, Any]:
     values = np.asarray(series, np.float64)
-    if values.ndim < 2 or values.shape[-1] < FEWEST_DRAWS:
+    if values.ndim < 2 or values.shape[-1] < MIN_DRAWS:
         raise ValueError(
             f"series have shape {values.shape}: (..., chains, draws) with at least "
-            f"{FEWEST_DRAWS} draws is needed"
+            f"{MIN_DRAWS} draws is needed"
         )
     half = values.shape[-1] // 2
     halves = np.concatenate((values[..., :half], values[..., -half:]), axis=-2)

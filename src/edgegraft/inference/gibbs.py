@@ -20,16 +20,27 @@ from numpy.typing import NDArray
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges
 from edgegraft.core.tables import PairTables, table_offsets
-from edgegraft.core.threads import resolve_jobs, run
+from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts import PairCounts
 from edgegraft.errors import MemoryBudgetError, ModelError
-from edgegraft.inference.chains import Chains, advance, join, make_streams, possible, scattered
-from edgegraft.inference.diagnostics import AGREEMENT, FEWEST_DRAWS, Mixing, mixing
+from edgegraft.inference.chains import (
+    BLOCK,
+    Chains,
+    are_possible,
+    check_at_least,
+    code_type,
+    make_streams,
+    run_chains,
+    scattered,
+    tables_of,
+)
+from edgegraft.inference.diagnostics import AGREEMENT, MIN_DRAWS, Mixing, mixing
 from edgegraft.inference.engine import Capabilities, Info, Marginals
 from edgegraft.inference.floors import floored
 from edgegraft.kernels.gibbs.gibbs_moments import observe
-from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
+from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables
+from edgegraft.kernels.gibbs.sweeps import sweep
 from edgegraft.kernels.solver.raking import fit_margins
 from edgegraft.table import PackedTable, Schema
 
@@ -50,14 +61,6 @@ class GibbsState(NamedTuple):
     draws: NDArray[Any]  # (n, records, chains) states of the last run
 
 
-class _Recorded(NamedTuple):
-    chains: Chains
-    draws: NDArray[Any]
-    sums: Floats
-    n_sweeps: int
-    n_rescued: int
-
-
 @dataclass(frozen=True)
 class GibbsEngine:
     """Marginals by Gibbs sampling with parallel chains.
@@ -66,7 +69,7 @@ class GibbsEngine:
     below 1.05; ``info.diagnostics`` has R-hat and effective sample size (ESS) of every variable.
     Chains that all miss the same part of the model agree, and no diagnostic can see that: hubs
     with strong couplings mix slowly, and with zero entries single-variable updates may not reach
-    all possible states, which shows in R-hat only where chains are stuck in different places.
+    all possible states, which shows in R-hat only if chains are stuck in different places.
 
     Parameters
     ----------
@@ -104,12 +107,12 @@ class GibbsEngine:
     random_state: int | None = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("n_chains", 2), ("thinning", 1), ("burn_in", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, found {getattr(self, name)}")
-        if self.n_sweeps < FEWEST_DRAWS * self.thinning:
+        check_at_least(
+            n_chains=(self.n_chains, 2), thinning=(self.thinning, 1), burn_in=(self.burn_in, 0)
+        )
+        if self.n_sweeps < MIN_DRAWS * self.thinning:
             raise ValueError(
-                f"n_sweeps must be at least {FEWEST_DRAWS} times thinning, or chains cannot be "
+                f"n_sweeps must be at least {MIN_DRAWS} times thinning, or chains cannot be "
                 f"compared with themselves; found {self.n_sweeps} and {self.thinning}"
             )
         resolve_jobs(self.n_jobs)
@@ -125,20 +128,20 @@ class GibbsEngine:
         Raises
         ------
         MemoryBudgetError
-            Where the states recorded in a run would take more than 4 GiB.
+            If the states recorded in a run would take more than 4 GiB.
         """
-        room = self._n_bytes(layout)
-        if room > _MAX_BYTES:
+        records = self.n_sweeps // self.thinning
+        size = records * self.n_chains * layout.n_variables * code_type(layout).itemsize
+        if size > _MAX_BYTES:
             raise MemoryBudgetError(
-                f"a run would record {room:,} bytes of states, more than {_MAX_BYTES:,}: use fewer "
+                f"a run would record {size:,} bytes of states, more than {_MAX_BYTES:,}: use fewer "
                 "chains or sweeps, or more thinning"
             )
-        streams = make_streams(self.random_state, self.n_chains)
-        state = scattered(layout, streams)
-        return GibbsState(layout, Chains(state, streams), False, np.empty(0), np.empty(0))
+        chains = scattered(layout, make_streams(self.random_state, self.n_chains))
+        return GibbsState(layout, chains, False, np.empty(0), np.empty(0))
 
     def grow(self, state: GibbsState, layout: Layout) -> GibbsState:
-        """Return a state for another graph over the same variables; the chains go on."""
+        """Return a state for another graph over the same variables; the chains continue."""
         if not np.array_equal(layout.states, state.layout.states):
             raise ModelError("a state can only grow to a graph over the same variables and states")
         return state._replace(layout=layout, theta=np.empty(0), draws=np.empty(0))
@@ -151,12 +154,12 @@ class GibbsEngine:
     ) -> tuple[Marginals, GibbsState, Info]:
         """Return marginals, the chains to continue next time, and whether they agreed.
 
-        The random streams go on where the last run ended; with `rng` they are seeded anew.
+        The random streams continue where the last run ended; with `rng` they are seeded anew.
 
         Raises
         ------
         ModelError
-            Where `theta` does not fit, or chains are still in a state of probability zero after
+            If `theta` does not fit, or chains are still in a state of probability zero after
             the burn-in.
         """
         layout = state.layout
@@ -167,19 +170,25 @@ class GibbsEngine:
         if rng is not None:
             streams = make_streams(rng, state.chains.n_chains)
             state = state._replace(chains=Chains(state.chains.state, streams))
-        tables = _tabulate(layout, theta)
+        tables = tables_of(layout, theta)
         chains, n_burnt, n_rescued = self._burn_in(theta, tables, state)
-        recorded = self._record(layout, tables, chains)
-        values = _moments(layout, recorded)
-        modes = _modes(layout, values)
+        n_records = self.n_sweeps // self.thinning
+        draws = np.empty((layout.n_variables, n_records, chains.n_chains), code_type(layout))
+        sums = np.zeros((-(-chains.n_chains // BLOCK), layout.n_parameters))
+
+        def watch(which: slice, own: Chains) -> int:
+            mine = sums[which.start // BLOCK]
+            return int(observe(tables, *own, self.thinning, which.start, draws, mine))
+
+        chains, rescued = run_chains(watch, chains, self.n_jobs, BLOCK)
+        values = _moments(layout, sums.sum(axis=0) / draws[0].size)
         info = _report(
-            mixing(recorded.draws, modes, self.n_jobs),
-            n_sweeps=n_burnt + recorded.n_sweeps,
-            n_draws=recorded.draws[0].size,
-            n_rescued=n_rescued + recorded.n_rescued,
+            mixing(draws, _modes(layout, values), self.n_jobs),
+            n_sweeps=n_burnt + n_records * self.thinning,
+            n_draws=draws[0].size,
+            n_rescued=n_rescued + rescued,
         )
-        after = GibbsState(layout, recorded.chains, True, theta, recorded.draws)
-        return Marginals(values, np.nan), after, info
+        return Marginals(values, np.nan), GibbsState(layout, chains, True, theta, draws), info
 
     def pair_marginals(self, theta: Floats, state: GibbsState, edges: Edges) -> PairTables:
         """Return joint marginals of any pairs: frequencies in the states of the last run."""
@@ -195,10 +204,6 @@ class GibbsEngine:
         counts = PairCounts(table, n_jobs=self.n_jobs).pairs(pairs)
         return PairTables(pairs, counts.shapes, counts.values / len(rows), counts.offsets)
 
-    def _n_bytes(self, layout: Layout) -> int:
-        records = self.n_sweeps // self.thinning
-        return records * self.n_chains * layout.n_variables * _code_type(layout).itemsize
-
     def _burn_in(
         self, theta: Floats, tables: GibbsTables, state: GibbsState
     ) -> tuple[Chains, int, int]:
@@ -206,9 +211,13 @@ class GibbsEngine:
         chains, done, n_rescued = state.chains, 0, 0
         lengths = [round(_WARM * self.burn_in), self.burn_in] if state.warm else [self.burn_in]
         for length in lengths:
-            chains, rescued = advance(tables, chains, length, self.n_jobs)
+
+            def burn(_: slice, own: Chains, length: int = length) -> int:
+                return int(sweep(tables, *own, length))
+
+            chains, rescued = run_chains(burn, chains, self.n_jobs, BLOCK)
             done, n_rescued = done + length, n_rescued + rescued
-            inside = possible(state.layout, theta, chains.state)
+            inside = are_possible(state.layout, theta, chains)
             if inside.all():
                 return chains, done, n_rescued
         raise ModelError(
@@ -216,39 +225,12 @@ class GibbsEngine:
             f"{done} sweeps: raise burn_in; a model in which nothing is possible looks the same"
         )
 
-    def _record(self, layout: Layout, tables: GibbsTables, chains: Chains) -> _Recorded:
-        n_records = self.n_sweeps // self.thinning
-        shape = (layout.n_variables, n_records, chains.n_chains)
-        draws = np.empty(shape, _code_type(layout))
-        blocks = list(chains.cut())
-        sums = np.zeros((len(blocks), layout.n_parameters))
-        rescued = [0] * len(blocks)
 
-        def go(k: int) -> None:
-            which, own = blocks[k]
-            rescued[k] = observe(tables, *own, self.thinning, which.start, draws, sums[k])
-
-        run(go, range(len(blocks)), resolve_jobs(self.n_jobs))
-        after = join([own for _, own in blocks])
-        n_sweeps = n_records * self.thinning
-        return _Recorded(after, draws, sums.sum(axis=0), n_sweeps, sum(rescued))
-
-
-def _tabulate(layout: Layout, theta: Floats) -> GibbsTables:
-    return tabulate(layout.states, layout.edges, layout.node_offset, layout.edge_offset, theta)
-
-
-def _code_type(layout: Layout) -> np.dtype[Any]:
-    return np.dtype(np.uint16 if layout.states.max(initial=0) > 256 else np.uint8)
-
-
-def _moments(layout: Layout, recorded: _Recorded) -> Floats:
-    """Return means of the sums, the edge tables with the node vectors as margins."""
-    n_nodes = int(layout.node_offset[-1])
-    values = recorded.sums / recorded.draws[0].size
-    values[n_nodes:] *= 0.5  # each edge was added to from both ends
-    fit_margins(values, layout.states, layout.edges, layout.node_offset, layout.edge_offset)
-    return np.asarray(values)
+def _moments(layout: Layout, means: Floats) -> Floats:
+    """Return the marginals: edge tables have the node vectors as margins."""
+    means[int(layout.node_offset[-1]) :] *= 0.5  # each edge was added to from both ends
+    fit_margins(means, layout.states, layout.edges, layout.node_offset, layout.edge_offset)
+    return means
 
 
 def _modes(layout: Layout, values: Floats) -> NDArray[np.int64]:

@@ -6,33 +6,31 @@ threads: the rows depend on the seed and the number of chains, not on the thread
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_theta
-from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import DataError
 from edgegraft.inference.chains import (
     Chains,
     RandomState,
     Streams,
+    are_possible,
+    check_at_least,
+    code_type,
     make_streams,
-    possible,
+    run_chains,
     scattered,
+    tables_of,
 )
-from edgegraft.kernels.gibbs.gibbs_tables import tabulate
 from edgegraft.kernels.gibbs.sweeps import record, sweep
 
 __all__ = ["GibbsInfo", "gibbs_sample"]
 
-Codes = NDArray[np.uint8] | NDArray[np.uint16]
-
-#: Chains of one task: enough that tables are reused while in cache, few enough to share out.
-_FEWEST, _MOST = 16, 128
+Codes = NDArray[Any]  # of uint8 or uint16
 
 
 class GibbsInfo(NamedTuple):
@@ -127,38 +125,32 @@ def gibbs_sample(
     if layout.n_variables == 0:
         raise DataError("the layout has no variables: there is nothing to sample")
     theta = check_theta(theta, layout)
-    _check_counts(n_samples, n_chains, burn_in, thinning)
+    check_at_least(
+        n_samples=(n_samples, 0), n_chains=(n_chains, 1), burn_in=(burn_in, 0),
+        thinning=(thinning, 1),
+    )  # fmt: skip
     n_chains = min(n_chains, max(n_samples, 1))
-    streams = make_streams(random_state, n_chains)
-    chains = Chains(_first_state(layout, streams, start), streams)
-    tables = tabulate(layout.states, layout.edges, layout.node_offset, layout.edge_offset, theta)
-    X = _room_for_codes(layout, n_samples)
+    tables = tables_of(layout, theta)
+    X = np.empty((n_samples, layout.n_variables), code_type(layout))
 
-    jobs = resolve_jobs(n_jobs)
-    # A chain is the same whatever its company, so blocks may follow the number of threads.
-    block = min(max(-(-n_chains // jobs), _FEWEST), _MOST)
+    def draw(which: slice, own: Chains) -> int:
+        n_rescued = sweep(tables, *own, burn_in)
+        outside = ~are_possible(layout, theta, own)
+        if outside.any():  # once outside, a chain never goes back into a state of probability zero
+            raise DataError(
+                f"{outside.sum()} chains are in a state of probability zero after {burn_in} "
+                "sweeps: raise burn_in, or give a possible state as start"
+            )
+        return int(n_rescued + record(tables, *own, thinning, which.start, n_chains, X))
 
-    def run(piece: tuple[slice, Chains]) -> int:
-        which, own = piece
-        n_rescued = sweep(tables, own.state, own.streams, burn_in)
-        _check_possible(layout, theta, own.state, burn_in)
-        first = which.start
-        n_rescued += record(tables, own.state, own.streams, thinning, first, n_chains, X)
-        return int(n_rescued)
-
-    with ThreadPoolExecutor(jobs) as pool:
-        n_rescued = sum(pool.map(run, chains.cut(block)))
+    chains = _first_state(layout, make_streams(random_state, n_chains), start)
+    _, n_rescued = run_chains(draw, chains, n_jobs, block=None)
     n_sweeps = n_chains * burn_in + thinning * n_samples
     info = GibbsInfo("gibbs", n_chains, burn_in, thinning, n_sweeps * X.shape[1], n_rescued)
     return X, info
 
 
-def _room_for_codes(layout: Layout, n_rows: int) -> Codes:
-    shape = (n_rows, layout.n_variables)
-    return np.empty(shape, np.uint16) if layout.states.max() > 256 else np.empty(shape, np.uint8)
-
-
-def _first_state(layout: Layout, streams: Streams, start: ArrayLike | None) -> NDArray[np.uint16]:
+def _first_state(layout: Layout, streams: Streams, start: ArrayLike | None) -> Chains:
     if start is None:
         return scattered(layout, streams)
     state = np.empty((layout.n_variables, streams.shape[1]), np.uint16)
@@ -172,27 +164,4 @@ def _first_state(layout: Layout, streams: Streams, start: ArrayLike | None) -> N
         i = int(np.argmax(np.atleast_2d(outside).any(axis=0)))
         raise DataError(f"start has a state of variable {i} outside 0..{layout.states[i] - 1}")
     state[:] = given[:, None] if given.ndim == 1 else given.T
-    return state
-
-
-def _check_counts(n_samples: int, n_chains: int, burn_in: int, thinning: int) -> None:
-    for name, value, least in (
-        ("n_samples", n_samples, 0),
-        ("n_chains", n_chains, 1),
-        ("burn_in", burn_in, 0),
-        ("thinning", thinning, 1),
-    ):
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}, found {value}")
-
-
-def _check_possible(
-    layout: Layout, theta: NDArray[np.float64], state: NDArray[np.uint16], burn_in: int
-) -> None:
-    """Refuse a state of probability zero; once outside, a chain never goes back into one."""
-    outside = ~possible(layout, theta, state)
-    if outside.any():
-        raise DataError(
-            f"{outside.sum()} chains are in a state of probability zero after {burn_in} "
-            "sweeps: raise burn_in, or give a possible state as start"
-        )
+    return Chains(state, streams)

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.conditionals.rows import Neighbours
 
 FLOOR = -1e8
 #: A cumulative probability that no uniform number reaches.
@@ -51,9 +52,8 @@ class GibbsTables(NamedTuple):
 
 def tabulate(
     states: np.ndarray,
-    edges: np.ndarray,
     node_offset: np.ndarray,
-    edge_offset: np.ndarray,
+    neighbours: Neighbours,
     theta: np.ndarray,
     max_rows: int | None = None,
 ) -> GibbsTables:
@@ -62,11 +62,8 @@ def tabulate(
     Merged groups make updates cheaper and tables larger; without `max_rows` the first of
     `GROUP_SIZES` that keeps its budget is taken.
     """
-    start, neighbour, table, other_stride, own_stride = _directed_entries(
-        states, edges, edge_offset
-    )
     for rows, budget in GROUP_SIZES if max_rows is None else ((max_rows, 0),):
-        groups = _group(states, start, neighbour, rows)
+        groups = _group(states, neighbours.start, neighbours.other, rows)
         if groups[3][-1] <= budget:
             break
     width, group_start, group_entry, group_value, step = groups
@@ -77,33 +74,16 @@ def tabulate(
         group_start,
         group_entry,
         group_value,
-        neighbour,
+        neighbours.other,
         step,
-        table,
-        other_stride,
-        own_stride,
+        neighbours.table,
+        neighbours.step,
+        neighbours.own_step,
         np.empty(len(theta)),
         np.empty(group_value[-1]),
     )
     refill(tables, np.asarray(theta, np.float64))
     return tables
-
-
-def _directed_entries(states, edges, edge_offset):
-    """Neighbours of every variable in CSR form, and how to walk each edge table from there."""
-    low, high = edges[:, 0], edges[:, 1]
-    own = np.concatenate((low, high))
-    order = np.argsort(own, kind="stable")
-    start = np.zeros(len(states) + 1, np.int64)
-    np.cumsum(np.bincount(own, minlength=len(states)), out=start[1:])
-    ones = np.ones(len(edges), np.int64)
-    pairs = (
-        (high, low),
-        (edge_offset[:-1], edge_offset[:-1]),
-        (ones, states[high]),
-        (states[high], ones),
-    )
-    return start, *(np.concatenate(pair)[order] for pair in pairs)
 
 
 @kernel

@@ -16,7 +16,6 @@ import numpy as np
 from numba import njit
 
 from edgegraft.kernels.compiler import kernel
-from edgegraft.kernels.gibbs.gibbs_tables import NEVER
 from edgegraft.kernels.gibbs.random import fill_uniform
 
 #: Below this total a product of rows may have lost what mattered to underflow.
@@ -73,35 +72,6 @@ def start_uniform(states, state, streams):
         fill_uniform(streams, uniform)
         for c in range(len(uniform)):
             state[i, c] = np.uint16(uniform[c] * states[i])
-
-
-@kernel
-def add_conditionals(tables, state, out):
-    """Add ``p(x_i = a | rest)`` of every chain to the flat node vector `out`.
-
-    Means of these are the Rao-Blackwellised node marginals: less noisy than counts of states.
-    """
-    n, n_chains = state.shape
-    row_at = np.empty(n_chains, np.int64)
-    weights = np.empty((n_chains, tables.width.max()))
-    for i in range(n):
-        s = tables.states[i]
-        sums = out[tables.node_offset[i] : tables.node_offset[i] + s]
-        if tables.group_start[i + 1] - tables.group_start[i] == 1:
-            find_rows(tables, tables.group_start[i], state, row_at)
-            for c in range(n_chains):
-                below = 0.0
-                for a in range(s):
-                    upto = 1.0
-                    if a < s - 1 and tables.values[row_at[c] + a] != NEVER:
-                        upto = tables.values[row_at[c] + a]
-                    sums[a] += upto - below
-                    below = upto
-        else:
-            weigh(tables, i, state, row_at, weights)
-            rescue(tables, i, state, weights)
-            for c in range(n_chains):
-                sums += weights[c, :s] / weights[c, :s].sum()
 
 
 @kernel
