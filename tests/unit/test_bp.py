@@ -5,10 +5,10 @@ import pytest
 from scipy.special import logsumexp
 
 from edgegraft.core import Layout
+from edgegraft.core.pairs import find_pairs
 from edgegraft.errors import EdgeError, ModelError
 from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.messages import wire
-from edgegraft.inference.pair_tables import edge_numbers
 from edgegraft.kernels.messages.linear_messages import WIDEST
 from tests.message_models import FORESTS, LOOPY, disagreement, draw, enumerate_all
 
@@ -294,8 +294,11 @@ def test_wiring_of_a_graph():
     np.testing.assert_array_equal(wiring.links[:, 4], [1, 2, 0, 0])
     np.testing.assert_array_equal(wiring.links[:, 3], [3, 4, 2, 2])
     assert sorted(wiring.order) == [0, 1, 2]
-    assert edge_numbers(layout, np.array([(1, 2), (2, 0)])).tolist() == [-1, 0]
-    assert edge_numbers(Layout([2, 2]), np.array([(0, 1)])).tolist() == [-1]
+    assert find_pairs(np.array([(1, 2), (2, 0)]), layout.edges, layout.n_variables).tolist() == [
+        -1,
+        0,
+    ]
+    assert find_pairs(np.array([(0, 1)]), Layout([2, 2]).edges, 2).tolist() == [-1]
 
 
 def test_a_graph_of_no_variables():

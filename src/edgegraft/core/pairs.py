@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core.checks import check_edges
-from edgegraft.core.types import Edges, Floats, Ids
+from edgegraft.core.types import Edges, Floats, Ids, Integers
 
 
 def as_edges(edges: ArrayLike, n_variables: int | None = None) -> Edges:
@@ -55,6 +55,22 @@ def pairs_of_ids(ids: Ids, n_variables: int) -> Edges:
            [1, 2]])
     """
     return np.stack(np.divmod(ids, max(n_variables, 1)), axis=1)
+
+
+def find_pairs(pairs: Edges, among: Edges, n_variables: int) -> Integers:
+    """Return the place of each pair in `among`, in either direction; -1 if it is not there.
+
+    Examples
+    --------
+    >>> find_pairs(np.array([(0, 2), (1, 0)]), np.array([(1, 2), (0, 1)]), 3)
+    array([-1,  1])
+    """
+    keys, wanted = pair_ids(among, n_variables), pair_ids(pairs, n_variables)
+    if len(keys) == 0:
+        return np.full(len(pairs), -1, np.int64)
+    order = np.argsort(keys)
+    at = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
+    return np.where(keys[at] == wanted, at, -1)
 
 
 def one_each(values: ArrayLike, n_edges: int, what: str) -> Floats:

@@ -107,28 +107,24 @@ def _xls_rows(path: Path, content: bytes) -> list[list[float]]:
 
 
 def _hundredths(path: Path, rows: Iterable[list[float]]) -> NDArray[np.int16]:
-    decoded = [_decode(path, number, row) for number, row in enumerate(rows, start=1)]
+    decoded = [_decode(f"{path}, line {number}", row) for number, row in enumerate(rows, start=1)]
     return np.array(decoded, np.int16).reshape(-1, _JOKES)
 
 
-def _decode(path: Path, number: int, row: list[float]) -> NDArray[np.int16]:
+def _decode(where: str, row: list[float]) -> NDArray[np.int16]:
     if len(row) != _JOKES + 1:
-        raise FileFormatError(f"{path}, line {number}: {len(row)} cells, expected {_JOKES + 1}")
+        raise FileFormatError(f"{where}: {len(row)} cells, expected {_JOKES + 1}")
     try:
         cells = np.array(row, np.float64)
     except ValueError as error:
-        raise FileFormatError(f"{path}, line {number}: {error}") from error
-    ratings = cells[1:]
-    rated = ratings != _NOT_RATED
+        raise FileFormatError(f"{where}: {error}") from error
+    ratings, rated = cells[1:], cells[1:] != _NOT_RATED
     wrong = rated & ~(np.abs(ratings) <= 10)
     if wrong.any():
         joke = int(np.argmax(wrong))
-        raise FileFormatError(
-            f"{path}, line {number}: joke {joke + 1} is rated {ratings[joke]}, expected -10 to 10, "
-            "or 99 for none"
-        )
+        fault = f"joke {joke + 1} is rated {ratings[joke]}, expected -10 to 10, or 99 for none"
+        raise FileFormatError(f"{where}: {fault}")
     if cells[0] != rated.sum():
-        raise FileFormatError(
-            f"{path}, line {number}: {rated.sum()} ratings, but the first cell says {cells[0]:g}"
-        )
+        fault = f"{rated.sum()} ratings, but the first cell says {cells[0]:g}"
+        raise FileFormatError(f"{where}: {fault}")
     return np.where(rated, np.rint(ratings * 100), _MISSING).astype(np.int16)

@@ -63,7 +63,16 @@ class SyntheticData:
         return f"SyntheticData({rows} rows x {n} variables, {len(self.edges)} true edges)"
 
 
-class Options(TypedDict, total=False):
+class Sampling(TypedDict, total=False):
+    """Options of :func:`gibbs_sample`."""
+
+    n_chains: int
+    burn_in: int
+    thinning: int
+    n_jobs: int | None
+
+
+class Options(Sampling, total=False):
     """Options that every generator takes; see `make_mrf`."""
 
     couplings: Literal["normal", "ising"]
@@ -71,10 +80,6 @@ class Options(TypedDict, total=False):
     edge_scale: float
     coupling_range: tuple[float, float]
     random_state: RandomState
-    n_chains: int
-    burn_in: int
-    thinning: int
-    n_jobs: int | None
 
 
 def make_mrf(
@@ -87,10 +92,7 @@ def make_mrf(
     edge_scale: float = 1.0,
     coupling_range: tuple[float, float] = (0.3, 0.8),
     random_state: RandomState = None,
-    n_chains: int = 512,
-    burn_in: int = 2000,
-    thinning: int = 20,
-    n_jobs: int | None = 1,
+    **sampling: Unpack[Sampling],
 ) -> SyntheticData:
     """Draw random potentials on given edges, and rows from the model that they make.
 
@@ -114,8 +116,8 @@ def make_mrf(
         Range of ``|J|`` with "ising".
     random_state : int, numpy.random.Generator or None, default None
         Seed. The same seed gives the same data on any number of threads.
-    n_chains, burn_in, thinning, n_jobs
-        See :func:`gibbs_sample`.
+    **sampling
+        `n_chains`, `burn_in`, `thinning` and `n_jobs` of :func:`gibbs_sample`.
 
     Returns
     -------
@@ -138,16 +140,7 @@ def make_mrf(
     else:
         raise ValueError(f"couplings must be 'normal' or 'ising', found {couplings!r}")
     theta.flags.writeable = False
-    X, info = gibbs_sample(
-        layout,
-        theta,
-        n_rows,
-        n_chains=n_chains,
-        burn_in=burn_in,
-        thinning=thinning,
-        random_state=rng,
-        n_jobs=n_jobs,
-    )
+    X, info = gibbs_sample(layout, theta, n_rows, random_state=rng, **sampling)
     return SyntheticData(X, layout.edges, layout, theta, Schema.from_states(layout.states), info)
 
 

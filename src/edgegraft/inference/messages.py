@@ -13,11 +13,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.pairs import find_pairs
 from edgegraft.core.tables import stretches
 from edgegraft.core.types import Floats, Mask
 from edgegraft.errors import ModelError
 from edgegraft.inference.floors import Floored
-from edgegraft.inference.pair_tables import edge_numbers
 from edgegraft.kernels.messages.beliefs import linear_marginals, log_marginals
 from edgegraft.kernels.messages.forests import Forests, root_forest
 from edgegraft.kernels.messages.linear_messages import WIDEST
@@ -121,7 +121,7 @@ def carry_messages(state: MessageState, fresh: MessageState) -> MessageState:
     layout, before = fresh.layout, state.layout
     if not np.array_equal(layout.states, before.states):
         raise ModelError("a state can only grow to a graph over the same variables and states")
-    number = edge_numbers(before, layout.edges)
+    number = find_pairs(layout.edges, before.edges, layout.n_variables)
     new = np.flatnonzero(number >= 0)
     old = number[new]
     logs = np.log(state.value) if state.plain else state.value

@@ -21,29 +21,13 @@ from scipy.sparse.linalg import splu
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges
-from edgegraft.core.pairs import pair_ids
+from edgegraft.core.pairs import find_pairs
 from edgegraft.core.tables import PairTables, stretches, table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
 
 #: Share of independence mixed into beliefs before they are inverted: states of probability zero
 #: and deterministic pairs have no inverse covariance.
 SOFTENING = 1e-10
-
-
-def edge_numbers(layout: Layout, pairs: Edges) -> Integers:
-    """Return which edge of `layout` each pair is, in either direction; -1 if it is none.
-
-    Examples
-    --------
-    >>> edge_numbers(Layout([2, 2, 2], [(1, 2), (0, 1)]), np.array([(0, 2), (1, 0)]))
-    array([-1,  1])
-    """
-    keys, wanted = (pair_ids(edges, layout.n_variables) for edges in (layout.edges, pairs))
-    if len(keys) == 0:
-        return np.full(len(pairs), -1, np.int64)
-    order = np.argsort(keys)
-    at = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
-    return np.where(keys[at] == wanted, at, -1)
 
 
 def product_tables(layout: Layout, values: Floats, edges: Edges) -> tuple[PairTables, Integers]:
@@ -70,7 +54,7 @@ def product_tables(layout: Layout, values: Floats, edges: Edges) -> tuple[PairTa
     row, column = np.divmod(within, np.repeat(shapes[:, 1], sizes))
     first, second = np.repeat(layout.node_offset[pairs], sizes, axis=0).T
     tables = PairTables(pairs, shapes, values[first + row] * values[second + column], offsets)
-    numbers = edge_numbers(layout, pairs)
+    numbers = find_pairs(pairs, layout.edges, layout.n_variables)
     for k in np.flatnonzero(numbers >= 0).tolist():
         table = layout.edge(values, int(numbers[k]))
         tables[k][:] = table if pairs[k, 0] < pairs[k, 1] else table.T

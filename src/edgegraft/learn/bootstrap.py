@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from edgegraft.core.checks import check_weights
+from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Edges, Floats
 from edgegraft.errors import DataError, ModelError
@@ -263,10 +264,7 @@ def _summary(
     frequency: Floats,
     level: float,
 ) -> Bootstrap:
-    n = kept.layout.n_variables
-    pairs, fitted = replicator.pairs @ (n, 1), kept.layout.edges @ (n, 1)
-    order = np.argsort(pairs)
-    first = order[np.searchsorted(pairs, fitted, sorter=order)]
+    first = find_pairs(kept.layout.edges, replicator.pairs, kept.layout.n_variables)
     others = np.setdiff1d(np.flatnonzero(frequency > 0), first)
     others = others[np.argsort(-frequency[others], kind="stable")]
     chosen = np.concatenate((first, others))

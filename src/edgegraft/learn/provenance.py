@@ -10,8 +10,7 @@ import platform
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
-
+from edgegraft.core.pairs import find_pairs
 from edgegraft.learn.certificate import Certificate
 from edgegraft.learn.discovery import Discovery
 
@@ -21,10 +20,8 @@ _PACKAGES = ("edgegraft", "numpy", "scipy", "numba", "pyarrow")
 
 def edge_columns(found: Discovery) -> dict[str, Any]:
     """Return strengths and tests of the model's edges, in their order."""
-    n, tests, model = len(found.model.names), found.tests, found.model
-    ids = tests.edges @ (n, 1)
-    order = np.argsort(ids)
-    at = order[np.searchsorted(ids, model.edges @ (n, 1), sorter=order)]
+    tests, model = found.tests, found.model
+    at = find_pairs(model.edges, tests.edges, len(model.names))
     columns = {
         name: getattr(tests, name)[at] for name in ("statistic", "dof", "p_value", "q_value")
     }

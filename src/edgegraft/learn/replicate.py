@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.pairs import pairs_of_ids
+from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.kernels.solver.gauge import strengths
@@ -225,4 +225,4 @@ def _group_norms(found: Solution) -> Floats:
 
 def _contains(edges: Edges, pairs: Edges, n: int) -> Mask:
     """Tell which pairs are among the edges."""
-    return np.isin(pairs @ (n, 1), edges @ (n, 1))
+    return np.isin(pair_ids(pairs, n), pair_ids(edges, n))
