@@ -23,8 +23,8 @@ from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_regular, make_scale_free
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import BeliefPropagation
-from edgegraft.learn import Growth, Plan, Settings, grow
-from edgegraft.learn.plan import penalty_of, search_settings
+from edgegraft.learn import Plan, SearchState, Settings, grow
+from edgegraft.learn.problem import penalty_of, search_settings
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import NoisePenalty
@@ -95,7 +95,7 @@ def pseudo(case: Case) -> Pseudolikelihood:
 
 def learn(
     case: Case, loss: Objective, penalty: Penalty, **settings: object
-) -> tuple[Growth, float]:
+) -> tuple[SearchState, float]:
     """Grow up to 3n edges; return the run and its seconds."""
     counts = PairCounts(case.train, THREADS)
     started = perf_counter()
@@ -122,11 +122,11 @@ def average_precision(edges: np.ndarray, strengths: np.ndarray, truth: np.ndarra
     return float((np.cumsum(hits) / np.arange(1, len(hits) + 1) * hits).sum() / len(known))
 
 
-def recall(found: Growth, truth: np.ndarray) -> float:
+def recall(found: SearchState, truth: np.ndarray) -> float:
     return float(found.graph.contains(truth).mean())
 
 
-def held_out(found: Growth, case: Case) -> float:
+def held_out(found: SearchState, case: Case) -> float:
     loss = Pseudolikelihood(case.test, n_jobs=THREADS)
     return loss.evaluate(found.theta(), loss.init(found.graph.layout)).value
 
@@ -135,7 +135,7 @@ def medians(figures: list[tuple[float, ...]]) -> list[float]:
     return [median(column) for column in zip(*figures, strict=True)]
 
 
-def converged(runs: list[Growth]) -> str:
+def converged(runs: list[SearchState]) -> str:
     """Say how many of the last fits reached their tolerance, and how far the others were."""
     infos = [found.solution.info for found in runs]
     good = sum(info.converged for info in infos)

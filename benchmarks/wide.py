@@ -56,8 +56,8 @@ def learn_wide(n: int, budget: int) -> dict[str, Any]:
     return {
         "seconds": perf_counter() - started,
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "tables": found.growth.n_tables,
+        "tables": found.search.n_tables,
         "edges": len(edges),
         "right": len(edges & truth),
-        "reason": found.growth.reason,
+        "reason": found.search.reason,
     }

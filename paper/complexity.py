@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from edgegraft.counts import PairCounts
 from edgegraft.counts.pair_counts import all_pair_blocks
-from edgegraft.learn import Event, Growth, grow
+from edgegraft.learn import Event, SearchState, grow
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.table import PackedTable
 from paper.experiment import Cell, Context, Experiment, Row, markdown
@@ -108,7 +108,7 @@ class _Watch:
         self._engine = engine
         self._n_tests = 0
 
-    def on_event(self, event: Event, growth: Growth) -> bool:
+    def on_event(self, event: Event, growth: SearchState) -> bool:
         """Record the counts after an activation."""
         if event.kind == "activation" and not growth.spent:
             tables = self._counts.computed

@@ -17,7 +17,7 @@ import numpy as np
 
 from edgegraft.core import ActiveGraph, Layout
 from edgegraft.core.types import Floats
-from edgegraft.learn import Event, Growth, StopReason, certify, grow
+from edgegraft.learn import Event, SearchState, StopReason, certify, grow
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
 from paper.experiment import Cell, Row
@@ -84,7 +84,7 @@ class Snapshots:
         self._spent = 0.0
         self._started, self._cpu = perf_counter(), process_time()
 
-    def on_event(self, event: Event, growth: Growth) -> None:
+    def on_event(self, event: Event, growth: SearchState) -> None:
         """Copy the parameters if an interval has passed."""
         now = perf_counter()
         seconds = now - self._started - self._spent
@@ -121,7 +121,7 @@ def run_search(cell: TimedSearch, case: Case, n_jobs: int) -> list[Row]:
 
 def _search(
     cell: TimedSearch, table: PackedTable, n_jobs: int
-) -> tuple[Sequence[Snapshot], Growth]:
+) -> tuple[Sequence[Snapshot], SearchState]:
     used = learner(cell.version, table, n_jobs, cell.penalty, cell.ridge)
     settings = replace(
         with_method(used.settings, cell.method), max_edges=cell.max_edges, max_time=cell.max_time

@@ -47,9 +47,9 @@ def expected(rows, plan):
 
 def assert_same(found, expected):
     np.testing.assert_array_equal(
-        found.growth.graph.layout.edges, expected.growth.graph.layout.edges
+        found.search.graph.layout.edges, expected.search.graph.layout.edges
     )
-    np.testing.assert_array_equal(found.growth.theta(), expected.growth.theta())
+    np.testing.assert_array_equal(found.search.theta(), expected.search.theta())
     np.testing.assert_array_equal(found.kept, expected.kept)
     assert found.model == expected.model
     assert found.certificate == expected.certificate
@@ -104,7 +104,7 @@ def test_ten_workers_killed_while_learning_change_nothing(rows, plan, expected):
         found = discover(there, plan, sample_rows=SAMPLE)
         assert there.left == 0
         assert_same(found, expected)
-        trips = found.growth.trace()["n_trips"]
+        trips = found.search.trace()["n_trips"]
         assert trips[0] == 0  # on the sample
         assert (np.diff(trips) >= 0).all()
         assert 5 <= trips[-1] <= there.round_trips

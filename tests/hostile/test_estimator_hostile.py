@@ -310,11 +310,11 @@ def interrupt(monkeypatch, times):
     """Press Ctrl-C in the first step of the next search."""
     fit, left = steps.fit, [times]
 
-    def press(growth, **options):
+    def press(*arguments, **options):
         while left[0]:
             left[0] -= 1
             signal.raise_signal(signal.SIGINT)
-        return fit(growth, **options)
+        return fit(*arguments, **options)
 
     monkeypatch.setattr(steps, "fit", press)
 

@@ -94,7 +94,7 @@ def test_conditions_hold_when_derived_from_the_rows(table, noise):
     penalty = NoisePenalty(PENALTY.penalty, PENALTY.ridge) if noise else PENALTY
     growth, _ = grow_logged(objective, penalty, tol=TOL)
     outside, inside = independent_check(table, growth)
-    assert outside <= growth.slack + 1e-9
+    assert outside <= growth.policy.slack + 1e-9
     assert inside <= TOL + 1e-9
 
 
@@ -109,7 +109,7 @@ def test_feature_grafting_ends_at_the_optimum_of_plain_l1(table):
     assert certify(growth).n_violating == 0
     plain = FeaturePenalty(0.02)
     worst = fit_checks.residual(growth.theta(), growth.solution.gradient, layout, plain)
-    assert worst <= growth.slack
+    assert worst <= growth.policy.slack
 
 
 def test_grafting_light_allows_only_what_it_activated(table):

@@ -91,7 +91,7 @@ def test_reweighting_replaces_weights_and_keeps_the_first_objective(table):
 
 def test_a_replicate_is_a_fit_to_copied_rows(table, found):
     draws = draws_of(N_ROWS)
-    made = Replicator(found.growth, found.model, table, draws, found.ridge).make(1)
+    made = Replicator(found.search, found.model, table, draws, found.ridge).make(1)
     counts = draws.weights(1).astype(int)
     copied = PackedTable.from_codes(np.repeat(make_codes(), counts, axis=0), table.schema)
     layout, ridge = found.model.layout, Penalty(0.0, found.ridge)
@@ -160,7 +160,7 @@ def test_replicates_of_a_likelihood_are_counted_again(table):
 def test_the_fit_itself_as_a_replicate_is_tested_as_the_fit_is():
     codes = make_codes(3, missing=0.05)
     table = PackedTable.from_codes(codes)
-    model = discover(table).growth.model()
+    model = discover(table).search.model()
     rows = read_rows(table, np.ones(N_ROWS))
     p = replicate_p_values(rows, model, model.edges, np.ones((1, N_ROWS)), 1.0)
     expected = edge_tests(table, model).p_value
@@ -168,7 +168,7 @@ def test_the_fit_itself_as_a_replicate_is_tested_as_the_fit_is():
 
 
 def test_first_order_tests_follow_those_of_reweighted_rows(table, found):
-    model, draws = found.growth.model(), draws_of(N_ROWS, 40)
+    model, draws = found.search.model(), draws_of(N_ROWS, 40)
     weights = np.stack([draws.weights(k) for k in range(40)])
     rows = read_rows(table, np.ones(N_ROWS))
     p = replicate_p_values(rows, model, model.edges, weights, 2.0)

@@ -11,17 +11,17 @@ from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.learn import (
-    Growth,
     Plan,
+    Problem,
+    SearchState,
     Settings,
     discover,
-    go_on,
     grow,
     resume_discovery,
+    run_search,
     steps,
-    warm_start,
 )
-from edgegraft.learn.plan import penalty_of, search_settings
+from edgegraft.learn.problem import penalty_of, search_settings
 from edgegraft.learn.selection.levels import chance_level
 from edgegraft.learn.sharpen import sharpen, unexplained
 from edgegraft.objective.penalties import NoisePenalty
@@ -53,7 +53,7 @@ def test_nothing_tuned_finds_the_network(ising):
     assert found.converged
     assert found.certificate.exhaustive
     assert found.certificate.n_violating == 0
-    assert found.growth.sharpened
+    assert found.search.sharpened
 
 
 def test_a_second_look_adds_half_as_many_edges_or_one_a_variable_at_most():
@@ -66,8 +66,9 @@ def test_a_second_look_adds_half_as_many_edges_or_one_a_variable_at_most():
     run = grow(loss, penalty_of(Plan(), loss), Settings(max_edges=20))
     after = sharpen(run, table)
     assert after.sharpened == 20
-    after.settings = replace(after.settings, max_edges=None)
-    go_on(after)
+    settings = replace(after.settings, max_edges=None)
+    after.problem = replace(after.problem, settings=settings)
+    run_search(after)
     assert len(after.graph) == 20 + 24
     assert after.reason == "a second look had added as many edges as it may"
 
@@ -111,7 +112,7 @@ def test_without_a_rate_all_edges_are_kept(ising):
 def test_a_penalised_search_is_refitted_or_kept(ising, refit):
     table, _ = ising
     found = discover(table, Plan(relaxed=False, penalty=0.05, refit=refit, fdr=None))
-    shrunk = found.growth.model().edge_strengths()
+    shrunk = found.search.model().edge_strengths()
     if refit:
         assert found.model.edge_strengths().sum() > 1.2 * shrunk.sum()
     else:
@@ -130,12 +131,12 @@ def test_a_checkpoint_leads_to_the_same_end(ising, tmp_path, stop_after):
     table, _ = ising
     plan = Plan(checkpoint_every=1, max_tests=20)
     whole = discover(table, plan)
-    assert whole.growth.n_activations > stop_after
+    assert whole.search.n_activations > stop_after
     path = tmp_path / "run.checkpoint"
     discover(table, plan, checkpoint=path, observers=[Log(stop_after=stop_after)])
     resumed = resume_discovery(path, table, plan)
     assert resumed.model.theta.tobytes() == whole.model.theta.tobytes()
-    assert resumed.growth.n_activations == whole.growth.n_activations
+    assert resumed.search.n_activations == whole.search.n_activations
 
 
 @pytest.mark.parametrize(
@@ -190,7 +191,7 @@ def test_warm_runs_end_where_cold_ones_do():
     loss = make_loss(table)
     settings = penalised(tol=1e-6)
     first = grow(loss, Penalty(0.03, 1e-3), settings)
-    warm = go_on(warm_start(first, penalty=Penalty(0.01, 1e-3)))
+    warm = run_search(first.warm(first.problem.changed(penalty=Penalty(0.01, 1e-3))))
     cold = grow(loss, Penalty(0.01, 1e-3), settings)
     assert pairs(warm.graph.layout.edges) == pairs(cold.graph.layout.edges)
     np.testing.assert_allclose(
@@ -204,7 +205,7 @@ def test_warm_runs_take_other_rows():
     loss = make_loss(table)
     half = loss.subsample(np.arange(1000))
     first = grow(half, NOISE, penalised(tol=1e-6))
-    warm = go_on(warm_start(first, objective=loss))
+    warm = run_search(first.warm(first.problem.changed(objective=loss)))
     cold = grow(loss, NOISE, penalised(tol=1e-6))
     np.testing.assert_allclose(
         warm.solution.info.objective, cold.solution.info.objective, rtol=1e-8
@@ -215,7 +216,7 @@ def test_single_features_do_not_start_warm():
     table, _ = make_table(n=4)
     growth = grow(make_loss(table), Penalty(0.1), penalised(strategy="feature", max_edges=1))
     with pytest.raises(ValueError, match="single features"):
-        warm_start(growth)
+        growth.warm(growth.problem)
 
 
 def test_unexplained_variance_is_that_of_the_conditionals():
@@ -240,14 +241,14 @@ def test_sharpening_needs_noise_weights():
 def test_a_column_of_too_many_categories_is_refused_before_any_work(monkeypatch):
     codes = np.stack([np.arange(400), np.arange(400) % 2], axis=1)
     table = PackedTable.from_codes(codes)
-    monkeypatch.setattr("edgegraft.learn.plan.MAX_BYTES", 8 * 399**2)
+    monkeypatch.setattr("edgegraft.learn.problem.MAX_BYTES", 8 * 399**2)
     with pytest.raises(MemoryBudgetError, match="'x0' has 400 categories"):
         discover(table)
 
 
 def test_triangles_are_looked_for_again_only_when_the_graph_has_grown(monkeypatch):
     table, _ = make_table()
-    growth = Growth.begin(make_loss(table), NOISE, penalised(max_tests=4))
+    growth = SearchState.begin(Problem.of(make_loss(table), NOISE, penalised(max_tests=4)))
     growth.ranked = True
     growth.graph.add(np.array([(0, 1), (1, 2)]))
     growth.stream.remove(growth.graph.layout.edges)

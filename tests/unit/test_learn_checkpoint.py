@@ -16,9 +16,10 @@ import pytest
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning, FileFormatError
 from edgegraft.inference import BeliefPropagation
-from edgegraft.learn import Checkpoints, Growth, Settings, grow, resume
+from edgegraft.learn import Checkpoints, Problem, SearchState, Settings, grow, resume
 from edgegraft.learn.checkpoint import save
-from edgegraft.learn.loop import go_on
+from edgegraft.learn.loop import run_search
+from edgegraft.learn.policies import choose_policy
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
@@ -92,7 +93,7 @@ def test_a_run_stopped_before_its_first_step_begins_with_what_the_ranking_is_sur
     settings = Settings(tol=1e-4)
     whole = grow(objective, PENALTY, settings, counts=counts)
     stopped = grow(objective, PENALTY, replace(settings, max_edges=0), counts=counts)
-    assert stopped.n_sure
+    assert stopped.n_significant
     save(path, stopped)
     resumed = resume(path, objective, max_edges=99)
     assert [event.n_edges for event in resumed.events if event.kind == "activation"] == [
@@ -151,7 +152,7 @@ def test_one_changed_byte_is_noticed(table, written, tmp_path, place):
     damaged[place] ^= 1
     path = tmp_path / "damaged"
     path.write_bytes(damaged)
-    with pytest.raises(FileFormatError, match=r"no checkpoint|damaged"):
+    with pytest.raises(FileFormatError, match=r"not a checkpoint|damaged"):
         resume(path, make_loss(table))
 
 
@@ -159,14 +160,14 @@ def test_one_changed_byte_is_noticed(table, written, tmp_path, place):
 def test_truncated_files_are_refused(table, written, tmp_path, length):
     path = tmp_path / "short"
     path.write_bytes(written[:length])
-    with pytest.raises(FileFormatError, match=r"no checkpoint|damaged"):
+    with pytest.raises(FileFormatError, match=r"not a checkpoint|damaged"):
         resume(path, make_loss(table))
 
 
 def test_foreign_files_are_refused(table, tmp_path):
     path = tmp_path / "foreign"
     path.write_bytes(b"PK\x03\x04" + bytes(500))
-    with pytest.raises(FileFormatError, match="no checkpoint"):
+    with pytest.raises(FileFormatError, match="a checkpoint is needed"):
         resume(path, make_loss(table))
     with pytest.raises(FileNotFoundError):
         resume(tmp_path / "absent", make_loss(table))
@@ -215,10 +216,11 @@ def test_penalties_that_a_file_cannot_hold_are_refused_at_the_start(table, tmp_p
 
 
 def test_rules_that_a_file_cannot_hold_are_refused_at_the_start(table, tmp_path):
-    growth = Growth.begin(make_loss(table), PENALTY, small_steps())
-    growth.parts = growth.parts._replace(rule=First())
-    with pytest.raises(ValueError, match="cannot hold the 'rule' of the search"):
-        go_on(growth, [Checkpoints(tmp_path / "run")])
+    policy = choose_policy(small_steps(), 12)
+    policy = replace(policy, strategy=policy.strategy._replace(rule=First()))
+    growth = SearchState.begin(Problem.of(make_loss(table), PENALTY, small_steps(), policy))
+    with pytest.raises(ValueError, match="cannot hold the policy Penalised with parts"):
+        run_search(growth, [Checkpoints(tmp_path / "run")])
     assert growth.n_activations == 0
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from edgegraft.counts import PairCounts
-from edgegraft.learn import Growth, Settings, go_on, grow, steps
-from edgegraft.learn.parts import choose_parts
+from edgegraft.learn import Problem, SearchState, Settings, grow, run_search, steps
+from edgegraft.learn.policies import choose_policy
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search import rank_pairs
@@ -107,7 +107,7 @@ def test_an_edge_that_was_removed_returns_when_it_is_needed(table):
     growth.graph.remove(strongest)
     growth.stream.freeze(strongest, 0.0)
     growth.reason = None
-    go_on(growth)
+    run_search(growth)
     assert growth.graph.contains(strongest).all()
 
 
@@ -166,9 +166,9 @@ def test_noise_weights_mean_nothing_to_single_features(table):
 
 
 def test_parts_follow_the_number_of_variables():
-    parts = choose_parts(penalised(), 1000)
-    assert (parts.capacity, parts.max_tests) == (1000, 250)
-    assert choose_parts(penalised(reservoir_size="unlimited"), 10).capacity is None
+    strategy = choose_policy(penalised(), 1000).strategy
+    assert (strategy.capacity, strategy.max_tests) == (1000, 250)
+    assert choose_policy(penalised(reservoir_size="unlimited"), 10).strategy.capacity is None
 
 
 def test_ctrl_c_ends_a_run_with_a_model():
@@ -200,7 +200,7 @@ def test_ctrl_c_ends_a_run_with_a_model():
 
 
 def test_neighbours_of_neighbours_follow_the_ranked_pairs(table):
-    growth = Growth.begin(make_loss(table), PENALTY, penalised(max_tests=4))
+    growth = SearchState.begin(Problem.of(make_loss(table), PENALTY, penalised(max_tests=4)))
     growth.graph.add(np.array([(0, 1), (1, 2), (2, 3)]))
     growth.stream.remove(growth.graph.layout.edges)
     growth.ranked = True
@@ -234,10 +234,10 @@ def test_a_relaxed_run_begins_with_what_the_ranking_is_sure_of(larger, monkeypat
 
 
 def test_a_relaxed_run_takes_a_handful_whole(table):
-    growth = Growth.begin(make_loss(table), PENALTY, Settings(tol=1e-4))
+    growth = SearchState.begin(Problem.of(make_loss(table), PENALTY, Settings(tol=1e-4)))
     growth.graph.add([(i, j) for i in range(12) for j in range(i + 1, 12) if (i + j) % 4][:40])
     growth.reservoir.offer(np.array([(0, 4), (0, 8)]), np.array([1.0, 9.0]))
-    assert steps._choose(growth).tolist() == [1, 0]
+    assert growth.policy.choose(growth.reservoir, 40).tolist() == [1, 0]
 
 
 def test_a_relaxed_run_keeps_edges_that_the_fit_leaves_at_zero(table, recwarn):

@@ -7,13 +7,14 @@ import warnings
 import numpy as np
 import pytest
 
+from edgegraft.core.pairs import pairs_of_ids
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import BeliefPropagation
-from edgegraft.learn import Checkpoints, certify, grow, resume
+from edgegraft.learn import Checkpoints, Problem, SearchState, certify, grow, resume
 from edgegraft.learn.checkpoint import load
-from edgegraft.learn.returns import MOST, Returns
+from edgegraft.learn.state import MAX_RETURNS
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
@@ -48,8 +49,8 @@ def test_pairs_that_return_for_ever_are_given_up_with_a_warning(counts, settings
     assert growth.reason == "no pair violates optimality but those that the fit sets back to zero"
     edges = {tuple(edge) for edge in growth.graph.layout.edges.tolist()}
     assert edges >= {(k, k + 1) for k in range(7)}
-    pairs = growth.returned.pairs()
-    given_up = pairs[growth.returned.given_up(pairs)]
+    pairs = pairs_of_ids(np.array(list(growth.returned)), 8)
+    given_up = pairs[growth.gave_up(pairs)]
     assert not growth.graph.contains(given_up).any()
     certificate = certify(growth)  # which knows nothing of what was given up
     assert 0 < certificate.n_violating <= len(given_up)
@@ -60,9 +61,9 @@ def test_without_such_pairs_nothing_is_counted(counts):
         warnings.simplefilter("error")
         growth = grow(loss_of(counts, "product"), PENALTY, FEW, observers=[Limit()])
     assert growth.reason == "no pair violates optimality"
-    assert not len(growth.returned.pairs())
+    assert not growth.returned
     growth = grow(make_loss(make_table()[0]), Penalty(0.01, 1e-4), FEW)
-    assert not len(growth.returned.pairs())
+    assert not growth.returned
 
 
 @pytest.mark.parametrize("stop_after", [14, 34])
@@ -74,23 +75,19 @@ def test_a_resumed_run_gives_up_the_same_pairs(counts, tmp_path, stop_after):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         grow(loss_of(counts), PENALTY, FEW, observers=[Checkpoints(path), Log(stop_after)])
-    counted = load(path, loss_of(counts)).returned.pairs()
+    counted = load(path, loss_of(counts)).returned
     assert bool(len(counted)) == (stop_after == 34)  # before the first return and amid them
     with pytest.warns(ConvergenceWarning):
         resumed = resume(path, loss_of(counts))
     assert resumed.theta().tobytes() == whole.theta().tobytes()
     assert (resumed.n_tests, resumed.n_activations) == (whole.n_tests, whole.n_activations)
-    np.testing.assert_array_equal(resumed.returned.pairs(), whole.returned.pairs())
+    assert resumed.returned == whole.returned
 
 
 def test_returns_are_counted_by_pair():
-    returns = Returns()
-    for _ in range(MOST - 1):
-        returns.add(np.array([(0, 1), (2, 3)]))
-    assert not returns.given_up(np.array([(0, 1), (2, 3)])).any()
-    returns.add(np.array([(2, 3)]))
-    again = Returns.from_state(returns.state())
-    assert again.given_up(np.array([(0, 1), (2, 3), (0, 2)])).tolist() == [False, True, False]
-    assert again.given_up(np.empty((0, 2), np.int64)).shape == (0,)
-    empty = Returns.from_state(Returns().state())
-    assert empty.pairs().shape == (0, 2)
+    state = SearchState.begin(Problem.of(make_loss(make_table()[0]), PENALTY, FEW))
+    pairs = np.array([(0, 1), (2, 3), (0, 2)])
+    state.returned.update({1: MAX_RETURNS - 1, 2 * 12 + 3: MAX_RETURNS})
+    again = SearchState.from_state(state.problem, *state.state())
+    assert again.gave_up(pairs).tolist() == [False, True, False]
+    assert again.gave_up(pairs[:0]).shape == (0,)

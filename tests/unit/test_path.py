@@ -9,7 +9,7 @@ from edgegraft.core import Layout
 from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError
 from edgegraft.learn import Plan, grow, instability, most_stable, penalty_path
-from edgegraft.learn.plan import penalty_of
+from edgegraft.learn.problem import penalty_of
 from edgegraft.learn.selection.path import ebic, largest_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable

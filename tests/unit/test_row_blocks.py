@@ -222,7 +222,7 @@ def test_a_network_is_found_from_blocks():
     found = discover(as_blocks(X), plan, sample_rows=2000)
     assert edges_of(found) == {(k, k + 1) for k in range(7)}
     assert found.converged
-    assert found.growth.objective.n_rows == 6000
+    assert found.search.objective.n_rows == 6000
     assert found.certificate.exhaustive
     assert found.certificate.n_violating == 0
     # The model is that of all rows: the plain fit of the same edges agrees within its tolerance.
@@ -281,8 +281,8 @@ def test_an_observer_ends_the_search_before_all_rows():
             return True
 
     found = discover(as_blocks(network_rows()), sample_rows=2000, observers=[Stop()])
-    assert found.growth.reason == "stopped by an observer"
-    assert found.growth.objective.n_rows < 6000
+    assert found.search.reason == "stopped by an observer"
+    assert found.search.objective.n_rows < 6000
 
 
 class Copies:
@@ -300,7 +300,7 @@ class Copies:
 
 
 def test_a_run_is_resumed_at_any_stage(tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "_LEAST", 200)
+    monkeypatch.setattr(stages, "_MIN_ROWS", 200)
     plan = Plan(checkpoint_every=1, selectivity=0.9)
     path = tmp_path / "run.checkpoint"
     copies = Copies(path)
@@ -313,5 +313,5 @@ def test_a_run_is_resumed_at_any_stage(tmp_path, monkeypatch):
         again = resume_discovery(path, as_blocks(X), plan, sample_rows=2000)
         assert again.model == whole.model
     path.write_bytes(b"nothing")
-    with pytest.raises(FileFormatError, match="no checkpoint"):
+    with pytest.raises(FileFormatError, match="a checkpoint is needed"):
         resume_discovery(path, as_blocks(X), plan, sample_rows=2000)

@@ -11,11 +11,14 @@ it from the data (``priority="auto"``); without counts, pairs are drawn at rando
 For your own order, begin a search, fill its stream, and continue it.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from edgegraft import PairCounts, pack
 from edgegraft.datasets import make_scale_free
-from edgegraft.learn import Growth, Monitor, Settings, go_on
+from edgegraft.learn import Monitor, Problem, SearchState, Settings, grow, run_search
+from edgegraft.learn.policies import choose_policy
 from edgegraft.objective import Penalty, Pseudolikelihood
 from edgegraft.search import rank_pairs
 
@@ -27,12 +30,12 @@ settings = Settings(relaxed=False)
 
 def grow_in_order(pairs):
     """Run the search with these pairs first, in their order, and the others at random."""
-    growth = Growth.begin(loss, Penalty(0.015, ridge=1e-3), settings)
+    growth = SearchState.begin(Problem.of(loss, Penalty(0.015, ridge=1e-3), settings))
     if pairs is not None:
         growth.stream.prioritise(pairs, np.arange(-len(pairs), 0))  # others have priority 0
         growth.ranked = True  # hubs are then not moved ahead of these pairs
     watch = Monitor(truth=data.edges)
-    return go_on(growth, [watch]), watch.columns()
+    return run_search(growth, [watch]), watch.columns()
 
 
 # %%
@@ -80,10 +83,10 @@ for name, growth in ends.items():
 # moves all pairs of some variables forward, ``remove`` removes pairs permanently (a way to *forbid*
 # edges, which the certificate will count as violating), and ``restore`` returns them.
 
-growth = Growth.begin(loss, Penalty(0.015, ridge=1e-3), settings)
+growth = SearchState.begin(Problem.of(loss, Penalty(0.015, ridge=1e-3), settings))
 forbidden = data.edges[data.edges[:, 0] == 0]
 growth.stream.remove(forbidden)
-go_on(growth)
+run_search(growth)
 print(f"{len(forbidden)} true edges of x0 forbidden,", end=" ")
 print(f"{growth.graph.contains(forbidden).sum()} of them active at the end")
 
@@ -99,12 +102,12 @@ class BestThree:
         return np.argsort(-np.asarray(scores), kind="stable")[:3]
 
 
-growth = Growth.begin(loss, Penalty(0.015, ridge=1e-3), settings)
-growth.parts = growth.parts._replace(rule=BestThree())
-go_on(growth)
+policy = choose_policy(settings, len(table.schema))
+policy = replace(policy, strategy=policy.strategy._replace(rule=BestThree()))
+growth = grow(loss, Penalty(0.015, ridge=1e-3), settings, policy=policy)
 print(f"{len(growth.graph)} edges after {growth.n_activations} activations;", growth.reason)
 
 # %%
 # Current limits: ``Settings(priority=...)``, and therefore ``GraftedMRF``, accepts only "auto" and
-# "uniform"; your own order or rule goes through ``Growth`` as above. A checkpoint keeps the order
-# of the pairs, but refuses a search with your own rule.
+# "uniform"; your own order goes through ``SearchState`` as above, your own rule through a policy. A
+# checkpoint keeps the order of the pairs, but refuses a search with your own rule.

@@ -131,9 +131,9 @@ for max_tables in (1_500, 5_000, None):
     observers = [watch] if max_tables is None else []
     found = runs[max_tables] = discover(packed, plan, observers=observers)
     edges = set(map(tuple, found.model.edges.tolist()))
-    print(f"max_tables={max_tables}: {found.growth.n_tables:,} of 19,900 pairs scored,")
+    print(f"max_tables={max_tables}: {found.search.n_tables:,} of 19,900 pairs scored,")
     print(f"  {len(edges & truth)} of {len(truth)} true edges, {len(edges - truth)} false;")
-    print(f"  {found.growth.reason}")
+    print(f"  {found.search.reason}")
 
 # %%
 # Most true edges are among the pairs that are tested first:
@@ -154,7 +154,7 @@ ax.set_xscale("symlog", linthresh=100)
 
 print(runs[1_500].certificate)
 print(runs[None].certificate)
-print(certify(runs[1_500].growth, max_pairs=3_000))
+print(certify(runs[1_500].search, max_pairs=3_000))
 
 # %%
 # The last line is based on a sample of 3,000 pairs: an estimate with a bound, not a proof.

@@ -55,7 +55,7 @@ class StopAfter:
 plan = Plan(strategy="exhaustive", checkpoint_every=10)
 path = folder / "survey.checkpoint"
 stopped = discover(table, plan, checkpoint=path, observers=[StopAfter(25)])
-print(stopped.growth.reason, "with", len(stopped.model.edges), "edges")
+print(stopped.search.reason, "with", len(stopped.model.edges), "edges")
 
 # %%
 # The file does not contain the rows: give the same table and plan again. Other rows or columns are
@@ -63,7 +63,7 @@ print(stopped.growth.reason, "with", len(stopped.model.edges), "edges")
 
 resumed = resume_discovery(path, table, plan)
 whole = discover(table, plan)
-print(resumed.growth.reason, "with", len(resumed.model.edges), "edges")
+print(resumed.search.reason, "with", len(resumed.model.edges), "edges")
 print("the same bits:", resumed.model == whole.model)
 
 # %%
@@ -79,7 +79,7 @@ except FileFormatError as error:
 
 from edgegraft.report import plot_trace
 
-plot_trace(resumed.growth.trace())
+plot_trace(resumed.search.trace())
 
 # %%
 # On the command line

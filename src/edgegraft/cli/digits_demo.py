@@ -117,7 +117,7 @@ def _write(outputs: Outputs, found: Discovery, train: PackedTable) -> None:
         train,
         details=details,
         edge_columns=columns,
-        trace=found.growth.trace(),
+        trace=found.search.trace(),
         title="Pixels of handwritten digits",
     )
 

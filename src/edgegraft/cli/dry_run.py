@@ -90,7 +90,7 @@ def estimate(rows: LearnRows, plan: Plan) -> Estimate:
     started = perf_counter()
     found = _try(table, weights, n_rows, replace(plan, max_time=limit))
     seconds = (perf_counter() - started) * (whole / n_rows) ** _POWER
-    cut = found.growth.reason is StopReason.MAX_TIME
+    cut = found.search.reason is StopReason.MAX_TIME
     return Estimate(seconds, cut, n_bytes, n_rows, found.model.n_edges)
 
 
@@ -100,7 +100,7 @@ def _try(table: PackedTable, weights: Floats | None, n_rows: int, plan: Plan) ->
     rows = counting[np.linspace(0, len(counting) - 1, n_rows).astype(np.int64)]
     chosen = None if weights is None else weights[rows]
     found = discover(_some_rows(table, rows), plan, weights=chosen)
-    if found.growth.interrupted:  # a pilot is not worth keeping
+    if found.search.interrupted:  # a pilot is not worth keeping
         raise KeyboardInterrupt
     return found
 

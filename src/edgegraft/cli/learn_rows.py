@@ -72,7 +72,7 @@ class LearnRows(NamedTuple):
         }
         if not isinstance(self.fitted.rows, PackedTable):
             source["sample"] = self.sample_rows  # on which edges were tested
-            if found.growth.objective.n_rows < self.fitted.rows.weight:
+            if found.search.objective.n_rows < self.fitted.rows.weight:
                 source["fitted"] = "the sample"  # interrupted before all rows were used
         if self.weights is not None:
             source |= {"weights": self.request.weights, "weight": float(self.weights.sum())}

@@ -24,10 +24,11 @@ from edgegraft.cli.learn_request import (
 from edgegraft.cli.learn_rows import LearnRows, open_request, show_rows
 from edgegraft.cli.progress import Progress
 from edgegraft.cli.summary import describe_model, show_model
+from edgegraft.core.interrupts import interruptible
 from edgegraft.learn import (
     Discovery,
     Event,
-    Growth,
+    SearchState,
     StopReason,
     discover,
     resume_discovery,
@@ -101,37 +102,37 @@ class LearnRun:
         self._run(work, checkpoint)
 
     def _run(self, work: Work, checkpoint: Path | None) -> None:
-        progress, interrupts = self._progress, self._progress.interrupts
+        progress = self._progress
         with progress.shown(), ExitStack() as stack:
-            with interrupts:
+            with interruptible() as progress.interruption:
                 rows = stack.enter_context(open_request(self._request, self._console, progress))
-                interrupts.check()
+                progress.interruption.check()  # nothing has been learned that could be kept
                 self._request = replace(self._request, sample_rows=rows.sample_rows)
                 show_rows(self._console, rows)
                 progress.stage("ranking pairs")
                 with self._abandoned(checkpoint), warned(self._console):
-                    found = work(rows, [interrupts, progress])
+                    found = work(rows, [progress])
             columns = edge_columns(found)
-            if self._request.bootstrap and not interrupts.asked:
+            if self._request.bootstrap and not found.interrupted:
                 with warned(self._console):
                     columns |= self._bootstrap(found, rows)
             progress.stage("writing")
             details = details_of(found, rows.source(found), self._request.settings())
-            if interrupts.asked:
+            if found.interrupted:
                 details["reason"] = str(StopReason.INTERRUPTED)
             stored = _stored(found, details, columns)
             self._write(found, stored, rows)
-            resumable = interrupts.asked or _out_of_budget(found)
+            resumable = found.interrupted or _out_of_budget(found)
             if checkpoint is not None and resumable:
-                restart(found.growth)  # checkpoints hold the state that a restart was given
-                save_checkpoint(checkpoint, found.growth)
+                restart(found.search)  # checkpoints hold the state that a restart was given
+                save_checkpoint(checkpoint, found.search)
                 self._request.write(checkpoint)
         self._report(stored)
-        if interrupts.asked:
+        if found.interrupted:
             say(self._console, escape(after_interruption(checkpoint)))
         elif checkpoint is not None and resumable:
             say(self._console, escape(after_budget(self._request, checkpoint)))
-        if interrupts.asked or self._report_failed:
+        if found.interrupted or self._report_failed:
             raise typer.Exit(1)
 
     @contextmanager
@@ -181,7 +182,7 @@ class LearnRun:
                 found.model,
                 details=details,
                 edge_columns=columns,
-                trace=found.growth.trace(),
+                trace=found.search.trace(),
                 data_quality=data_quality(
                     rows.table, dropped=self._request.dropped(), notes=rows.notes
                 ),
@@ -223,7 +224,7 @@ class RequestKeeper:
         self._checkpoint = checkpoint
         self._when = when
 
-    def on_event(self, event: Event, growth: Growth) -> None:
+    def on_event(self, event: Event, growth: SearchState) -> None:
         """Write the request at that kind of event."""
         if event.kind == self._when:
             self._request.write(self._checkpoint)
@@ -246,4 +247,4 @@ def _stored(found: Discovery, details: dict[str, Any], columns: dict[str, Any]) 
 
 def _out_of_budget(found: Discovery) -> bool:
     """Return whether a budget that ``resume`` can enlarge ended the search."""
-    return found.growth.reason is not None and found.growth.reason.resumable
+    return found.search.reason is not None and found.search.reason.resumable

@@ -12,11 +12,11 @@ from rich.live import Live
 from rich.text import Text
 
 from edgegraft.cli.formatting import clock
-from edgegraft.cli.interrupts import Interrupts
+from edgegraft.core.interrupts import Interruption
 
 if TYPE_CHECKING:
     from edgegraft.ingest.passes import RowsRead
-    from edgegraft.learn import Event, Growth
+    from edgegraft.learn import Event, SearchState
 
 _SIGNS = "|/-\\"
 _TURNS = 8  # of the sign, per second
@@ -35,7 +35,7 @@ class Progress:
     """
 
     def __init__(self, console: Console, max_time: float | None = None) -> None:
-        self.interrupts = Interrupts()
+        self.interruption = Interruption()
         self._console = console
         self._max_time = max_time
         self._begun = perf_counter()
@@ -63,7 +63,8 @@ class Progress:
         self._searching = False
 
     def on_rows(self, read: RowsRead) -> None:
-        """Show how far a pass over the files has come."""
+        """Show how far a pass over the files has come; end it after Ctrl-C."""
+        self.interruption.check()
         facts = [f"{read.rows:,} rows", f"{read.rate:,.0f} rows per second"]
         if read.seconds_left is not None:
             facts.append(f"{clock(read.seconds_left)} left")
@@ -73,7 +74,7 @@ class Progress:
         """Set the weight of all rows, if the search begins on a sample of them."""
         self._all_rows = all_rows
 
-    def on_event(self, event: Event, growth: Growth) -> None:
+    def on_event(self, event: Event, growth: SearchState) -> None:
         """Show a step of the search."""
         n = len(growth.objective.schema)
         facts = [
@@ -90,7 +91,7 @@ class Progress:
         self._event, self._event_at = event, perf_counter()
         self._searching = event.kind != "end"
         if event.kind == "end":
-            more = some and not self.interrupts.asked
+            more = some and not self.interruption.asked
             self._stage = "continuing with more rows" if more else "testing edges"
 
     def on_replicate(self, done: int, n: int) -> None:
@@ -105,7 +106,7 @@ class Progress:
     def __rich__(self) -> Text:
         sign = _SIGNS[int(_TURNS * self.seconds) % len(_SIGNS)]
         parts = [f"{sign} [{clock(self.seconds)}]", self._stage]
-        if self.interrupts.asked:
+        if self.interruption.asked:
             parts.append("stopping, Ctrl-C again gives up")
         if self._searching and self._event is not None and self._max_time is not None:
             used = self._event.seconds + perf_counter() - self._event_at

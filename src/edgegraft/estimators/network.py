@@ -98,7 +98,7 @@ class NetworkEstimator(RowMethods):
 
     def _take(self, found: Discovery, plan: Plan, X: Any, table: PackedTable | Rows) -> None:
         """Set the fitted attributes, all of them at the end of a fit or none."""
-        growth, tests = found.growth, found.tests
+        growth, tests = found.search, found.tests
         strengths = found.model.edge_strengths()
         order = np.argsort(-strengths, kind="stable")
         self.schema_ = table.schema
@@ -136,11 +136,11 @@ class NetworkEstimator(RowMethods):
 def _edge_table(found: Discovery) -> dict[str, NDArray[Any]]:
     """Return all edges that the search ended with as columns, strongest first."""
     tests, names = found.tests, np.array(found.model.names, object)
-    order = np.argsort(-found.strengths, kind="stable")
+    order = np.argsort(-found.search_strengths, kind="stable")
     columns = {
         "first": names[tests.edges[:, 0]],
         "second": names[tests.edges[:, 1]],
-        "strength": found.strengths,
+        "strength": found.search_strengths,
         "statistic": tests.statistic,
         "dof": tests.dof,
         "p_value": tests.p_value,

@@ -39,12 +39,11 @@ from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Edges, Floats
 from edgegraft.errors import DataError, ModelError
 from edgegraft.learn.conditional import read_rows
-from edgegraft.learn.discovery import Discovery
+from edgegraft.learn.discovery import Discovery, refit
 from edgegraft.learn.edge_tests import q_values
-from edgegraft.learn.refit import refit
 from edgegraft.learn.replicate import INFLATION, Draws, Replicate, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values
-from edgegraft.learn.state import Growth
+from edgegraft.learn.state import SearchState
 from edgegraft.learn.strength_intervals import strength_intervals
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
@@ -90,7 +89,7 @@ class Bootstrap(NamedTuple):
 
 
 def bootstrap(
-    found: Discovery | Growth,
+    found: Discovery | SearchState,
     table: PackedTable,
     n: int = 200,
     *,
@@ -105,8 +104,8 @@ def bootstrap(
 
     Parameters
     ----------
-    found : Discovery or Growth
-        A fit of whole edges to `table`. The edges of a `Growth` are all kept.
+    found : Discovery or SearchState
+        A fit of whole edges to `table`. The edges of a `SearchState` are all kept.
     table : PackedTable
         The rows of the fit.
     n : int, default 200
@@ -116,7 +115,7 @@ def bootstrap(
     fdr : float, None or "auto"
         False discovery rate of a replicate's network, which should be that of the fit; None for
         no such cut. "auto" is the rate that a `Discovery` was cut with, and None for a
-        `Growth`.
+        `SearchState`.
     level : float, default 0.95
         Of the intervals.
     n_jobs : int, optional
@@ -142,7 +141,7 @@ def bootstrap(
     [(0, 1), (1, 2), (2, 3), (3, 4)]
     """
     growth, kept = (
-        (found.growth, found.model) if isinstance(found, Discovery) else (found, found.model())
+        (found.search, found.model) if isinstance(found, Discovery) else (found, found.model())
     )
     planned, ridge = (found.plan.fdr, found.ridge) if isinstance(found, Discovery) else (None, None)
     rate = _rate(fdr, planned)
@@ -156,14 +155,14 @@ def bootstrap(
 
 
 def _check(
-    growth: Growth, table: PackedTable, n: int, level: float, weights: ArrayLike | None
+    growth: SearchState, table: PackedTable, n: int, level: float, weights: ArrayLike | None
 ) -> Floats:
     """Return the row weights, refusing what cannot be replicated."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n must be a positive number of replicates, found {n!r}")
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, found {level}")
-    if growth.parts.single_features:
+    if not growth.policy.whole_edges:
         raise ValueError("only fits of whole edges can be replicated, not those of single features")
     if table.schema != growth.objective.schema:
         raise ModelError("the table's columns or categories are not those of the fit")
@@ -224,7 +223,7 @@ def _make_all(
 
 
 def _frequency(
-    growth: Growth,
+    growth: SearchState,
     table: PackedTable,
     pairs: Edges,
     draws: Draws,
@@ -233,7 +232,7 @@ def _frequency(
     n_jobs: int,
 ) -> Floats:
     """Return the share of the replicates whose network has each pair; NaN where no test can say."""
-    numbers, relaxed = list(made), growth.settings.relaxed
+    numbers, relaxed = list(made), not growth.policy.shrinks
     active = np.stack([replicate.active for replicate in made.values()])
     if rate is None and not relaxed:
         return np.asarray(active.mean(axis=0))

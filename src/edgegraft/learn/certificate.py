@@ -14,7 +14,7 @@ from scipy.stats import beta
 
 from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.types import Edges
-from edgegraft.learn.state import Growth
+from edgegraft.learn.state import SearchState
 
 _BLOCK = 8192  # pairs scored together
 _CONFIDENCE = 0.95
@@ -62,7 +62,7 @@ class Certificate(NamedTuple):
         )
 
 
-def certify(growth: Growth, *, max_pairs: int = 200_000) -> Certificate:
+def certify(growth: SearchState, *, max_pairs: int = 200_000) -> Certificate:
     """Score the inactive pairs of a finished run, all of them or `max_pairs` random ones."""
     n = len(growth.objective.schema)
     n_inactive = n * (n - 1) // 2 - len(growth.graph)
@@ -84,22 +84,22 @@ def certify(growth: Growth, *, max_pairs: int = 200_000) -> Certificate:
         _bound(n_violating, len(edges), exhaustive),
         growth.solution.info.residual,
         exhaustive,
-        growth.slack,
+        growth.policy.slack,
     )
 
 
-def _scores(growth: Growth, edges: Edges) -> np.ndarray:
+def _scores(growth: SearchState, edges: Edges) -> np.ndarray:
     solution = growth.solution
     tables = solution.objective.edge_gradients(solution.theta, solution.state, edges)
     return growth.penalty.score(tables)
 
 
-def _inactive(growth: Growth, n: int) -> Edges:
+def _inactive(growth: SearchState, n: int) -> Edges:
     edges = all_pairs(n)
     return edges[~growth.graph.contains(edges)]
 
 
-def _sample(growth: Growth, n: int, size: int, rng: np.random.Generator) -> Edges:
+def _sample(growth: SearchState, n: int, size: int, rng: np.random.Generator) -> Edges:
     """Draw different inactive pairs uniformly; few of many, so repeats are simply drawn again."""
     found = np.empty((0, 2), np.int64)
     while len(found) < size:

@@ -2,9 +2,9 @@
 
     grow -> sharpen -> test every edge -> keep those below the false discovery rate -> refit
 
-The search is relaxed by default (see :class:`~edgegraft.config.Settings`) and its
-threshold is what chance passes about once a variable, so it ends with nearly all true edges and
-some that are none; the tests of :mod:`~edgegraft.learn.edge_tests` tell them apart.
+The search is relaxed by default (see :class:`~edgegraft.config.Settings`) and its threshold is what
+chance passes about once per variable, so it ends with nearly all true edges and some false ones;
+the tests of :mod:`~edgegraft.learn.edge_tests` separate them.
 """
 
 from __future__ import annotations
@@ -15,25 +15,28 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from edgegraft.config import Plan
-from edgegraft.errors import DataError
+from edgegraft.core import Layout
+from edgegraft.core.interrupts import interruptible
+from edgegraft.core.types import Floats, Mask
 from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
 from edgegraft.learn.certificate import Certificate, certify
-from edgegraft.learn.checkpoint import Checkpoints, resume
+from edgegraft.learn.checkpoint import Checkpoints
 from edgegraft.learn.edge_tests import EdgeTests, edge_tests
 from edgegraft.learn.events import Observer, StopReason
-from edgegraft.learn.loop import go_on, grow
-from edgegraft.learn.plan import ALL_PAIRS, last_ridge, losses, penalty_of, search_settings
-from edgegraft.learn.refit import refit
+from edgegraft.learn.loop import run_search
+from edgegraft.learn.problem import ALL_PAIRS, last_ridge
 from edgegraft.learn.sharpen import FACTOR, sharpen
-from edgegraft.learn.stages import Stages, marks
-from edgegraft.learn.state import Growth
-from edgegraft.learn.warm import warm_start
+from edgegraft.learn.stages import Stages, over_all_rows
+from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.penalties import NoisePenalty
+from edgegraft.objective.penalty import Penalty
+from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.search import BestChoice
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows
@@ -42,7 +45,7 @@ _NEEDED = 1.5  # of the threshold, for an edge without a test
 
 
 class Discovery(NamedTuple):
-    """A network, its model, and how both were come by.
+    """A network, its model, and how both were learned.
 
     Attributes
     ----------
@@ -52,38 +55,42 @@ class Discovery(NamedTuple):
         Which of the edges that the search ended with are kept.
     tests : EdgeTests
         Of all edges that the search ended with, in its order.
-    strengths : array of float
-        Of those edges, in the search's own model.
-    growth : Growth
-        The search: trace, reason, counters.
+    search_strengths : array of float
+        Of those edges in the search's own model, before the cut; those of the network are
+        ``model.edge_strengths()``.
+    search : SearchState
+        The search: trajectory, reason, counters.
     certificate : Certificate
         Of the search, before the cut: what it left out, not what the tests did.
     converged : bool
         Whether the last fits, of the search and of the model, reached their tolerance.
     plan : Plan
         What it was learned by.
+    interrupted : bool
+        Whether Ctrl-C was pressed.
     """
 
     model: PairwiseMRF
-    kept: NDArray[np.bool_]
+    kept: Mask
     tests: EdgeTests
-    strengths: NDArray[np.float64]
-    growth: Growth
+    search_strengths: Floats
+    search: SearchState
     certificate: Certificate
     converged: bool
     plan: Plan
+    interrupted: bool = False
 
     @property
     def penalty(self) -> float:
-        """Threshold of the first activation tests; a sharpened run ends with twice as much."""
-        return self.growth.penalty.penalty / (FACTOR if self.growth.sharpened else 1.0)
+        """Threshold of the first activation tests; a sharpened search ends with twice as much."""
+        return self.search.penalty.penalty / (FACTOR if self.search.sharpened else 1.0)
 
     @property
     def ridge(self) -> float:
         """Weight of the squared norms in the last fit."""
         if not self.plan.refit:
-            return self.growth.penalty.ridge
-        return last_ridge(self.plan, self.growth.objective.n_rows)
+            return self.search.penalty.ridge
+        return last_ridge(self.plan, self.search.objective.n_rows)
 
 
 def discover(
@@ -108,10 +115,15 @@ def discover(
     checkpoint : path, optional
         File for :func:`resume_discovery`, written as the search goes.
     observers : sequence of Observer
-        Told of every step of the search; each may end it.
+        Notified of every step of the search; each may end it.
     sample_rows : int, default 524288
-        Rows in blocks are sampled: so many are read into memory, for the first steps and for the
-        tests of edges. If there are no more rows than that, they are learned from as any table.
+        Rows in blocks are sampled: this many are read into memory, for the first steps and for
+        the tests of edges. If there are no more rows than that, they are learned from as any table.
+
+    Notes
+    -----
+    The first Ctrl-C ends the search after the current step; edges found so far are tested and
+    fitted as usual. A second one raises KeyboardInterrupt.
 
     Examples
     --------
@@ -121,18 +133,11 @@ def discover(
     >>> sorted(map(tuple, found.model.edges.tolist()))
     [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
     """
-    plan = plan or Plan()
-    watching = _watching(checkpoint, observers)
-    if not isinstance(table, PackedTable):
-        _refuse_weights(weights)
-        stages = Stages(table, plan, sample_rows)
-        if not stages.whole:
-            return _conclude(stages.run(watching), *_tested(stages), watching)
-        table, weights = stages.sample.table, stages.sample.weights
-    loss, counts = losses(table, plan, weights)
-    settings = search_settings(plan, len(table.schema))
-    growth = grow(loss, penalty_of(plan, loss), settings, counts=counts, observers=watching)
-    return _conclude(growth, table, plan, weights, watching)
+    watching = [*observers, *([] if checkpoint is None else [Checkpoints(checkpoint)])]
+    with interruptible() as interruption:
+        stages = Stages(table, plan or Plan(), weights, sample_rows)
+        found = _conclude(stages.run(watching), stages, watching)
+    return found._replace(interrupted=interruption.asked)
 
 
 def resume_discovery(
@@ -146,98 +151,77 @@ def resume_discovery(
     max_edges: int | None = None,
     sample_rows: int = SAMPLE_ROWS,
 ) -> Discovery:
-    """Go on from a checkpoint of :func:`discover`, over the same rows and with the same plan.
+    """Resume from a checkpoint of :func:`discover`, over the same rows and with the same plan.
 
     The search's settings and penalty are those of the checkpoint, but for the budgets given here:
-    `max_time` seconds and `max_edges` edges, in both of which the run until then counts.
+    `max_time` seconds and `max_edges` edges, in both of which the search until then counts.
     """
-    plan = plan or Plan()
-    watching = _watching(path, observers)
-    if not isinstance(table, PackedTable):
-        _refuse_weights(weights)
-        stages = Stages(table, plan, sample_rows)
-        if not stages.whole:
-            growth = stages.resume(path, watching, max_time, max_edges)
-            return _conclude(growth, *_tested(stages), watching)
-        table, weights = stages.sample.table, stages.sample.weights
-    loss, _ = losses(table, plan, weights)
-    growth = resume(path, loss, watching, max_time=max_time, max_edges=max_edges)
-    return _conclude(growth, table, plan, weights, watching)
+    watching = [*observers, Checkpoints(path)]
+    with interruptible() as interruption:
+        stages = Stages(table, plan or Plan(), weights, sample_rows)
+        search = stages.resume(path, watching, max_time, max_edges)
+        found = _conclude(search, stages, watching)
+    return found._replace(interrupted=interruption.asked)
 
 
-def _refuse_weights(weights: ArrayLike | None) -> None:
-    if weights is not None:
-        raise DataError("these rows have weights of their own: pass them when the rows are made")
-
-
-def _tested(stages: Stages) -> tuple[PackedTable, Plan, ArrayLike | None]:
-    """Return what rows are read one by one: those of the sample."""
-    return stages.sample.table, stages.plan, stages.sample.weights
-
-
-def _watching(
-    checkpoint: str | os.PathLike[str] | None, observers: Sequence[Observer]
-) -> list[Observer]:
-    return [*observers, *([] if checkpoint is None else [Checkpoints(checkpoint)])]
-
-
-def _conclude(
-    growth: Growth,
-    table: PackedTable,
-    plan: Plan,
-    weights: ArrayLike | None,
-    observers: Sequence[Observer],
-) -> Discovery:
+def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]) -> Discovery:
     """Sharpen, test, cut and refit what the search found."""
-    n_pairs = len(table.schema) * (len(table.schema) - 1) // 2
-    whole = None if weights is None else np.asarray(weights, np.float64)
-    again = growth.settings.relaxed and growth.penalty.group_weight == "noise"
-    if (
-        again
-        and not growth.sharpened
-        and growth.reason is StopReason.OPTIMAL
-        and n_pairs <= ALL_PAIRS
-    ):
-        growth = go_on(sharpen(growth, table, whole), observers, mark=marks(growth))
-    model = growth.model() if growth.settings.relaxed else refit(growth, growth.penalty.ridge)
+    plan, table, weights = stages.plan, stages.sample.table, stages.sample.weights
+    if _deserves_second_look(search):
+        second = sharpen(search, table, weights)
+        search = run_search(second, observers, checkpoint=over_all_rows(search))
+    model = refit(search, search.penalty.ridge) if search.policy.shrinks else search.model()
     with threadpool_limits(1, "blas"):  # the threads are ours
         tests = edge_tests(table, model, weights=weights, n_jobs=plan.n_jobs)
     kept = np.ones(len(tests.edges), bool) if plan.fdr is None else tests.q_value <= plan.fdr
-    last, kept, fitted = _last_model(growth, kept, tests.dof == 0, plan)
+    last, kept, fitted = _last_model(search, kept, tests.dof == 0, plan)
     return Discovery(
         last,
         kept,
         tests,
         model.edge_strengths(),
-        growth,
-        certify(growth),
-        growth.solution.info.converged and fitted,
+        search,
+        certify(search),
+        search.solution.info.converged and fitted,
         plan,
     )
 
 
-def _last_model(
-    growth: Growth, kept: NDArray[np.bool_], untold: NDArray[np.bool_], plan: Plan
-) -> tuple[PairwiseMRF, NDArray[np.bool_], bool]:
-    """Fit what is kept; edges that no test can tell of return where the model needs them.
+def _deserves_second_look(search: SearchState) -> bool:
+    """Return whether sharper weights may let in edges that the search has missed."""
+    n = len(search.objective.schema)
+    return (
+        search.reason is StopReason.OPTIMAL
+        and isinstance(search.penalty, NoisePenalty)
+        and not search.policy.shrinks
+        and not search.sharpened
+        and n * (n - 1) // 2 <= ALL_PAIRS
+    )
 
-    Where columns settle each other (identical ones, or a hub whose neighbours leave nothing open)
+
+def _last_model(
+    search: SearchState, kept: Mask, untestable: Mask, plan: Plan
+) -> tuple[PairwiseMRF, Mask, bool]:
+    """Fit what is kept; edges that cannot be tested return if the model needs them.
+
+    If columns determine each other (identical ones, or a hub whose neighbours leave nothing open)
     an edge has no test. Of three identical columns each pair is explained by the third, and with
     all edges cut nothing would be. Such edges come back, the strongest first, as long as their
     score at the fitted parameters exceeds the threshold of the search by half.
     """
-    ridge = last_ridge(plan, growth.objective.n_rows)
+    ridge = last_ridge(plan, search.objective.n_rows)
     if kept.all() and not plan.refit:
-        return growth.model(), kept, True
-    if not plan.refit or growth.parts.single_features:
+        return search.model(), kept, True
+    if not plan.refit or not search.policy.whole_edges:
         # A fit that does not reach its tolerance warns.
-        return refit(growth, ridge, keep=kept, shrunk=not plan.refit), kept, True
-    settings = replace(growth.settings, relaxed=True)
-    run = warm_start(
-        growth, penalty=replace(growth.penalty, ridge=ridge), settings=settings, keep=kept
+        return refit(search, ridge, keep=kept, shrunk=not plan.refit), kept, True
+    problem = search.problem.changed(
+        penalty=replace(search.penalty, ridge=ridge),
+        settings=replace(search.settings, relaxed=True),
     )
-    steps.fit(run, final=True)
-    waiting = growth.graph.layout.edges[untold & ~kept]
+    run = search.warm(problem, kept)
+    steps.fit_fully(run)
+    waiting = search.graph.layout.edges[untestable & ~kept]
     while len(waiting):
         scores = run.judge(waiting).scores
         scores[scores <= _NEEDED * run.penalty.penalty] = 0.0
@@ -246,6 +230,58 @@ def _last_model(
         chosen = BestChoice(0.0).select(waiting, scores)
         run.graph.add(waiting[chosen])
         waiting = np.delete(waiting, chosen, axis=0)
-        steps.fit(run, final=True)
-    kept = run.graph.contains(growth.graph.layout.edges)
+        steps.fit_fully(run)
+    kept = run.graph.contains(search.graph.layout.edges)
     return run.model(), kept, run.solution.info.converged
+
+
+def refit(
+    search: SearchState,
+    ridge: float = 1e-3,
+    *,
+    keep: Mask | None = None,
+    shrunk: bool = False,
+    tol: float = 1e-3,
+    max_iter: int = 200,
+) -> PairwiseMRF:
+    """Return the model of a search's edges, fitted with a ridge only.
+
+    Norms that choose edges also shrink those they keep. With the graph settled, strengths are
+    better compared, and predictions better made, without them.
+
+    Parameters
+    ----------
+    search : SearchState
+        A finished search; it is not changed.
+    ridge : float, default 1e-3
+        Weight of the squared norms. Zero lets tables of states that never meet grow without end.
+    keep : array of bool, shape (n_edges,), optional
+        Which edges of the search to fit; all by default.
+    shrunk : bool, default False
+        Fit them as the search did, with its penalty.
+    tol : float, default 1e-3
+        Largest norm of a group's gradient at the end.
+    max_iter : int, default 200
+
+    Examples
+    --------
+    >>> from edgegraft.datasets import make_chain
+    >>> from edgegraft.learn import Settings, grow
+    >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+    >>> data = make_chain(4, n_rows=2000, couplings="ising", random_state=0)
+    >>> loss = Pseudolikelihood(PackedTable.from_codes(data.X.astype(int)))
+    >>> found = grow(loss, Penalty(0.05), Settings(relaxed=False))
+    >>> bool((refit(found).edge_strengths() > found.model().edge_strengths()).all())
+    True
+    """
+    objective, whole = search.solution.objective, search.graph.layout
+    layout = whole if keep is None else Layout(whole.states, whole.edges[keep])
+    rule = Penalty(0.0, ridge, search.penalty.penalize_nodes)
+    if shrunk:
+        allowed = search.allowed
+        if not search.policy.whole_edges:
+            allowed = layout.carry(allowed.astype(float), search.solution.layout) > 0
+        rule = search.policy.fit_penalty(search.penalty, allowed)
+    start = layout.carry(search.theta(), whole)
+    found = minimize(objective, rule, layout, start, Stopping(tol, max_iter))
+    return PairwiseMRF(objective.schema, layout.edges, found.theta)

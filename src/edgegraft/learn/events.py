@@ -1,17 +1,29 @@
 """What happens while a graph grows, why that ends, and who may watch.
 
 Progress displays, traces and checkpoints are observers. An observer sees a snapshot after every
-activation and may ask the loop to stop; it never changes what is learned.
+activation and may ask the loop to stop; it never changes what is learned. The loop itself records
+time, objective, edges, activations, tests and tables; how well the model predicts rows that it was
+not learned from, and how many true edges it has found, is measured if a :class:`Monitor` watches.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.errors import DataError
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.table import PackedTable
 
 if TYPE_CHECKING:
-    from edgegraft.learn.state import Growth
+    from edgegraft.learn.state import SearchState
+
+Columns = dict[str, NDArray[Any]]
 
 
 class StopReason(StrEnum):
@@ -51,7 +63,7 @@ class Event:
     ----------
     kind : {"start", "activation", "checkpoint", "end"}
     seconds : float
-        Since the run began, earlier parts of a resumed run included.
+        Since the search began, earlier parts of a resumed one included.
     objective : float
         Loss plus penalty.
     n_edges : int
@@ -63,7 +75,7 @@ class Event:
     n_tables : int
         Different pairs scored so far.
     reason : str
-        Why the run ended, with kind "end".
+        Why the search ended, with kind "end".
     n_trips : int
         Questions to a cluster so far, of this process; 0 while the rows are on this machine.
     """
@@ -80,8 +92,92 @@ class Event:
 
 
 class Observer(Protocol):
-    """Watches a run."""
+    """Watches a search."""
 
-    def on_event(self, event: Event, growth: Growth) -> bool | None:
-        """Take notice of an event; True asks the loop to stop after this step."""
+    def on_event(self, event: Event, state: SearchState) -> bool | None:
+        """Note an event; True asks the loop to stop after this step."""
         ...
+
+
+def as_columns(events: Sequence[Event]) -> Columns:
+    """Return events as columns of equal length, by the names of their fields.
+
+    Examples
+    --------
+    >>> columns = as_columns([Event("start", 0.0, 2.5, 0, 0, 0, 0)])
+    >>> columns["kind"].tolist(), columns["objective"].tolist()
+    (['start'], [2.5])
+    """
+    kinds = {"str": np.str_, "float": np.float64, "int": np.int64}
+    return {
+        field.name: np.array(
+            [getattr(event, field.name) for event in events], kinds[str(field.type)]
+        )
+        for field in fields(Event)
+    }
+
+
+class Monitor:
+    """An observer that measures the model at every event.
+
+    Parameters
+    ----------
+    held_out : PackedTable, optional
+        Rows, of the schema that is learned from, for the mean negative log-pseudolikelihood.
+    truth : array of int, shape (m, 2), optional
+        True edges, for the recall.
+    every : int, default 1
+        Measure after every so many activations; always at the start and at the end.
+
+    Examples
+    --------
+    >>> from edgegraft.datasets import make_chain
+    >>> from edgegraft.learn import grow
+    >>> from edgegraft.objective.penalty import Penalty
+    >>> data = make_chain(5, n_rows=2000, couplings="ising", random_state=0)
+    >>> table = PackedTable.from_codes(data.X.astype(int))
+    >>> monitor = Monitor(held_out=table, truth=data.edges)
+    >>> _ = grow(Pseudolikelihood(table), Penalty(0.02), observers=[monitor])
+    >>> monitor.columns()["recall"][-1].item()
+    1.0
+    """
+
+    def __init__(
+        self,
+        held_out: PackedTable | None = None,
+        truth: ArrayLike | None = None,
+        *,
+        every: int = 1,
+    ) -> None:
+        if every < 1:
+            raise ValueError(f"every must be at least 1, found {every}")
+        self.every = every
+        self._loss = None if held_out is None else Pseudolikelihood(held_out)
+        self._truth = None if truth is None else np.asarray(truth, np.int64).reshape(-1, 2)
+        self._events: list[Event] = []
+        self._held_out: list[float] = []
+        self._recall: list[float] = []
+
+    def on_event(self, event: Event, state: SearchState) -> None:
+        """Measure the model as it is."""
+        between = event.kind == "checkpoint" or event.n_activations % self.every
+        if between and event.kind not in ("start", "end"):
+            return
+        self._events.append(event)
+        if self._loss is not None:
+            if self._loss.schema != state.objective.schema:
+                raise DataError("the rows held out have other columns or categories")
+            cold = self._loss.init(state.graph.layout)
+            self._held_out.append(self._loss.evaluate(state.theta(), cold).value)
+        if self._truth is not None:
+            found = state.graph.contains(self._truth)
+            self._recall.append(float(found.mean()) if len(found) else 1.0)
+
+    def columns(self) -> Columns:
+        """Return what was measured, one entry per event, beside the events' own columns."""
+        out = as_columns(self._events)
+        if self._loss is not None:
+            out["held_out"] = np.array(self._held_out)
+        if self._truth is not None:
+            out["recall"] = np.array(self._recall)
+        return out

@@ -2,26 +2,24 @@
 
     boost hubs -> fill the reservoir -> activate -> fit -> drop zeros -> rescore -> again
 
-The same loop runs every strategy; :mod:`edgegraft.learn.parts` has what differs. Budgets and
-observers are asked once a step; Ctrl-C ends the run after the current step with what was learned
-so far.
+The same loop runs every search; :mod:`edgegraft.learn.policies` has what differs. Budgets,
+observers and Ctrl-C are asked once per step.
 """
 
 from __future__ import annotations
 
-import signal
-import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Sequence
 
 from edgegraft.config import Settings
+from edgegraft.core.interrupts import interruptible
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.learn import steps
 from edgegraft.learn.events import Observer, StopReason
-from edgegraft.learn.state import Growth
+from edgegraft.learn.policies import Policy
+from edgegraft.learn.problem import Problem
+from edgegraft.learn.state import SearchState
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search.priorities import rank_pairs
@@ -36,7 +34,8 @@ def grow(
     *,
     counts: PairCounts | None = None,
     observers: Sequence[Observer] = (),
-) -> Growth:
+    policy: Policy | None = None,
+) -> SearchState:
     """Learn the edges and parameters of a model.
 
     Parameters
@@ -44,17 +43,20 @@ def grow(
     objective : Objective
         The loss, over the rows or counts to learn from.
     penalty : Penalty
-        Its `penalty` is also the threshold of the activation test.
+        Its `penalty` is the threshold of the activation test; unless the search is relaxed, also
+        the weight of the norms in the fits.
     settings : Settings, optional
     counts : PairCounts, optional
         Source of data-driven priorities (``priority="auto"``); without it the order is uniform.
     observers : sequence of Observer
-        Told of every step; each may end the run.
+        Notified of every step; each may end the search.
+    policy : Policy, optional
+        Of your own; by default the one that the settings ask for.
 
     Returns
     -------
-    Growth
-        `model()` is the learned model, `reason` why the run ended, `events` its course.
+    SearchState
+        `model()` is the learned model, `reason` why the search ended, `events` its trajectory.
 
     Examples
     --------
@@ -69,71 +71,75 @@ def grow(
     >>> str(found.reason)
     'no pair violates optimality'
     """
-    settings = settings or Settings()
-    growth = Growth.begin(objective, penalty, settings)
-    if settings.priority == "auto" and counts is not None and len(counts.schema) > 1:
-        steps.queue(growth, rank_pairs(counts, growth.rng))
-    return go_on(growth, observers)
+    state = SearchState.begin(Problem.of(objective, penalty, settings, policy))
+    if state.settings.priority == "auto" and counts is not None and len(counts.schema) > 1:
+        steps.queue(state, rank_pairs(counts, state.rng))
+    return run_search(state, observers)
 
 
-def go_on(growth: Growth, observers: Sequence[Observer] = (), *, mark: bool = False) -> Growth:
-    """Run the loop from wherever `growth` is to its end; `mark` begins with a checkpoint."""
-    stopped = _tell(growth, observers, "start")
-    if mark:
-        steps.restart(growth)
-        stopped |= _tell(growth, observers, "checkpoint")
-    if stopped:
-        growth.reason = StopReason.OBSERVER
-    with _interruptible() as interrupted:
-        while not growth.reason:
-            growth.reason = _step(growth)
-            if growth.reason:
+def run_search(
+    state: SearchState, observers: Sequence[Observer] = (), *, checkpoint: bool = False
+) -> SearchState:
+    """Run the loop from wherever `state` is to its end; `checkpoint` begins with one."""
+    with interruptible() as interruption:
+        stopped = _notify(state, observers, "start")
+        if checkpoint:
+            steps.restart(state)
+            stopped |= _notify(state, observers, "checkpoint")
+        if not state.n_activations:
+            interruption.check()  # nothing has been learned that could be kept
+        if stopped or interruption.asked:
+            state.reason = StopReason.OBSERVER if stopped else StopReason.INTERRUPTED
+        while not state.reason:
+            state.reason = _step(state)
+            if state.reason:
                 break
-            stopped = _tell(growth, observers, "activation")
-            if growth.n_activations % growth.settings.checkpoint_every == 0:
-                steps.restart(growth)
-                stopped |= _tell(growth, observers, "checkpoint")
-            growth.reason = growth.spent or (StopReason.OBSERVER if stopped else None)
-            if interrupted.is_set():
-                growth.reason = StopReason.INTERRUPTED
-        steps.fit(growth, final=True)
-        steps.drop_zeros(growth)
-    _tell(growth, observers, "end")
-    return growth
+            stopped = _notify(state, observers, "activation")
+            if state.n_activations % state.settings.checkpoint_every == 0:
+                steps.restart(state)
+                stopped |= _notify(state, observers, "checkpoint")
+            state.reason = state.spent or (StopReason.OBSERVER if stopped else None)
+            if interruption.asked:
+                state.reason = StopReason.INTERRUPTED
+        steps.fit_fully(state)
+        steps.drop_zeros(state)
+    _notify(state, observers, "end")
+    return state
 
 
-def _step(growth: Growth) -> StopReason | None:
+def _step(state: SearchState) -> StopReason | None:
     """Take one step; return why there is none to take, or None."""
-    if growth.full and not growth.parts.single_features:
-        return growth.full
-    if growth.n_sure and steps.begin(growth):
+    activate = state.policy.activate
+    if state.full and state.policy.whole_edges:
+        return state.full
+    if state.n_significant and steps.begin(state):
         return None
-    steps.boost_hubs(growth)
-    steps.fill(growth)
-    if not steps.activate(growth):
+    steps.boost_hubs(state)
+    steps.fill(state)
+    if not activate(state):
         # Scores were those of parameters fitted in a hurry: look again at fitted ones.
-        steps.fit(growth, final=True)
-        steps.drop_zeros(growth)
-        steps.fill(growth)
-        if not steps.activate(growth):
-            return growth.full or growth.spent or _conclude(growth)
-    steps.drop_zeros(growth, moved=steps.fit(growth))
-    steps.rescore(growth)
+        steps.fit_fully(state)
+        steps.drop_zeros(state)
+        steps.fill(state)
+        if not activate(state):
+            return state.full or state.spent or _conclude(state)
+    steps.drop_zeros(state, moved=steps.fit(state))
+    steps.rescore(state)
     return None
 
 
-def _conclude(growth: Growth) -> StopReason:
-    """Return why nothing is left to activate, with a warning where that is not optimality."""
-    pairs = steps.given_up(growth)
+def _conclude(state: SearchState) -> StopReason:
+    """Return why nothing is left to activate, with a warning if that is not optimality."""
+    pairs = steps.given_up(state)
     if not len(pairs):
         return StopReason.OPTIMAL
-    names = growth.objective.schema.names
+    names = state.objective.schema.names
     shown = ", ".join(f"('{names[i]}', '{names[j]}')" for i, j in pairs[:_SHOWN].tolist())
     more = f" and {len(pairs) - _SHOWN:,} more" if len(pairs) > _SHOWN else ""
     warnings.warn(
         f"pairs whose scores violate optimality, and whose edges the fit sets back to zero "
         f"whenever they are activated, are left out: {shown}{more}. Their scores and the fit's "
-        "gradients are different approximations: prefer exact inference where it is possible, or "
+        "gradients are different approximations: prefer exact inference if it is possible, or "
         "belief propagation with pair_method='product'",
         ConvergenceWarning,
         stacklevel=4,
@@ -141,29 +147,9 @@ def _conclude(growth: Growth) -> StopReason:
     return StopReason.GIVEN_UP
 
 
-def _tell(growth: Growth, observers: Sequence[Observer], kind: str) -> bool:
-    """Show a snapshot to every observer; tell whether one of them asks to stop."""
-    event = growth.event(kind)
-    growth.events.append(event)
-    asked = [bool(observer.on_event(event, growth)) for observer in observers]
+def _notify(state: SearchState, observers: Sequence[Observer], kind: str) -> bool:
+    """Show a snapshot to every observer; return whether one of them asks to stop."""
+    event = state.event(kind)
+    state.events.append(event)
+    asked = [bool(observer.on_event(event, state)) for observer in observers]
     return any(asked)
-
-
-@contextmanager
-def _interruptible() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into a flag; a second one interrupts at once."""
-    flag = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield flag
-        return
-    previous = signal.getsignal(signal.SIGINT) or signal.SIG_DFL
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        flag.set()
-        signal.signal(signal.SIGINT, previous)
-
-    signal.signal(signal.SIGINT, handle)
-    try:
-        yield flag
-    finally:
-        signal.signal(signal.SIGINT, previous)

@@ -39,7 +39,7 @@ def details_of(found: Discovery, source: Json, settings: Json | None = None) -> 
     settings : dict, optional
         Of reading the rows and whatever else is not in the plan.
     """
-    plan, growth = found.plan, found.growth
+    plan, growth = found.plan, found.search
     return {
         "source": source,
         "settings": {**(settings or {}), **plan.as_dict()},

@@ -24,7 +24,7 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.kernels.solver.gauge import strengths
 from edgegraft.kernels.solver.penalty import group_norms
-from edgegraft.learn.state import Growth, fit_penalty
+from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
@@ -91,7 +91,7 @@ class Replicator:
 
     Parameters
     ----------
-    growth : Growth
+    growth : SearchState
         The finished search.
     kept : PairwiseMRF
         The model whose edges are refitted on every replicate.
@@ -111,7 +111,7 @@ class Replicator:
 
     def __init__(
         self,
-        growth: Growth,
+        growth: SearchState,
         kept: PairwiseMRF,
         table: PackedTable,
         draws: Draws,
@@ -152,8 +152,8 @@ class Replicator:
         The end of a penalised one does not depend on the way: all that violates enters at once.
         """
         growth, stopping = self._growth, self._stopping(_SEARCH_TOL)
-        relaxed, most = growth.settings.relaxed, growth.settings.max_edges
-        fitted = fit_penalty(self._rule, growth.settings)
+        relaxed, most = not growth.policy.shrinks, growth.settings.max_edges
+        fitted = growth.policy.fit_penalty(self._rule, growth.allowed)
         active = np.arange(len(self.pairs)) < len(growth.graph)
         layout, start = growth.graph.layout, growth.theta()
         for _ in range(_ROUNDS):
@@ -176,12 +176,12 @@ class Replicator:
         edges = self.pairs[waiting]
         if not len(edges):
             return waiting
-        relaxed = self._growth.settings.relaxed
+        relaxed = not self._growth.policy.shrinks
         scores, weights = _scores(found, self._rule, edges)
         slack = 0.0 if relaxed else _SLACK * tol
         violating = np.flatnonzero((scores - self._rule.penalty) * weights > slack)
         if relaxed:
-            rule = self._growth.parts.rule
+            rule = self._growth.policy.strategy.rule
             violating = violating[rule.select(edges[violating], scores[violating])]
         return waiting[violating]
 
@@ -198,7 +198,7 @@ class Replicator:
         return out
 
 
-def _near_misses(growth: Growth) -> Edges:
+def _near_misses(growth: SearchState) -> Edges:
     """Return the pairs, tested and left out by the fit, that came near to violating optimality."""
     n = len(growth.objective.schema)
     pairs = pairs_of_ids(growth.tested.ids(), n)

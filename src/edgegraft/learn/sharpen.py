@@ -1,16 +1,16 @@
-"""A second look at pairs whose ends are nearly settled by their neighbours.
+"""A second look at pairs whose ends are nearly determined by their neighbours.
 
 The noise of a pair's gradient follows the variance that the model leaves unexplained, and noise
-weights are worked out before there is a model, from the margins. Where neighbours settle a
-variable nearly (a hub of strong edges), its true edges have gradients far below those weights and
-stay out. Once the run has ended, the weights are taken from the conditionals instead,
+weights are computed before there is a model, from the margins. If neighbours nearly determine a
+variable (a hub of strong edges), its true edges have gradients far below those weights and stay
+out. Once the search has ended, the weights are taken from the conditionals instead,
 
     v_i = mean over rows of 1 - p(x_i | rest),
 
-which is ``1 - sum_a p_i(a)^2`` for a variable without edges, and the run goes on with them. The
-threshold doubles: these weights are estimates from the rows that chose the edges, and the edges
+which is ``1 - sum_a p_i(a)^2`` for a variable without edges, and the search continues with them.
+The threshold doubles: these weights are estimates from the rows that chose the edges, and the edges
 that are missed exceed it by far. They are few: when a second look has added half as many edges
-again, and one a variable, it ends: columns that nearly settle each other let in thousands, for
+again, and one per variable, it ends. Columns that nearly determine each other let in thousands, for
 the tests to cut.
 """
 
@@ -21,15 +21,14 @@ from dataclasses import replace
 import numpy as np
 
 from edgegraft.core.types import Floats
-from edgegraft.learn.state import Growth
-from edgegraft.learn.warm import warm_start
+from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.noise_weight import MIN_ROWS, NoiseWeights
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.table import PackedTable
 
 FACTOR = 2.0
-TESTS_A_VARIABLE = 50  # between two activations: few edges are left to find
+TESTS_PER_VARIABLE = 50  # between two activations: few edges are left to find
 _BLOCK = 8192  # rows whose conditionals are held at a time
 
 
@@ -57,18 +56,18 @@ def unexplained(model: PairwiseMRF, table: PackedTable, weights: Floats | None =
     return np.asarray(1.0 - right / np.maximum(known, np.finfo(float).tiny))
 
 
-def sharpen(growth: Growth, table: PackedTable, weights: Floats | None = None) -> Growth:
-    """Return a run, ready for `go_on`, with the weights that the model of `growth` asks for."""
-    rule = growth.penalty
+def sharpen(state: SearchState, table: PackedTable, weights: Floats | None = None) -> SearchState:
+    """Return a search, ready to run, with the weights that the model of `state` asks for."""
+    rule, settings = state.penalty, state.settings
     if not isinstance(rule, NoisePenalty) or rule.noise is None:
         raise ValueError("only noise weights can be sharpened: use group_weight='noise'")
-    least = min(0.5, MIN_ROWS / growth.objective.n_rows)
-    spread = np.sqrt(np.maximum(unexplained(growth.model(), table, weights), least))
+    least = min(0.5, MIN_ROWS / state.objective.n_rows)
+    spread = np.sqrt(np.maximum(unexplained(state.model(), table, weights), least))
     sharper = NoiseWeights(np.minimum(spread, rule.noise.spread), rule.noise.dof, rule.noise.z)
-    after = warm_start(
-        growth,
+    problem = state.problem.changed(
         penalty=replace(rule, penalty=FACTOR * rule.penalty, noise=sharper),
-        settings=replace(growth.settings, max_tests=TESTS_A_VARIABLE * len(spread)),
+        settings=replace(settings, max_tests=TESTS_PER_VARIABLE * len(spread)),
     )
-    after.sharpened = max(1, len(growth.graph))
+    after = state.warm(problem)
+    after.sharpened = max(1, len(state.graph))
     return after

@@ -1,18 +1,26 @@
-"""All that a run is at one moment, and how it judges pairs.
+"""All that changes while a search runs, how it judges pairs, and how it becomes a file and back.
 
 A pair violates optimality when ``s_e > penalty``. The parameters are fitted to a tolerance only,
 and the solver leaves a group alone that violates its condition by at most ``tol``; so the test is
 
-    (s_e - penalty) d_e > 1.1 tol
+    (s_e - penalty) d_e > slack
 
 with the solver's own measure on the left: an edge that passes is one that the solver will move.
+
+A pair outside the model and an edge inside it may be judged by different approximations: belief
+propagation with linear response scores pairs by how beliefs respond, and edges by their messages.
+A pair may then violate optimality from outside while its edge, once active, is best left at zero,
+and the search would never end. A pair that was set back to zero `MAX_RETURNS` times, without the
+fit having moved anything, is given up.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,25 +28,34 @@ from numpy.typing import NDArray
 from edgegraft.config import Settings
 from edgegraft.core import ActiveGraph, Layout
 from edgegraft.core.pair_set import PairSet
+from edgegraft.core.pairs import pair_ids
+from edgegraft.core.tables import PairTables
 from edgegraft.core.types import Edges, Floats, Mask
-from edgegraft.learn.events import Event, StopReason
-from edgegraft.learn.parts import Parts, choose_parts
-from edgegraft.learn.returns import Returns
-from edgegraft.learn.trace import Columns, as_columns
+from edgegraft.learn.events import Columns, Event, StopReason, as_columns
+from edgegraft.learn.policies import Policy
+from edgegraft.learn.problem import Problem
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalties import allowing
 from edgegraft.objective.penalty import Penalty
-from edgegraft.optimize.solver import Solution, Stopping, minimize
+from edgegraft.optimize.solver import Solution
 from edgegraft.search import CandidateStream, Reservoir
 
-_SECOND_LOOK = 0.5  # of the edges that it began with, or one a variable: it is for the last few
-_SLACK = 1.1  # of the solver's tolerance: rounding must not let it leave a chosen edge at zero
+MAX_RETURNS = 3
+_SECOND_LOOK = 0.5  # of the edges that it began with, or one per variable: it is for the last few
+FIRST_ITERATIONS = 1000  # of the fit of the node vectors
+#: Attributes of a search that are JSON values as they are.
+_SCALARS = [
+    "n_tests",
+    "n_activations",
+    "filled",
+    "ranked",
+    "n_significant",
+    "n_closed",
+    "sharpened",
+]
 
-
-def fit_penalty(penalty: Penalty, settings: Settings) -> Penalty:
-    """Return what the active edges are fitted with: the ridge alone where the run is relaxed."""
-    return replace(penalty, penalty=0.0) if settings.relaxed else penalty
+Header = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
 
 
 class Judged(NamedTuple):
@@ -49,88 +66,196 @@ class Judged(NamedTuple):
 
 
 @dataclass
-class Growth:
+class SearchState:
     """A graph on its way, with its fitted parameters and the search's memory.
 
     Attributes
     ----------
-    objective, penalty, settings, parts
+    problem : Problem
         What is minimised and how.
     graph : ActiveGraph
         The active edges.
     solution : Solution
         Parameters of the last fit; its layout may still have edges that left the graph, at zero.
     stream, reservoir, rng
-        The search.
+        The candidates.
     allowed : array of bool
         Parameters of `solution` that may leave zero, in feature grafting.
     tested : PairSet
         Pairs scored so far.
+    n_tests, n_activations : int
+        Pairs scored, a pair scored again counted again; activation steps.
+    filled : bool
+        Whether the reservoir has been full once.
     ranked : bool
         Whether the data ranked the pairs.
-    n_sure : int
-        Pairs at the head of the queue that the ranking is sure of: the first step activates them.
+    n_significant : int
+        Significant pairs at the head of the queue, which the first step activates.
     n_closed : int
         Edges there were when neighbours of neighbours were last queued.
     n_fresh : int
         Frozen pairs whose offsets are of the current parameters.
-    returned : Returns
-        Pairs that the fit set back to zero without moving anything.
-    restarted_from : array or None
-        Parameters that the last restart was given.
     sharpened : int
         Edges at which the second look of :func:`~edgegraft.learn.discover` began; 0 before it.
+    returned : Counter of int
+        How often pairs (their ids) were set back to zero by a fit that moved nothing.
+    restarted_from : array or None
+        Parameters that the last restart was given, while they are those of the graph.
+    seconds_before : float
+        Time spent by earlier parts of a resumed run.
+    events : list of Event
+    reason : StopReason or None
+        Why the search ended; None while it runs.
     """
 
-    objective: Objective
-    penalty: Penalty
-    settings: Settings
-    parts: Parts
+    problem: Problem
     graph: ActiveGraph
     solution: Solution
     stream: CandidateStream
     reservoir: Reservoir
     rng: np.random.Generator
-    allowed: NDArray[np.bool_]
+    allowed: Mask
     tested: PairSet
     n_tests: int = 0
     n_activations: int = 0
-    filled: bool = False  # whether the reservoir has been full once
+    filled: bool = False
     ranked: bool = False
-    n_sure: int = 0
+    n_significant: int = 0
     n_closed: int = 0
     n_fresh: int = 0
-    returned: Returns = field(default_factory=Returns)
-    restarted_from: Floats | None = None
     sharpened: int = 0
+    returned: Counter[int] = field(default_factory=Counter)
+    restarted_from: Floats | None = None
     seconds_before: float = 0.0
     events: list[Event] = field(default_factory=list)
     reason: StopReason | None = None
     started: float = field(default_factory=perf_counter)
 
     @classmethod
-    def begin(cls, objective: Objective, penalty: Penalty, settings: Settings) -> Growth:
-        """Return a run that has fitted the node vectors and tested nothing."""
-        schema = objective.schema
-        parts = choose_parts(settings, len(schema))
-        layout = Layout(schema.n_states)
-        allowed = np.ones(layout.n_parameters, bool)
-        used = allowing(penalty, allowed) if parts.single_features else penalty.bound(objective)
-        fitted = fit_penalty(used, settings)
-        solution = minimize(objective, fitted, layout, stopping=Stopping(tol=settings.tol))
+    def begin(cls, problem: Problem) -> Self:
+        """Return a search that has fitted the node vectors and tested nothing."""
+        settings, schema = problem.settings, problem.objective.schema
+        graph, n = ActiveGraph(schema.n_states), len(schema)
+        allowed = np.ones(graph.layout.n_parameters, bool)
         return cls(
-            objective,
-            used,
-            settings,
-            parts,
-            ActiveGraph(schema.n_states),
-            solution,
-            CandidateStream(len(schema), full=settings.full_queue),
-            Reservoir(parts.capacity),
+            problem,
+            graph,
+            problem.solve(graph.layout, allowed, None, FIRST_ITERATIONS, quiet=False),
+            CandidateStream(n, full=settings.full_queue),
+            Reservoir(problem.policy.strategy.capacity),
             np.random.default_rng(settings.random_state),
             allowed,
-            PairSet(len(schema)),
+            PairSet(n),
         )
+
+    def state(self) -> tuple[Header, Arrays]:
+        """Return all that the search is as JSON values and arrays, for :meth:`from_state`."""
+        header: Header = {name: getattr(self, name) for name in _SCALARS}
+        header |= {
+            "rng": self.rng.bit_generator.state,
+            "fell_back": self.solution.objective is not self.objective,
+            "seconds": self.seconds,
+            "events": [list(vars(event).values()) for event in self.events],
+        }
+        arrays: Arrays = {
+            "edges": self.graph.layout.edges,
+            # As `restart` was given them, so that it can be given them again.
+            "theta": self.theta() if self.restarted_from is None else self.restarted_from,
+            "allowed": self.allowed,
+            "tested": self.tested.ids(),
+            "returned": np.array(list(self.returned.items()), np.int64).reshape(-1, 2),
+        }
+        arrays |= {f"stream.{name}": value for name, value in self.stream.state().items()}
+        return header, arrays | {
+            f"reservoir.{name}": value for name, value in self.reservoir.state().items()
+        }
+
+    @classmethod
+    def from_state(
+        cls, problem: Problem, header: Header, arrays: Arrays, start: Solution | None = None
+    ) -> Self:
+        """Return the search that :meth:`state` described, of the same or of another problem.
+
+        With `start`, a solution of the same objective, what its rows were asked is not asked again.
+        """
+        schema, theta = problem.objective.schema, np.array(arrays["theta"])
+        graph, allowed = ActiveGraph(schema.n_states, arrays["edges"]), np.array(arrays["allowed"])
+        rng = np.random.default_rng()
+        rng.bit_generator.state = header["rng"]
+        fallback = problem.objective.fallback if header["fell_back"] else None
+        return cls(
+            problem,
+            graph,
+            problem.solve(graph.layout, allowed, start or theta, objective=fallback),
+            CandidateStream.from_state(_part(arrays, "stream.")),
+            Reservoir.from_state(_part(arrays, "reservoir.")),
+            rng,
+            allowed,
+            PairSet.from_ids(arrays["tested"], len(schema)),
+            **{name: header[name] for name in _SCALARS},
+            returned=Counter(dict(arrays["returned"].tolist())),
+            restarted_from=theta,
+            seconds_before=header["seconds"],
+            events=[Event(*values) for values in header["events"]],
+        )
+
+    def warm(self, problem: Problem, keep: Mask | None = None) -> Self:
+        """Return a search of another problem that starts from this one's graph and parameters.
+
+        Nothing else is assumed to hold: pairs that were tested before are queued by how near they
+        came to violating optimality. Counters and events continue. This is how a path of
+        penalties, a search over more rows and a second look with sharper weights start.
+
+        Parameters
+        ----------
+        problem : Problem
+            Over the same variables; neither policy may be of single features.
+        keep : array of bool, shape (n_edges,), optional
+            Which edges to begin with, all by default; the others are candidates again.
+        """
+        if not (problem.policy.whole_edges and self.policy.whole_edges):
+            raise ValueError("strategies of single features cannot start from another run")
+        whole = self.graph.layout
+        kept = np.ones(whole.n_edges, bool) if keep is None else keep
+        layout = Layout(whole.states, whole.edges[kept])
+        header, arrays = self.state()
+        header |= {"filled": True, "fell_back": False, "n_significant": 0, "n_closed": 0}
+        header |= {"sharpened": 0, "events": [e for e in header["events"] if e[0] != "end"]}
+        arrays |= {
+            "edges": layout.edges,
+            "theta": layout.carry(self.theta(), whole),
+            "allowed": np.ones(layout.n_parameters, bool),
+            "returned": np.empty((0, 2), np.int64),
+        }
+        fresh = Reservoir(problem.policy.strategy.capacity).state()
+        arrays |= {f"reservoir.{name}": value for name, value in fresh.items()}
+        known = self.solution.objective is problem.objective
+        after = type(self).from_state(problem, header, arrays, self.solution if known else None)
+        after.restarted_from = None
+        after.stream.restore(whole.edges[~kept], np.zeros(int((~kept).sum())))
+        after.stream.restore(self.reservoir.edges, self.offsets(self.reservoir.scores))
+        after.stream.refill()
+        return after
+
+    @property
+    def objective(self) -> Objective:
+        """The loss that was asked for; that of `solution` may be its fallback."""
+        return self.problem.objective
+
+    @property
+    def penalty(self) -> Penalty:
+        """What pairs are judged by."""
+        return self.problem.penalty
+
+    @property
+    def settings(self) -> Settings:
+        """Settings of the search."""
+        return self.problem.settings
+
+    @property
+    def policy(self) -> Policy:
+        """What differs between searches."""
+        return self.problem.policy
 
     @property
     def seconds(self) -> float:
@@ -141,6 +266,11 @@ class Growth:
     def n_tables(self) -> int:
         """Number of different pairs scored."""
         return len(self.tested)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search."""
+        return self.reason is StopReason.INTERRUPTED
 
     @property
     def room(self) -> int | None:
@@ -171,42 +301,40 @@ class Growth:
             return StopReason.MAX_TABLES
         return None
 
-    @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the run."""
-        return self.reason is StopReason.INTERRUPTED
+    def gradients(self, edges: Edges) -> PairTables:
+        """Return the loss's gradient with respect to tables of pairs at the current parameters."""
+        solution = self.solution
+        return solution.objective.edge_gradients(solution.theta, solution.state, edges)
 
     def judge(self, edges: Edges) -> Judged:
         """Score pairs at the current parameters and count them as tested.
 
         Pairs that were given up do not count as violating.
         """
-        solution = self.solution
-        tables = solution.objective.edge_gradients(solution.theta, solution.state, edges)
+        tables = self.gradients(edges)
         self.n_tests += len(edges)
         self.tested.add(edges)
         scores = self.penalty.score(tables)
-        return Judged(scores, self.exceeds(scores, edges) & ~self.returned.given_up(edges))
+        return Judged(scores, self.exceeds(scores, edges) & ~self.gave_up(edges))
 
     def exceeds(self, scores: Floats, edges: Edges) -> Mask:
-        """Tell which scores of pairs violate optimality."""
+        """Return which scores of pairs violate optimality."""
         cells = self.graph.layout.states[edges].prod(axis=1)
         weights = self.penalty.edge_weights(edges, cells)
-        return np.asarray((scores - self.penalty.penalty) * weights > self.slack)
-
-    @property
-    def slack(self) -> float:
-        """Largest violation that counts as none.
-
-        None where the run is relaxed: there no penalty holds an activated edge at zero.
-        """
-        return 0.0 if self.settings.relaxed else _SLACK * self.settings.tol
+        return np.asarray((scores - self.penalty.penalty) * weights > self.policy.slack)
 
     def offsets(self, scores: Floats) -> Floats:
         """Return the violation offsets ``1 - s / penalty`` of scores."""
         if self.penalty.penalty == 0:
             return -scores
         return np.asarray(1.0 - scores / self.penalty.penalty)
+
+    def gave_up(self, edges: Edges) -> Mask:
+        """Return which pairs are not to be activated again."""
+        if not self.returned:
+            return np.zeros(len(edges), bool)
+        ids = pair_ids(edges, self.graph.layout.n_variables).tolist()
+        return np.array([self.returned[id_] >= MAX_RETURNS for id_ in ids], bool)
 
     def theta(self) -> Floats:
         """Return the parameters in the layout of the graph."""
@@ -217,7 +345,7 @@ class Growth:
         return PairwiseMRF(self.objective.schema, self.graph.layout.edges, self.theta())
 
     def trace(self) -> Columns:
-        """Return the course of the run as columns: one entry an event, by the names of `Event`."""
+        """Return the trajectory as columns, one entry per event, by the names of `Event`."""
         return as_columns(self.events)
 
     def event(self, kind: str) -> Event:
@@ -233,3 +361,7 @@ class Growth:
             str(self.reason) if kind == "end" else "",
             self.objective.round_trips,
         )
+
+
+def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:
+    return {name[len(prefix) :]: v for name, v in arrays.items() if name.startswith(prefix)}

@@ -1,301 +1,214 @@
 """The steps of the loop: fill the reservoir, activate, fit, clear up.
 
 Algorithms 3 and 4 of Chaabene and Huang (2018), with candidates scored in batches. A refill
-happens when queue and unseen pairs are both dry and some frozen pair was last scored at older
+happens when queue and unseen pairs are both exhausted and some frozen pair was last scored at older
 parameters; a step that ends with an empty reservoir has therefore tested every inactive pair.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Floats
 from edgegraft.kernels.solver.penalty import group_norms
-from edgegraft.learn.state import Growth, fit_penalty
-from edgegraft.objective.penalties import FeaturePenalty, allowing
-from edgegraft.optimize.solver import Stopping, minimize
+from edgegraft.learn.policies import FINAL_ITERATIONS
+from edgegraft.learn.state import SearchState
 from edgegraft.search import Scored, closing_pairs, find_hubs
 from edgegraft.search.ranking import Ranking
 
 _LARGEST_BATCH = 4096  # pairs scored together: bounds the memory of a step
-_ITERATIONS, _RELAXED = 2, 5  # after an activation
-_FINAL_ITERATIONS = 500
 _FIRST_ITERATIONS = 20  # with many edges at once: scores must see what they explain
 _STILL = 1e-12  # of the objective: a fit that lowers it by less has moved nothing
 _FEW_HITS = 0.1
-_WORTH_A_FIT = 0.05  # candidates an active edge
-_TESTED = 0.5  # pairs an active edge, at least, before a relaxed run fits again
 _NEW_EDGES = 1.05  # growth of the graph between two looks at its triangles
 _NEXT = -(2.0**40)  # a priority below any other
 
 
-def queue(growth: Growth, ranking: Ranking) -> None:
-    """Queue ranked pairs; where the run is relaxed, those that the ranking is sure of come first.
-
-    A ranking conditions on all variables at once, so of pairs that touch each one may be sure.
-    """
-    edges, growth.ranked = ranking.edges, True
-    if growth.settings.relaxed and growth.settings.strategy == "best-choice":
-        edges = edges[np.argsort(~ranking.significant, kind="stable")]
-        growth.n_sure = int(ranking.significant.sum())
-    growth.stream.prioritise(edges, ranking.priorities())
+def queue(state: SearchState, ranking: Ranking) -> None:
+    """Queue ranked pairs in the order of the policy."""
+    edges, state.n_significant = state.policy.first_pairs(ranking)
+    state.ranked = True
+    state.stream.prioritise(edges, ranking.priorities())
 
 
-def begin(growth: Growth) -> bool:
-    """Activate what the ranking is sure of and violates optimality; tell whether anything does."""
-    edges = growth.stream.draw(growth.n_sure, growth.rng)
-    growth.n_sure = 0
+def begin(state: SearchState) -> bool:
+    """Activate the significant pairs that violate optimality; return whether there are any."""
+    edges = state.stream.draw(state.n_significant, state.rng)
+    state.n_significant = 0
     judged = [
-        growth.judge(edges[first : first + _LARGEST_BATCH])
+        state.judge(edges[first : first + _LARGEST_BATCH])
         for first in range(0, len(edges), _LARGEST_BATCH)
     ]
     scores, violates = (np.concatenate(part) for part in zip(*judged, strict=True))
-    _freeze(growth, edges[~violates], growth.offsets(scores[~violates]))
+    _freeze(state, edges[~violates], state.offsets(scores[~violates]))
     edges, scores = edges[violates], scores[violates]
-    room = len(edges) if growth.room is None else growth.room
-    growth.stream.restore(edges[room:], growth.offsets(scores[room:]))
+    room = len(edges) if state.room is None else state.room
+    state.stream.restore(edges[room:], state.offsets(scores[room:]))
     if not len(edges):
         return False
-    growth.graph.add(edges[:room])
-    growth.n_activations += 1
-    growth.filled = True
-    fit(growth, n_iter=_FIRST_ITERATIONS)
+    state.graph.add(edges[:room])
+    state.n_activations += 1
+    state.filled = True
+    fit(state, _FIRST_ITERATIONS)
     return True
 
 
-def fill(growth: Growth) -> None:
+def fill(state: SearchState) -> None:
     """Test candidates until enough were, and keep the violating ones in the reservoir.
 
     Before the first activation the reservoir is filled to its capacity.
     """
-    parts, stream = growth.parts, growth.stream
-    if parts.exhaustive:
-        _refill(growth)
-    _close_triangles(growth)
-    tests, batch = 0, parts.batch
-    while not _enough(growth, tests):
-        edges = stream.draw(min(batch, _LARGEST_BATCH), growth.rng)
+    strategy, stream = state.policy.strategy, state.stream
+    if strategy.exhaustive:
+        _refill(state)
+    _close_triangles(state)
+    tests, batch = 0, strategy.batch
+    while not _enough(state, tests):
+        edges = stream.draw(min(batch, _LARGEST_BATCH), state.rng)
         if len(edges):
             tests += len(edges)
-            hits = _test(growth, edges)
-            if hits < _FEW_HITS * len(edges) and not parts.first_hit:
-                batch *= 2  # where little violates, large batches cost a fraction a pair
-        elif growth.n_fresh < stream.n_frozen:
-            _refill(growth)
+            hits = _test(state, edges)
+            if hits < _FEW_HITS * len(edges) and not strategy.first_hit:
+                batch *= 2  # if little violates, large batches cost a fraction per pair
+        elif state.n_fresh < stream.n_frozen:
+            _refill(state)
         else:
             break
-    growth.filled = True
+    state.filled = True
 
 
-def _enough(growth: Growth, tests: int) -> bool:
-    if growth.spent:
+def _enough(state: SearchState, tests: int) -> bool:
+    strategy = state.policy.strategy
+    if state.spent:
         return True
-    if growth.parts.exhaustive:
+    if strategy.exhaustive:
         return False
-    if not growth.filled:
-        return growth.reservoir.full
-    if tests < growth.parts.max_tests or not len(growth.reservoir):
+    if not state.filled:
+        return state.reservoir.full
+    if tests < strategy.max_tests or not len(state.reservoir):
         return False
-    if not growth.parts.patience:
-        return True
-    # A fit passes over all edges several times: not for a handful of new ones, as long as
-    # looking for more is cheaper.
-    n_edges = len(growth.graph)
-    if growth.settings.relaxed and tests < _TESTED * n_edges:
-        return False
-    return (
-        len(growth.reservoir) >= _WORTH_A_FIT * n_edges or tests >= growth.parts.patience * n_edges
-    )
+    return state.policy.enough(tests, len(state.reservoir), len(state.graph))
 
 
-def _close_triangles(growth: Growth) -> None:
+def _close_triangles(state: SearchState) -> None:
     """Once the ranked pairs are tested, put neighbours of neighbours before strangers."""
-    stream, layout = growth.stream, growth.graph.layout
-    due = len(growth.graph) > _NEW_EDGES * growth.n_closed  # all wedges are looked through
-    if growth.ranked and due and stream.n_unseen and not stream.n_prioritised:
-        growth.n_closed = len(growth.graph)
+    stream, layout = state.stream, state.graph.layout
+    due = len(state.graph) > _NEW_EDGES * state.n_closed  # all wedges are looked through
+    if state.ranked and due and stream.n_unseen and not stream.n_prioritised:
+        state.n_closed = len(state.graph)
         pairs = closing_pairs(layout.edges, layout.n_variables)
         stream.prioritise(pairs, np.linspace(-1.0, 0.0, len(pairs), endpoint=False))
 
 
-def _refill(growth: Growth) -> None:
-    growth.stream.refill()
-    growth.n_fresh = 0
+def _refill(state: SearchState) -> None:
+    state.stream.refill()
+    state.n_fresh = 0
 
 
-def _freeze(growth: Growth, edges: Edges, offsets: Floats) -> None:
-    growth.stream.freeze(edges, offsets)
-    growth.n_fresh += len(edges)
+def _freeze(state: SearchState, edges: Edges, offsets: Floats) -> None:
+    state.stream.freeze(edges, offsets)
+    state.n_fresh += len(edges)
 
 
-def _test(growth: Growth, edges: Edges) -> int:
+def _test(state: SearchState, edges: Edges) -> int:
     """Score a batch: what violates goes to the reservoir, the rest freezes; return how many do."""
-    scores, violates = growth.judge(edges)
-    if growth.parts.first_hit and violates.any():
+    scores, violates = state.judge(edges)
+    if state.policy.strategy.first_hit and violates.any():
         # What follows the first hit counts as not yet drawn: it comes next, in the same order.
         hit = int(np.argmax(violates)) + 1
-        growth.stream.restore(edges[hit:], _NEXT + np.arange(len(edges) - hit))
+        state.stream.restore(edges[hit:], _NEXT + np.arange(len(edges) - hit))
         edges, scores, violates = edges[:hit], scores[:hit], violates[:hit]
-    _freeze(growth, edges[~violates], growth.offsets(scores[~violates]))
-    out = growth.reservoir.offer(edges[violates], scores[violates])
-    _set_aside(growth, out)
+    _freeze(state, edges[~violates], state.offsets(scores[~violates]))
+    out = state.reservoir.offer(edges[violates], scores[violates])
+    _set_aside(state, out)
     return int(violates.sum())
 
 
-def _set_aside(growth: Growth, out: Scored) -> None:
+def _set_aside(state: SearchState, out: Scored) -> None:
     """Put back what violates but found no room in the reservoir.
 
     Frozen, as in the paper, it is seen again when all other pairs have been tested, which for
     many variables is never; queued by its offset, it is among the next to be drawn.
     """
-    if growth.settings.requeue:
-        growth.stream.restore(out.edges, growth.offsets(out.scores))
+    if state.settings.requeue:
+        state.stream.restore(out.edges, state.offsets(out.scores))
     else:
-        _freeze(growth, out.edges, growth.offsets(out.scores))
+        _freeze(state, out.edges, state.offsets(out.scores))
 
 
-def activate(growth: Growth) -> bool:
-    """Move the edges that the rule selects into the graph; tell whether there were any."""
-    if growth.parts.single_features:
-        return _activate_feature(growth)
-    chosen = _choose(growth)[: growth.room]
-    if not len(chosen):
-        return False
-    growth.graph.add(growth.reservoir.take(chosen).edges)
-    growth.n_activations += 1
-    return True
+def fit(state: SearchState, max_iter: int | None = None, *, quiet: bool = True) -> bool:
+    """Fit the parameters of the graph from where they are; return whether they moved.
 
-
-def _choose(growth: Growth) -> NDArray[np.int64]:
-    """Return which of the reservoir to activate.
-
-    A relaxed run takes a handful whole: a fit for each of them would cost more than the edges that
-    a choice keeps out, and those are for the tests to find.
+    By default with as many iterations as the policy allows after an activation.
     """
-    waiting = growth.reservoir
-    few = len(waiting) <= _WORTH_A_FIT * len(growth.graph)
-    if few and growth.settings.relaxed and growth.settings.strategy == "best-choice":
-        return np.argsort(-waiting.scores, kind="stable")
-    return growth.parts.rule.select(waiting.edges, waiting.scores)
+    before, layout = state.solution.info.objective, state.graph.layout
+    n_iter = max_iter or state.policy.iterations
+    state.solution = state.problem.solve(layout, state.allowed, state.solution, n_iter, quiet=quiet)
+    state.n_fresh, state.restarted_from = 0, None
+    return bool(before - state.solution.info.objective > _STILL * max(1.0, abs(before)))
 
 
-def _activate_feature(growth: Growth) -> bool:
-    """Allow the single parameter of the largest gradient, of an active pair or a new one."""
-    solution = growth.solution
-    first = int(solution.layout.edge_offset[0])
-    held = np.where(growth.allowed[first:], 0.0, np.abs(solution.gradient[first:]))
-    inside = float(held.max(initial=0.0))
-    chosen = growth.parts.rule.select(growth.reservoir.edges, growth.reservoir.scores)
-    outside = float(growth.reservoir.scores[chosen[0]]) if len(chosen) else 0.0
-    if growth.room == 0:
-        outside = 0.0
-    if max(inside, outside) <= growth.penalty.penalty + growth.slack:
-        return False
-    if inside >= outside:
-        growth.allowed[first + int(np.argmax(held))] = True
-    else:
-        _admit(growth, growth.reservoir.take(chosen).edges)
-    growth.n_activations += 1
-    return True
+def fit_fully(state: SearchState) -> None:
+    """Fit to the tolerance; a fit that does not reach it warns."""
+    fit(state, FINAL_ITERATIONS, quiet=False)
 
 
-def _admit(growth: Growth, edges: Edges) -> None:
-    """Add a pair to the graph and allow its cell of the largest gradient."""
-    solution, graph = growth.solution, growth.graph
-    tables = solution.objective.edge_gradients(solution.theta, solution.state, edges)
-    cell = int(np.argmax(np.abs(tables.values)))
-    graph.add(edges)
-    growth.allowed = graph.layout.carry(growth.allowed.astype(float), solution.layout) > 0
-    growth.allowed[int(graph.layout.edge_offset[-2]) + cell] = True
-
-
-def fit(growth: Growth, *, final: bool = False, n_iter: int | None = None) -> bool:
-    """Fit the parameters of the graph: a few warm iterations, or to the tolerance at the end.
-
-    Tell whether that lowered the objective.
-    """
-    before = growth.solution.info.objective
-    settings = growth.settings
-    n_iter = n_iter or settings.growth_iterations or (_RELAXED if settings.relaxed else _ITERATIONS)
-    if final or settings.strategy == "feature":
-        n_iter = _FINAL_ITERATIONS
-    elif settings.strategy == "feature-light":
-        n_iter = 1
-    if isinstance(growth.penalty, FeaturePenalty):
-        growth.penalty = allowing(growth.penalty, growth.allowed)
-    growth.solution = minimize(
-        growth.objective,
-        fit_penalty(growth.penalty, growth.settings),
-        growth.graph.layout,
-        growth.solution,
-        Stopping(tol=settings.tol, max_iter=n_iter),
-        quiet=not final,
-    )
-    growth.n_fresh = 0
-    return bool(before - growth.solution.info.objective > _STILL * max(1.0, abs(before)))
-
-
-def drop_zeros(growth: Growth, *, moved: bool = True) -> None:
-    """Take edges that the penalty set to zero out of the graph; they may come back.
-
-    Where the fit moved nothing that is counted: nothing keeps such an edge from violating again.
-    """
-    settings = growth.settings
-    if settings.keep_zeros or settings.relaxed or growth.parts.single_features:
-        return
-    layout = growth.solution.layout
-    norms = np.empty(layout.n_edges)
-    group_norms(growth.solution.theta, layout.edge_offset, norms)
-    gone = layout.edges[norms == 0]
-    if len(gone):
-        growth.graph.remove(gone)
-        if not moved:
-            growth.returned.add(gone)
-        scores = growth.penalty.score(growth.solution.gradient, layout)[norms == 0]
-        _freeze(growth, gone, growth.offsets(scores))
-
-
-def given_up(growth: Growth) -> Edges:
-    """Return the pairs that violate optimality and that the fit sets back to zero every time."""
-    pairs = growth.returned.pairs()
-    pairs = pairs[growth.returned.given_up(pairs) & ~growth.graph.contains(pairs)]
-    if not len(pairs):
-        return pairs
-    return pairs[growth.exceeds(growth.judge(pairs).scores, pairs)]
-
-
-def rescore(growth: Growth) -> None:
-    """Score the reservoir at the new parameters; what no longer violates freezes."""
-    if not len(growth.reservoir):
-        return
-    scores, violates = growth.judge(growth.reservoir.edges)
-    growth.reservoir.rescore(scores)
-    out = growth.reservoir.drop(~violates)
-    _freeze(growth, out.edges, growth.offsets(scores[~violates]))
-
-
-def boost_hubs(growth: Growth) -> None:
-    """Bring the untested edges of hubs forward."""
-    threshold = growth.settings.hub_threshold
-    if threshold == "auto":
-        threshold = None if growth.ranked else "mean"
-    if threshold is not None and len(growth.graph):
-        growth.stream.boost(find_hubs(growth.graph.degree, threshold))
-
-
-def restart(growth: Growth) -> None:
-    """Forget messages and curvature, keep the parameters: what a resumed run has too.
+def restart(state: SearchState) -> None:
+    """Forget messages and curvature, keep the parameters: what a resumed search has too.
 
     An objective whose inference failed has been left for its fallback, and stays left.
     """
-    growth.restarted_from = growth.theta()
-    growth.solution = minimize(
-        growth.solution.objective,
-        fit_penalty(growth.penalty, growth.settings),
-        growth.graph.layout,
-        growth.restarted_from,
-        Stopping(tol=growth.settings.tol, max_iter=0),
-        quiet=True,
+    state.restarted_from, state.n_fresh = state.theta(), 0
+    state.solution = state.problem.solve(
+        state.graph.layout,
+        state.allowed,
+        state.restarted_from,
+        objective=state.solution.objective,
     )
-    growth.n_fresh = 0
+
+
+def drop_zeros(state: SearchState, *, moved: bool = True) -> None:
+    """Take edges that the penalty set to zero out of the graph; they may come back.
+
+    If the fit moved nothing that is counted: nothing keeps such an edge from violating again.
+    """
+    if not state.policy.drops_zeros:
+        return
+    layout = state.solution.layout
+    norms = np.empty(layout.n_edges)
+    group_norms(state.solution.theta, layout.edge_offset, norms)
+    gone = layout.edges[norms == 0]
+    if len(gone):
+        state.graph.remove(gone)
+        if not moved:
+            state.returned.update(pair_ids(gone, layout.n_variables).tolist())
+        scores = state.penalty.score(state.solution.gradient, layout)[norms == 0]
+        _freeze(state, gone, state.offsets(scores))
+
+
+def given_up(state: SearchState) -> Edges:
+    """Return the pairs that violate optimality and that the fit sets back to zero every time."""
+    ids = np.array(list(state.returned), np.int64)
+    pairs = pairs_of_ids(ids, state.graph.layout.n_variables)
+    pairs = pairs[state.gave_up(pairs) & ~state.graph.contains(pairs)]
+    return pairs[state.exceeds(state.judge(pairs).scores, pairs)] if len(pairs) else pairs
+
+
+def rescore(state: SearchState) -> None:
+    """Score the reservoir at the new parameters; what no longer violates freezes."""
+    if not len(state.reservoir):
+        return
+    scores, violates = state.judge(state.reservoir.edges)
+    state.reservoir.rescore(scores)
+    out = state.reservoir.drop(~violates)
+    _freeze(state, out.edges, state.offsets(scores[~violates]))
+
+
+def boost_hubs(state: SearchState) -> None:
+    """Bring the untested edges of hubs forward."""
+    threshold = state.settings.hub_threshold
+    if threshold == "auto":
+        threshold = None if state.ranked else "mean"
+    if threshold is not None and len(state.graph):
+        state.stream.boost(find_hubs(state.graph.degree, threshold))

@@ -71,7 +71,7 @@ def write_report(
         One number for each of the model's edges, in their order: q-values, frequencies. A column
         called ``strength`` takes the place of the model's own strengths.
     trace : dict of columns, optional
-        ``trace_`` of an estimator, ``Growth.trace()``, or the columns of a ``Monitor``.
+        ``trace_`` of an estimator, ``SearchState.trace()``, or the columns of a ``Monitor``.
     path_points : list of PathPoint, optional
         What :func:`~edgegraft.learn.selection.path.penalty_path` returned.
     data_quality : dict, optional

@@ -27,7 +27,7 @@ def plot_trace(trace: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     trace : dict of columns
-        ``trace_`` of an estimator, ``Growth.trace()``, or the columns of a ``Monitor``.
+        ``trace_`` of an estimator, ``SearchState.trace()``, or the columns of a ``Monitor``.
     ax : Axes, optional
         A new figure's by default.
 
@@ -110,7 +110,7 @@ def check_trace(trace: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
     if missing:
         raise DataError(
             f"the trace has no column '{missing[0]}': it has {', '.join(map(repr, trace))}; give "
-            "what `Growth.trace()` or `Monitor.columns()` returns"
+            "what `SearchState.trace()` or `Monitor.columns()` returns"
         )
     names = [name for name in (*wanted, "held_out", "recall") if name in trace]
     columns = {name: np.asarray(trace[name], np.float64) for name in names}

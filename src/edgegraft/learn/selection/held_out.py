@@ -22,7 +22,7 @@ from edgegraft.ingest.rows import read_table
 from edgegraft.learn.events import Event
 from edgegraft.learn.selection.levels import falling, ridge_of
 from edgegraft.learn.selection.path import penalty_path, score_rows
-from edgegraft.learn.state import Growth
+from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.optimize import fit_parameters
 from edgegraft.table import PackedTable
@@ -182,7 +182,7 @@ def score_grid(
 class _Interruption:
     """Raise KeyboardInterrupt when a search was ended by one: a path cut short is not a path."""
 
-    def on_event(self, event: Event, growth: Growth) -> None:
+    def on_event(self, event: Event, growth: SearchState) -> None:
         if growth.interrupted:
             raise KeyboardInterrupt
 

@@ -24,13 +24,12 @@ from edgegraft.core.pairs import all_pairs
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.errors import SettingError
+from edgegraft.learn.discovery import refit
 from edgegraft.learn.events import Observer
-from edgegraft.learn.loop import go_on, grow
-from edgegraft.learn.plan import losses, penalty_of, search_settings
-from edgegraft.learn.refit import refit
+from edgegraft.learn.loop import grow, run_search
+from edgegraft.learn.problem import losses, penalty_of, search_settings
 from edgegraft.learn.selection.levels import chance_level, falling
-from edgegraft.learn.state import Growth
-from edgegraft.learn.warm import warm_start
+from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
@@ -113,7 +112,7 @@ def penalty_path(
     loss, counts = losses(table, plan, weights)
     rule = penalty_of(plan, loss).bound(loss)
     points: list[PathPoint] = []
-    growth: Growth | None = None
+    growth: SearchState | None = None
     for level in levels:
         started = perf_counter()
         step = replace(rule, penalty=float(level))
@@ -121,7 +120,7 @@ def penalty_path(
             settings = search_settings(plan, len(table.schema))
             growth = grow(loss, step, settings, counts=counts, observers=observers)
         else:
-            growth = go_on(warm_start(growth, penalty=step), observers)
+            growth = run_search(growth.warm(growth.problem.changed(penalty=step)), observers)
         points.append(_point(growth, plan, held_out, started))
         if growth.reason and growth.reason.requested:
             break
@@ -191,10 +190,10 @@ def score_rows(model: PairwiseMRF, codes: NDArray[Any], weights: Floats | None =
     return float(np.average(model.pseudo_log_likelihood(codes=codes), weights=weights))
 
 
-def _point(growth: Growth, plan: Plan, held_out: PackedTable | None, started: float) -> PathPoint:
-    unshrunk = growth.model()
-    if not growth.settings.relaxed:
-        unshrunk = refit(growth, growth.penalty.ridge)
+def _point(
+    growth: SearchState, plan: Plan, held_out: PackedTable | None, started: float
+) -> PathPoint:
+    unshrunk = refit(growth, growth.penalty.ridge) if growth.policy.shrinks else growth.model()
     model = unshrunk if plan.refit else growth.model()
     layout, loss = growth.graph.layout, growth.solution.objective
     value = loss.evaluate(unshrunk.theta, loss.init(layout)).value

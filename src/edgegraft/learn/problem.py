@@ -1,29 +1,127 @@
-"""What a plan amounts to for given data: losses, penalties, precision, budgets."""
+"""What a search minimises and by which rules: all that does not change while it runs.
+
+Also what a plan amounts to for given rows: the loss, the penalty, the budget of pairs.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 from numpy.typing import ArrayLike
 
 from edgegraft.config import Plan, Settings
+from edgegraft.core import Layout
+from edgegraft.core.types import Floats, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.inference import likelihood_engine
+from edgegraft.learn.policies import Policy, choose_policy
 from edgegraft.learn.selection.levels import chance_level, ridge_of
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import Rows, as_rows
 
-ALL_PAIRS = 2_000_000  # up to this many pairs, all are tested, and again by `sharpen`
+ALL_PAIRS = 2_000_000  # up to this many pairs, all are tested, and tested again by a second look
 PAIRS_PER_VARIABLE = 300  # tested at most if there are more
 MAX_BYTES = 1 << 30  # for the states of a column compared with each other
 _SEARCH_ROWS, _LAST_ROWS = 10.0, 2.0
 _SINGLE = 1e-4  # tolerance from which the rounding of single precision does not matter
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a search minimises, and how.
+
+    Attributes
+    ----------
+    objective : Objective
+        The loss, over the rows or counts to learn from.
+    penalty : Penalty
+        What pairs are judged by, bound to the objective.
+    settings : Settings
+    policy : Policy
+    """
+
+    objective: Objective
+    penalty: Penalty
+    settings: Settings
+    policy: Policy
+
+    @classmethod
+    def of(
+        cls,
+        objective: Objective,
+        penalty: Penalty,
+        settings: Settings | None = None,
+        policy: Policy | None = None,
+    ) -> Self:
+        """Return the problem with the penalty bound, and the policy that the settings ask for."""
+        settings = settings or Settings()
+        policy = policy or choose_policy(settings, len(objective.schema))
+        return cls(objective, policy.bind(penalty, objective), settings, policy)
+
+    def solve(
+        self,
+        layout: Layout,
+        allowed: Mask,
+        start: Solution | Floats | None,
+        max_iter: int = 0,
+        *,
+        objective: Objective | None = None,
+        quiet: bool = True,
+    ) -> Solution:
+        """Return the parameters of a graph after this many iterations; none evaluates `start`.
+
+        Parameters
+        ----------
+        layout : Layout
+        allowed : array of bool
+            Parameters that may leave zero, in feature grafting.
+        start : Solution, array or None
+        max_iter : int, default 0
+        objective : Objective, optional
+            The fallback that has taken over.
+        quiet : bool, default True
+            Do not warn when the tolerance is not reached.
+        """
+        return minimize(
+            objective or self.objective,
+            self.policy.fit_penalty(self.penalty, allowed),
+            layout,
+            start,
+            Stopping(tol=self.settings.tol, max_iter=max_iter),
+            quiet=quiet,
+        )
+
+    def changed(
+        self,
+        *,
+        objective: Objective | None = None,
+        penalty: Penalty | None = None,
+        settings: Settings | None = None,
+    ) -> Self:
+        """Return the problem with other parts; the penalty is bound anew to another objective."""
+        loss = objective or self.objective
+        rule = (penalty or self.penalty).bound(loss, anew=loss is not self.objective)
+        policy = self.policy if settings is None else choose_policy(settings, len(loss.schema))
+        return replace(
+            self, objective=loss, penalty=rule, settings=settings or self.settings, policy=policy
+        )
+
+    def within(self, max_time: float | None, max_edges: int | None) -> Self:
+        """Return the problem with other budgets, those that are not None."""
+        settings = self.settings
+        if max_time is not None:
+            settings = replace(settings, max_time=max_time)
+        if max_edges is not None:
+            settings = replace(settings, max_edges=max_edges)
+        return replace(self, settings=settings)
 
 
 def penalty_of(plan: Plan, objective: Objective) -> Penalty:

@@ -1,0 +1,268 @@
+"""How a search treats its penalty: relaxed, penalised, or parameter by parameter.
+
+The loop is one for all searches; every difference between them is a member of a :class:`Policy`,
+and which policy a search has is decided by :func:`choose_policy` alone.
+
+- :class:`Relaxed` uses the penalty as the threshold of the activation test and fits the active
+  edges with the ridge. Nothing is shrunk, so nothing returns to zero; what should not have entered
+  is for the tests of edges to find, so activations may be bold.
+- :class:`Penalised` fits with the penalty, as the paper does.
+- :class:`FeatureWise` does the same for single parameters under plain l1.
+
+A :class:`SearchStrategy` is what the strategy amounts to: best choice keeps a reservoir of as many
+candidates as there are variables and activates those of high score that hardly touch; first hit is
+its special case of a reservoir of one and one test; exhaustive grafting scores all pairs at every
+step and activates the best.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from edgegraft.config import Settings
+from edgegraft.core.types import Edges, Integers, Mask
+from edgegraft.objective.objective import Objective
+from edgegraft.objective.penalties import FeaturePenalty, allowing
+from edgegraft.objective.penalty import Penalty
+from edgegraft.search import ActivationRule, BestChoice, Reservoir
+from edgegraft.search.ranking import Ranking
+
+if TYPE_CHECKING:
+    from edgegraft.learn.state import SearchState
+
+FINAL_ITERATIONS = 500
+_MIN_TESTS = 32
+_HIT_BATCH = 16  # pairs scored together until the first hit
+_SLACK = 1.1  # in tolerances of the solver: rounding must not let it leave a chosen edge at zero
+_WORTH_A_FIT = 0.05  # candidates per active edge
+
+
+class SearchStrategy(NamedTuple):
+    """How candidates are tested, and which of them are activated.
+
+    Attributes
+    ----------
+    rule : ActivationRule
+    capacity : int or None
+        Of the reservoir; None is unlimited.
+    max_tests : int
+        Pairs tested between two activations.
+    patience : float
+        Tests per active edge while few candidates are found; 0 stops at `max_tests`.
+    batch : int
+        Pairs scored together.
+    exhaustive : bool
+        Whether every pair is scored at every step.
+    first_hit : bool
+        Whether what follows the first violating pair of a batch is returned unseen.
+    """
+
+    rule: ActivationRule
+    capacity: int | None
+    max_tests: int
+    patience: float
+    batch: int
+    exhaustive: bool = False
+    first_hit: bool = False
+
+
+@dataclass(frozen=True)
+class Policy(ABC):
+    """What differs between searches.
+
+    Parameters
+    ----------
+    strategy : SearchStrategy
+    iterations : int
+        Of the solver after an activation.
+    slack : float
+        Largest violation of optimality that counts as none.
+    drops_zeros : bool
+        Whether edges that the fit sets to zero leave the graph.
+
+    Attributes
+    ----------
+    whole_edges : bool
+        Whether edges are activated as a whole.
+    shrinks : bool
+        Whether the fits have the penalty: strengths are then those of a refit.
+    """
+
+    strategy: SearchStrategy
+    iterations: int
+    slack: float
+    drops_zeros: bool
+
+    whole_edges: ClassVar[bool] = True
+    shrinks: ClassVar[bool] = True
+    tests_per_edge: ClassVar[float] = 0.0  # at least, before the next fit
+
+    def bind(self, penalty: Penalty, objective: Objective) -> Penalty:
+        """Return the penalty that pairs are judged by, with the weights that the data ask for."""
+        return penalty.bound(objective)
+
+    @abstractmethod
+    def fit_penalty(self, penalty: Penalty, allowed: Mask) -> Penalty:
+        """Return the penalty that active edges are fitted with."""
+
+    def first_pairs(self, ranking: Ranking) -> tuple[Edges, int]:
+        """Return the ranked pairs in the order of testing; how many the first step activates."""
+        return ranking.edges, 0
+
+    def enough(self, n_tests: int, n_waiting: int, n_edges: int) -> bool:
+        """Return whether to fit rather than look for more candidates.
+
+        A fit passes over all edges several times: not for a handful of new ones, as long as
+        looking for more is cheaper.
+        """
+        patience = self.strategy.patience
+        if not patience:
+            return True
+        if n_tests < self.tests_per_edge * n_edges:
+            return False
+        return n_waiting >= _WORTH_A_FIT * n_edges or n_tests >= patience * n_edges
+
+    def choose(self, waiting: Reservoir, n_edges: int) -> Integers:
+        """Return which of the waiting candidates to activate, best first."""
+        return self.strategy.rule.select(waiting.edges, waiting.scores)
+
+    def activate(self, state: SearchState) -> bool:
+        """Move the chosen candidates into the graph; return whether there were any."""
+        chosen = self.choose(state.reservoir, len(state.graph))[: state.room]
+        if not len(chosen):
+            return False
+        state.graph.add(state.reservoir.take(chosen).edges)
+        state.n_activations += 1
+        return True
+
+
+@dataclass(frozen=True)
+class Penalised(Policy):
+    """The penalty is that of the fits."""
+
+    def fit_penalty(self, penalty: Penalty, allowed: Mask) -> Penalty:
+        """Return the penalty itself."""
+        return penalty
+
+
+@dataclass(frozen=True)
+class Relaxed(Policy):
+    """The penalty is a threshold; fits have the ridge alone.
+
+    Parameters
+    ----------
+    bulk : bool
+        Whether the first step takes all significant pairs of the ranking, and the last ones take
+        a handful whole: a fit for each would cost more than the edges that a choice keeps out.
+    """
+
+    bulk: bool = True
+
+    shrinks: ClassVar[bool] = False
+    tests_per_edge: ClassVar[float] = 0.5
+
+    def fit_penalty(self, penalty: Penalty, allowed: Mask) -> Penalty:
+        """Return the ridge alone."""
+        return replace(penalty, penalty=0.0)
+
+    def first_pairs(self, ranking: Ranking) -> tuple[Edges, int]:
+        """Return the significant pairs first.
+
+        A ranking conditions on all variables at once, so pairs that touch can all be significant.
+        """
+        if not self.bulk:
+            return super().first_pairs(ranking)
+        order = np.argsort(~ranking.significant, kind="stable")
+        return ranking.edges[order], int(ranking.significant.sum())
+
+    def choose(self, waiting: Reservoir, n_edges: int) -> Integers:
+        """Return a handful whole, otherwise what the rule selects."""
+        if self.bulk and len(waiting) <= _WORTH_A_FIT * n_edges:
+            return np.argsort(-waiting.scores, kind="stable")
+        return super().choose(waiting, n_edges)
+
+
+@dataclass(frozen=True)
+class FeatureWise(Policy):
+    """Single parameters under plain l1: all but the activated ones are held at zero."""
+
+    whole_edges: ClassVar[bool] = False
+
+    def bind(self, penalty: Penalty, objective: Objective) -> Penalty:
+        """Return the penalty over single parameters."""
+        return FeaturePenalty(penalty.penalty, penalty.ridge, penalty.penalize_nodes)
+
+    def fit_penalty(self, penalty: Penalty, allowed: Mask) -> Penalty:
+        """Return the penalty with all parameters held that are not allowed."""
+        return allowing(penalty, allowed)
+
+    def activate(self, state: SearchState) -> bool:
+        """Allow the single parameter of the largest gradient, of an active pair or a new one."""
+        solution, waiting = state.solution, state.reservoir
+        first = int(solution.layout.edge_offset[0])
+        held = np.where(state.allowed[first:], 0.0, np.abs(solution.gradient[first:]))
+        inside = float(held.max(initial=0.0))
+        chosen = self.choose(waiting, len(state.graph))
+        outside = float(waiting.scores[chosen[0]]) if len(chosen) and state.room != 0 else 0.0
+        if max(inside, outside) <= state.penalty.penalty + self.slack:
+            return False
+        if inside >= outside:
+            state.allowed[first + int(np.argmax(held))] = True
+        else:
+            self._admit(state, waiting.take(chosen).edges)
+        state.n_activations += 1
+        return True
+
+    @staticmethod
+    def _admit(state: SearchState, edges: Edges) -> None:
+        """Add a pair to the graph and allow its cell of the largest gradient."""
+        cell = int(np.argmax(np.abs(state.gradients(edges).values)))
+        state.graph.add(edges)
+        layout = state.graph.layout
+        state.allowed = layout.carry(state.allowed.astype(float), state.solution.layout) > 0
+        state.allowed[int(layout.edge_offset[-2]) + cell] = True
+
+
+def choose_policy(settings: Settings, n_variables: int) -> Policy:
+    """Return the policy that settings ask for, with this many variables.
+
+    Examples
+    --------
+    >>> first = choose_policy(Settings(strategy="first-hit"), 10)
+    >>> small = Settings(reservoir_size=1, max_tests=1, selectivity=1.0)
+    >>> first.strategy == choose_policy(small, 10).strategy
+    True
+    """
+    slack = _SLACK * settings.tol
+    if settings.single_features:
+        iterations = 1 if settings.strategy == "feature-light" else FINAL_ITERATIONS
+        return FeatureWise(_exhaustive(n_variables), iterations, slack, drops_zeros=False)
+    best = settings.strategy == "best-choice"
+    if settings.relaxed:  # no penalty holds an activated edge at zero, so there is no slack
+        strategy = _select(settings, n_variables, touching=16, patience=5.0)
+        return Relaxed(strategy, settings.growth_iterations or 5, 0.0, False, bulk=best)
+    strategy = _select(settings, n_variables, touching=4, patience=1.0)
+    return Penalised(strategy, settings.growth_iterations or 2, slack, not settings.keep_zeros)
+
+
+def _select(settings: Settings, n_variables: int, touching: int, patience: float) -> SearchStrategy:
+    """Return the selection of whole edges; `touching` and `patience` unless settings differ."""
+    if settings.strategy == "exhaustive":
+        return _exhaustive(n_variables)
+    size = settings.reservoir_size
+    capacity = None if size == "unlimited" else size or n_variables
+    max_tests = settings.test_limit or max(_MIN_TESTS, n_variables // 4)
+    if settings.strategy == "first-hit" or (capacity == 1 and max_tests == 1):
+        return SearchStrategy(BestChoice(1.0), 1, 1, 0.0, _HIT_BATCH, first_hit=True)
+    rule = BestChoice(settings.selectivity, settings.max_touching or touching)
+    patience = 0.0 if settings.test_limit else patience
+    return SearchStrategy(rule, capacity, max_tests, patience, max_tests)
+
+
+def _exhaustive(n_variables: int) -> SearchStrategy:
+    n_pairs = max(1, n_variables * (n_variables - 1) // 2)
+    return SearchStrategy(BestChoice(1.0), None, n_pairs, 0.0, n_pairs, exhaustive=True)
