@@ -1,1 +1,1 @@
-"""Side-by-side measurements; ``python -m benchmarks`` runs them and rewrites docs/benchmarks.md."""
+"""Comparative measurements; ``python -m benchmarks`` runs them and rewrites docs/benchmarks.md."""

@@ -1,9 +1,9 @@
-"""Run the benchmarks, all or those named, and rewrite their sections of docs/benchmarks.md.
+"""Run all or some benchmarks, and rewrite their sections of docs/benchmarks.md.
 
     python -m benchmarks [NAME ...] [--scale 0.1] [--dry-run]
 
-A section stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``; the text around it
-is kept. `--scale` shrinks the work for a quick look and never writes.
+A section is between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``; the text around it is kept.
+`--scale` reduces the work for a quick look and never writes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
         parser.error(f"no section for {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     for name in options.names or NAMES:
         module = importlib.import_module(f"benchmarks.{name}")
-        # A module with columns of its own brings its own table.
+        # A module with other columns formats its own table.
         show = getattr(module, "as_markdown", as_markdown)
         text = f"{show(module.run(options.scale))}\n\n{machine()}"
         print(f"## {name}\n\n{text}\n", flush=True)
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def machine() -> str:
-    """Return one line that says where and with what the figures were taken."""
+    """Return one line with the date, the machine and the versions of the measurement."""
     processor = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():

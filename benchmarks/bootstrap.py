@@ -1,12 +1,11 @@
-"""The bootstrap: its time on a survey, its frequencies beside fits from scratch, its coverage.
+"""The bootstrap: its time on a survey, its frequencies compared with refits, its coverage.
 
 The survey is `bfi` (25 items of 6 states, 2,800 rows, 508 missing cells) in ../shared/data. Without
-that file only the coverage is measured.
+that file, only the coverage is measured.
 
-Frequencies are set beside learning every replicate from scratch, with the rows weighted so that
-they add up to the half that they are worth. Coverage is that of intervals of edge strengths on
-chains of six variables with the true graph given; what they should cover is the strength that the
-same ridge gives with 400,000 rows.
+Frequencies are compared with learning every replicate from scratch, with row weights that add up to
+half of the rows. Coverage is that of intervals of edge strengths on chains of six variables with
+the true graph given; the target is the strength that the same ridge gives with 400,000 rows.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable
 
 SURVEY = Path(__file__).resolve().parents[2] / "shared" / "data" / "bfi.csv.gz"
-REPLICATES, THREADS, ASKED_SECONDS = 1000, 2, 60.0
+REPLICATES, THREADS, REQUIRED_SECONDS = 1000, 2, 60.0
 FROM_SCRATCH = 40
 LEVEL = 0.95
 SIMULATIONS, SIMULATED_REPLICATES = 60, 200
@@ -56,14 +55,14 @@ CHAINS = (
 
 
 def run(scale: float = 1.0) -> list[Row]:
-    """Return the rows; `scale` shrinks replicates and simulations."""
+    """Return the rows; `scale` reduces replicates and simulations."""
     rows = []
     if SURVEY.exists():
         table = pack(SURVEY, missing_values=["?"])
         found = discover(table)
         rows += [timing(table, found, scale), from_scratch(table, found, scale)]
     else:
-        print(f"{SURVEY} is not here: the survey is left out", flush=True)
+        print(f"{SURVEY} does not exist: the survey is skipped", flush=True)
     return rows + [coverage(chain, max(4, round(SIMULATIONS * scale))) for chain in CHAINS]
 
 
@@ -75,12 +74,12 @@ def timing(table: PackedTable, found: Discovery, scale: float) -> Row:
     seconds, used = perf_counter() - started, process_time() - used
     kept = result.frequency[: len(found.model.edges)]
     note = (
-        f"{THREADS} threads; {used:.1f} s of processor time, {1e3 * used / n:.0f} ms a replicate. "
-        f"{len(kept)} edges kept of {len(found.kept)}; {int((kept >= 0.9).sum())} of them in .9 of "
-        f"the replicates, {int((kept >= 0.5).sum())} in half."
+        f"{THREADS} threads; {used:.1f} s of processor time, {1e3 * used / n:.0f} ms per "
+        f"replicate. {len(kept)} edges kept of {len(found.kept)}; {int((kept >= 0.9).sum())} of "
+        f"them in .9 of the replicates, {int((kept >= 0.5).sum())} in half."
     )
     work = f"bfi, {n:,} replicates"
-    return Row(work, seconds, "asked for", ASKED_SECONDS * n / REPLICATES, "s", 1.0, note)
+    return Row(work, seconds, "required", REQUIRED_SECONDS * n / REPLICATES, "s", 1.0, note)
 
 
 def from_scratch(table: PackedTable, found: Discovery, scale: float) -> Row:
@@ -105,7 +104,7 @@ def from_scratch(table: PackedTable, found: Discovery, scale: float) -> Row:
         f"{correlation(quick[kept], whole[kept]):.3f}; means over the kept edges "
         f"{quick[kept].mean():.3f} and {whole[kept].mean():.3f}."
     )
-    return Row(f"bfi, a replicate of {n}", ours, "learned from scratch", theirs, "s", None, note)
+    return Row(f"bfi, one replicate of {n}", ours, "learned from scratch", theirs, "s", None, note)
 
 
 def correlation(one: np.ndarray, other: np.ndarray) -> float:
@@ -124,7 +123,7 @@ def coverage(chain: Chain, simulations: int) -> Row:
     for seed in range(simulations):
         codes = many.model.sample_codes(chain.n_rows, random_state=seed)
         table = PackedTable.from_codes(codes, many.schema)
-        # A search that may do nothing: the graph is given.
+        # The search may not add edges: the graph is given.
         idle = grow(
             Pseudolikelihood(table),
             Penalty(1.0, ridge.ridge),
@@ -145,7 +144,7 @@ def coverage(chain: Chain, simulations: int) -> Row:
     note = (
         f"{simulations} simulations of 5 edges, {SIMULATED_REPLICATES} replicates. Percentiles of "
         f"the replicated strengths cover {fmean(plain):.3f}. The ridge leaves {shrunk:.2f} of the "
-        "strengths, which no interval here makes good."
+        "strengths, which no interval here corrects."
     )
     work = f"{chain.name}: coverage of {LEVEL} intervals"
     return Row(work, fmean(hits), "level", LEVEL, "", None, note, True)

@@ -1,9 +1,9 @@
-"""Belief propagation: messages a second, and marginals against pyGMs' loopy belief propagation.
+"""Belief propagation: messages per second, and marginals compared with pyGMs.
 
-pyGMs has no stopping rule, so it is given the number of sweeps that our flooding schedule (the
-same updates in the same order of sweeps) needs to reach the tolerance, and its beliefs must agree
-with ours. It runs in a process of its own with a time limit; where the limit ends it, the limit
-is a lower bound of its time. Building its factors is not counted, nor is our wiring when warm.
+pyGMs has no stopping rule. It runs as many sweeps as our flooding schedule (the same updates in the
+same order) needs to reach the tolerance, and its beliefs must agree with ours. It runs in a
+separate process with a time limit; if it is stopped, the limit is a lower bound of its time.
+Building its factors is not counted, nor is our wiring in a warm run.
 
     python -m benchmarks.bp
 """
@@ -53,7 +53,7 @@ print(elapsed)
 
 
 def run(scale: float = 1.0) -> list[Row]:
-    """Measure; `scale` shrinks the models."""
+    """Return the rows; `scale` shrinks the models."""
     rng = np.random.default_rng(0)
     side, n = max(3, round(20 * scale)), max(10, round(600 * scale))
     return [
@@ -64,7 +64,7 @@ def run(scale: float = 1.0) -> list[Row]:
 
 
 def model(states: list[int], edges: np.ndarray) -> tuple[Layout, np.ndarray]:
-    """Return a random model of moderate couplings."""
+    """Return a random model with moderate couplings."""
     layout = Layout(states, edges)
     return layout, 0.3 * np.random.default_rng(1).normal(size=layout.n_parameters)
 
@@ -78,7 +78,7 @@ def _sweep_row(scale: float) -> Row:
     began = time.perf_counter()
     _, state, _ = one.run(theta, one.init(layout))
     first = time.perf_counter() - began
-    # The difference of the two leaves out what a run does once: potentials and beliefs.
+    # The difference excludes the work done once per run: potentials and beliefs.
     many, single = best_of(7, lambda: engine.run(theta, state), lambda: one.run(theta, state))
     done = engine.run(theta, state)[2].n_iter
     rate = 2 * layout.n_edges * (done - 1) / (many - single) / 1e6
@@ -113,7 +113,7 @@ def _marginals_row(work: str, states: list[int], edges: np.ndarray) -> Row:
         apart = float(abs(beliefs - ours.values[: len(beliefs)]).max())
         notes.append(f"pyGMs ran {sweeps} sweeps; beliefs agree to {apart:.1g}")
         if apart > AGREEMENT:
-            rival, remark = None, "pyGMs' beliefs differ: its time does not count"
+            rival, remark = None, "the beliefs of pyGMs differ: its time does not count"
     return Row(
         work,
         1e3 * seconds,
@@ -129,7 +129,7 @@ def time_rival(
     layout: Layout, theta: np.ndarray, sweeps: int
 ) -> tuple[float | None, np.ndarray | None, str]:
     """Return the rival's seconds, its beliefs and a remark."""
-    # The rival may live in another environment, so that it need not be installed with us.
+    # The rival may be installed in another environment.
     python = os.environ.get("EDGEGRAFT_PYGMS_PYTHON", sys.executable)
     if python == sys.executable and importlib.util.find_spec("pygms") is None:
         return None, None, "pyGMs is not installed"

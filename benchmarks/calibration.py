@@ -1,12 +1,12 @@
-"""The cut: false discoveries among the edges that `discover` keeps, and what is found.
+"""The cut: false discovery rate and F1 of the edges that `discover` keeps.
 
-The false discovery rate is the mean over the seeds of the share of kept edges that are not in the
-truth. One thread. The generator's rows come from Gibbs chains and are not quite independent; the
-rows "own chains" draw every row from a chain of its own, and show what the tests do by themselves.
+The false discovery rate is the share of kept edges that are not true, averaged over the seeds. One
+thread. The generator's rows come from Gibbs chains and are not quite independent; the cases "own
+chains" draw every row from a separate chain, and show the tests in isolation.
 
-How the figures were come by: the statistic's variance and its least information were chosen by
-simulation on seeds below 100, and the default level and the search's factors on seeds 0 to 2; the
-seeds here start at 100.
+How settings were chosen: the variance of the statistic and its minimum information by simulation on
+seeds below 100, the default level and the factors of the search on seeds 0 to 2. The seeds here
+start at 100.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from edgegraft.table import PackedTable
 
 LEVEL = 0.05
 DEFAULT = Plan().fdr
-ASKED_RATE = 0.07
+REQUIRED_RATE = 0.07
 FIRST_SEED = 100
-LEAST_RATE = 1e-4  # shown where nothing false was kept: a ratio needs a divisor
+MIN_RATE = 1e-4  # shown if no false edge was kept, because the ratio needs a divisor
 
 
 class Case(NamedTuple):
@@ -44,7 +44,7 @@ class Case(NamedTuple):
 class Figures(NamedTuple):
     """One run."""
 
-    reachable: float  # share of the true edges that the search ended with
+    reachable: float  # share of the true edges that the search found
     false_share: float
     f1: float
     default_false_share: float
@@ -64,7 +64,7 @@ CASES = (
 
 
 def run(scale: float = 1.0) -> list[Row]:
-    """Return two rows a case; `scale` shrinks the number of seeds."""
+    """Return two rows per case; `scale` reduces the number of seeds."""
     rows = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -82,17 +82,17 @@ def summary(case: Case, runs: list[Figures]) -> list[Row]:
     )
     at = f"level {DEFAULT}, the default"
     least = f"False discovery rate {fmean(r.default_false_share for r in runs):.4f}."
-    rate = max(fmean(r.false_share for r in runs), LEAST_RATE)
-    asked = f"{case.name}: false discovery rate at level {LEVEL}"
+    rate = max(fmean(r.false_share for r in runs), MIN_RATE)
+    work = f"{case.name}: false discovery rate at level {LEVEL}"
     return [
-        Row(asked, rate, "asked for", ASKED_RATE, "", 1.0, note),
-        Row(f"{case.name}: F1 at {at}", fmean(r.default_f1 for r in runs), "nothing", None, "",
+        Row(work, rate, "required", REQUIRED_RATE, "", 1.0, note),
+        Row(f"{case.name}: F1 at {at}", fmean(r.default_f1 for r in runs), "none", None, "",
             None, least, True),
     ]  # fmt: skip
 
 
 def learn(case: Case, seed: int) -> Figures:
-    """Draw data, learn, and judge the cuts."""
+    """Draw data, learn, and evaluate the cuts."""
     data = make_scale_free(case.n, n_rows=case.n_rows, random_state=seed, **case.options)
     table = PackedTable.from_codes(data.X.astype(np.int32), data.schema)
     started = perf_counter()

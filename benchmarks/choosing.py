@@ -1,9 +1,10 @@
-"""Which rule chooses the penalty: chance with a cut (the default), EBIC, held-out rows, StARS.
+"""Rules that choose the penalty: chance level with a cut (the default), EBIC, held-out rows, StARS.
 
-Every rule sees the same path of ten penalties of a relaxed search, but for the default, which
-needs none: its threshold is what chance passes about once a variable, and its tests cut. F1 of the
-edges against the truth of the generators; the score of rows held out, nats a row; seconds on one
-thread. On data without a truth (NLTCS, plants, DNA) the score of the published test rows.
+Every rule uses the same path of ten penalties of a relaxed search, except the default, which needs
+no path: its threshold is the level that chance exceeds about once per variable, and its tests cut
+the network. Reported are F1 of the edges on generated data, the score of held-out rows in nats per
+row, and seconds on one thread; for data without a known truth (NLTCS, plants, DNA), the score of
+the published test rows.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from edgegraft.learn import Plan, discover, instability, most_stable, penalty_pa
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
 
-SEED = 3  # not one that anything was tuned on
+SEED = 3  # nothing was tuned on this seed
 N_PENALTIES = 10
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "debd"
 
 
 class Case(NamedTuple):
-    """Rows to learn from, rows to score, and the edges where they are known."""
+    """Training rows, held-out rows, and the true edges if they are known."""
 
     name: str
     train: PackedTable
@@ -38,7 +39,7 @@ class Case(NamedTuple):
 
 
 def run(scale: float = 1.0) -> list[Row]:
-    """Return every row of the section."""
+    """Return all rows of the section."""
     rows: list[Row] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -54,7 +55,7 @@ def cases(scale: float) -> list[Case]:
         generated(f"Ising, {n} variables, N=10,000", n, 2, {"couplings": "ising"}),
     ]
     if not DATA.exists():
-        print(f"{DATA} is absent: the rows of real data are left out")
+        print(f"{DATA} does not exist: the real data are skipped")
         return found
     return found + [recorded(name) for name in ("nltcs", "plants", "dna")]
 
@@ -94,7 +95,7 @@ def compare(case: Case) -> list[Row]:
             rows.append(Row(f"{case.name}: F1", mine[1], name, theirs[1], "", None, note, True))
             note = ""
         rows.append(
-            Row(f"{case.name}: test loss, nats a row", mine[0], name, theirs[0], "", None, note)
+            Row(f"{case.name}: test loss, nats per row", mine[0], name, theirs[0], "", None, note)
         )
     return rows
 
@@ -113,7 +114,7 @@ def by_ebic(table: PackedTable) -> PairwiseMRF:
 
 
 def by_score(table: PackedTable) -> PairwiseMRF:
-    """Choose on a fifth of the rows, then learn from all: chance falls with their root."""
+    """Choose by a fifth of the rows, then learn from all with the chance level rescaled."""
     codes = table.codes()
     last = len(codes) * 4 // 5
     train, rest = (PackedTable.from_codes(x, table.schema) for x in np.split(codes, [last]))

@@ -1,7 +1,7 @@
 """From a CSV file, or a wide array, to a packed table; time on one thread, and peak memory.
 
-The rival is what most people run: `pandas.read_csv` and scikit-learn's `OrdinalEncoder`. A
-second one reads straight to pandas categories, which is the fastest way that pandas has.
+The rival is the usual approach: `pandas.read_csv` and scikit-learn's `OrdinalEncoder`. A second
+rival reads directly into pandas categories, the fastest way in pandas.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REPEATS = 3
 
 
 def run(scale: float = 1.0) -> list[Row]:
-    """Return every row of the section; `scale` shortens the tables."""
+    """Return all rows of the section; `scale` shortens the tables."""
     n_rows = max(1000, int(200_000 * scale))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "survey.csv"
@@ -78,7 +78,7 @@ def memory(path: Path, longer: Path, n_rows: int) -> list[Row]:
         "OrdinalEncoder().fit_transform(pd.read_csv(path))",
     )
     rival = "pandas.read_csv + OrdinalEncoder"
-    note = "above the process with its imports, by VmHWM in a process of its own (Linux)"
+    note = "increase over the process with its imports, by VmHWM in a separate process (Linux)"
     return [
         Row(
             f"peak memory, {n_rows:,} rows",
@@ -100,7 +100,7 @@ def memory(path: Path, longer: Path, n_rows: int) -> list[Row]:
 
 
 def peak_megabytes(imports: str, statement: str, path: Path) -> float:
-    # ru_maxrss starts from the peak of the process that started this one; VmHWM does not.
+    # ru_maxrss includes the peak of the parent process; VmHWM does not.
     program = (
         f"import re\n{imports}\npath = {str(path)!r}\n"
         "def peak():\n"
@@ -131,7 +131,7 @@ def wide_array(scale: float) -> Row:
         "np.unique of each column",
         theirs * n / sample.shape[1],
         "s",
-        notes="the rival's time is that of 100 columns, scaled up",
+        notes="the rival is timed on 100 columns, scaled up",
     )
 
 

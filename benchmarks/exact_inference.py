@@ -1,10 +1,10 @@
-"""Exact marginals: edgegraft against pgmpy's junction tree, and a tree against a tenth of it.
+"""Exact marginals: edgegraft and pgmpy's junction tree, and a tree compared with a tenth of it.
 
-The problems are those of the UAI 2014 competition (../shared/data/uai). Our time is finding the
-order, building the tree and one run, warm (kernels compiled); pgmpy's is building the junction
-tree, calibrating it and reading off every variable's marginal, without reading files or
-importing, in a process of its own with limits of 120 s and 12 GiB. Both are checked against each
-other.
+The problems are those of the UAI 2014 competition (../shared/data/uai). Our time is for finding the
+order, building the tree and one run, with compiled kernels; pgmpy's time is for building the
+junction tree, calibrating it and extracting the marginal of every variable, without imports and
+reading files, in a separate process with limits of 120 s and 12 GiB. The answers are checked
+against each other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TARGET = 20
 LIMIT_S = 120
 LIMIT_BYTES = 12 << 30
 GROWTH_TARGET = 12
-#: A rival's time counts where its marginals are as close as this.
+#: Largest difference of the marginals at which the rival's time counts.
 AGREE = 1e-6
 COLD = """
 import sys, time
@@ -99,7 +99,7 @@ print(json.dumps([elapsed, [found[name].tolist() for name in names]]))
 
 
 def random_tree(n: int, seed: int = 0) -> tuple[Layout, np.ndarray]:
-    """Return a random recursive tree with 2 to 5 states a variable, and parameters for it."""
+    """Return a random recursive tree with 2 to 5 states per variable, and its parameters."""
     rng = np.random.default_rng(seed)
     parents = np.floor(rng.random(n - 1) * np.arange(1, n)).astype(np.int64)
     layout = Layout(rng.integers(2, 6, n), np.stack((parents, np.arange(1, n)), axis=1))
@@ -107,7 +107,7 @@ def random_tree(n: int, seed: int = 0) -> tuple[Layout, np.ndarray]:
 
 
 def random_grid(side: int, seed: int = 0) -> tuple[Layout, np.ndarray]:
-    """Return a binary grid and parameters for it."""
+    """Return a binary grid and its parameters."""
     at = np.arange(side * side).reshape(side, side)
     across = np.stack((at[:, :-1].ravel(), at[:, 1:].ravel()), axis=1)
     down = np.stack((at[:-1].ravel(), at[1:].ravel()), axis=1)
@@ -116,7 +116,7 @@ def random_grid(side: int, seed: int = 0) -> tuple[Layout, np.ndarray]:
 
 
 def best_time(layout: Layout, theta: np.ndarray, repeats: int) -> tuple[float, float, np.ndarray]:
-    """Return the least seconds of everything and of a run alone, and the marginals."""
+    """Return the shortest times of everything and of a run alone, and the marginals."""
     engine = ExactEngine()
     whole, alone = float("inf"), float("inf")
     for _ in range(repeats):
@@ -130,7 +130,7 @@ def best_time(layout: Layout, theta: np.ndarray, repeats: int) -> tuple[float, f
 
 
 def time_cold(path: Path) -> float:
-    """Return the seconds of the first run in a new process, kernels loaded from their cache."""
+    """Return the seconds of the first run in a new process, with kernels loaded from the cache."""
     done = subprocess.run(
         [sys.executable, "-c", COLD, str(path)], capture_output=True, text=True, check=True
     )
@@ -138,10 +138,10 @@ def time_cold(path: Path) -> float:
 
 
 def time_rival(path: Path, ours: np.ndarray) -> tuple[float | None, str]:
-    """Return the rival's seconds (None where it gave no answer) and a remark."""
+    """Return the rival's seconds (None if it gave no answer) and a remark."""
     python = os.environ.get("EDGEGRAFT_PGMPY_PYTHON", sys.executable)
     if python == sys.executable and importlib.util.find_spec("pgmpy") is None:
-        return None, "pgmpy is not installed (EDGEGRAFT_PGMPY_PYTHON may name a Python with it)"
+        return None, "pgmpy is not installed (set EDGEGRAFT_PGMPY_PYTHON to a Python that has it)"
     command = [python, "-c", RIVAL, str(path), str(LIMIT_BYTES)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
@@ -154,14 +154,14 @@ def time_rival(path: Path, ours: np.ndarray) -> tuple[float | None, str]:
     theirs = np.concatenate([np.array(b) for b in beliefs])
     apart = float(np.abs(theirs - ours[: len(theirs)]).max())
     if not apart < AGREE:
-        # Our answers are tested against enumeration, transfer matrices and the published ones.
+        # Our answers are tested against enumeration, transfer matrices and published answers.
         return None, f"pgmpy took {seconds:.3g} s, but its marginals are wrong by up to {apart:.1g}"
     return seconds, f"largest difference of a marginal {apart:.1g}"
 
 
 def run(scale: float = 1.0) -> list[Row]:
-    """Return the rows; `scale` below 1 takes fewer instances and smaller trees."""
-    # pgmpy's triangulation gives up on most of the shared problems; on small grids it answers.
+    """Return the rows; `scale` below 1 uses fewer instances and smaller trees."""
+    # pgmpy's triangulation fails on most of the UAI problems, but works on small grids.
     rows = [
         _tree_row(scale),
         *(_rival_row(f"a {k} x {k} grid", *random_grid(k)) for k in (6, 7, 8)),
@@ -183,8 +183,8 @@ def _tree_row(scale: float) -> Row:
         f"ourselves, {small:,} nodes",
         one,
         "s",
-        notes=f"The cost grows {ten / one:.3g} times with ten times the nodes (at most "
-        f"{GROWTH_TARGET} wanted); a run alone, the tree being built, takes {ten_run:.3g} s and "
+        notes=f"The cost grows {ten / one:.3g} times with ten times the nodes (target: at most "
+        f"{GROWTH_TARGET}); a run with the tree already built takes {ten_run:.3g} s and "
         f"{one_run:.3g} s: {ten_run / one_run:.3g} times.",
     )
 
@@ -204,7 +204,7 @@ def _rival_row(name: str, layout: Layout, theta: np.ndarray) -> Row:
         theirs,
         "s",
         TARGET,
-        f"The order being found, {alone:.3g} s; in a new process {cold:.3g} s; {remark}.",
+        f"With the order known, {alone:.3g} s; in a new process {cold:.3g} s; {remark}.",
     )
 
 

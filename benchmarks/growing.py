@@ -1,10 +1,10 @@
-"""Growing graphs: time, and how much of the truth is found.
+"""Growing graphs: time and recall.
 
-The paper's synthetic data (scale-free, 5 states, 19,000 of 20,000 rows to learn from) and Ising
-models on random regular graphs. Two threads. Reference points are the authors' stored run on 400
-variables and the figures asked for; exhaustive edge grafting is our own, over the same objective,
+The data are the paper's synthetic data (scale-free, 5 states, 19,000 of 20,000 rows for training)
+and Ising models on random regular graphs. Two threads. Reference points are the authors' stored run
+on 400 variables and required figures. Exhaustive edge grafting is our own, with the same objective,
 counts and solver, so that only the search differs. A run that would take hours is stopped and
-extrapolated from its mean time an activation, which flatters it: later activations cost more.
+extrapolated from its mean time per activation, which is optimistic: later activations cost more.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ THREADS = 2
 SEEDS = 3
 PENALTY = NoisePenalty(0.006, 1e-3)
 BP_PENALTY = replace(PENALTY, penalty=0.012)
-UNIFORM_PENALTY = replace(PENALTY, penalty=0.014)  # the test alone keeps weak pairs out
+UNIFORM_PENALTY = replace(PENALTY, penalty=0.014)  # only the test excludes weak pairs
 HUB_PENALTY = replace(PENALTY, penalty=0.017)
 ISING_PENALTY = replace(PENALTY, penalty=0.014, ridge=1e-4)
-SIZES = {2_000: 3, 5_000: 1, 10_000: 1, 20_000: 1}  # and seeds
-GROWTH = 1.5  # most that the exponent of the time may be
+SIZES = {2_000: 3, 5_000: 1, 10_000: 1, 20_000: 1}  # number of seeds by size
+GROWTH = 1.5  # largest allowed exponent of the time
 EXHAUSTIVE_SECONDS = 20.0
 PAPER = "the paper's code, best choice, alpha=.5 (stored run)"
 
 
 def run(scale: float = 1.0, seeds: int = SEEDS) -> list[Row]:
-    """Return every row of the section; figures are medians over the seeds."""
+    """Return all rows of the section; figures are medians over the seeds."""
     warm_up()
     with warnings.catch_warnings():
-        # Counted in the notes instead: rows say how many of the last fits converged.
+        # The notes report how many of the last fits converged.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return [
             *default_settings(sized(400, scale), seeds),
@@ -67,7 +67,7 @@ def sized(n: int, scale: float) -> int:
 
 
 class Case(NamedTuple):
-    """A network's rows to learn from, rows held out, and its edges."""
+    """Training rows, held-out rows and the true edges of a network."""
 
     train: PackedTable
     test: PackedTable
@@ -96,7 +96,7 @@ def pseudo(case: Case) -> Pseudolikelihood:
 def learn(
     case: Case, loss: Objective, penalty: Penalty, **settings: object
 ) -> tuple[SearchState, float]:
-    """Grow up to 3n edges; return the run and its seconds."""
+    """Grow up to 3n edges; return the search and its seconds."""
     counts = PairCounts(case.train, THREADS)
     started = perf_counter()
     chosen = Settings(**{"max_edges": 3 * case.n, "relaxed": False, "tol": 1e-4} | settings)
@@ -109,7 +109,7 @@ def most(n: int) -> dict[str, object]:
 
 
 def warm_up() -> None:
-    """Compile what the timed runs call."""
+    """Compile the kernels of the timed runs."""
     case = scale_free(20, 0)
     learn(case, pseudo(case), PENALTY, max_edges=10)
     learn(case, Likelihood(PairCounts(case.train), BeliefPropagation()), PENALTY, max_edges=10)
@@ -136,7 +136,7 @@ def medians(figures: list[tuple[float, ...]]) -> list[float]:
 
 
 def converged(runs: list[SearchState]) -> str:
-    """Say how many of the last fits reached their tolerance, and how far the others were."""
+    """Report how many of the last fits converged, and the largest residual of the others."""
     infos = [found.solution.info for found in runs]
     good = sum(info.converged for info in infos)
     if good == len(infos):
@@ -157,17 +157,17 @@ def default_settings(n: int, seeds: int) -> list[Row]:
         runs.append(found)
     seconds, precision, share = medians(figures)
     work = f"{n} variables, 5 states, N=19,000, up to 3n edges, default settings"
-    note = f"The search of `Plan()`, alone: no tests, no cut. {converged(runs)}"
+    note = f"Only the search of `Plan()`: no tests, no cut. {converged(runs)}"
     return [
         Row(work, seconds, PAPER, 1828.0 if n == 400 else None, "s", None, note),
-        Row(f"{work}: average precision", precision, "asked for", 0.97, "", 1.0,
+        Row(f"{work}: average precision", precision, "required", 0.97, "", 1.0,
             "", True),
-        Row(f"{work}: recall", share, "asked for", 0.98, "", 1.0, "", True),
+        Row(f"{work}: recall", share, "required", 0.98, "", 1.0, "", True),
     ]  # fmt: skip
 
 
 def likelihood(n: int, seeds: int) -> list[Row]:
-    """Belief propagation with pair marginals by linear response, and by the paper's product."""
+    """Measure belief propagation with pair marginals by linear response and by products."""
     rows = []
     for method, name in (
         ("linear-response", "linear response"),
@@ -183,17 +183,17 @@ def likelihood(n: int, seeds: int) -> list[Row]:
             runs.append(found)
         seconds, share = medians(figures)
         work = f"{n} variables, likelihood with belief propagation, alpha=.5, {name}"
-        asked = 0.75 if method == "linear-response" else None
+        required = 0.75 if method == "linear-response" else None
         rows += [
             Row(work, seconds, PAPER, 1828.0 if n == 400 else None, "s", None, converged(runs)),
-            Row(f"{work}: recall", share, "asked for", asked, "", asked and 1.0,
-                "The stored run's is .11.", True),
+            Row(f"{work}: recall", share, "required", required, "", required and 1.0,
+                "The stored run has .11.", True),
         ]  # fmt: skip
     return rows
 
 
 def against_exhaustive(n: int, seeds: int) -> list[Row]:
-    """Whole runs of both searches to the same number of edges."""
+    """Measure complete runs of both searches up to the same number of edges."""
     figures = []
     for seed in range(seeds):
         case = scale_free(n, seed)
@@ -204,12 +204,12 @@ def against_exhaustive(n: int, seeds: int) -> list[Row]:
     rival = "exhaustive edge grafting, whole run"
     return [
         Row(f"{n} variables, best choice, alpha=.5, up to 3n edges", seconds, rival, longer, "s"),
-        Row(f"{n} variables: test pseudolikelihood, nats a row", loss, rival, other, "", 0.99),
+        Row(f"{n} variables: test pseudolikelihood, nats per row", loss, rival, other, "", 0.99),
     ]
 
 
 def stopped_exhaustive(n: int) -> Row:
-    """Where a whole exhaustive run takes hours: stopped, and its mean step extrapolated."""
+    """Compare with an exhaustive search that is stopped and extrapolated by its mean step."""
     case = scale_free(n, 0)
     found, seconds = learn(case, pseudo(case), PENALTY, selectivity=0.5)
     slow, took = learn(
@@ -233,14 +233,14 @@ def tables_of_uniform_order(n: int, seeds: int) -> Row:
     tables, share, seconds, n_edges = medians(figures)
     note = (
         f"{n_edges:.0f} edges after the last fit, recall {share:.2f}, {seconds:.0f} s. A larger "
-        "penalty finds more of the truth among more tables."
+        "penalty finds more true edges with more tables."
     )
     work = f"{n} variables, random order: tables until 3n edges"
     return Row(work, tables, "all pairs", n * (n - 1) // 2, "tables", 4.0, note)
 
 
 def heuristics(n: int, seeds: int) -> Row:
-    """Recall in random order at 3n/2 edges, with hubs boosted and not."""
+    """Measure recall in random order at 3n/2 edges, with and without boosted hubs."""
     figures = []
     for seed in range(seeds):
         case = scale_free(n, seed)
@@ -262,7 +262,7 @@ def ising(sizes: dict[int, int]) -> list[Row]:
         times.append(seconds)
         limit = times[0] * (n / min(sizes)) ** GROWTH
         note = (
-            f"Average precision {precision:.3f} (.9 asked for); peak memory {peak:.2f} GiB; "
+            f"Average precision {precision:.3f} (required: .9); peak memory {peak:.2f} GiB; "
             f"{seeds} seed{'s' if seeds > 1 else ''}."
         )
         work = f"Ising, {n:,} variables, 4-regular, N=5,000, up to 3n edges"
@@ -278,7 +278,7 @@ def one_ising(n: int, seed: int) -> tuple[float, float, float]:
     )
     table = PackedTable.from_codes(data.X.astype(np.int32))
     case = Case(table, table, data.edges)
-    tables = search_settings(Plan(), n).max_tables  # where all pairs would take hours
+    tables = search_settings(Plan(), n).max_tables  # all pairs would take hours
     found, seconds = learn(case, pseudo(case), ISING_PENALTY, max_tables=tables)
     model = found.model()
     precision = average_precision(model.edges, model.edge_strengths(), case.truth)

@@ -1,9 +1,9 @@
-"""What a user waits for: the command's start, a click in the explorer, the demonstration.
+"""Times that a user waits: the start of the command, a click in the explorer, the demonstration.
 
-Wall time of whole processes, medians of five starts; nothing is kept running between them. The
-explorer answers questions about 500 variables (scale-free, 3 states, about two edges a variable,
-weak enough for belief propagation to converge), each with one more state given, as a user's clicks
-come. The demonstration runs twice with a cache of compiled kernels that is empty at first.
+Times are wall times of whole processes, medians of five starts; nothing keeps running between them.
+The explorer answers queries about 500 variables (scale-free, 3 states, about two edges per
+variable, weak enough for belief propagation to converge), each with one more state given, as with a
+user's clicks. The demonstration runs twice with a cache of compiled kernels that is empty at first.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from edgegraft.report.explorer import Explorer
 
 STARTS = 5
 CLICKS = 30
-WEAK = 0.3  # of the generator's log-potentials
+WEAK = 0.3  # factor on the generator's log-potentials
 
 
 def run(scale: float = 1.0) -> list[Row]:
-    """Return every row of the section; `scale` shrinks the explorer's model and skips the demo."""
+    """Return all rows; `scale` below 1 shrinks the explorer's model and skips the demonstration."""
     with TemporaryDirectory() as folder:
         model = weak_model(max(20, int(500 * scale)))
         path = Path(folder) / "model.edgegraft"
@@ -60,7 +60,7 @@ def seconds_of(arguments: list[str], **variables: str) -> float:
 
 def starting(work: str, arguments: list[str], limit: float) -> Row:
     times = [seconds_of(arguments) for _ in range(STARTS)]
-    return Row(work, median(times), "asked for", limit, "s", 1.0)
+    return Row(work, median(times), "required", limit, "s", 1.0)
 
 
 def clicking(model: PairwiseMRF) -> Row:
@@ -76,7 +76,7 @@ def clicking(model: PairwiseMRF) -> Row:
         times.append(perf_counter() - started)
     note = f"{CLICKS} clicks, the longest {1000 * max(times):.0f} ms; {model.n_edges} edges."
     work = f"an answer of the explorer, {len(model.names)} variables"
-    return Row(work, 1000 * median(times), "asked for", 100.0, "ms", 1.0, note)
+    return Row(work, 1000 * median(times), "required", 100.0, "ms", 1.0, note)
 
 
 def demonstration(folder: Path) -> list[Row]:
@@ -84,5 +84,5 @@ def demonstration(folder: Path) -> list[Row]:
     rows = []
     for work in ("`edgegraft demo`, kernels to compile", "`edgegraft demo`, again"):
         took = seconds_of(["demo", "--output", page, "--force"], NUMBA_CACHE_DIR=cache)
-        rows.append(Row(work, took, "asked for", 60.0, "s", 1.0))
+        rows.append(Row(work, took, "required", 60.0, "s", 1.0))
     return rows

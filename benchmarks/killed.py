@@ -1,4 +1,4 @@
-"""A run that is killed and resumed, again and again, beside one that was left alone."""
+"""A run that is repeatedly killed and resumed, compared with an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from edgegraft.learn import Plan, discover, resume_discovery
 from edgegraft.table.blocks import StoredRows
 
 ROWS = 500_000
-EVERY = 20.0  # seconds
+KILL_SECONDS = 20.0
 
 
 def run(scale: float = 1.0) -> list[Row]:
-    """Return the row of the section."""
+    """Return the only row of the section."""
     with tempfile.TemporaryDirectory(prefix="edgegraft-killed-") as folder:
         n_rows = max(CHUNK, int(ROWS * scale) // CHUNK * CHUNK)
         write_rows(Path(folder) / "rows", n_rows)
@@ -28,15 +28,15 @@ def run(scale: float = 1.0) -> list[Row]:
 
 
 def killed(where: Path) -> Row:
-    """Kill a run again and again, resume it until it is done, and compare its model."""
+    """Kill and resume a run until it is done, and compare its model."""
     began = monotonic()
     whole = answer(start(learn, str(where), str(where / "whole")))
     seconds = monotonic() - began
-    lives, digest = 0, None
+    n_processes, digest = 0, None
     while digest is None:
-        lives += 1
+        n_processes += 1
         child = start(learn, str(where), str(where / "killed"))
-        end = monotonic() + EVERY
+        end = monotonic() + KILL_SECONDS
         while child.poll() is None and monotonic() < end:
             sleep(0.05)
         if child.poll() is None:
@@ -46,19 +46,20 @@ def killed(where: Path) -> Row:
             digest = answer(child)["digest"]
     same = digest == whole["digest"]
     return Row(
-        f"{whole['rows']:,} rows, killed every {EVERY:.0f} s and resumed: lives until done",
-        lives,
+        f"{whole['rows']:,} rows, killed every {KILL_SECONDS:.0f} s and "
+        "resumed: processes until done",
+        n_processes,
         "no rival",
         None,
-        "lives",
+        "processes",
         notes="the model is "
-        + ("identical to" if same else "NOT that of")
-        + f" the whole run's, which took {seconds:.0f} s",
+        + ("identical to" if same else "NOT identical to")
+        + f" that of an uninterrupted run, which took {seconds:.0f} s",
     )
 
 
 def learn(folder: str, checkpoint: str) -> dict[str, Any]:
-    """Learn from the rows, from a checkpoint where there is one."""
+    """Learn from the rows, resuming from the checkpoint if it exists."""
     plan = Plan(checkpoint_every=1, n_jobs=THREADS)
     with open_store(f"{folder}/rows", folder=f"{folder}/planes") as store:
         rows = StoredRows(store, n_jobs=THREADS)

@@ -1,16 +1,17 @@
-"""Networks with nothing tuned: `GraftedMRF()` beside nodewise logistic regression.
+"""Networks without tuning: `GraftedMRF()` and nodewise logistic regression.
 
 Each variable is regressed on the one-hot columns of all others with scikit-learn, as in the
-comparison with rivals (`benchmarks/rivals/tools/nodewise.py`). With l2 (``C=1``) the norms of the
-coefficient blocks, both directions averaged, rank the pairs; with l1 and the AND rule (both
-directions not zero) it cuts for itself, the penalty chosen by extended BIC along a path, regression
-by regression; chosen by held-out rows it keeps four times as many edges. The l1 regressions of five
-states are one against the rest. Everything of `fit` is in our time: search, tests, cut, refit,
-certificate. Compiled beforehand. One thread each, but two for us where it says so.
+comparison with rivals (`benchmarks/rivals/tools/nodewise.py`). With l2 (``C=1``), the norms of the
+coefficient blocks, averaged over both directions, rank the pairs. With l1, the edges are the pairs
+whose coefficients are non-zero in both directions (the AND rule), with the penalty of each
+regression chosen by extended BIC along a path; if chosen by held-out rows, it keeps four times as
+many edges. The l1 regressions of five states are one against the rest. Our time includes all of
+`fit`: search, tests, cut, refit and certificate; kernels are compiled beforehand. All use one
+thread, except ours if two are stated.
 
-How the figures were come by: level and factors of our search were chosen on seeds 0 to 2 of these
-very generators, the cases that the figures were asked for. The nodewise regressions run on the
-first seed only, ours on three; on 200 variables of five states they take an hour and are left out.
+How settings were chosen: the level and the factors of our search on seeds 0 to 2 of these same
+generators, for which the required figures were set. The nodewise regressions run on the first seed
+only, ours on three; on 200 variables of five states they take an hour and are skipped.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ RIVAL = "scikit-learn nodewise"
 
 
 class Case(NamedTuple):
-    """A generator, and what is asked for."""
+    """A generator, and the required figures."""
 
     n: int
     n_states: int
@@ -63,7 +64,7 @@ class Figures(NamedTuple):
 
 
 def run(scale: float = 1.0) -> list[Row]:
-    """Return every row of the section; figures are medians over the seeds."""
+    """Return all rows of the section; figures are medians over the seeds."""
     warm_up()
     rows: list[Row] = []
     for case in CASES:
@@ -95,12 +96,12 @@ def beside(case: Case, seeds: int) -> list[Row]:
     kind = "Ising" if case.options else f"{case.n_states} states"
     work = f"{case.n} variables, {kind}, N={case.n_rows:,}"
     threads = "two threads" if case.n_jobs == 2 else "one thread"
-    limit = f"To stay under {case.seconds:g} s, {threads}."
+    limit = f"Limit: {case.seconds:g} s, {threads}."
     mine = Figures(*(median(column) for column in zip(*ours, strict=True)))
     rows = [
-        Row(f"{work}: average precision", mine.precision, "asked for", case.precision, "", 1.0,
-            "Strengths of all edges that the search ended with.", True),
-        Row(f"{work}: F1 of `edges_`", mine.f1, "asked for", case.f1, "", 1.0, "", True),
+        Row(f"{work}: average precision", mine.precision, "required", case.precision, "", 1.0,
+            "Strengths of all edges that the search found.", True),
+        Row(f"{work}: F1 of `edges_`", mine.f1, "required", case.f1, "", 1.0, "", True),
     ]  # fmt: skip
     if not ranked:
         return [Row(work, mine.seconds, "none was run", None, "s", None, limit), *rows]
@@ -143,7 +144,7 @@ def quality(
 
 
 def nodewise(fit: Fit, codes: np.ndarray, truth: set[tuple[int, int]]) -> Figures:
-    """Run one of the regressions on one thread; of l1, the cut by the AND rule comes first."""
+    """Run one of the regressions on one thread; for l1, the cut by the AND rule comes first."""
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         started = perf_counter()

@@ -1,8 +1,8 @@
 """A table larger than memory, on one machine.
 
-Rows of the paper's generator (100 variables, 5 states) are written to Parquet in chunks, one file
-each, and learned from within 2 GiB; the memory is the largest resident set of a process of its
-own. Bit planes are set beside reading the same columns of the same files on as many threads.
+Rows of the paper's generator (100 variables, 5 states) are written to Parquet files in chunks, and
+learned from within 2 GiB; the memory is the peak resident set of a separate process. Building bit
+planes is compared with reading the same columns of the same files on the same number of threads.
 
     EDGEGRAFT_BENCH_ROWS   folder for the rows and planes (about 7 GB at full size)
 """
@@ -30,11 +30,11 @@ from edgegraft.ingest.options import ReadOptions
 THREADS = 2
 ROWS, COLUMNS, CHUNK = 50_000_000, 100, 250_000
 LIMIT = 2 << 30
-READING = 0.6  # of the speed of reading alone, at least
+MIN_SPEED = 0.6  # of the speed of reading alone
 
 
 def run(scale: float = 1.0) -> list[Row]:
-    """Return every row of the section."""
+    """Return all rows of the section."""
     given = os.environ.get("EDGEGRAFT_BENCH_ROWS")
     folder = Path(given or tempfile.mkdtemp(prefix="edgegraft-rows-"))
     try:
@@ -47,7 +47,7 @@ def run(scale: float = 1.0) -> list[Row]:
 
 
 def write_rows(folder: Path, n_rows: int) -> None:
-    """Write the rows in chunks; those of an earlier run are kept."""
+    """Write the rows in chunks; existing files are kept."""
     folder.mkdir(parents=True, exist_ok=True)
     model = make_scale_free(COLUMNS, n_states=5, n_rows=100, random_state=0).model
     for k in range(n_rows // CHUNK):
@@ -60,7 +60,7 @@ def write_rows(folder: Path, n_rows: int) -> None:
 
 
 def bit_planes(folder: Path, n_rows: int) -> Row:
-    """Set building bit planes beside reading the same columns."""
+    """Compare building bit planes with reading the same columns."""
     files = sorted((folder / "rows").glob("*.parquet"))[: n_rows // CHUNK]
 
     def read() -> None:
@@ -73,7 +73,7 @@ def bit_planes(folder: Path, n_rows: int) -> Row:
         shutil.rmtree(folder / "planes", ignore_errors=True)
         open_store(folder / "rows", folder=folder / "planes", options=ReadOptions()).close()
 
-    read()  # both from the page cache, as far as it goes
+    read()  # fills the page cache for both
     seconds = []
     for work in (build, read):
         started = perf_counter()
@@ -85,25 +85,25 @@ def bit_planes(folder: Path, n_rows: int) -> Row:
         "reading the Parquet columns alone",
         n_rows / seconds[1],
         "rows/s",
-        target=READING,
+        target=MIN_SPEED,
         higher_is_better=True,
     )
 
 
 def learned(folder: Path, n_rows: int) -> list[Row]:
-    """Learn from all rows in a process of its own, and report time, memory and edges."""
-    told = answer(start(learn, str(folder)))
+    """Learn from all rows in a separate process, and report time, memory and edges."""
+    learned = answer(start(learn, str(folder)))
     notes = (
-        f"{told['right']} of {told['true']} true edges, {told['wrong']} others; "
-        f"KKT residual over all rows {told['residual']:.1e}; {told['reason']}"
+        f"{learned['right']} of {learned['true']} true edges, {learned['wrong']} others; "
+        f"KKT residual over all rows {learned['residual']:.1e}; {learned['reason']}"
     )
     work = f"learn {n_rows:,} rows x {COLUMNS} columns, 5 states, {THREADS} threads"
     return [
-        Row(work, told["seconds"], "no rival", None, "s", notes=notes),
+        Row(work, learned["seconds"], "no rival", None, "s", notes=notes),
         Row(
-            "largest resident memory of that",
-            told["memory"] / 2**30,
-            "the limit asked for",
+            "its peak resident memory",
+            learned["memory"] / 2**30,
+            "memory limit",
             LIMIT / 2**30,
             "GiB",
             target=1.0,

@@ -1,8 +1,8 @@
-"""Pair tables: bit planes against `np.bincount` and a one-hot matrix product.
+"""Pair tables: bit planes compared with `np.bincount` and a one-hot matrix product.
 
-The rivals get their best side as well: columns laid out for them beforehand (contiguous int64
-for `np.bincount`), with that preparation left out of their time. Ours includes everything that
-`PairCounts.pairs` does; packing is reported apart.
+The rivals are also measured at their best: with columns laid out beforehand (contiguous int64 for
+`np.bincount`), and without the time of that preparation. Our time includes everything that
+`PairCounts.pairs` does; packing is reported separately.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REPEATS = 7
 
 
 def run(scale: float = 1.0) -> list[Row]:
-    """Return every row of the section."""
+    """Return all rows of the section."""
     return [
         *against_bincount(int(600 * scale), 5, 19_000, 150),
         against_product(int(600 * scale), 5, 19_000, 20),
@@ -65,8 +65,8 @@ def against_bincount(n: int, states: int, n_rows: int, target: float) -> list[Ro
     work = f"pair tables, {states} states, N={n_rows:,}, all {len(edges):,} pairs of {n}"
     us = 1e6 / len(edges)
     note = (
-        f"A pair, one thread; packing the {n} columns took {packing:.2f} s more (once). The rival "
-        f"is timed on {len(sample)} random pairs of the same uint8 table."
+        f"Per pair, one thread; packing the {n} columns took another {packing:.2f} s (once). The "
+        f"rival is timed on {len(sample)} random pairs of the same uint8 table."
     )
     best = (
         "The rival's columns laid out beforehand as contiguous int64, eight times the memory of "
@@ -89,7 +89,10 @@ def against_product(n: int, states: int, n_rows: int, target: float) -> Row:
     with threadpool_limits(1):
         ours, theirs = best_of(3, lambda: counts.pairs(edges), lambda: one_hot.T @ one_hot)
     us = 1e6 / len(edges)
-    note = "The product gives both halves of a symmetric matrix; building the one-hot is left out."
+    note = (
+        "The product gives both halves of a symmetric matrix; building the one-hot matrix is not "
+        "timed."
+    )
     return Row(
         "the same, 5 states",
         ours * us,
@@ -113,7 +116,7 @@ def two_threads(n: int, target: float) -> Row:
 
 
 def from_the_bound(n: int) -> Row:
-    """Set the count kernel beside a loop that only ANDs and popcounts data in L1."""
+    """Compare the count kernel with a loop that only ANDs and popcounts data in L1."""
     n_rows, states = 19_000, 5
     counts = PairCounts(PackedTable.from_codes(random_table(n, states, n_rows)))
     edges = all_pairs(n)
@@ -128,7 +131,7 @@ def from_the_bound(n: int) -> Row:
     note = (
         f"A pair takes {vectors} vector steps (AND, popcount, add of 512 bits). The bound is the "
         "same steps on eight planes of 4 KiB that never leave the L1 cache, in registers, with "
-        "nothing stored: what the machine's vector units can do. What we add to it: operands from "
+        "nothing stored: the capacity of the vector units. Our kernel adds to that: operands from "
         "L2, summing each of 16 accumulators across its vector and storing it, filling in nine "
         "cells from the margins, clearing the result, and putting the edges in order."
     )
@@ -144,7 +147,7 @@ def from_the_bound(n: int) -> Row:
 
 
 def saturate(planes: np.ndarray, repeats: int) -> int:
-    """Return a sum of popcounts that keeps the vector units busy and nothing else."""
+    """Return a sum of popcounts that keeps only the vector units busy."""
     from edgegraft.kernels.counting.popcount import Planes, count_planes
 
     out = np.zeros(25, np.int64)
@@ -185,7 +188,7 @@ def start_up() -> Row:
     return Row(
         "first count of a process, kernels on disk",
         warm,
-        "the same, kernels compiled afresh",
+        "the same, kernels compiled from scratch",
         cold,
         "s",
         None,

@@ -1,10 +1,10 @@
-"""Fitting parameters: the solver against plain proximal gradient, itself from zero, scikit-learn.
+"""Fitting parameters: the solver compared with proximal gradient, a cold start and scikit-learn.
 
-All on one thread, kernels compiled. The likelihood's rival is proximal gradient with backtracking
-on the same objective (same counts, same messages, same penalty), timed until it is within 1e-6 of
-our objective value. scikit-learn fits a logistic regression for each variable, so every table is
-fitted twice, once from each end: it is given half our ridge for each of the two, which is the same
-objective where both agree; a few variables are timed and scaled up.
+All run on one thread with compiled kernels. The rival of the likelihood is proximal gradient with
+backtracking on the same objective (same counts, messages and penalty), timed until it is within
+1e-6 of our objective value. scikit-learn fits one logistic regression per variable, so every table
+is fitted twice, once from each end. Each fit gets half of our ridge, which is the same objective if
+both ends agree. A few variables are timed and scaled up.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def run(scale: float = 1.0) -> list[Row]:
 
 
 def _scale_free(n: int, n_rows: int) -> tuple[PackedTable, Layout]:
-    """Return rows of a scale-free model and its graph with random edges added, 3n in all."""
+    """Return rows of a scale-free model, and its graph with random edges added, 3n in total."""
     data = make_scale_free(n, n_states=5, n_rows=n_rows, random_state=0)
     table = PackedTable.from_codes(data.X.astype(np.int64))
     return table, Layout(table.schema.n_states, _with_random(data.edges, n, 3 * n))
 
 
 def _with_random(edges: np.ndarray, n: int, wanted: int, seed: int = 1) -> np.ndarray:
-    """Return the edges followed by random ones, `wanted` in all."""
+    """Return the edges followed by random ones, `wanted` in total."""
     rng = np.random.default_rng(seed)
     found = dict.fromkeys(map(tuple, edges.tolist()))
     while len(found) < wanted:
@@ -84,7 +84,7 @@ def _likelihood_rows(scale: float) -> list[Row]:
 
 
 def _warm_row(loss: Likelihood, penalty: Penalty, layout: Layout, solved: Solution) -> Row:
-    """Sum over several draws: most random edges stay at zero, and how many enter is chance."""
+    """Sum over several draws, because the number of random edges that enter is due to chance."""
     warm = cold = 0.0
     evaluations = []
     for seed in range(2, 2 + DRAWS):
@@ -109,7 +109,7 @@ def _warm_row(loss: Likelihood, penalty: Penalty, layout: Layout, solved: Soluti
 def proximal_gradient(
     loss: Likelihood, penalty: Penalty, layout: Layout, goal: float
 ) -> tuple[float, bool, int]:
-    """Return the seconds, whether the goal was reached, and the evaluations it took."""
+    """Return the seconds, whether the goal was reached, and the number of evaluations."""
     started = time.perf_counter()
     x, step, n = loss.start(layout), 1.0, 1
     here = loss.evaluate(x, loss.init(layout))
@@ -151,10 +151,10 @@ def time_nodewise(codes: np.ndarray, ridge: float, solver: str, timed: int) -> f
     started = time.perf_counter()
     for i in range(timed):
         others = [np.eye(s)[codes[:, j]] for j, s in enumerate(states) if j != i]
-        if states[i] == 2:  # two indicators of a binary variable say the same
+        if states[i] == 2:  # two indicators of a binary variable are redundant
             others = [block[:, 1:] for block in others]
         features = np.concatenate(others, axis=1)
-        # mean loss + (ridge / 2) ||w||^2; an indicator instead of two has four times the weight
+        # mean loss + (ridge / 2) ||w||^2; one indicator instead of two has four times the weight
         C = 1.0 / (ridge * len(codes)) * (4.0 if states[i] == 2 else 1.0)
         LogisticRegression(C=C, solver=solver, tol=1e-4, max_iter=1000).fit(features, codes[:, i])
     return (time.perf_counter() - started) * codes.shape[1] / timed

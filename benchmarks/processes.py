@@ -1,4 +1,4 @@
-"""Functions of benchmarks in processes of their own, whose memory is theirs alone."""
+"""Run functions of benchmarks in separate processes, so that their memory can be measured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def start(function: Callable[..., Any], *given: object) -> subprocess.Popen[str]:
-    """Run a function of a module in a process of its own."""
+    """Start a function of a module in a separate process."""
     module = sys.modules[function.__module__].__spec__
     assert module is not None
     call = json.dumps([module.name, function.__name__, *given])
@@ -20,10 +20,10 @@ def start(function: Callable[..., Any], *given: object) -> subprocess.Popen[str]
 
 
 def answer(child: subprocess.Popen[str]) -> dict[str, Any]:
-    """Return what the function of a process that was started returns."""
+    """Wait for a process of `start` and return the result of its function."""
     out, _ = child.communicate()
     if child.returncode:
-        raise RuntimeError(f"{child.args} ended with {child.returncode}")
+        raise RuntimeError(f"{child.args} failed with status {child.returncode}")
     return dict(json.loads(out.splitlines()[-1]))
 
 

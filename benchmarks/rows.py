@@ -1,4 +1,4 @@
-"""One measurement set beside a rival's, and how both are taken."""
+"""A measurement beside that of a rival, and how both are taken."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from time import perf_counter
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: our figure, the rival's, and how many times better ours is.
+    """One line of a table: our figure, the rival's, and their ratio.
 
     Attributes
     ----------
     work : str
         What was done.
     ours, theirs : float
-        The two figures in `unit`; `theirs` is None where the rival gave none.
+        The two figures in `unit`; `theirs` is None if the rival has none.
     rival : str
-        What we are set beside.
+        Name of the rival, or of the value we compare with.
     unit : str
-        "s", "us", "updates/s" and the like.
+        Such as "s", "us" or "updates/s".
     target : float or None
         The ratio to reach.
     notes : str
-        What a reader must know to judge the figures.
+        Conditions that matter for the figures.
     higher_is_better : bool
-        Rates are, times are not.
+        True for rates, false for times.
     """
 
     work: str
@@ -40,16 +40,16 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """How many times better our figure is."""
+        """Factor by which our figure is better."""
         if self.theirs is None:
             return None
         return self.ours / self.theirs if self.higher_is_better else self.theirs / self.ours
 
 
 def best_of(repeats: int, *sides: Callable[[], object]) -> list[float]:
-    """Return the least seconds of each side over interleaved repeats.
+    """Return the shortest time of each side in seconds, over interleaved repeats.
 
-    Interleaving gives both sides the same share of a noisy machine's quiet moments.
+    Interleaving exposes both sides equally to other work on the machine.
     """
     best = [float("inf")] * len(sides)
     for _ in range(repeats):
@@ -61,7 +61,7 @@ def best_of(repeats: int, *sides: Callable[[], object]) -> list[float]:
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
-    """Return the rows as a Markdown table, notes below."""
+    """Return the rows as a Markdown table, with notes below."""
     lines = [
         "| work | edgegraft | rival | its figure | ratio | target |",
         "| --- | ---: | --- | ---: | ---: | ---: |",

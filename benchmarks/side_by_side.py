@@ -1,15 +1,16 @@
-"""Old and new code side by side in one run.
+"""Compare old and new code in one run.
 
     python -m benchmarks.side_by_side --old PATH/src --new PATH/src [--only NAME ...]
 
-Each side of a task is a process of its own, with the same tables; the two take turns, so that
-both get the same share of a noisy machine's quiet moments. Figures are medians: CPU seconds of
-all threads, wall seconds, and the peak memory of a process that did the task. The first fit of a
-fresh process is timed from the start of the interpreter to its end, with compiled kernels at hand
-(warm) and without (cold, an empty folder for numba's cache). The names that differ between the
-two sides are in `benchmarks/side_by_side_worker.py`, in one place.
+Each side of a task is a separate process with the same tables. The two take turns, so that other
+work on the machine affects both equally. Figures are medians: CPU seconds of all threads, wall
+seconds, and the peak memory of a process that did the task. The first fit of a fresh process is
+timed from the start of the interpreter to its end, with compiled kernels (warm) and without (cold,
+with an empty numba cache). Names that differ between the two sides are resolved in
+`benchmarks/side_by_side_worker.py`.
 
-Exits with 1 if some CPU time or peak memory of the new side is more than `--limit` times the old.
+The exit status is 1 if any CPU time or peak memory of the new side exceeds `--limit` times that of
+the old.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ TASKS = (
 
 
 class Figures(NamedTuple):
-    """What one side took: seconds and MiB."""
+    """Seconds and MiB of one side."""
 
     cpu: float
     wall: float
@@ -55,7 +56,7 @@ class Figures(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What all processes are started with."""
+    """Arguments that all processes share."""
 
     folder: Path
     scale: float
@@ -116,14 +117,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--new", type=Path, required=True, help="the folder src of the new code")
     parser.add_argument("--only", nargs="+", choices=TASKS, default=TASKS, metavar="NAME")
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--cold-repeats", type=int, default=2, help="of the cold first fit")
+    parser.add_argument("--cold-repeats", type=int, default=2, help="repeats of the cold first fit")
     parser.add_argument("--scale", type=float, default=1.0, help="shrinks the tables")
     parser.add_argument("--limit", type=float, default=1.05)
     options = parser.parse_args(arguments)
     sources = [options.old.resolve(), options.new.resolve()]
     for source in sources:
         if not (source / "edgegraft").is_dir():
-            parser.error(f"{source} holds no package 'edgegraft': name the folder src")
+            parser.error(f"{source} does not contain the package 'edgegraft': give the folder src")
     worse = []
     with tempfile.TemporaryDirectory(prefix="side-by-side-") as folder:
         run = Run(Path(folder), options.scale)
@@ -141,14 +142,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def environment(source: Path, cache: Path | None = None) -> dict[str, str]:
-    """Return the environment of a process that measures the code of `source` on one BLAS thread."""
+    """Return the environment of a process that runs the code of `source` on one BLAS thread."""
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     found = {**os.environ, **one, "PYTHONPATH": str(source)}
     return found if cache is None else {**found, "NUMBA_CACHE_DIR": str(cache)}
 
 
 def measure(run: Run, task: str, sources: list[Path], repeats: int) -> list[Figures]:
-    """Return the figures of both sides, which take turns."""
+    """Return the figures of both sides, measured in turns."""
     if task.startswith("first_fit"):
         return first_fits(run, sources, repeats, cold=task.endswith("cold"))
     with ExitStack() as stack:
@@ -162,7 +163,7 @@ def measure(run: Run, task: str, sources: list[Path], repeats: int) -> list[Figu
 
 
 def first_fits(run: Run, sources: list[Path], repeats: int, *, cold: bool) -> list[Figures]:
-    """Time whole processes; the first pair of warm ones fills the caches and does not count."""
+    """Time whole processes; the first warm pair fills the caches and does not count."""
     turns: list[list[Figures]] = [[], []]
     for k in range(repeats if cold else repeats + 1):
         for side in (0, 1) if k % 2 == 0 else (1, 0):

@@ -1,11 +1,10 @@
-"""One side of `benchmarks.side_by_side`: run by path, with PYTHONPATH naming the code to measure.
+"""One side of `benchmarks.side_by_side`, run by path; PYTHONPATH selects the code to measure.
 
     python benchmarks/side_by_side_worker.py TASK FOLDER SCALE
 
-It makes its task ready, does it once, writes a line, and then does it again for every line that
-it reads, each time writing CPU and wall seconds; at the end its peak memory. The task
-``first_fit`` is done once and waits for nothing, ``prepare`` writes the tables that both sides
-read.
+It prepares its task, does it once and writes a line. It then repeats the task for every line that
+it reads, writing CPU and wall seconds each time, and its peak memory at the end. The task
+``first_fit`` is done once without waiting; ``prepare`` writes the tables that both sides read.
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ import edgegraft
 
 Work = Callable[[], object]
 TASKS: dict[str, Callable[[Path, float], Work]] = {}
-#: Bytes set aside for the library, and 40 MiB for rows.
+#: Bytes reserved for the library, and 40 MiB for rows.
 LIMIT = 1040 << 20
 COLUMNS = 20
 
 
 def find(*places: str) -> Any:
-    """Return the first name that this code has: it may be the old or the new one."""
+    """Return the first of several names that exists in the measured code."""
     for place in places:
         module, _, name = place.rpartition(".")
         try:
             return getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError):
             continue
-    raise ImportError(f"this code has none of {', '.join(places)}")
+    raise ImportError(f"the measured code has none of {', '.join(places)}")
 
 
-# Names below the top level, in old and new code: the one place to adapt.
+# Names below the top level, in old and new code; all differences are resolved here.
 def make_layout(states: Any, edges: Any) -> Any:
     return find("edgegraft.core.layout.Layout", "edgegraft.graph.Layout")(states, edges)
 
@@ -58,7 +57,7 @@ def make_loss(table: Any) -> Any:
 
 
 def task(function: Callable[[Path, float], Work]) -> Callable[[Path, float], Work]:
-    """Register what makes a task ready."""
+    """Register the function that prepares a task."""
     TASKS[function.__name__] = function
     return function
 
@@ -149,7 +148,7 @@ def pseudolikelihood_all_pairs(folder: Path, scale: float) -> Work:
 
 @task
 def pseudolikelihood_scores(folder: Path, scale: float) -> Work:
-    """Gradients of pairs outside the model, at a new point each time."""
+    """Compute gradients of pairs outside the model, at a new point each time."""
     n = max(20, int(200 * scale))
     layout = make_layout([5] * n, some_pairs(n, 3 * n))
     loss = make_loss(edgegraft.PackedTable.from_codes(random_codes(n, 5, 19_000)))
@@ -199,7 +198,7 @@ def networks_ising(folder: Path, scale: float) -> Work:
 
 @task
 def out_of_memory(folder: Path, scale: float) -> Work:
-    """Planes are written anew each time; only a sample of the rows fits in memory."""
+    """Learn with new planes each time; only a sample of the rows fits in memory."""
     cache = folder / f"cache-{'-'.join(Path(edgegraft.__file__).parts[1:-2])}"
 
     def work() -> None:
@@ -218,7 +217,7 @@ def first_fit(folder: Path, scale: float) -> Work:
 
 
 def main(name: str, folder: Path, scale: float) -> None:
-    """Do a task as often as it is asked for."""
+    """Do a task as often as requested."""
     warnings.simplefilter("ignore")
     if name == "prepare":
         prepare(folder, scale)
@@ -235,7 +234,7 @@ def main(name: str, folder: Path, scale: float) -> None:
 
 
 def answer(**figures: object) -> None:
-    """Write a line of figures at once."""
+    """Write a line of figures and flush it."""
     print(json.dumps(figures), flush=True)
 
 

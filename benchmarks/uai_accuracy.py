@@ -1,8 +1,8 @@
-"""How far bp and trw are from the truth on the UAI 2014 problems.
+"""Errors of bp and trw on the UAI 2014 problems.
 
-Errors of log Z are natural logarithms, signed (trw is an upper bound: never negative); a marginal
-error is the largest over all states of all variables. "MAP gap" is how much the score of bp's
-max-product assignment falls short of the best one.
+Errors of log Z are signed natural logarithms (trw is an upper bound: never negative); the marginal
+error is the largest over all states of all variables. "MAP gap" is the difference between the best
+score and that of bp's max-product assignment.
 
     python -m benchmarks.uai_accuracy
 """
@@ -25,7 +25,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data" / "uai"
 
 
 def run(scale: float = 1.0) -> list[dict[str, Any]]:
-    """Return a row an instance and engine; `scale` below 1 takes so many of the instances."""
+    """Return one row per instance and engine; `scale` is the share of the instances."""
     if not FOLDER.is_dir():
         return []
     answers = json.loads(gzip.decompress((FOLDER / "solutions.json.gz").read_bytes()))
@@ -69,7 +69,7 @@ def _rows(name: str, answer: dict[str, Any]) -> list[dict[str, Any]]:
 def as_markdown(rows: list[dict[str, Any]]) -> str:
     """Return the rows as a Markdown table."""
     if not rows:
-        return "The shared UAI problems (../shared/data/uai) are not here."
+        return "The UAI problems (../shared/data/uai) are not available."
     lines = [list(rows[0]), ["---"] * len(rows[0]), *([*row.values()] for row in rows)]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 

@@ -1,9 +1,8 @@
-"""Reading a UAI model file: edgegraft against pgmpy's UAIReader, on the same file in one run.
+"""Reading a UAI model file: edgegraft and pgmpy's UAIReader, on the same file in one run.
 
-The file has 200 variables with 5 states and 400 edges. pgmpy runs in a process of
-its own with a time limit; where the limit ends it, the limit is a lower bound of its time. Its
-time counts parsing and building the model (``UAIReader(path).get_model()``), as ours does, but
-not importing it.
+The file has 200 variables with 5 states and 400 edges. pgmpy runs in a separate process with a time
+limit; if it is stopped, the limit is a lower bound of its time. Both times include parsing and
+building the model (``UAIReader(path).get_model()``), but not imports.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ print(elapsed)
 
 
 def write_example(path: Path, n_variables: int, seed: int = 0) -> None:
-    """Write a random pairwise model with two edges for each variable, six digits a number.
+    """Write a random pairwise model with two edges per variable and six digits per number.
 
-    A path through all variables comes first, since the rival refuses variables without edges;
-    six digits are what the competition's files have, and the rival's time grows with the text.
+    A path through all variables comes first, because the rival refuses variables without edges. The
+    competition's files have six digits, and the rival's time grows with the size of the text.
     """
     rng = np.random.default_rng(seed)
     chain = np.stack((np.arange(n_variables - 1), np.arange(1, n_variables)), axis=1)
@@ -82,7 +81,7 @@ def time_rival(path: Path, n_variables: int, python: str) -> tuple[float | None,
 def run(scale: float = 1.0) -> list[Row]:
     """Time both readers; `scale` changes the number of variables."""
     n_variables = max(3, round(200 * scale))
-    # The rival may live in another environment, so that it need not be installed with us.
+    # The rival may be installed in another environment.
     python = os.environ.get("EDGEGRAFT_PGMPY_PYTHON", sys.executable)
     absent = python == sys.executable and importlib.util.find_spec("pgmpy") is None
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
-"""Tables of very many columns: an Ising model on a random regular graph, 20,000 rows.
+"""Tables with very many columns: an Ising model on a random regular graph, 20,000 rows.
 
-The budget of edges is two thirds of the true ones. The time is that of learning; the memory is the
-largest resident set of a process of its own, in which the rows are drawn as well.
+The edge budget is two thirds of the number of true edges. The time is that of learning; the memory
+is the peak resident set of a separate process, in which the rows are also generated.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from edgegraft.learn import Plan, discover
 from edgegraft.table import PackedTable
 
 THREADS = 2
-WIDE = {10_000: 10_000, 100_000: 100_000}  # columns, and the budget of edges
+WIDE = {10_000: 10_000, 100_000: 100_000}  # columns, and the edge budget
 WIDE_ROWS = 20_000
 
 
 def run(scale: float = 1.0) -> list[Row]:
-    """Learn tables of very many binary columns; the cost of the larger over the smaller."""
+    """Learn tables with very many binary columns, and compare the times of the two sizes."""
     rows, seconds = [], []
     for n, budget in WIDE.items():
         n, budget = max(200, int(n * scale)), max(200, int(budget * scale))
-        told = answer(start(learn_wide, n, budget))
-        seconds.append(told["seconds"])
+        learned = answer(start(learn_wide, n, budget))
+        seconds.append(learned["seconds"])
         notes = (
-            f"{told['tables']:,} pair tables, {told['edges']:,} edges of which {told['right']:,} "
-            f"are true; {told['memory'] / 2**30:.1f} GiB resident; {told['reason']}"
+            f"{learned['tables']:,} pair tables, {learned['edges']:,} edges of which "
+            f"{learned['right']:,} are true; {learned['memory'] / 2**30:.1f} GiB resident; "
+            f"{learned['reason']}"
         )
         if len(seconds) > 1:
             notes += f"; {seconds[-1] / seconds[0]:.1f} times the time of a tenth of the columns"
         work = f"learn {WIDE_ROWS:,} rows x {n:,} binary columns, at most {budget:,} edges"
-        rows.append(Row(work, told["seconds"], "no rival", None, "s", notes=notes))
+        rows.append(Row(work, learned["seconds"], "no rival", None, "s", notes=notes))
     return rows
 
 

@@ -14,7 +14,7 @@ from benchmarks.rivals.problems import SOURCES
 from benchmarks.rivals.registry import RIVALS
 
 FOLDER = ROOT / "build" / "rivals"
-#: In a plain run: a first look is by name, compiling once is enough, and few have a GPU.
+#: Defaults of `run`: the smallest data set, cold starts and GPUs have to be named explicitly.
 DATA = [name for name in SOURCES if name != "scale-free-30"]
 TOOLS = [name for name, rival in RIVALS.items() if not rival.cold and not rival.gpu]
 
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.command == "page":
         write_page(options.folder / "results", options.data or list(SOURCES), options.page)
         return
-    # So that a run that is told to end takes the fit in progress with it.
+    # A terminated run also ends the fit in progress.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     limits = Limits(options.limit, options.memory, 4 * options.limit)
     bench = Bench(options.folder.resolve(), options.python, options.threads, limits)
@@ -36,16 +36,16 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run_seeds(bench: Bench, name: str, data: str, seeds: list[int], again: bool) -> None:
-    """Run one tool on every seed; one that ran out of time once is not given more."""
+    """Run one tool on every seed, until one seed fails or times out."""
     for seed in seeds:
         result = measure(bench, RIVALS[name], data, seed, again)
-        print(f"{data:16} {name:22} seed {seed}: {in_words(result)}", flush=True)
+        print(f"{data:16} {name:22} seed {seed}: {summary_line(result)}", flush=True)
         if result["status"] != "done":
             break
 
 
-def in_words(result: Result) -> str:
-    """Return one line about a result."""
+def summary_line(result: Result) -> str:
+    """Return a one-line summary of a result."""
     if result["status"] != "done":
         return f"{result['status']} {result.get('message', '')}".strip()
     best = result["outcomes"][0]
@@ -70,17 +70,21 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("command", choices=["run", "page"])
     parser.add_argument("--data", nargs="+", choices=list(SOURCES), metavar="NAME",
-                        help=f"of {', '.join(SOURCES)}")  # fmt: skip
+                        help=f"data sets: {', '.join(SOURCES)}")  # fmt: skip
     parser.add_argument("--rivals", nargs="+", choices=list(RIVALS), metavar="NAME",
-                        help=f"of {', '.join(RIVALS)}")  # fmt: skip
-    # Settings, ours and the rivals', were chosen with a look at seeds 0 to 3.
+                        help=f"tools: {', '.join(RIVALS)}")  # fmt: skip
+    # Settings of all tools were chosen with knowledge of seeds 0 to 3.
     parser.add_argument("--seeds", nargs="+", type=int, default=[4, 5, 6])
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--limit", type=float, default=600.0, help="CPU seconds of a fit")
+    parser.add_argument("--limit", type=float, default=600.0, help="CPU seconds per fit")
     parser.add_argument("--memory", type=float, default=16.0, help="GiB of address space")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="of results and drawn data")
-    parser.add_argument("--python", default=sys.executable, help="interpreter that has the tools")
-    parser.add_argument("--again", action="store_true", help="measure what is there already")
+    parser.add_argument(
+        "--folder", type=Path, default=FOLDER, help="folder of results and generated data"
+    )
+    parser.add_argument(
+        "--python", default=sys.executable, help="interpreter with the tools installed"
+    )
+    parser.add_argument("--again", action="store_true", help="repeat existing measurements")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to rewrite")
     return parser.parse_args(arguments)
 

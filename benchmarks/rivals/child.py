@@ -1,8 +1,9 @@
-"""One fit in a process of its own: `python -m benchmarks.rivals.child ORDER.json`.
+"""One fit in its own process: `python -m benchmarks.rivals.child ORDER.json`.
 
-The order names the function, the problem's file and the limits. What is timed is the call alone:
-imports and, where asked for, a first fit of a small table that loads compiled code come before it,
-judging the outcome comes after it. Memory is the peak of the process by then, imports included.
+The order contains the function, the file of the problem and the limits. Only the call is timed:
+imports and, if requested, a first fit of a small table that loads compiled code come before it; the
+evaluation of the outcome comes after it. Memory is the peak of the process until then, including
+imports.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ GIB = 1 << 30
 
 
 def main(order: dict[str, Any]) -> None:
-    """Fit, judge, write the figures."""
+    """Fit, evaluate and write the figures."""
     warnings.simplefilter("ignore")
     module, _, name = order["function"].partition(":")
     try:
         fit: Fit = getattr(importlib.import_module(module), name)
         versions = {package: metadata.version(package) for package in order["packages"]}
-    except ImportError as missing:  # metadata's error for a missing distribution is one too
+    except ImportError as missing:  # includes the error for a missing distribution
         print(f"{type(missing).__name__}: {missing}", file=sys.stderr)
         sys.exit(ABSENT)
     problem = read(Path(order["problem"]))
     seed, threads = order["seed"], order["threads"]
     if order["warm"]:
         fit(*small_table(problem.states), seed, threads)
-    allow(order["cpu_seconds"], order["memory_gib"])
+    set_limits(order["cpu_seconds"], order["memory_gib"])
     started, used = perf_counter(), cpu_seconds()
     outcomes = fit(problem.train, problem.states, seed, threads)
     figures = {
@@ -51,7 +52,7 @@ def main(order: dict[str, Any]) -> None:
         "peak_mb": peak_mb(),
         "versions": versions,
     }
-    allow(None, None)
+    set_limits(None, None)
     if order["gpu"]:
         import torch
 
@@ -66,7 +67,7 @@ def main(order: dict[str, Any]) -> None:
 
 
 def small_table(states: Codes) -> tuple[Codes, Codes]:
-    """Return a chain of 15 columns that makes every part of a tool run once."""
+    """Return a chain of 15 columns, on which every part of a tool runs once."""
     rng = np.random.default_rng(0)
     sizes = np.resize(states, 15)
     codes = rng.integers(0, sizes, (1000, 15))
@@ -76,8 +77,8 @@ def small_table(states: Codes) -> tuple[Codes, Codes]:
     return codes.astype(np.uint16), sizes
 
 
-def allow(seconds: float | None, gib: float | None) -> None:
-    """Let the kernel end this process after so many more CPU seconds, or refuse it memory."""
+def set_limits(seconds: float | None, gib: float | None) -> None:
+    """Limit the remaining CPU seconds and the address space of this process."""
     for kind, limit in (
         (resource.RLIMIT_CPU, None if seconds is None else math.ceil(cpu_seconds() + seconds)),
         (resource.RLIMIT_AS, None if gib is None else int(gib * GIB)),
@@ -87,16 +88,16 @@ def allow(seconds: float | None, gib: float | None) -> None:
 
 
 def cpu_seconds() -> float:
-    """Return user and system seconds of this process and of the children it waited for."""
+    """Return user and system seconds of this process and of the children it has waited for."""
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in spent)
 
 
 def peak_mb() -> float:
-    """Return the peak of this process's memory."""
+    """Return the peak memory of this process."""
     status = Path("/proc/self/status")
     if status.exists():
-        # ru_maxrss starts from the peak of the process that started this one; VmHWM does not.
+        # ru_maxrss includes the peak of the parent process; VmHWM does not.
         found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text())
         if found:
             return int(found[1]) / 1024

@@ -1,4 +1,4 @@
-"""How good an outcome is: its ranking, its cut, its model on rows that it has not seen."""
+"""Quality of an outcome: its ranking, its cut, and its model on held-out rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def judge(outcome: Outcome, test: Codes, states: Codes, truth: NDArray[np.int64]
 def ranking_figures(
     strengths: NDArray[np.floating[Any]], truth: NDArray[np.int64]
 ) -> dict[str, float]:
-    """Return average precision and F1 at the true number of edges; unranked pairs are not found."""
+    """Return average precision and F1 at the true number of edges; unranked pairs are missed."""
     first, second = np.triu_indices(len(strengths), 1)
     values = strengths[first, second]
     order = np.argsort(-values, kind="stable")
@@ -53,13 +53,13 @@ def f1(edges: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
 
 
 def keys(edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return one number an edge, whichever way round it is given."""
+    """Return one number per edge, independent of its orientation."""
     ordered = np.sort(np.asarray(edges, np.int64).reshape(-1, 2), axis=1)
     return ordered[:, 0] * (1 << 32) + ordered[:, 1]
 
 
 def held_out(model: Potentials, test: Codes, states: Codes) -> float:
-    """Return the mean negative log-pseudolikelihood of a row, in nats."""
+    """Return the mean negative log-pseudolikelihood per row, in nats."""
     from edgegraft.core import Layout
     from edgegraft.model import PairwiseMRF
     from edgegraft.table import Schema

@@ -1,4 +1,4 @@
-"""Run one tool on one problem under a limit, and keep the figures in a file."""
+"""Run one tool on one problem under a limit, and store the figures in a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ THREAD_VARIABLES = (
 
 
 class Limits(NamedTuple):
-    """What a fit may use; `wall_seconds` ends one that waits and computes nothing."""
+    """Limits of a fit; `wall_seconds` ends a fit that waits without computing."""
 
     cpu_seconds: float = 600.0
     memory_gib: float = 16.0
@@ -34,7 +34,7 @@ class Limits(NamedTuple):
 
 
 class Bench(NamedTuple):
-    """Where files go and how fits are run."""
+    """The folder of the files, and how fits are run."""
 
     folder: Path
     python: str = sys.executable
@@ -42,19 +42,19 @@ class Bench(NamedTuple):
     limits: Limits = Limits()
 
     def problem_path(self, data: str, seed: int) -> Path:
-        """Return the file of a problem, written first where it is not there."""
+        """Return the file of a problem; write it first if it does not exist."""
         path = self.folder / "data" / f"{data}-{seed}.npz"
         if not path.exists():
             problems.write(problems.prepare(data, seed), path)
         return path
 
     def result_path(self, rival: str, data: str, seed: int) -> Path:
-        """Return the file of one result."""
+        """Return the path of the file of one result."""
         return self.folder / "results" / f"{data}--{rival}--{seed}.json"
 
 
 def measure(bench: Bench, rival: Rival, data: str, seed: int, again: bool = False) -> Result:
-    """Return the result of one fit, from its file where there is one."""
+    """Return the result of one fit, from its file if it exists."""
     path = bench.result_path(rival.name, data, seed)
     if path.exists() and not again:
         stored: Result = json.loads(path.read_text(encoding="utf-8"))
@@ -82,7 +82,7 @@ def measure(bench: Bench, rival: Rival, data: str, seed: int, again: bool = Fals
 
 
 def machine() -> str:
-    """Return the day, the processor and the Python of a result."""
+    """Return the date, the processor and the Python version of a result."""
     processor = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -93,7 +93,7 @@ def machine() -> str:
 
 
 def run_child(bench: Bench, rival: Rival, problem: Path, seed: int) -> Result:
-    """Fit in a process of its own and say how it ended."""
+    """Fit in a separate process and return how it ended."""
     with tempfile.TemporaryDirectory() as scratch:
         order = {
             "function": rival.function,

@@ -1,6 +1,6 @@
-"""What a tool gives back: a ranking of pairs, its own cut, a model, conditional probabilities.
+"""The result of a tool: a ranking of pairs, its own cut, a model, conditional probabilities.
 
-Nothing of edgegraft is imported here or by the tools, so that its memory is not counted as theirs.
+Neither this module nor the tools import edgegraft, so that its memory is not counted as theirs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 class Potentials(NamedTuple):
-    """Log-potentials of one joint pairwise model: a vector a variable, a table an edge (i < j)."""
+    """Log-potentials of a joint model: one vector per variable, one table per edge (i < j)."""
 
     nodes: list[Floats]
     tables: dict[tuple[int, int], Floats]
@@ -28,16 +28,16 @@ class Outcome(NamedTuple):
     Attributes
     ----------
     strengths : array, shape (n, n)
-        Symmetric; zero where a pair is not ranked at all.
+        Symmetric; zero for pairs that are not ranked.
     edges : array of int, shape (m, 2), or None
-        The tool's own cut, where it has one.
+        The tool's own cut, if it has one.
     model : Potentials or None
         One joint pairwise model.
     conditionals : callable or None
-        ``log p(x_i | rest)`` of every cell of an array of codes, where the tool predicts each
-        variable by a regression of its own and the regressions make no joint model.
+        Returns ``log p(x_i | rest)`` of every cell of an array of codes, if the tool predicts each
+        variable by a separate regression and the regressions do not form a joint model.
     variant : str
-        Tells several outcomes of one fit apart.
+        Distinguishes several outcomes of one fit.
     """
 
     strengths: Floats
@@ -48,10 +48,10 @@ class Outcome(NamedTuple):
 
 
 class Fit(Protocol):
-    """The one signature of all tools."""
+    """The common signature of all tools."""
 
     def __call__(self, codes: Codes, states: Codes, seed: int, threads: int) -> list[Outcome]:
-        """Fit rows of states, counted from 0; `states` says how many each column has."""
+        """Fit rows of states, counted from 0; `states` has the number of states per column."""
 
 
 def pairs_of(adjacent: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -60,7 +60,7 @@ def pairs_of(adjacent: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def contingency(codes: Codes, states: Codes) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the counts of all pairs of states, from one product, and where each column starts."""
+    """Return the counts of all pairs of states, by one product, and the start of each column."""
     start = np.concatenate(([0], np.cumsum(states))).astype(np.int64)
     dense = np.zeros((len(codes), start[-1]), np.float32)
     np.put_along_axis(dense, codes.astype(np.int64) + start[:-1], 1.0, axis=1)
@@ -68,7 +68,7 @@ def contingency(codes: Codes, states: Codes) -> tuple[Floats, NDArray[np.int64]]
 
 
 def zero_sum(matrix: Floats, start: NDArray[np.int64]) -> Floats:
-    """Return the matrix with the means of each block's rows and columns taken away."""
+    """Return the matrix with row and column means subtracted from each block."""
     widths = np.diff(start)
     for _ in range(2):
         means = np.add.reduceat(matrix, start[:-1], axis=0) / widths[:, None]
@@ -89,15 +89,15 @@ def tree_potentials(
 ) -> Outcome:
     """Return the outcome of a directed tree, its edges ranked by their mutual information.
 
-    Chances of zero, which some tools give what they have not seen, are raised to half a row's: a
-    single held-out row would make the score infinite.
+    Some tools assign a probability of zero to unseen states. It is raised to that of half a row;
+    otherwise a single held-out row could make the score infinite.
 
     Parameters
     ----------
     parents : list
         The parent of each variable, None at a root.
     tables : list of array
-        ``p(child | parent)``, a row a state of the parent; ``p(child)`` at a root.
+        ``p(child | parent)``, one row per state of the parent; ``p(child)`` at a root.
     """
     nodes = [np.zeros(s) for s in states.tolist()]
     joint: dict[tuple[int, int], Floats] = {}

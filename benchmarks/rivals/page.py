@@ -1,4 +1,4 @@
-"""From the files of results to the tables of docs/rivals.md and its plot."""
+"""Write the tables and the plot of docs/rivals.md from the files of results."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ SCORED = (
 
 
 def write_page(folder: Path, names: Sequence[str], page: Path = PAGE) -> None:
-    """Rewrite the tables between the markers of the page, and the plot beside it."""
+    """Rewrite the tables between the markers of the page, and its plot."""
     results = read_results(folder)
     shown = {name: summarise(results, name) for name in names}
     shown = {name: lines for name, lines in shown.items() if lines}
     parts = [f"### {SOURCES[name].title}\n\n{section(lines)}" for name, lines in shown.items()]
     machines = sorted({f"*{each['machine']}*" for each in results if "machine" in each})
-    tables = "\n\n".join([*parts, *machines]) if parts else "No results are there yet."
+    tables = "\n\n".join([*parts, *machines]) if parts else "There are no results yet."
     text = replaced(page.read_text(encoding="utf-8"), "tables", tables)
     text = replaced(text, "tools", tools(results))
     from benchmarks.rivals.picture import draw
@@ -43,13 +43,13 @@ def write_page(folder: Path, names: Sequence[str], page: Path = PAGE) -> None:
 
 
 def read_results(folder: Path) -> list[Result]:
-    """Return all results of tools and data that are still known."""
+    """Return all results of tools and data sets that still exist."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
     return [each for each in found if each["rival"] in RIVALS and each["data"] in SOURCES]
 
 
 def section(lines: Sequence[Line]) -> str:
-    """Return the table of one data set and what it says about first places and speed."""
+    """Return the table of one data set, and its verdicts on first places and speed."""
     figures = [
         column for column in RANKED + SCORED if any(column[1] in line.figures for line in lines)
     ]
@@ -59,7 +59,7 @@ def section(lines: Sequence[Line]) -> str:
         if line.ended is not None:
             cells = [line.ended, *[""] * (len(heads) - 2)]
         else:
-            cells = [in_short(line.figures["cpu_s"]), f"{line.figures['peak_mb'].mean:,.0f}"]
+            cells = [short_figure(line.figures["cpu_s"]), f"{line.figures['peak_mb'].mean:,.0f}"]
             cells += [
                 with_digits(line.figures[key], digits) if key in line.figures else "-"
                 for _, key, digits in figures
@@ -73,13 +73,13 @@ def with_digits(spread: Spread, digits: int) -> str:
     return f"{spread.mean:,.{digits}f}{half}"
 
 
-def in_short(spread: Spread) -> str:
+def short_figure(spread: Spread) -> str:
     digits = 2 if spread.mean < 10 else 0
     return f"{spread.mean:,.{digits}f}"
 
 
 def tools(results: Sequence[Result]) -> str:
-    """Return what was run, with the versions that the results name."""
+    """Return the table of tools, with the versions recorded in the results."""
     rows = ["| tool | versions | what is run |", "| --- | --- | --- |"]
     for name, rival in RIVALS.items():
         mine = [each for each in results if each["rival"] == name]

@@ -1,4 +1,4 @@
-"""One plot: quality against CPU seconds, a panel a data set."""
+"""The plot: quality over CPU seconds, one panel per data set."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from benchmarks.rivals.summary import OURS, Line, likelihood
 
 PANELS = ("scale-free-100", "scale-free-200", "ising-200", "yummly", "jester", "debd-plants")
 COLUMNS = 3
-#: One look a tool, the same in every panel; variants of a tool share it. Ours are red.
+#: One style per tool, the same in every panel; variants of a tool share it. Ours are red.
 COLOURS = ("#34618f", "#2a9d8f", "#e9a23b", "#7b5ea7", "#6b8e23", "#8c6d5a", "#5bb4e5", "#444444")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def draw(shown: Mapping[str, Sequence[Line]], path: Path) -> None:
-    """Draw the panels of the data that there are results for; upper left is better."""
+    """Draw the panels of data sets with results; upper left is better."""
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -48,8 +48,8 @@ def draw(shown: Mapping[str, Sequence[Line]], path: Path) -> None:
     plt.close(figure)
 
 
-def look(rival: str) -> dict[str, object]:
-    """Return colour and marker of a tool."""
+def style_of(rival: str) -> dict[str, object]:
+    """Return the colour and marker of a tool."""
     if rival.startswith(OURS):
         ours = [name for name in RIVALS if name.startswith(OURS)]
         return {"color": "#c0392b", "marker": ("*", "d", "p", "h")[ours.index(rival) % 4], "ms": 10}
@@ -68,11 +68,11 @@ def draw_panel(panel: Any, title: str, lines: Sequence[Line]) -> None:
         else:
             continue
         seconds = max(line.figures["cpu_s"].mean, 1e-3)
-        panel.plot(seconds, value, ls="", label=line.rival, alpha=0.85, **look(line.rival))
+        panel.plot(seconds, value, ls="", label=line.rival, alpha=0.85, **style_of(line.rival))
     panel.set_xscale("log")
     panel.set_title(title, fontsize=9)
     panel.set_xlabel("CPU seconds", fontsize=8)
-    panel.set_ylabel("average precision" if ranked else "held-out nats a row (fewer is better)",
+    panel.set_ylabel("average precision" if ranked else "held-out nats per row (fewer is better)",
                      fontsize=8)  # fmt: skip
     if not ranked:
         panel.invert_yaxis()

@@ -1,10 +1,10 @@
-"""The data: rows to fit, rows held out and, where there is one, the true graph.
+"""The data: training rows, held-out rows and, if known, the true graph.
 
-Columns are coded by the states that occur in the rows to fit, and constant columns are left out,
-for all tools alike; held-out rows with a state that no fitted row has are left out too (the file
-says how many). Generators: the last 1,000 rows are held out. Yummly and Jester: 1,000 rows drawn by
-the seed. Binary sets: the published train and test rows, whatever the seed; the valid rows are not
-used, because each tool chooses its settings from the rows that it is given.
+Columns are coded by the states that occur in the training rows. Constant columns, and held-out rows
+with a state that does not occur in the training rows, are omitted for all tools (the file records
+how many). Generators: the last 1,000 rows are held out. Yummly and Jester: 1,000 rows drawn with
+the seed. Binary sets: the published training and test rows, independent of the seed; the validation
+rows are not used, because each tool chooses its settings from the training rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HELD_OUT = 1000
 
 
 class Problem(NamedTuple):
-    """Rows to fit, rows to score, the number of states, and the true edges or None."""
+    """Training rows, held-out rows, the numbers of states, and the true edges or None."""
 
     train: Codes
     test: Codes
@@ -34,7 +34,7 @@ class Problem(NamedTuple):
 
 
 class Source(NamedTuple):
-    """How to get the raw rows of a name and a seed: train, test, true edges or None."""
+    """A function from a seed to raw rows: train, test, true edges or None."""
 
     title: str
     draw: Callable[[int], tuple[Codes, Codes, NDArray[np.int64] | None]]
@@ -92,13 +92,13 @@ SOURCES = {
 
 
 def prepare(name: str, seed: int) -> Problem:
-    """Return the problem of a name and a seed."""
+    """Return the problem for a name and a seed."""
     train, test, truth = SOURCES[name].draw(seed)
     return recoded(np.asarray(train), np.asarray(test), truth)
 
 
 def recoded(train: Codes, test: Codes, truth: NDArray[np.int64] | None) -> Problem:
-    """Return the problem in the states that the rows to fit have."""
+    """Return the problem coded by the states of the training rows."""
     known = [np.unique(column) for column in train.T]
     kept = np.array([i for i, states in enumerate(known) if len(states) > 1])
     seen = np.ones(len(test), bool)
@@ -118,7 +118,7 @@ def recoded(train: Codes, test: Codes, truth: NDArray[np.int64] | None) -> Probl
 
 
 def write(problem: Problem, path: Path) -> None:
-    """Write a problem whole or not at all."""
+    """Write a problem atomically."""
     arrays = {key: value for key, value in problem._asdict().items() if value is not None}
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.part")
@@ -128,7 +128,7 @@ def write(problem: Problem, path: Path) -> None:
 
 
 def read(path: Path) -> Problem:
-    """Return a problem that was written."""
+    """Read a problem."""
     with np.load(path) as file:
         stored = {key: file[key] for key in file.files}
     counts = {key: int(stored.pop(key)) for key in ("dropped_columns", "dropped_rows")}

@@ -1,4 +1,4 @@
-"""The tools that are set beside each other."""
+"""The tools that are compared."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ TOOLS = "benchmarks.rivals.tools"
 
 
 class Rival(NamedTuple):
-    """One tool with one way of using it.
+    """A tool and one way of using it.
 
     Attributes
     ----------
     function : str
-        ``module:function`` of the signature of :class:`benchmarks.rivals.outcome.Fit`.
+        ``module:function`` with the signature of :class:`benchmarks.rivals.outcome.Fit`.
     packages : tuple of str
-        Distributions whose versions are stated.
+        Distributions whose versions are reported.
     about : str
-        What is run, for the page.
+        Description of what is run, for the page.
     warm : bool
-        Fit a small table first in the same process, because the tool compiles at the first call.
+        Fit a small table first in the same process, because the tool compiles on the first call.
     cold : bool
-        Compile everything afresh, in a cache of its own.
+        Compile everything from scratch, in an empty cache.
     gpu : bool
-        Runs on a GPU: its seconds are those of the clock, and it has no limit of address space.
+        Runs on a GPU: its time is wall-clock time, and its address space is not limited.
     """
 
     name: str
@@ -39,23 +39,23 @@ class Rival(NamedTuple):
 _ALL = (
     Rival(
         "edgegraft", f"{TOOLS}.grafted:fit", ("edgegraft",),
-        "`GraftedMRF()` with nothing set; kernels compiled beforehand. The ranking is that of all "
-        "edges that the search ended with, the cut is `edges_`; \"all pairs\" ranks the others "
-        "after them by `search.rank_pairs`.", warm=True,
+        "`GraftedMRF()` with defaults; kernels compiled beforehand. The ranking contains all edges "
+        "that the search found, the cut is `edges_`; \"all pairs\" appends the other pairs in the "
+        "order of `search.rank_pairs`.", warm=True,
     ),
     Rival(
         "edgegraft-cold", f"{TOOLS}.grafted:fit", ("edgegraft",),
-        "The same in a process that compiles every kernel: what the first fit after installation "
-        "takes.", cold=True,
+        "The same in a process that compiles every kernel: the cost of the first fit after "
+        "installation.", cold=True,
     ),
     Rival(
         "edgegraft-dense", f"{TOOLS}.grafted:fit_dense", ("edgegraft",),
         "`fit_parameters` of all pairs with the ridge or penalty of `choose_penalty`: a model for "
-        "prediction, no network.", warm=True,
+        "prediction, not a network.", warm=True,
     ),
     Rival(
         "edgegraft-rank", f"{TOOLS}.grafted:fit_rank", ("edgegraft",),
-        "`search.rank_pairs` alone: the order in which the search tests pairs.", warm=True,
+        "Only `search.rank_pairs`: the order in which the search tests pairs.", warm=True,
     ),
     Rival(
         "mean-field", f"{TOOLS}.mean_field:fit", ("numpy",),
@@ -83,13 +83,13 @@ _ALL = (
     ),
     Rival(
         "sklearn-l1-validated", f"{TOOLS}.nodewise:fit_l1_validated", ("scikit-learn",),
-        "The same with `C` by the score of a fifth of the rows, then fitted to all: the choice for "
-        "prediction.",
+        "The same with `C` chosen by the score of a fifth of the rows, then fitted to all rows: "
+        "the choice for prediction.",
     ),
     Rival(
         "skglm", f"{TOOLS}.skglm_groups:fit", ("skglm",),
         "Group lasso (`LogisticGroup`, `WeightedGroupL2`, `GroupProxNewton`), one state against "
-        "the rest, a group a variable, the penalty by the extended BIC along a path of warm "
+        "the rest, one group per variable, the penalty by the extended BIC along a path of warm "
         "starts; AND and OR. Compiled beforehand.", warm=True,
     ),
     Rival(
@@ -119,11 +119,11 @@ _ALL = (
     ),
     Rival(
         "edgeDCA-gpu", f"{TOOLS}.adabmdca_gpu:fit_edge", ("adabmDCA", "torch"),
-        "edgeDCA on a GPU, warmed up; seconds of the clock.", warm=True, gpu=True,
+        "edgeDCA on a GPU, warmed up; wall-clock time.", warm=True, gpu=True,
     ),
     Rival(
         "eaDCA-gpu", f"{TOOLS}.adabmdca_gpu:fit_elements", ("adabmDCA", "torch"),
-        "eaDCA on a GPU; seconds of the clock.", gpu=True,
+        "eaDCA on a GPU; wall-clock time.", gpu=True,
     ),
     Rival(
         "pxpy", f"{TOOLS}.pxpy_tree:fit", ("pxpy",),
@@ -131,8 +131,8 @@ _ALL = (
     ),
     Rival(
         "plgpm", f"{TOOLS}.plgpm_potts:fit", ("plgpm", "scikit-learn"),
-        "`PLGPM` as it comes (elastic net of each variable by saga, `C=.1`); its cut is what is "
-        "not zero.",
+        "`PLGPM` with defaults (elastic net of each variable by saga, `C=.1`); its cut contains "
+        "all non-zero pairs.",
     ),
 )  # fmt: skip
 RIVALS = {rival.name: rival for rival in _ALL}

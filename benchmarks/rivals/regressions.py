@@ -1,8 +1,8 @@
-"""What the regressions of all variables, each on the others, say together.
+"""The regressions of all variables, each on the others, and their joint model.
 
-Regression ``i`` has a vector of intercepts and, for every other variable ``j``, a block with a row
-a state of ``i`` and a column a state of ``j``. In zero-sum gauge, where both directions of a pair
-estimate the same table, their mean makes one joint model.
+Regression ``i`` has a vector of intercepts and, for every other variable ``j``, a block with one
+row per state of ``i`` and one column per state of ``j``. In zero-sum gauge both directions of a
+pair estimate the same table; their mean gives one joint model.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Regressions:
     ----------
     states : array of int
     softmax : bool
-        Whether scores are those of one multinomial regression a variable. If not, each state has
-        a logistic regression of its own, and probabilities are made to sum to one.
+        Whether scores come from one multinomial regression per variable. Otherwise each state has
+        its own logistic regression, and probabilities are normalised.
     """
 
     def __init__(self, states: Codes, softmax: bool) -> None:
         self.states = states
-        self.softmax = (states == 2) | softmax  # of two states, both are the same
+        self.softmax = (states == 2) | softmax  # equivalent for two states
         self.start = np.concatenate(([0], np.cumsum(states))).astype(np.int64)
         self.bias = np.zeros(self.start[-1])
         self.weights = np.zeros((self.start[-1], self.start[-1]))
@@ -56,7 +56,7 @@ class Regressions:
     def outcome(
         self, joint: bool, rule: Callable[..., Floats] | None = None, variant: str = ""
     ) -> Outcome:
-        """Return ranking and cut by a rule for the two directions, or by their mean and no cut."""
+        """Return ranking and cut by a rule for the two directions, or a ranking by their mean."""
         directed = block_norms(zero_sum(self.weights, self.start), self.start)
         if rule is None:
             strengths, edges = 0.5 * (directed + directed.T), None
@@ -67,10 +67,10 @@ class Regressions:
         return Outcome(strengths, edges, model, self.log_conditionals, variant)
 
     def joint(self, adjacent: np.ndarray) -> Potentials:
-        """Return the model of the mean of both directions, for the pairs that are kept."""
+        """Return the model of the mean of both directions, for the kept pairs."""
         tables, nodes = {}, []
         flat = zero_sum(self.weights, self.start)
-        # What centring took from the blocks belongs to the node vectors.
+        # The means subtracted from the blocks belong to the node vectors.
         rest = self.bias + mean_of_blocks(self.weights, self.start)
         for i, (low, high) in enumerate(pairwise(self.start.tolist())):
             nodes.append(rest[low:high] - rest[low:high].mean())
@@ -80,7 +80,7 @@ class Regressions:
         return Potentials(nodes, tables)
 
     def log_conditionals(self, codes: Codes) -> Floats:
-        """Return ``log p(x_i | rest)`` of every cell, each by its own regression."""
+        """Return ``log p(x_i | rest)`` of every cell, by the regression of its column."""
         return np.concatenate(
             [
                 self._conditionals(codes[first : first + ROWS_AT_ONCE])
@@ -99,7 +99,7 @@ class Regressions:
 
 
 def one_hot(codes: Codes, states: Codes) -> tuple[sparse.csc_matrix, np.ndarray]:
-    """Return the one-hot columns of all variables, and where each variable's start."""
+    """Return the one-hot columns of all variables, and the start of each variable."""
     start = np.concatenate(([0], np.cumsum(states))).astype(np.int64)
     columns = (codes.astype(np.int64) + start[:-1]).ravel()
     rows = np.repeat(np.arange(len(codes)), codes.shape[1])
@@ -108,7 +108,7 @@ def one_hot(codes: Codes, states: Codes) -> tuple[sparse.csc_matrix, np.ndarray]
 
 
 def targets(column: Codes, n_states: int) -> Iterator[np.ndarray]:
-    """Return what each regression predicts: one for two states, else one a state."""
+    """Yield the target of each regression: one for two states, otherwise one per state."""
     for state in range(n_states) if n_states > 2 else (1,):
         yield column == state
 
@@ -120,7 +120,7 @@ def mean_of_blocks(weights: Floats, start: np.ndarray) -> Floats:
 
 
 def log_scores(scores: Floats, y: np.ndarray) -> Floats:
-    """Return the log-probability of what a logistic regression was to predict."""
+    """Return the log-probability of the target of a logistic regression."""
     return log_expit(np.where(y, scores, -scores))
 
 

@@ -1,4 +1,4 @@
-"""Results over seeds: means with intervals, who is first, and how much faster."""
+"""Results over seeds: means with intervals, first places and speed ratios."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from benchmarks.rivals.harness import Result
 from benchmarks.rivals.registry import RIVALS
 
 OURS, DENSE = "edgegraft", "edgegraft-dense"
-#: Average precision, F1 and relative pseudolikelihood within this are called equal.
+#: Largest difference in average precision, F1 or relative pseudolikelihood that counts as equal.
 EQUAL = 0.005
 FASTER = 10.0
 NOT_FIGURES = ("variant",)
-#: Figures in which tools are compared on the seeds that both were run on.
+#: Figures compared only on the seeds that both tools have.
 PAIRED = (
     "average_precision", "f1_true_number", "f1_own_cut", "held_out", "held_out_conditionals",
 )  # fmt: skip
 
 
 class Spread(NamedTuple):
-    """A mean over seeds and half of its 95 % interval (Student's t), None of one seed."""
+    """A mean over seeds and half of its 95 % interval (Student's t), None for one seed."""
 
     mean: float
     half: float | None = None
 
 
 class Line(NamedTuple):
-    """One tool, or one variant of it, on one data set; `ended` says why it has no figures.
+    """A tool, or a variant of it, on one data set; `ended` states why it has no figures.
 
-    `ours` and `theirs` are means over the seeds that both were run on, ours and the tool's, by the
-    name of the tool of ours.
+    `ours` and `theirs` are means over the seeds that both tools have: of each of our tools, by
+    name, and of this tool.
     """
 
     label: str
@@ -45,12 +45,12 @@ class Line(NamedTuple):
     theirs: Mapping[str, Mapping[str, float]] = MappingProxyType({})
 
     def score(self, key: str, own: str) -> float:
-        """Return the mean of a figure over the seeds that a tool of ours has too."""
+        """Return the mean of a figure over the seeds that one of our tools also has."""
         return self.theirs.get(own, {}).get(key, self.figures[key].mean)
 
 
 def summarise(results: Sequence[Result], data: str) -> list[Line]:
-    """Return the lines of one data set: ours first, then the best; what failed comes last."""
+    """Return the lines of one data set: ours first, then by quality; failures last."""
     lines: list[Line] = []
     here = [each for each in results if each["data"] == data]
     ours = {
@@ -67,17 +67,17 @@ def summarise(results: Sequence[Result], data: str) -> list[Line]:
         if done:
             lines += lines_of(name, done, ours)
         elif mine and mine[0]["status"] not in ("absent", "binary only"):
-            lines.append(Line(name, name, {}, why(mine[0])))
+            lines.append(Line(name, name, {}, failure_of(mine[0])))
     return sorted(lines, key=place)
 
 
 def lines_of(
     name: str, done: Sequence[Result], ours: dict[str, dict[int, dict[str, Any]]]
 ) -> list[Line]:
-    """Return a line a variant.
+    """Return one line per variant.
 
-    Seeds of a generator differ in what can be predicted at all, far more than tools do. So the
-    interval of a held-out score is that of its difference from ours, seed by seed.
+    Seeds of a generator differ far more in predictability than tools do. The interval of a held-out
+    score is therefore that of its difference from ours, seed by seed.
     """
     lines = []
     paired = name != OURS and all(each["seed"] in ours[OURS] for each in done)
@@ -88,7 +88,7 @@ def lines_of(
     for k, first in enumerate(done[0]["outcomes"]):
         variant = first["variant"]
         columns = {key: [each[key] for each in done] for key in ("cpu_s", "wall_s", "peak_mb")}
-        if RIVALS[name].gpu:  # what its processor does meanwhile says little
+        if RIVALS[name].gpu:  # its CPU time is not informative
             columns["cpu_s"] = columns["wall_s"]
         columns |= {
             key: [each["outcomes"][k][key] for each in done]
@@ -105,7 +105,7 @@ def lines_of(
                 ]
                 half = spread(gaps).half
             figures[key] = Spread(figures[key].mean, half)
-        if all(figures != line.figures for line in lines):  # variants may differ in ranking alone
+        if all(figures != line.figures for line in lines):  # variants may rank differently
             theirs = {
                 own: means_of([each["outcomes"][k] for each in done if each["seed"] in found])
                 for own, found in ours.items()
@@ -115,7 +115,7 @@ def lines_of(
 
 
 def means_of(outcomes: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Return the means of some outcomes of one tool."""
+    """Return the means of outcomes of one tool."""
     return {
         key: float(np.mean([each[key] for each in outcomes]))
         for key in PAIRED
@@ -124,15 +124,15 @@ def means_of(outcomes: Sequence[dict[str, Any]]) -> dict[str, float]:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Return mean and half of the interval."""
+    """Return the mean and half of the interval."""
     if len(values) < 2:
         return Spread(float(values[0]))
     error = float(np.std(values, ddof=1)) / len(values) ** 0.5
     return Spread(float(np.mean(values)), float(stats.t.ppf(0.975, len(values) - 1)) * error)
 
 
-def why(result: Result) -> str:
-    """Return how a fit ended that gave nothing."""
+def failure_of(result: Result) -> str:
+    """Return how a fit without figures ended."""
     if result["status"] == "timed out":
         return f"timed out ({result['limit_s']:.0f} s)"
     return f"failed: {result.get('message', '')}".replace("|", "/")
@@ -148,7 +148,7 @@ def place(line: Line) -> tuple[bool, bool, float]:
 
 
 def likelihood(line: Line) -> float | None:
-    """Return the better of the two held-out scores, lower is better."""
+    """Return the better (lower) of the two held-out scores."""
     found = [
         line.figures[key].mean
         for key in ("held_out", "held_out_conditionals")
@@ -158,12 +158,12 @@ def likelihood(line: Line) -> float | None:
 
 
 def verdict(lines: Sequence[Line]) -> list[str]:
-    """Say whether we are first in each figure, and how much faster than tools as good."""
+    """Return one sentence per figure: our place, and our speed compared with equal tools."""
     ours = next((line for line in lines if line.label == OURS and line.ended is None), None)
     rest = [line for line in lines if not line.rival.startswith(OURS) and line.ended is None]
     if ours is None or not rest:
         return []
-    said = []
+    sentences = []
     for key, head in (
         ("average_precision", "Average precision"),
         ("f1_true_number", "F1 at the true number of edges"),
@@ -171,7 +171,7 @@ def verdict(lines: Sequence[Line]) -> list[str]:
     ):
         if key in ours.figures:
             scores = {line.label: line.score(key, OURS) for line in rest if key in line.figures}
-            said.append(compare(head, ours, key, scores, rest))
+            sentences.append(compare(head, ours, key, scores, rest))
     for own in [line for line in lines if line.label in (OURS, DENSE) and line.ended is None]:
         for key, what in (("held_out", "one model"), ("held_out_conditionals", "conditionals")):
             scores = {
@@ -179,20 +179,20 @@ def verdict(lines: Sequence[Line]) -> list[str]:
             }
             if scores:
                 head = f"Held out, `{own.label}` against {what}"
-                said.append(compare(head, own, "held_out", scores, rest))
-    return said
+                sentences.append(compare(head, own, "held_out", scores, rest))
+    return sentences
 
 
 def compare(head: str, ours: Line, key: str, scores: dict[str, float], rest: Sequence[Line]) -> str:
-    """Say one figure's first place and speed, by the differences on common seeds."""
+    """Return a sentence on first place and speed in one figure, by differences on common seeds."""
     if not scores:
-        return f"{head}: no other tool gives one."
+        return f"{head}: no other tool provides one."
     seconds = {line.label: line.figures["cpu_s"].mean for line in rest}
     mine = {
         line.label: line.ours.get(ours.label, {}).get(key, ours.figures[key].mean) for line in rest
     }
     ahead = {label: value - mine[label] for label, value in scores.items()}
-    if key == "held_out":  # lower is better, and the scale is that of the data
+    if key == "held_out":  # lower is better; relative to the scale of the data
         ahead = {label: -value / mine[label] for label, value in ahead.items()}
     best = max(ahead, key=lambda label: ahead[label])
     shown = f"{scores[best]:.3f} to our {mine[best]:.3f}"

@@ -1,4 +1,4 @@
-"""From results of tools to the page: tables, intervals, who is first and how much faster."""
+"""The page of rivals: tables, intervals, first places and speed ratios."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DATA = "scale-free-30"
 class TestPage:
     @pytest.fixture
     def results(self, tmp_path):
-        """Two tools on two seeds, ours the better and the slower; a third that timed out."""
+        """Two tools on two seeds, ours better and slower, and a third that timed out."""
         folder = tmp_path / "results"
         folder.mkdir()
         for seed, quality in ((0, 0.9), (1, 0.92)):
@@ -34,7 +34,7 @@ class TestPage:
         result = {"rival": name, "data": DATA, "seed": seed, **figures}
         (folder / f"{name}-{seed}.json").write_text(json.dumps(result))
 
-    def test_tables_stand_between_the_markers_and_the_rest_is_kept(self, tmp_path, results):
+    def test_tables_are_written_between_the_markers_and_the_rest_is_kept(self, tmp_path, results):
         pytest.importorskip("matplotlib")
         page = tmp_path / "docs" / "rivals.md"
         page.parent.mkdir()
@@ -51,20 +51,22 @@ class TestPage:
         assert "| plgpm | failed: ValueError: a / b |" in text
         assert (tmp_path / "docs" / "images" / "rivals.png").stat().st_size > 0
 
-    def test_first_place_and_speed_are_said_as_they_are(self, results):
+    def test_first_places_and_speed_are_reported(self, results):
         stored = [json.loads(path.read_text()) for path in results.glob("*.json")]
-        said = verdict(summarise(stored, DATA))
-        assert "first; none of the others is as good. The best, mean-field, has 0.810" in said[0]
-        assert "no other tool gives one" in said[1]
+        sentences = verdict(summarise(stored, DATA))
+        assert (
+            "first; none of the others is as good. The best, mean-field, has 0.810" in sentences[0]
+        )
+        assert "no other tool provides one" in sentences[1]
         for each in stored:
             if each["rival"] == "mean-field":
                 each["outcomes"][0]["average_precision"] = 0.95
-        said = verdict(summarise(stored, DATA))
-        assert "**not first**: mean-field has 0.950 to our 0.910; 0.5 times as fast" in said[0]
-        assert "less than 10" in said[0]
+        sentences = verdict(summarise(stored, DATA))
+        assert "**not first**: mean-field has 0.950 to our 0.910; 0.5 times as fast" in sentences[0]
+        assert "less than 10" in sentences[0]
 
     def test_tools_are_compared_on_the_seeds_that_both_have(self, results):
-        """A tool that ran on one seed alone, an easy one, is not first by that."""
+        """A tool that ran only on one easy seed is not first because of that."""
         stored = [json.loads(path.read_text()) for path in results.glob("*.json")]
         easy = min(each["seed"] for each in stored if each["rival"] == "mean-field")
         kept = [each for each in stored if each["rival"] != "mean-field" or each["seed"] == easy]
@@ -72,11 +74,11 @@ class TestPage:
             if each["seed"] == easy and each.get("outcomes"):
                 score = {"edgegraft": 0.99, "mean-field": 0.98}.get(each["rival"], 0.0)
                 each["outcomes"][0]["average_precision"] = score
-        said = verdict(summarise(kept, DATA))
-        assert "Average precision: first; none" in said[0]
-        assert "mean-field, has 0.980 to our 0.990" in said[0]
+        sentences = verdict(summarise(kept, DATA))
+        assert "Average precision: first; none" in sentences[0]
+        assert "mean-field, has 0.980 to our 0.990" in sentences[0]
 
-    def test_where_we_have_fewer_seeds_theirs_beyond_them_do_not_count(self, results):
+    def test_seeds_that_we_lack_do_not_count(self, results):
         for name, scores in (("edgegraft-dense", [18.0]), ("sklearn-l2", [19.0, 11.0])):
             for seed, score in enumerate(scores):
                 self.put(results, name, seed, status="done", cpu_s=1.0, wall_s=1.0, peak_mb=1.0,
@@ -84,7 +86,7 @@ class TestPage:
         stored = [json.loads(path.read_text()) for path in results.glob("*.json")]
         assert "19.000 to our 18.000" in verdict(summarise(stored, DATA))[-1]
 
-    def test_on_a_gpu_seconds_are_those_of_the_clock(self, results):
+    def test_time_on_a_gpu_is_wall_clock_time(self, results):
         outcome = {"variant": "", "average_precision": 0.5}
         self.put(results, "edgeDCA-gpu", 0, status="done", cpu_s=1.0, wall_s=9.0, peak_mb=1.0,
                  versions={}, outcomes=[outcome])  # fmt: skip
@@ -92,15 +94,17 @@ class TestPage:
         (line,) = [each for each in summarise(stored, DATA) if each.rival == "edgeDCA-gpu"]
         assert line.figures["cpu_s"].mean == 9.0
 
-    def test_the_model_of_all_pairs_is_judged_by_what_it_predicts_alone(self, results):
+    def test_the_model_of_all_pairs_is_judged_by_its_predictions_only(self, results):
         for name, score in (("edgegraft-dense", 18.0), ("sklearn-l2", 19.0)):
             self.put(results, name, 0, status="done", cpu_s=1.0, wall_s=1.0, peak_mb=1.0,
                      versions={}, outcomes=[{"variant": "", "held_out": score}])  # fmt: skip
         stored = [json.loads(path.read_text()) for path in results.glob("*.json")]
-        said = verdict(summarise(stored, DATA))
-        assert "`edgegraft` against one model: **not first**: sklearn-l2 has 19.000" in said[-2]
-        assert "`edgegraft-dense` against one model: first; none" in said[-1]
-        assert "19.000 to our 18.000" in said[-1]
+        sentences = verdict(summarise(stored, DATA))
+        assert (
+            "`edgegraft` against one model: **not first**: sklearn-l2 has 19.000" in sentences[-2]
+        )
+        assert "`edgegraft-dense` against one model: first; none" in sentences[-1]
+        assert "19.000 to our 18.000" in sentences[-1]
 
     def test_a_page_without_markers_is_refused(self):
         with pytest.raises(ValueError, match="begin tables"):

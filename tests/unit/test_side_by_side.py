@@ -41,4 +41,4 @@ def test_figures_that_are_worse_are_bold():
 def test_a_folder_without_the_package_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit):
         side_by_side.main(["--old", str(tmp_path), "--new", SOURCE])
-    assert "holds no package 'edgegraft'" in capsys.readouterr().err
+    assert "does not contain the package 'edgegraft'" in capsys.readouterr().err

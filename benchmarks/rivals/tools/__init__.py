@@ -1,1 +1,1 @@
-"""One file for each tool, all with the signature of :class:`benchmarks.rivals.outcome.Fit`."""
+"""One module per tool, all with the signature of :class:`benchmarks.rivals.outcome.Fit`."""

@@ -1,7 +1,7 @@
 """adabmDCA: Boltzmann machines grown edge by edge (edgeDCA) or coupling by coupling (eaDCA).
 
-Rows become an alignment over an alphabet of as many letters as the largest number of states. The
-program drops repeated rows, so each row is given once with its number as its weight.
+Rows become an alignment over an alphabet with one letter per state. The program drops repeated
+rows, so each distinct row is passed once, with its count as weight.
 """
 
 from __future__ import annotations

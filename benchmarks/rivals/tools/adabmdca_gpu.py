@@ -1,4 +1,4 @@
-"""adabmDCA on a GPU, which it is written for; where PyTorch sees none, the tool is absent."""
+"""adabmDCA on a GPU, for which it is written; without a GPU, the tool counts as absent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.rivals.outcome import Codes, Outcome
 from benchmarks.rivals.tools.adabmdca import train
 
 if not torch.cuda.is_available():
-    raise ImportError("PyTorch sees no GPU on this machine")
+    raise ImportError("PyTorch finds no GPU on this machine")
 
 
 def fit_edge(codes: Codes, states: Codes, seed: int, threads: int) -> list[Outcome]:

@@ -1,9 +1,8 @@
-"""Our own: `GraftedMRF()` with nothing set, and all pairs where only predictions matter.
+"""Our own tools: `GraftedMRF()` with defaults, and a model of all pairs for prediction.
 
-Its ranking is that of the edges that the search ended with; the other pairs are not ranked. The
-second variant puts them after those, in the order of `edgegraft.search.rank_pairs`. It was added
-after the first had come behind the mean-field baseline on ``scale-free-100``, so first places are
-judged without it.
+The ranking contains only the edges that the search found. The second variant appends the other
+pairs in the order of `edgegraft.search.rank_pairs`. It was added after the first variant had ranked
+worse than the mean-field baseline on ``scale-free-100``, so first places are judged without it.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ def fit(codes: Codes, states: Codes, seed: int, threads: int) -> list[Outcome]:
 
 
 def fit_rank(codes: Codes, states: Codes, seed: int, threads: int) -> list[Outcome]:
-    """Rank all pairs before anything is fitted, as the search does for its order."""
+    """Rank all pairs without fitting, as the search does to order them."""
     packed = PackedTable.from_codes(codes.astype(np.int64))
     return [Outcome(with_the_rest(np.zeros((len(states), len(states))), packed, threads))]
 
 
 def fit_dense(codes: Codes, states: Codes, seed: int, threads: int) -> list[Outcome]:
-    """Fit all pairs with what predicts a fifth of the rows best: no cut, no network."""
+    """Fit all pairs with the penalty or ridge that predicts held-out rows best; there is no cut."""
     packed = PackedTable.from_codes(codes.astype(np.int64))
     chosen = choose_penalty(packed, n_jobs=threads, random_state=seed)
     model, _ = fit_parameters(
@@ -65,7 +64,7 @@ def potentials(model: PairwiseMRF) -> Potentials:
 
 
 def with_the_rest(strengths: Floats, packed: PackedTable, threads: int) -> Floats:
-    """Return the ranking with every other pair below what is ranked."""
+    """Return the ranking with all other pairs appended below the ranked ones."""
     n = len(strengths)
     rest = rank_pairs(PairCounts(packed, threads), np.random.default_rng(0), n * (n - 1) // 2)
     i, j = rest.edges.T

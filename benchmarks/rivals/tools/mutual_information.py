@@ -1,4 +1,4 @@
-"""Baseline: pairs ranked by mutual information; it does not know where to cut."""
+"""Baseline: pairs ranked by mutual information, without a cut."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Nodewise logistic regression with scikit-learn: each variable on all others.
 
-The one-hot columns of all states are one sparse matrix; the regression of variable ``i`` leaves its
-own out. With more than two states l2 is multinomial and l1 is one state against the rest, because
-liblinear, by far the fastest, has no multinomial loss.
+The one-hot columns of all states form one sparse matrix; the regression of variable ``i`` omits its
+own columns. With more than two states, l2 is multinomial and l1 is one state against the rest,
+because liblinear, by far the fastest solver, has no multinomial loss.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from benchmarks.rivals.regressions import (
     targets,
 )
 
-#: Multiples of sqrt(log(columns) / rows), the order that theory asks of the penalty.
+#: Multiples of sqrt(log(columns) / rows), the order of magnitude that theory suggests.
 PATH = (1.6, 0.8, 0.4, 0.2, 0.1, 0.05)
-#: The best of .4, .6, .8, 1 and 1.4 for the AND cut of three small tables of the generators (one is
-#: seed 0 of scale-free-30). It is the end of what was tried: less might cut better still.
+#: The best of .4, .6, .8, 1 and 1.4 for the AND cut of three small generated tables (one is seed 0
+#: of scale-free-30). It is the smallest value tried; a smaller one might be better still.
 FIXED = 0.4
 
 
@@ -70,7 +70,7 @@ def against_the_rest(codes: Codes, states: Codes, choose: Chooser) -> list[Outco
 
 
 def by_extended_bic(x: sparse.csr_matrix, y: np.ndarray) -> tuple[float, Floats]:
-    """Follow the path until the criterion turns."""
+    """Follow the path until the criterion gets worse."""
     best = (np.inf, 0.0, np.zeros(x.shape[1]))
     for multiple in PATH:
         bias, weights = lasso(x, y, strictness(x, multiple))
@@ -82,7 +82,7 @@ def by_extended_bic(x: sparse.csr_matrix, y: np.ndarray) -> tuple[float, Floats]
 
 
 def by_validation(x: sparse.csr_matrix, y: np.ndarray) -> tuple[float, Floats]:
-    """Follow the path on four fifths of the rows until the last fifth score worse."""
+    """Follow the path on four fifths of the rows until the score of the last fifth gets worse."""
     last = len(y) * 4 // 5
     best = (-np.inf, PATH[0])
     for multiple in PATH:
@@ -108,10 +108,10 @@ def lasso(x: sparse.csr_matrix, y: np.ndarray, c: float) -> tuple[float, Floats]
 
 
 def without(hot: sparse.csc_matrix, start: np.ndarray, i: int) -> sparse.csr_matrix:
-    """Return the columns of all variables but one."""
+    """Return the columns of all variables except one."""
     return sparse.hstack([hot[:, : start[i]], hot[:, start[i + 1] :]], format="csr")
 
 
 def both_states(values: Floats) -> Floats:
-    """Return one row a state: a regression of two states gives that of the second alone."""
+    """Return one row per state; a binary regression has only that of the second state."""
     return np.concatenate([-values / 2, values / 2]) if len(values) == 1 else values

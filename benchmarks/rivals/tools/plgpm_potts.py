@@ -1,4 +1,4 @@
-"""plgpm as it comes: elastic-net multinomial regressions by saga."""
+"""plgpm with its defaults: elastic-net multinomial regressions by saga."""
 
 from __future__ import annotations
 

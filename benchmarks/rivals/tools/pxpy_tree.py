@@ -1,4 +1,4 @@
-"""pxpy: a Chow-Liu tree with the closed form of its parameters."""
+"""pxpy: a Chow-Liu tree with closed-form parameters."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def fit(codes: Codes, states: Codes, seed: int, threads: int) -> list[Outcome]:
         first += int(shape.prod())
         tables[min(i, j), max(i, j)] = table if i < j else table.T
         strengths[i, j] = strengths[j, i] = mutual_information_of(codes[:, i], codes[:, j], shape)
-    nodes = [np.zeros(s) for s in states.tolist()]  # it has no vectors of single variables
+    nodes = [np.zeros(s) for s in states.tolist()]  # pxpy has no node vectors
     edges = np.array(sorted(tables), np.int64).reshape(-1, 2)
     return [Outcome(strengths, edges, Potentials(nodes, tables))]

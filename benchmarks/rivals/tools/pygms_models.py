@@ -1,4 +1,4 @@
-"""pyGMs: its Chow-Liu tree for any states and its l1 regressions for binary variables."""
+"""pyGMs: Chow-Liu trees for any states, and l1 regressions for binary variables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fit_l1(codes: Codes, states: Codes, seed: int, threads: int) -> list[Outcome
     from pygms.ising import fit_logregL1
 
     model = fit_logregL1(codes.astype(np.int64))
-    # It adds the factors of both directions, so couplings are twice their mean.
+    # pyGMs adds the factors of both directions, so couplings are twice their mean.
     couplings = np.asarray(model.L.todense()) / 2.0
     fields = np.asarray(model.h)
     adjacent = couplings != 0.0

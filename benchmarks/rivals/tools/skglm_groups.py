@@ -1,7 +1,8 @@
-"""Group lasso with skglm: each state of a variable against the rest, a group for each other one.
+"""Group lasso with skglm: each state against the rest, one group per other variable.
 
-skglm has no multinomial loss and its group solver for logistic regression takes dense matrices
-only. A path of warm starts from the largest penalty goes down until the extended BIC turns.
+skglm has no multinomial loss, and its group solver for logistic regression takes only dense
+matrices. A path of warm starts begins at the largest penalty and ends when the extended BIC gets
+worse.
 """
 
 from __future__ import annotations
