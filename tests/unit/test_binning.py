@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.ingest.binning import assign_bins, bin_edges, bin_labels
-from edgegraft.ingest.continuous import RowSample
-from edgegraft.table.builder import MISSING
+from edgegraft.ingest.binning import RowSample, assign_bins, bin_edges, bin_labels
+from edgegraft.table.store import MISSING
 
 
 def edges_of(values, n_bins, rule="quantile"):

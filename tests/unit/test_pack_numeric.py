@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from edgegraft.errors import EncodingWarning
-from edgegraft.ingest import continuous, pack
+from edgegraft.ingest import binning, pack
 from edgegraft.table import Schema
 from tests.table_kinds import TEXT, TYPED
 
@@ -94,7 +94,7 @@ def test_every_integer_type(dtype):
 
 
 def test_a_sample_stands_in_for_very_long_columns(monkeypatch):
-    monkeypatch.setattr(continuous, "SAMPLE_ROWS", 20_000)
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", 20_000)
     cells = np.random.default_rng(0).normal(size=150_000)
     results = [pack({"a": cells}, bins=4, batch_rows=rows) for rows in (7_000, 65_536)]
     assert results[0].schema == results[1].schema

@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgegraft.core.container import write_container
 from edgegraft.errors import DataError, FileFormatError
+from edgegraft.ingest.code_buffer import CodeBuffer
 from edgegraft.kernels.counting.popcount import LANES
-from edgegraft.table import PackedTable, Schema, packfile
-from edgegraft.table.builder import CHUNK_ROWS, MISSING, ColumnBuilder
+from edgegraft.table import PackedTable, Schema
+from edgegraft.table.packed import FORMAT
+from edgegraft.table.store import MISSING
 from tests.conftest import random_codes
 
 STATES = [2, 3, 1, 21, 70, 64, 65]
@@ -24,7 +27,7 @@ def example(n_rows=300, missing=0.2):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-@pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 512, 513, CHUNK_ROWS, CHUNK_ROWS + 1])
+@pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 512, 513, 65536, 65536 + 1])
 def test_codes_come_back(n_rows, missing):
     codes = random_codes(STATES, n_rows, missing)
     table = PackedTable.from_codes(codes, Schema.from_states(STATES))
@@ -34,10 +37,13 @@ def test_codes_come_back(n_rows, missing):
     np.testing.assert_array_equal(table.n_missing, (codes < 0).sum(axis=0))
 
 
-def test_planes_and_codes_are_kept_where_they_pay():
+def test_planes_are_built_when_they_are_asked_for():
     complete = PackedTable.from_codes(random_codes(STATES, 100), Schema.from_states(STATES))
+    before = complete.nbytes
+    assert before == complete.cells.nbytes
     assert np.diff(complete.planes.start).tolist() == [1, 2, 0, 20, 0, 63, 0]
-    assert (complete.code_row >= 0).tolist() == [False, False, False, True, True, True, True]
+    assert complete.nbytes == before + complete.planes.words.nbytes
+    assert complete.planes is complete.planes
     assert complete.planes.words.shape[1] % LANES == 0
     holey = example()
     assert np.diff(holey.planes.start).tolist() == [1, 3, 1, 21, 0, 64, 0]
@@ -47,6 +53,8 @@ def test_the_arrays_cannot_be_written():
     table = example()
     with pytest.raises(ValueError, match="read-only"):
         table.planes.words[0, 0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        table.cells[0, 0] = 1
 
 
 @settings(max_examples=50, deadline=None)
@@ -62,9 +70,9 @@ def test_a_builder_gives_back_what_it_got_under_any_recoding_and_batching(data):
         ),
         np.uint16,
     )
-    sizes = data.draw(st.lists(st.sampled_from([0, 1, 63, 64, 1000, CHUNK_ROWS]), min_size=1))
+    sizes = data.draw(st.lists(st.sampled_from([0, 1, 63, 64, 1000, 65536]), min_size=1))
     rng = np.random.default_rng(data.draw(st.integers(0, 100)))
-    builder = ColumnBuilder()
+    builder = CodeBuffer()
     batches = []
     for size in [*sizes, 1]:
         batch = rng.integers(0, n_states, size).astype(np.uint16)
@@ -101,10 +109,8 @@ def test_bad_codes_are_refused(codes, schema, message):
 
 
 def test_columns_of_different_length_are_refused():
-    builder = ColumnBuilder()
-    builder.append(np.zeros(3, np.uint16))
     with pytest.raises(DataError, match="column 'x0' has 3 rows where the table has 4"):
-        PackedTable.from_columns(Schema.from_states([2]), [builder.finish(None, 2)], 4)
+        PackedTable.from_columns(Schema.from_states([2]), [np.zeros(3, np.uint8)], 4)
 
 
 def test_a_saved_table_opens_equal(tmp_path):
@@ -141,36 +147,83 @@ def test_truncated_files_are_refused(tmp_path):
             PackedTable.open(path)
 
 
-def test_foreign_and_newer_files_are_refused(tmp_path):
+def test_foreign_files_and_changed_bytes_are_refused(tmp_path):
     path = tmp_path / "t.pack"
     path.write_bytes(b"PAR1" + bytes(1000))
-    with pytest.raises(FileFormatError, match="not a packed table"):
+    with pytest.raises(FileFormatError, match="packed table is needed: save one with"):
         PackedTable.open(path)
     example().save(path)
     whole = bytearray(path.read_bytes())
-    whole[8:12] = struct.pack("<I", 99)
+    whole[-700] ^= 1
     path.write_bytes(whole)
-    with pytest.raises(FileFormatError, match="format version 99"):
+    with pytest.raises(FileFormatError, match=r"damaged packed table: .* pack the data again"):
         PackedTable.open(path)
 
 
-@pytest.mark.parametrize("key", ["schema", "n_rows", "n_missing", "words", "codes"])
-@pytest.mark.parametrize("value", [None, "x", -1, [], [1, 2], [-1, 5], 7])
-def test_a_damaged_header_is_refused(tmp_path, key, value):
-    path = tmp_path / "t.pack"
-    example().save(path)
-    whole = path.read_bytes()
-    _, _, length = struct.unpack("<8sII", whole[:16])
-    header = json.loads(whole[16 : 16 + length])
-    header[key] = value
-    changed = json.dumps(header).encode()
-    assert len(changed) < 4096 - 16
-    path.write_bytes(
-        struct.pack("<8sII", packfile.MAGIC, 1, len(changed))
-        + changed.ljust(4080, b"\0")
-        + whole[4096:]
-    )
+@pytest.mark.parametrize("change", ["schema", "n_rows", "states", "cells", "dtype"])
+def test_a_file_that_contradicts_itself_is_refused(tmp_path, change):
+    table = example()
+    content = {"schema": table.schema.to_json(), "n_rows": table.n_rows}
+    cells = table.cells
+    if change == "states":
+        content["schema"] = Schema.from_states([1] * len(STATES)).to_json()
+    elif change == "cells":
+        cells = cells[:, :64]
+    elif change == "dtype":
+        cells = cells.astype(np.uint16)
+    else:
+        content[change] = None
+    write_container(tmp_path / "t.pack", FORMAT, content, {"cells": cells})
     with pytest.raises(FileFormatError, match=r"t\.pack"):
+        PackedTable.open(tmp_path / "t.pack")
+
+
+# Files of earlier releases
+
+
+def old_file(table, **changes):
+    """A table as earlier releases wrote it: planes, and 16-bit codes of many states."""
+    coded = table.cells[table.schema.n_states > 16, : table.n_rows].astype(np.uint16)
+    header = {
+        "schema": table.schema.to_json(),
+        "n_rows": table.n_rows,
+        "n_missing": table.n_missing.tolist(),
+        "words": table.planes.words.shape,
+        "codes": coded.shape,
+    } | changes
+    text = json.dumps(header).encode()
+    content = struct.pack("<8sII", b"EGPACK\r\n", 1, len(text)) + text
+    for array in (table.planes.words, coded):
+        content = content.ljust(-(-len(content) // 4096) * 4096, b"\0") + array.tobytes()
+    return content
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_files_of_earlier_releases_open_equal(tmp_path, missing):
+    table = example(1000, missing)
+    (tmp_path / "t.pack").write_bytes(old_file(table))
+    opened = PackedTable.open(tmp_path / "t.pack")
+    assert opened.schema == table.schema
+    np.testing.assert_array_equal(opened.codes(), table.codes())
+
+
+@pytest.mark.parametrize("key", ["schema", "n_rows", "n_missing", "words", "codes"])
+@pytest.mark.parametrize("value", [None, "x", -1, [], [1, 2], [-1, 5], 7, 1 << 60])
+def test_a_damaged_header_of_an_earlier_release_is_refused(tmp_path, key, value):
+    path = tmp_path / "t.pack"
+    path.write_bytes(old_file(example(), **{key: value}))
+    with pytest.raises(FileFormatError, match=r"t\.pack.*pack the data again"):
+        PackedTable.open(path)
+
+
+def test_truncated_and_newer_files_of_that_kind_are_refused(tmp_path):
+    path, whole = tmp_path / "t.pack", old_file(example(1000))
+    for length in [8, 15, 16, 100, 4096, len(whole) // 2, len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        with pytest.raises(FileFormatError, match=r"t\.pack"):
+            PackedTable.open(path)
+    path.write_bytes(whole[:8] + struct.pack("<I", 99) + whole[12:])
+    with pytest.raises(FileFormatError, match="format version 99"):
         PackedTable.open(path)
 
 

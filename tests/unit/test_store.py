@@ -103,7 +103,7 @@ def test_arrays_and_frames_can_be_stored(folder):
 
 
 def test_numbers_of_too_many_values_are_binned_alike(tmp_path, folder, monkeypatch):
-    for module in ("ingest.columns", "table.schema", "ingest.arrays"):
+    for module in ("ingest.columns", "table.schema"):
         monkeypatch.setattr(f"edgegraft.{module}.MAX_STATES", 100, raising=False)
     rng = np.random.default_rng(0)
     data = pa.table({"x": rng.normal(size=N_ROWS), "y": rng.integers(0, 3, N_ROWS)})
@@ -127,8 +127,8 @@ def test_a_schema_is_kept_to(tmp_path, folder):
 def passes(monkeypatch):
     """How often a source was read."""
     seen = []
-    true = cache_module.encode_columns
-    monkeypatch.setattr(cache_module, "encode_columns", lambda *a: seen.append(1) or true(*a))
+    true = cache_module.store_source
+    monkeypatch.setattr(cache_module, "store_source", lambda *a: seen.append(1) or true(*a))
     return seen
 
 
@@ -178,7 +178,7 @@ def test_a_damaged_store_is_made_again(tmp_path, folder, passes):
     content = path.read_bytes()
     for damaged in (content[:-1], content[:100], b"", content[:-40] + b"x" * 10 + content[-30:]):
         path.write_bytes(damaged)
-        with pytest.raises(FileFormatError, match="made again"):
+        with pytest.raises(FileFormatError, match="delete it, and it is made again"):
             PlaneStore(path)
         with open_store(where, folder=folder) as store:
             assert store.n_rows == N_ROWS

@@ -19,11 +19,11 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, BinaryIO, Literal, NamedTuple, Never, Self
+from typing import Any, BinaryIO, Literal, NamedTuple, Never, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ __all__ = [
 
 Json = dict[str, Any]
 Arrays = Mapping[str, NDArray[Any]]
+Value = TypeVar("Value")
 
 KEY = "edgegraft"
 MAX_HEADER = 100_000_000  # bytes; safetensors reads no more
@@ -183,13 +184,20 @@ class ContainerReader:
         self.names = tuple(self._tensors)
         self._places = offsets
 
+    def field(self, name: str, make: Callable[[Any], Value]) -> Value:
+        """Return ``make(content[name])``; a file in which that is not possible is damaged."""
+        try:
+            return make(self.content[name])
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+            raise self.damaged(f"its header has no proper {name!r} ({error!s:.80})") from None
+
     def nbytes(self, name: str) -> int:
         """Return the bytes of an array."""
-        return self._places[name][1]
+        return self._place(name)[1]
 
     def read(self, name: str) -> NDArray[Any]:
         """Return an array, read-only, after verifying its checksum."""
-        place, length, dtype, shape = self._places[name]
+        place, length, dtype, shape = self._place(name)
         raw = np.empty(length, np.uint8)
         with self._lock:
             self._file.seek(place)
@@ -200,7 +208,7 @@ class ContainerReader:
 
     def map(self, name: str) -> NDArray[Any]:
         """Return an array mapped from the file, after verifying its checksum once."""
-        place, length, dtype, shape = self._places[name]
+        place, length, dtype, shape = self._place(name)
         if not length:
             return self.read(name)
         raw = np.memmap(self._file, np.uint8, "r", place, (length,))
@@ -219,6 +227,11 @@ class ContainerReader:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _place(self, name: str) -> tuple[int, int, np.dtype[Any], list[int]]:
+        if name not in self._places:
+            raise self.damaged(f"it has no tensor {name!r}")
+        return self._places[name]
 
     def _checked(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
         described = self._tensors[name]

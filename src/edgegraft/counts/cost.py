@@ -28,19 +28,16 @@ def row_in_words() -> float:
     offsets = np.array([0, _STATES * _STATES])
     margins = np.zeros(2 * _STATES, np.int64)
     margin_start = np.array([0, _STATES, 2 * _STATES])
-    code_row = np.array([0, 1])
+    slots = np.array([[0, 0]])
     out = np.zeros(_STATES * _STATES, np.int64)
     margins.flags.writeable = False
-    code_row.flags.writeable = False
 
     by_planes = by_codes = float("inf")
     for _ in range(5):
         started = perf_counter()
         count_planes(planes, margins, margin_start, edges, piece, offsets, out)
         middle = perf_counter()
-        count_codes(
-            planes, codes, code_row, None, edges, piece, piece, np.array([[0, 0]]), offsets, out
-        )
+        count_codes(codes, _ROWS, planes.states, None, edges, piece, piece, slots, offsets, out)
         by_planes = min(by_planes, middle - started)
         by_codes = min(by_codes, perf_counter() - middle)
     words = _STATES * _STATES * planes.words.shape[1]
@@ -55,7 +52,7 @@ def _sample() -> tuple[Planes, np.ndarray]:
         np.array([_STATES, _STATES]),
         np.array([False, False]),
     )
-    codes = rng.integers(0, _STATES, (2, _ROWS)).astype(np.uint16)
+    codes = rng.integers(0, _STATES, (2, _ROWS)).astype(np.uint8)
     for array in (*arrays, codes):
         array.flags.writeable = False
     return Planes(*arrays), codes

@@ -25,6 +25,7 @@ from edgegraft.kernels.counting.histogram import count_codes, count_margin_codes
 from edgegraft.kernels.counting.popcount import count_margins, count_planes
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import Block, Rows, add_in_order, as_rows
+from edgegraft.table.packed import MIN_CODED
 from edgegraft.table.store import PlaneStore
 
 MAX_RESULT_BYTES = 1 << 32  # of one call's tables; larger requests go through `blocks`
@@ -174,7 +175,7 @@ def _count_margins(block: Block) -> NDArray[Any]:
     for i in remaining:
         own = values[offsets[i] : offsets[i + 1]]
         own[:] = 0
-        count_margin_codes(table.planes, table.codes_of, table.code_row, block.weights, int(i), own)
+        count_margin_codes(table.cells[i, : table.n_rows], block.weights, own)
     values.flags.writeable = False
     return values
 
@@ -195,13 +196,13 @@ def _by_codes(block: Block, edges: Edges) -> Mask:
     """Return which edges are cheaper, or only possible, by direct histogram."""
     if block.weights is not None:
         return np.ones(len(edges), bool)
-    table = block.table
-    if not len(table.codes_of):
+    table, states = block.table, block.table.schema.n_states
+    if (states <= MIN_CODED).all():
         return np.zeros(len(edges), bool)
     counts = np.diff(table.planes.start)
-    unplaned = (counts == 0) & (table.schema.n_states > 1)
+    unplaned = (counts == 0) & (states > 1)
     pairs_of_planes = counts[edges[:, 0]] * counts[edges[:, 1]]
-    coded = (table.code_row[edges] >= 0).all(axis=1)
+    coded = (states[edges] > MIN_CODED).all(axis=1)
     words = table.planes.words.shape[1]
     cheaper = coded & (pairs_of_planes * words > cost.row_in_words() * table.n_rows)
     return np.asarray(cheaper | unplaned[edges].any(axis=1))
@@ -220,9 +221,9 @@ def _count_by_codes(
     variables, slots = np.unique(edges[piece], return_inverse=True)
     table = block.table
     count_codes(
-        table.planes,
-        table.codes_of,
-        table.code_row,
+        table.cells,
+        table.n_rows,
+        table.schema.n_states,
         block.weights,
         edges,
         piece,

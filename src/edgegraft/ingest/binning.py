@@ -8,19 +8,24 @@ nearest bin.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from edgegraft.core.types import Floats
 from edgegraft.ingest.options import BinRule
-from edgegraft.table.builder import MISSING
+from edgegraft.table.store import MISSING
 
-__all__ = ["assign_bins", "bin_edges", "bin_labels"]
+__all__ = ["RowSample", "assign_bins", "bin_edges", "bin_labels"]
+
+SAMPLE_ROWS = 1 << 20
 
 
 def bin_edges(
-    values: NDArray[np.float64], counts: NDArray[np.int64], n_bins: int, rule: BinRule
+    values: Floats, counts: NDArray[np.int64], n_bins: int, rule: BinRule
 ) -> tuple[float, ...]:
     """Return the edges of at most `n_bins` bins.
 
@@ -121,8 +126,77 @@ def _plain(text: str) -> str:
     return text
 
 
-def assign_bins(values: NDArray[np.float64], edges: tuple[float, ...]) -> NDArray[np.uint16]:
+def assign_bins(values: Floats, edges: tuple[float, ...]) -> NDArray[np.uint16]:
     """Return the bin of every value, `MISSING` for NaN."""
     codes = np.searchsorted(np.array(edges[1:-1]), values, side="right").astype(np.uint16)
     codes[np.isnan(values)] = MISSING
     return codes
+
+
+class RowSample:
+    """A uniform sample of rows that depends on their numbers alone.
+
+    Every row has a priority, a hash of its number, and the `capacity` smallest are kept: the
+    sample is the same however the rows are cut into batches. Up to `capacity` rows it is the
+    table itself, in order.
+    """
+
+    def __init__(self, names: Sequence[str], capacity: int | None = None) -> None:
+        self._capacity = SAMPLE_ROWS if capacity is None else capacity
+        self._priority: list[NDArray[np.uint64]] = []
+        self._values: dict[str, list[Floats]] = {name: [] for name in names}
+        self._extremes = dict.fromkeys(names, (np.inf, -np.inf))
+        self._n_rows = 0
+        self._n_held = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the sample is the whole table."""
+        return self._n_rows <= self._capacity
+
+    def offer(self, first_row: int, columns: dict[str, Floats]) -> None:
+        """Consider the rows from `first_row` on."""
+        n_rows = len(next(iter(columns.values())))
+        self._priority.append(_hash(np.arange(first_row, first_row + n_rows, dtype=np.uint64)))
+        for name, values in columns.items():
+            self._values[name].append(values)
+            seen = values[~np.isnan(values)]
+            if len(seen):
+                low, high = self._extremes[name]
+                self._extremes[name] = (min(low, seen.min()), max(high, seen.max()))
+        self._n_rows += n_rows
+        self._n_held += n_rows
+        if self._n_held > 2 * self._capacity:
+            self._shrink()
+
+    def values(self, name: str) -> Floats:
+        """Return the sampled values of a column, NaN for missing."""
+        if self._n_held > self._capacity:
+            self._shrink()
+        self._values[name] = [np.concatenate(self._values[name] or [np.empty(0)])]
+        return self._values[name][0]
+
+    def batch(self) -> pa.RecordBatch:
+        """Return the sampled rows."""
+        return pa.record_batch({name: pa.array(self.values(name)) for name in self._values})
+
+    def extremes(self, name: str) -> tuple[float, float]:
+        """Return the smallest and largest value over all rows."""
+        low, high = self._extremes[name]
+        return float(low), float(high)
+
+    def _shrink(self) -> None:
+        priority = np.concatenate(self._priority)
+        kept = np.sort(np.argpartition(priority, self._capacity - 1)[: self._capacity])
+        self._priority = [priority[kept]]
+        for name, parts in self._values.items():
+            self._values[name] = [np.concatenate(parts)[kept]]
+        self._n_held = self._capacity
+
+
+def _hash(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble row numbers (the finaliser of splitmix64)."""
+    mixed = (rows + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

@@ -25,7 +25,7 @@ from uuid import uuid4
 
 from edgegraft.core.atomic import replacing
 from edgegraft.errors import Argument, DiskFullError, FileFormatError
-from edgegraft.ingest.encoding import encode_columns
+from edgegraft.ingest.encoder import store_source
 from edgegraft.ingest.files import KNOWN, open_file
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, table_kind
@@ -35,8 +35,7 @@ from edgegraft.ingest.passes import OnRows
 from edgegraft.ingest.sources import Source
 from edgegraft.ingest.wording import Findings
 from edgegraft.table.schema import Schema
-from edgegraft.table.spool import Spool
-from edgegraft.table.store import MAGIC, PlaneStore, Told, block_rows, write_footer
+from edgegraft.table.store import FORMAT, PlaneStore, StoreMetadata, StoreWriter, block_rows
 
 __all__ = ["CACHE_SIZE", "cache_folder", "open_store", "remove_stores"]
 
@@ -146,7 +145,7 @@ def _source(X: Any, options: ReadOptions) -> Source:
 def _key(source: FilesSource, schema: Schema | None, options: ReadOptions) -> str:
     told = json.dumps(
         [
-            MAGIC.decode(),
+            [FORMAT.name, FORMAT.version],
             source.states,
             None if schema is None else schema.to_json(),
             {name: _plain(value) for name, value in options.of_cells().items()},
@@ -186,12 +185,11 @@ def _write(
     max_bytes: int | None,
 ) -> None:
     findings = Findings()
-    names = options.choose(source.names, source.named)
+    n_columns = len(options.choose(source.names, source.named))
     with _roomy(path.parent), replacing(path) as file:
-        file.write(MAGIC)
-        spool = Spool(file, block_rows(len(names)), max_bytes)
-        learned, columns = encode_columns(source, schema, replace(options, spool=spool), findings)
-        write_footer(file, columns, Told(learned, spool.rows, source.where, asdict(findings)))
+        writer = StoreWriter(file, block_rows(n_columns), max_bytes)
+        learned, n_rows, columns = store_source(source, schema, options, findings, writer)
+        writer.finish(StoreMetadata(learned, source.where, asdict(findings)), n_rows, columns)
 
 
 @contextmanager

@@ -1,13 +1,14 @@
 """One column on its way from Arrow batches to codes.
 
 A batch is reduced to its distinct values and an index for each cell; only the distinct values
-are looked at one by one. `OpenColumn` learns its categories, `ClosedColumn` and `BinnedColumn`
-know them from a schema.
+are looked at one by one. `OpenColumn` learns its categories and gives them provisional codes, in
+the order in which they turn up; their final order is known only at the end of the data.
+`ClosedColumn` and `BinnedColumn` know their codes from a schema.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,19 +16,45 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from edgegraft.core.text import listing
+from edgegraft.core.types import Integers
 from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.binning import assign_bins
+from edgegraft.ingest.code_buffer import CodeBuffer
 from edgegraft.ingest.decide import Observed
-from edgegraft.ingest.direct import DirectCodes
 from edgegraft.ingest.numeric_cells import numbers_of, reject_infinity, unseen_category
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.text_types import dressed_number, odd_tokens, read_number, read_text_as
+from edgegraft.ingest.whole_numbers import DirectCodes, near_counts
 from edgegraft.ingest.wording import missing_values
-from edgegraft.table.arrow_types import Kind, kind_of, simplify, storage_type, type_name
-from edgegraft.table.builder import MAX_PLANES, MISSING, ColumnBuilder, PackedColumn
+from edgegraft.table.arrow_types import LabelKind, kind_of, labels_of, simplify, type_name
 from edgegraft.table.schema import MAX_STATES, Variable
+from edgegraft.table.store import MISSING
 
-__all__ = ["BinnedColumn", "ClosedColumn", "OpenColumn"]
+__all__ = ["BinnedColumn", "ClosedColumn", "Column", "OpenColumn", "make_column"]
+
+_NOTHING = DirectCodes({})
+_FEW = 1024  # labels up to which whole numbers are looked up in a table
+
+
+class Column(Protocol):
+    """A column that receives cells."""
+
+    name: str
+    buffer: CodeBuffer
+
+    def append(self, array: pa.Array, first_row: int) -> None:
+        """Receive the cells from row `first_row` on."""
+        ...
+
+
+def make_column(
+    name: str, dtype: pa.DataType, variable: Variable | None, options: ReadOptions, from_text: bool
+) -> OpenColumn | ClosedColumn | BinnedColumn:
+    """Return an empty column, of known categories if there is a variable."""
+    if variable is None:
+        return OpenColumn(name, dtype, options, from_text)
+    known = BinnedColumn if variable.binned else ClosedColumn
+    return known(variable, options, from_text)
 
 
 class OpenColumn:
@@ -38,7 +65,8 @@ class OpenColumn:
     labels : list
         Distinct labels in order of appearance; a label's place is its provisional code.
     first_rows : list of int
-        Row in which each label occurs first, -1 for one that was only declared.
+        Row in which each label occurs first, -1 for one that was only declared, and for whole
+        numbers.
     overflowed : bool
         More distinct numbers were met than codes exist: the column must be binned from a
         second reading, and its codes have been dropped.
@@ -51,25 +79,21 @@ class OpenColumn:
         self.ordered = bool(self.declared and dtype.ordered)
         value_type = dtype.value_type if self.declared else dtype
         self.name = name
-        self.kind = kind_of(value_type) or Kind.TEXT
+        self.kind = kind_of(value_type) or LabelKind.TEXT
         self.dtype = type_name(dtype)
         self.from_text = from_text
-        self.builder = options.builder()
+        self.buffer = CodeBuffer()
         self.overflowed = False
         self.labels: list[Any] = []
         self.first_rows: list[int] = []
-        self._direct = DirectCodes({})
+        self._direct = _NOTHING
         self._n_numeric = 0  # labels of a text file that are known to be numbers
         self._max_states = options.max_states
         self._code: dict[Any, int] = dict.fromkeys(options.missing_labels(from_text), MISSING)
-        if self.kind is Kind.BOOL and not self.declared:
+        if self.kind is LabelKind.BOOL and not self.declared:
             self._add(False, -1)
             self._add(True, -1)
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """How often each label occurs."""
-        return self.builder.counts(len(self.labels))
+            self._direct = DirectCodes(self._code)
 
     def observed(self) -> Observed:
         """Return what has been read so far."""
@@ -80,15 +104,10 @@ class OpenColumn:
             declared=self.declared,
             ordered=self.ordered,
             labels=self.labels,
-            counts=self.counts.copy(),
+            counts=self.buffer.counts(len(self.labels)),
             from_text=self.from_text,
             first_rows=self.first_rows,
         )
-
-    @property
-    def empty(self) -> bool:
-        """Whether no cell had a value."""
-        return not self.overflowed and not self.counts.any()
 
     def append(self, array: pa.Array, first_row: int) -> None:
         """Receive the cells from row `first_row` on."""
@@ -96,21 +115,50 @@ class OpenColumn:
             return
         found = self._direct.find(array)
         if found is not None:
-            self.builder.append(found)
+            self.buffer.append(found)
             return
-        labels, indices = _distinct(array)
+        if self.kind is LabelKind.INT and self._append_near(array):
+            return
+        labels, indices = distinct(array)
         codes = [self._code.get(label, -1) for label in labels]
         if -1 in codes:
             if not self._meet(labels, codes, indices, first_row):
                 return
-            if self.kind is Kind.INT and len(self.labels) <= MAX_PLANES:
-                self._direct = DirectCodes(self._code)
-        self.builder.append(np.array([*codes, MISSING], np.uint16)[indices])
+            self._look_up_directly()
+        self.buffer.append(np.array([*codes, MISSING], np.uint16)[indices])
+
+    def _look_up_directly(self) -> None:
+        if self.kind is LabelKind.INT and len(self.labels) <= _FEW:
+            self._direct = DirectCodes(self._code)
+
+    def _append_near(self, array: pa.Array) -> bool:
+        """Receive whole numbers that lie near each other; return whether they do."""
+        seen = near_counts(array)
+        if seen is None:
+            return False
+        new = [value for value in seen if value not in self._code]
+        if len(self.labels) + len(new) > min(_FEW, self._max_states):
+            return False
+        for value in new:
+            self._add(value, -1)
+        self._look_up_directly()
+        found = self._direct.find(array)
+        if found is None:
+            return False
+        counts = np.zeros(len(self.labels), np.int64)
+        for value, count in seen.items():
+            if self._code[value] != MISSING:
+                counts[self._code[value]] = count
+        self.buffer.append(found, counts)
+        return True
 
     def _meet(
-        self, labels: list[Any], codes: list[int], indices: NDArray[np.integer], first_row: int
+        self, labels: list[Any], codes: list[int], indices: NDArray[Any], first_row: int
     ) -> bool:
-        """Give codes to the labels that have none yet; tell whether there were enough."""
+        """Give codes to the labels that have none yet; return whether there were enough."""
+        numeric = self.kind.numeric and not self.declared
+        if numeric and len(self.labels) + codes.count(-1) - 1 > MAX_STATES:
+            return self._overflow()
         firsts = _first_places(indices, len(labels))
         for k, label in enumerate(labels):
             if codes[k] >= 0:
@@ -119,7 +167,7 @@ class OpenColumn:
                 codes[k] = MISSING
                 continue
             place = first_row + int(firsts[k]) if firsts[k] >= 0 else -1
-            if self.kind is Kind.FLOAT:
+            if self.kind is LabelKind.FLOAT:
                 reject_infinity(self.name, label, place)
             # A declared dictionary may hold the same value twice.
             codes[k] = self._code[label] if label in self._code else self._add(label, place)
@@ -143,37 +191,38 @@ class OpenColumn:
             self._n_numeric = len(self.labels)
         if not numeric:
             raise self._too_many(row)
-        if len(self.labels) <= MAX_STATES:
-            return True
+        return len(self.labels) <= MAX_STATES or self._overflow()
+
+    def _overflow(self) -> bool:
         self.overflowed = True
-        self.builder = ColumnBuilder()
+        self.buffer = CodeBuffer()
         self._code.clear()
         return False
 
     def _too_many(self, row: int) -> DataError:
-        odd = odd_tokens(self.labels) if self.from_text else []
-        hint: list[str | Argument] = []
-        if odd:
-            hint = [f"; it is numeric but for {listing(odd)}: try ", missing_values(odd)]
-        example = dressed_number(self.labels) if self.from_text else None
-        if example is not None:
-            hint = [f"; if {example!r} is a number, write it plainly (1234.5)"]
-        return DataError(
+        parts: list[str | Argument] = [
             f"column '{self.name}' has more than {self._max_states} categories (the limit was "
             f"passed in row {row}, counted from 0), such as {listing(self.labels, 3)}: leave "
             "it out with ",
             Argument("drop", [self.name]),
             " or merge categories first",
-            *hint,
-        )
+        ]
+        example = dressed_number(self.labels) if self.from_text else None
+        odd = odd_tokens(self.labels) if self.from_text else []
+        if example is not None:
+            parts.append(f"; if {example!r} is a number, write it plainly (1234.5)")
+        elif odd:
+            parts += [f"; it is numeric but for {listing(odd)}: try ", missing_values(odd)]
+        return DataError(*parts)
 
 
 class ClosedColumn:
     """A column whose categories a schema has fixed."""
 
     def __init__(self, variable: Variable, options: ReadOptions, from_text: bool) -> None:
+        self.name = variable.name
         self.variable = variable
-        self._builder = options.builder()
+        self.buffer = CodeBuffer()
         self._unseen = options.unseen
         self._read_as = type(variable.categories[0]) if from_text else None
         self._missing = options.missing_labels(from_text)
@@ -185,21 +234,21 @@ class ClosedColumn:
         """Receive the cells from row `first_row` on."""
         found = self._direct.find(array)
         if found is not None:
-            self._builder.append(found)
+            self.buffer.append(found)
             return
-        labels, indices = _distinct(array)
-        lut = np.full(len(labels) + 1, MISSING, np.uint16)
-        firsts: NDArray[np.int64] | None = None
+        labels, indices = distinct(array)
+        codes = np.full(len(labels) + 1, MISSING, np.uint16)
+        firsts: Integers | None = None
         for k, label in enumerate(labels):
             code = self.code_of(label)
             if code is not None:
-                lut[k] = code
+                codes[k] = code
                 continue
             firsts = _first_places(indices, len(labels)) if firsts is None else firsts
             # Declared categories that do not occur do no harm.
             if firsts[k] >= 0 and self._unseen == "error":
                 raise unseen_category(self.variable, label, first_row + int(firsts[k]))
-        self._builder.append(lut[indices])
+        self.buffer.append(codes[indices])
 
     def code_of(self, label: Any) -> int | None:
         """Return the code of a label, `MISSING` for one that means missing, None if unknown."""
@@ -209,38 +258,30 @@ class ClosedColumn:
             label = read_text_as(label, self._read_as)
         return self._code.get(label)
 
-    def finish(self) -> PackedColumn:
-        """Return the packed column."""
-        return self._builder.finish(None, self.variable.n_states)
-
 
 class BinnedColumn:
     """A numeric column whose bin edges are known."""
 
     def __init__(self, variable: Variable, options: ReadOptions, from_text: bool) -> None:
+        self.name = variable.name
         self.variable = variable
-        self._builder = options.builder()
+        self.buffer = CodeBuffer()
         self._options = options
         self._from_text = from_text
 
     def append(self, array: pa.Array, first_row: int) -> None:
         """Receive the cells from row `first_row` on."""
-        name = self.variable.name
         self.append_values(
-            numbers_of(name, array, self._options, self._from_text, first_row, self.variable)
+            numbers_of(self.name, array, self._options, self._from_text, first_row, self.variable)
         )
 
     def append_values(self, values: NDArray[np.float64]) -> None:
         """Receive cells as numbers, NaN for missing."""
         assert self.variable.edges is not None
-        self._builder.append(assign_bins(values, self.variable.edges))
-
-    def finish(self) -> PackedColumn:
-        """Return the packed column."""
-        return self._builder.finish(None, self.variable.n_states)
+        self.buffer.append(assign_bins(values, self.variable.edges))
 
 
-def _distinct(array: pa.Array) -> tuple[list[Any], NDArray[np.integer]]:
+def distinct(array: pa.Array) -> tuple[list[Any], NDArray[np.integer[Any]]]:
     """Return the distinct labels, and for each cell its place among them.
 
     A null cell has the place one past the last label.
@@ -253,34 +294,10 @@ def _distinct(array: pa.Array) -> tuple[list[Any], NDArray[np.integer]]:
         if indices.type.bit_width < 32:
             indices = indices.cast(pa.int32())
         indices = indices.fill_null(len(array.dictionary))
-    return _labels(array.dictionary), indices.to_numpy(zero_copy_only=False)
+    return labels_of(array.dictionary), indices.to_numpy(zero_copy_only=False)
 
 
-def _labels(values: pa.Array) -> list[Any]:
-    """Return values as schema labels: ISO text for dates, counts for times and durations."""
-    dtype = values.type
-    if pt.is_timestamp(dtype):
-        return _timestamp_labels(values)
-    if kind_of(dtype) is Kind.TIME:
-        values = values.cast(storage_type(dtype))
-    elif pt.is_decimal(dtype):
-        values = values.cast(pa.float64())
-    elif pa.types.is_null(dtype):
-        return [None] * len(values)
-    return list(values.to_pylist())
-
-
-def _timestamp_labels(values: pa.Array) -> list[Any]:
-    """Return ISO text in UTC, without the zeros that depend on the unit alone."""
-    if values.type.tz:
-        values = values.cast(pa.timestamp(values.type.unit, tz="UTC"))
-    texts = values.cast(pa.timestamp(values.type.unit)).cast(pa.string()).to_pylist()
-    return [
-        text.rstrip("0").rstrip(".") if text is not None and "." in text else text for text in texts
-    ]
-
-
-def _first_places(indices: NDArray[np.integer], n_labels: int) -> NDArray[np.int64]:
+def _first_places(indices: NDArray[np.integer[Any]], n_labels: int) -> Integers:
     """Return where each label occurs first, -1 for one that does not."""
     firsts = np.full(n_labels + 1, -1, np.int64)
     # Of repeated places the last assignment stays, so going backwards leaves the first cell.

@@ -10,23 +10,26 @@ from numpy.typing import NDArray
 
 from edgegraft.core.text import listing
 from edgegraft.errors import Argument, DataError
-from edgegraft.ingest.binning import assign_bins, bin_edges, bin_labels
+from edgegraft.ingest.binning import RowSample, assign_bins, bin_edges, bin_labels
 from edgegraft.ingest.numeric_cells import reject_infinity
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.text_types import dressed_number, infer_labels, odd_tokens
 from edgegraft.ingest.wording import Findings, missing_values
-from edgegraft.table.arrow_types import Kind
+from edgegraft.table.arrow_types import LabelKind
 from edgegraft.table.schema import Variable
 
-__all__ = ["Observed", "decide", "decide_bins"]
+__all__ = ["Observed", "decide", "decide_sampled"]
 
 DEFAULT_BINS = 5
 FEW_A_CATEGORY = 5  # rows, of a column that has too many categories to show anything
 FEW_ROWS = 20  # up to here a column of all-different values says nothing
 
 _TEXT_DTYPE = {
-    Kind.TEXT: "string", Kind.BOOL: "bool", Kind.INT: "int64", Kind.FLOAT: "double",
-}  # fmt: skip
+    LabelKind.TEXT: "string",
+    LabelKind.BOOL: "bool",
+    LabelKind.INT: "int64",
+    LabelKind.FLOAT: "double",
+}
 
 
 @dataclass
@@ -46,7 +49,7 @@ class Observed:
     """
 
     name: str
-    kind: Kind
+    kind: LabelKind
     dtype: str
     declared: bool
     ordered: bool
@@ -59,16 +62,14 @@ class Observed:
 def decide(
     column: Observed, options: ReadOptions, findings: Findings
 ) -> tuple[Variable, NDArray[np.uint16]]:
-    """Return the variable, and the final code of every label.
+    """Return the variable, and the final code of every label, of a column that has a known cell.
 
     Raises
     ------
     DataError
-        If the column has no observed cell, identifies its rows, or was to be binned and cannot.
+        If the column identifies its rows, or was to be binned and cannot.
     """
     n_observed = int(column.counts.sum())
-    if n_observed == 0:
-        raise all_missing([column.name])
     odd: list[str] = []
     if column.from_text:
         odd = _read_text(column)
@@ -101,11 +102,11 @@ def decide(
 
 def _doubt(column: Observed, n_observed: int, options: ReadOptions, findings: Findings) -> None:
     """Note categories that are probably not what the user means."""
-    if column.kind is Kind.TEXT and (twins := _twins(column.labels)):
+    if column.kind is LabelKind.TEXT and (twins := _twins(column.labels)):
         findings.twins.append((column.name, twins))
     if len(column.labels) <= options.max_numeric_states:
         return
-    example = dressed_number(column.labels) if column.kind is Kind.TEXT else None
+    example = dressed_number(column.labels) if column.kind is LabelKind.TEXT else None
     if example is not None:
         findings.dressed.append((column.name, example))
     elif n_observed < FEW_A_CATEGORY * len(column.labels):
@@ -124,7 +125,7 @@ def _twins(labels: list[str]) -> tuple[str, str] | None:
 
 
 def _dressed_hint(column: Observed) -> str:
-    example = dressed_number(column.labels) if column.kind is Kind.TEXT else None
+    example = dressed_number(column.labels) if column.kind is LabelKind.TEXT else None
     return "" if example is None else f"; if {example!r} is a number, write it plainly (1234.5)"
 
 
@@ -132,16 +133,16 @@ def _read_text(column: Observed) -> list[str]:
     """Find the type of a text column; return the few texts that keep it from being numeric."""
     texts = column.labels
     column.kind, column.labels = infer_labels(texts)
-    if column.kind is Kind.FLOAT:
+    if column.kind is LabelKind.FLOAT:
         for number, row in zip(column.labels, column.first_rows, strict=True):
             reject_infinity(column.name, float(number), row)
     column.dtype = _TEXT_DTYPE[column.kind]
-    if column.kind is Kind.BOOL:
+    if column.kind is LabelKind.BOOL:
         # Two states are declared by the type, even where one of them does not occur.
         absent = [label for label in (False, True) if label not in column.labels]
         column.labels = [*column.labels, *absent]
         column.counts = np.append(column.counts, np.zeros(len(absent), np.int64))
-    return odd_tokens(texts) if column.kind is Kind.TEXT else []
+    return odd_tokens(texts) if column.kind is LabelKind.TEXT else []
 
 
 def _order(column: Observed) -> tuple[Variable, NDArray[np.uint16]]:
@@ -154,7 +155,7 @@ def _order(column: Observed) -> tuple[Variable, NDArray[np.uint16]]:
 
 
 def _reject_identifier(column: Observed, n_observed: int, odd: list[str]) -> None:
-    if column.kind is Kind.FLOAT or not FEW_ROWS < n_observed == len(column.labels):
+    if column.kind is LabelKind.FLOAT or not FEW_ROWS < n_observed == len(column.labels):
         return
     hint: list[str | Argument] = []
     if odd:
@@ -203,14 +204,17 @@ def decide_bins(
     return Variable(name, bin_labels(edges), dtype, ordered=True, edges=edges)
 
 
-def all_missing(names: list[str]) -> DataError:
-    """Return the error for columns without one observed cell."""
-    if len(names) == 1:
-        return DataError(
-            f"column '{names[0]}' has no observed value at all: leave it out with ",
-            Argument("drop", names),
-        )
-    return DataError(
-        f"columns {listing(names)} have no observed value at all: leave them out with ",
-        Argument("drop", names),
-    )
+def decide_sampled(
+    name: str, dtype: str, sample: RowSample, options: ReadOptions, findings: Findings
+) -> Variable:
+    """Return the variable of a column of very many numbers, of which there is a sample."""
+    values = sample.values(name)
+    distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    # The bins cover the column, also if the sample left out its ends.
+    for end in sample.extremes(name):
+        if not distinct[0] <= end <= distinct[-1]:
+            place = int(np.searchsorted(distinct, end))
+            distinct, counts = np.insert(distinct, place, end), np.insert(counts, place, 1)
+    if dtype == "string":  # of a text file, whose numbers have no type yet
+        dtype = "int64" if bool(np.all(distinct == np.floor(distinct))) else "double"
+    return decide_bins(name, dtype, distinct, counts, options, findings)

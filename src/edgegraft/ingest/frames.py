@@ -12,12 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from edgegraft.errors import DataError, DataTypeError
-from edgegraft.ingest.arrays import IntegerArraySource, array_names, is_integer_array
 from edgegraft.ingest.files import open_path
 from edgegraft.ingest.kinds import TableKind, library_of, table_kind
 from edgegraft.ingest.object_columns import to_arrow
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.sources import Source, StreamSource, TableSource, check_names
+from edgegraft.ingest.sources import ArraySource, Source, StreamSource, TableSource, check_names
 
 __all__ = ["open_source"]
 
@@ -121,8 +120,7 @@ def _from_array(array: np.ndarray[Any, Any], options: ReadOptions) -> Source:
         raise DataError(f"a table has two dimensions, this array has {array.ndim}: {remedy}")
     if array.dtype.kind == "c":
         raise DataTypeError("complex numbers have no order and no categories: split their parts")
-    names = array_names(array)
-    check_names(names)
-    if is_integer_array(array):
-        return IntegerArraySource(array, options.batch_rows)
+    if array.dtype.kind in "iubf" and not isinstance(array, np.ma.MaskedArray):
+        return ArraySource(array, options.batch_rows)
+    names = [f"x{i}" for i in range(array.shape[1])]
     return _from_columns(names, list(array.T), options, named=False)

@@ -16,7 +16,7 @@ from edgegraft.errors import Argument, DataError, UnseenCategoryError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.text_types import read_number
 from edgegraft.ingest.wording import missing_values
-from edgegraft.table.arrow_types import Kind, kind_of, simplify
+from edgegraft.table.arrow_types import LabelKind, kind_of, simplify
 from edgegraft.table.schema import Variable
 
 __all__ = ["numbers_of", "reject_infinity", "unseen_category"]
@@ -48,7 +48,7 @@ def numbers_of(
     array = simplify(array)
     if pt.is_dictionary(array.type):
         array = simplify(array.dictionary_decode())
-    if kind_of(array.type) not in (Kind.INT, Kind.FLOAT, Kind.BOOL):
+    if kind_of(array.type) not in (LabelKind.INT, LabelKind.FLOAT, LabelKind.BOOL):
         array = _read_text(name, array, options, from_text, first_row, variable)
     values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     infinite = np.flatnonzero(np.isinf(values))
@@ -67,7 +67,7 @@ def _read_text(
     variable: Variable | None,
 ) -> pa.Array:
     """Return text (or another kind that is not numeric) as numbers."""
-    if kind_of(array.type) is Kind.TEXT:
+    if kind_of(array.type) is LabelKind.TEXT:
         missing = [t for t in options.missing_labels(from_text) if isinstance(t, str)]
         is_missing = pc.is_in(array, value_set=pa.array(missing, array.type))
         array = pc.if_else(is_missing, pa.scalar(None, array.type), array)

@@ -15,9 +15,7 @@ from edgegraft.errors import Argument, DataError, SettingError
 from edgegraft.ingest.memory import read_size
 from edgegraft.ingest.passes import OnRows
 from edgegraft.ingest.text_types import MISSING_TOKENS
-from edgegraft.table.builder import ColumnBuilder
 from edgegraft.table.schema import MAX_STATES
-from edgegraft.table.spool import Spool
 
 __all__ = ["BinRule", "ReadOptions", "Unseen"]
 
@@ -36,7 +34,6 @@ class ReadOptions(TableOptions):
         None, "Rows in memory of the fit that is resumed; 0 if it had all.", cells=False
     )
     on_rows: OnRows | None = field(default=None, metadata={"cells": False})  # gets reports
-    spool: Spool | None = field(default=None, metadata={"cells": False})  # instead of memory
 
     def __post_init__(self) -> None:
         for option, allowed in (
@@ -88,10 +85,6 @@ class ReadOptions(TableOptions):
         return {
             f.name: getattr(self, f.name) for f in fields(self) if f.metadata.get("cells", True)
         }
-
-    def builder(self) -> ColumnBuilder:
-        """Return an empty column, in memory or in the spool."""
-        return ColumnBuilder(self.spool)
 
     @property
     def use_threads(self) -> bool:

@@ -2,9 +2,9 @@
 
     open a part -> survey it -> merge the surveys -> settle the schema -> close the part under it
 
-A part is read once. Its cells have provisional codes until the schema is settled; closing puts
-planes in order and touches no cell (see :mod:`edgegraft.table.builder`). Merging is associative,
-and its result depends on the order of the parts alone, so surveys can be merged in a tree.
+A part is read once. Its cells have provisional codes until the schema is settled; closing it is
+one look-up per cell. Merging is associative, and its result depends on the order of the parts
+alone, so surveys can be merged in a tree.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from edgegraft.core.text import listing
 from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.binning import assign_bins
 from edgegraft.ingest.columns import ClosedColumn, OpenColumn
-from edgegraft.ingest.decide import Observed, all_missing, decide
-from edgegraft.ingest.encoding import encode_source
+from edgegraft.ingest.decide import Observed, decide
+from edgegraft.ingest.encoder import encode_source, open_encoder
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.problems import Problems
 from edgegraft.ingest.text_types import read_number
 from edgegraft.ingest.wording import Findings
-from edgegraft.table.arrow_types import Kind, check_type, plain_type
+from edgegraft.table.arrow_types import LabelKind
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Schema, Variable
 
@@ -59,8 +60,8 @@ class OpenPart:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the codes and planes so far."""
-        return sum(column.builder.nbytes for column in self.columns)
+        """Bytes of the codes so far."""
+        return sum(column.buffer.nbytes for column in self.columns)
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes
@@ -78,7 +79,7 @@ class OpenPart:
         for variable in schema:
             column = at[variable.name]
             codes = _codes_of(column, variable, options)
-            columns.append(column.builder.copy().finish(codes, variable.n_states))
+            columns.append(column.buffer.finish(codes, variable.n_states))
         return PackedTable.from_columns(schema, columns, self.n_rows)
 
 
@@ -94,18 +95,8 @@ def open_part(X: Any, options: ReadOptions) -> OpenPart:
     if _is_empty(X):
         return OpenPart((), 0)
     with open_source(X, options) as source:
-        names = options.choose(source.names, source.named)
-        source.select(names)
-        columns = []
-        for name in names:
-            dtype = source.fields.field(name).type
-            check_type(name, dtype)
-            columns.append(OpenColumn(name, plain_type(dtype), options, source.from_text))
-        n_rows = 0
-        for batch in source.batches(names):
-            for column, array in zip(columns, batch.columns, strict=True):
-                column.append(array, n_rows)
-            n_rows += batch.num_rows
+        encoder = open_encoder(source, options)
+    columns = tuple(column for column in encoder.columns if isinstance(column, OpenColumn))
     overflowed = [column.name for column in columns if column.overflowed]
     if overflowed:
         raise DataError(
@@ -113,7 +104,7 @@ def open_part(X: Any, options: ReadOptions) -> OpenPart:
             "be gathered: give bins by a schema, which pack(sample).schema of some rows has, as "
             "schema="
         )
-    return OpenPart(tuple(columns) if n_rows else (), n_rows)
+    return OpenPart(columns if encoder.n_rows else (), encoder.n_rows)
 
 
 def pack_part(X: Any, schema: Schema, options: ReadOptions) -> PackedTable | None:
@@ -152,23 +143,32 @@ def settle(survey: Survey, options: ReadOptions, findings: Findings) -> Schema:
     """Return the schema of a whole table from the survey of all its parts."""
     if not survey.n_rows:
         raise DataError("the partitions have no rows")
-    empty = [column.name for column in survey.columns if not column.counts.any()]
-    if empty:
-        raise all_missing(empty)
+    problems = Problems()
     variables = []
     for column in survey.columns:
-        # `decide` reads text in place, and a survey may be settled again.
-        variable, _ = decide(replace(column), options, findings)
-        if variable.n_states > options.max_states:
-            raise DataError(
-                f"column '{column.name}' has {variable.n_states:,} categories in all partitions "
-                f"together, more than {options.max_states}, such as {listing(column.labels, 3)}: "
-                "leave it out with ",
-                Argument("drop", [column.name]),
-                " or merge categories first",
-            )
-        variables.append(variable)
+        if not column.counts.any():
+            problems.empty.append(column.name)
+            continue
+        try:
+            variables.append(_settle(column, options, findings))
+        except DataError as error:
+            problems.add(column.name, error)
+    problems.raise_all()
     return Schema(variables)
+
+
+def _settle(column: Observed, options: ReadOptions, findings: Findings) -> Variable:
+    # `decide` reads text in place, and a survey may be settled again.
+    variable, _ = decide(replace(column), options, findings)
+    if variable.n_states > options.max_states:
+        raise DataError(
+            f"column '{column.name}' has {variable.n_states:,} categories in all partitions "
+            f"together, more than {options.max_states}, such as {listing(column.labels, 3)}: "
+            "leave it out with ",
+            Argument("drop", [column.name]),
+            " or merge categories first",
+        )
+    return variable
 
 
 def _is_empty(X: Any) -> bool:
@@ -205,7 +205,7 @@ def _merge_columns(parts: Sequence[Observed]) -> Observed:
     )
 
 
-def _common_type(parts: Sequence[Observed]) -> tuple[Kind, str]:
+def _common_type(parts: Sequence[Observed]) -> tuple[LabelKind, str]:
     """Return the type that holds the labels of all parts."""
     first = parts[0]
     kinds = {part.kind for part in parts}
@@ -215,9 +215,11 @@ def _common_type(parts: Sequence[Observed]) -> tuple[Kind, str]:
     )
     if same:
         return first.kind, first.dtype
-    if kinds <= {Kind.INT, Kind.FLOAT} and not any(p.declared or p.from_text for p in parts):
+    if kinds <= {LabelKind.INT, LabelKind.FLOAT} and not any(
+        p.declared or p.from_text for p in parts
+    ):
         # Whole numbers with a missing cell are floats to many a library.
-        return (Kind.FLOAT, "double") if Kind.FLOAT in kinds else (Kind.INT, "int64")
+        return (LabelKind.FLOAT, "double") if LabelKind.FLOAT in kinds else (LabelKind.INT, "int64")
     found = sorted({part.dtype for part in parts})
     raise DataError(
         f"column '{first.name}' has different types in different partitions ({listing(found)}): "
@@ -225,8 +227,8 @@ def _common_type(parts: Sequence[Observed]) -> tuple[Kind, str]:
     )
 
 
-def _read_as(kind: Kind, labels: Iterable[Any]) -> list[Any]:
-    return [float(label) for label in labels] if kind is Kind.FLOAT else list(labels)
+def _read_as(kind: LabelKind, labels: Iterable[Any]) -> list[Any]:
+    return [float(label) for label in labels] if kind is LabelKind.FLOAT else list(labels)
 
 
 def _codes_of(column: OpenColumn, variable: Variable, options: ReadOptions) -> NDArray[np.uint16]:

@@ -60,8 +60,8 @@ class PassWatch:
         self._begun = perf_counter()
         self._next = 0.0
 
-    def tell(self, rows: int) -> None:
-        """Take notice of how many rows have been read."""
+    def report(self, rows: int) -> None:
+        """Report how many rows have been read, if it is time for it."""
         if self._on_rows is None:
             return
         seconds = perf_counter() - self._begun

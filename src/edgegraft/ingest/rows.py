@@ -19,7 +19,7 @@ from edgegraft.core.machine import physical_memory
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import DataError, DataTypeError, UnseenCategoryError
 from edgegraft.ingest.cache import CACHE_SIZE, open_store
-from edgegraft.ingest.encoding import encode_source
+from edgegraft.ingest.encoder import encode_source
 from edgegraft.ingest.files import KNOWN
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, plugin_of, table_kind

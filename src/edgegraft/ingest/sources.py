@@ -12,15 +12,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from edgegraft.core.text import listing
 from edgegraft.errors import DataError
-from edgegraft.table.arrow_types import Kind, kind_of, plain_type
+from edgegraft.kernels.counting.encode import turn
+from edgegraft.table.arrow_types import LabelKind, kind_of, plain_type
 
-__all__ = ["Source", "StreamSource", "TableSource", "check_names"]
+_GROUP = 64  # columns of an array that are read together: a cache line of bytes
+
+__all__ = ["ArraySource", "Source", "StreamSource", "TableSource", "check_names"]
 
 
 class Source(ABC):
@@ -51,6 +56,10 @@ class Source(ABC):
     @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the given columns from the first row on, in that order of columns."""
+
+    def groups(self, columns: Sequence[str]) -> Iterator[list[str]]:
+        """Yield the columns in groups that are best read one after another; here all at once."""
+        yield list(columns)
 
     def row(self, number: int) -> int:
         """Return a row's number, as messages shall call it."""
@@ -110,6 +119,56 @@ class TableSource(Source):
         """Read the given columns."""
         chosen = self._table.select(list(columns))
         yield from chosen.to_batches(max_chunksize=self._batch_rows)
+
+
+class ArraySource(Source):
+    """A two-dimensional array of numbers or booleans, read some columns at a time.
+
+    Parameters
+    ----------
+    array : array, shape (n_rows, n)
+    batch_rows : int
+    """
+
+    named = False
+
+    def __init__(self, array: NDArray[Any], batch_rows: int) -> None:
+        self.names = [f"x{i}" for i in range(array.shape[1])]
+        check_names(self.names)
+        dtype = pa.from_numpy_dtype(array.dtype)
+        self.fields = pa.schema([(name, dtype) for name in self.names])
+        self._array = array
+        self._position = {name: i for i, name in enumerate(self.names)}
+        self._batch_rows = batch_rows
+
+    def groups(self, columns: Sequence[str]) -> Iterator[list[str]]:
+        """Yield groups of columns whose cells share cache lines."""
+        for first in range(0, len(columns), _GROUP):
+            yield list(columns[first : first + _GROUP])
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read the given columns."""
+        positions = [self._position[name] for name in columns]
+        run = positions == list(range(positions[0], positions[0] + len(positions)))
+        chosen = slice(positions[0], positions[-1] + 1) if run else positions
+        for first in range(0, len(self._array), self._batch_rows):
+            part = self._array[first : first + self._batch_rows, chosen]
+            turned = _turned(part)
+            arrays = [pa.array(column, from_pandas=True) for column in turned]
+            yield pa.record_batch(arrays, names=list(columns))
+
+
+def _turned(rows: NDArray[Any]) -> NDArray[Any]:
+    """Return the columns of an array one after another."""
+    if rows.flags.c_contiguous or rows.T.flags.c_contiguous:
+        return np.ascontiguousarray(rows.T)
+    # Some columns of a wider array: NumPy would read a cache line per cell.
+    plain = np.dtype(f"u{rows.dtype.itemsize}")
+    columns = np.empty(rows.shape[::-1], plain)
+    source = rows.view(plain)
+    source.flags.writeable = False  # one compiled version, whoever owns the array
+    turn(source, columns)
+    return columns.view(rows.dtype)
 
 
 class StreamSource(Source):
@@ -176,7 +235,7 @@ class StreamSource(Source):
 
 
 def _is_numeric(dtype: pa.DataType) -> bool:
-    return kind_of(plain_type(dtype)) in (Kind.INT, Kind.FLOAT)
+    return kind_of(plain_type(dtype)) in (LabelKind.INT, LabelKind.FLOAT)
 
 
 def check_names(names: Sequence[str], where: str = "the table") -> None:

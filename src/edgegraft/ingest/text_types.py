@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from edgegraft.table.arrow_types import Kind
+from edgegraft.table.arrow_types import LabelKind
 from edgegraft.table.schema import Label
 
 __all__ = [
@@ -42,29 +42,29 @@ _BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fal
 _INT64 = range(-(2**63), 2**63)
 
 
-def infer_labels(texts: Sequence[str]) -> tuple[Kind, list[Label]]:
+def infer_labels(texts: Sequence[str]) -> tuple[LabelKind, list[Label]]:
     """Return the narrowest kind that fits every text, and the texts read as that kind.
 
     Examples
     --------
     >>> from edgegraft.ingest.text_types import infer_labels
     >>> infer_labels(["1", "10", "2"])
-    (<Kind.INT: 'int'>, [1, 10, 2])
+    (<LabelKind.INT: 'int'>, [1, 10, 2])
     >>> infer_labels(["1", "2.5"])
-    (<Kind.FLOAT: 'float'>, [1.0, 2.5])
+    (<LabelKind.FLOAT: 'float'>, [1.0, 2.5])
     >>> infer_labels(["007", "010"])
-    (<Kind.TEXT: 'text'>, ['007', '010'])
+    (<LabelKind.TEXT: 'text'>, ['007', '010'])
     """
     if all(text in _BOOLS for text in texts):
-        return Kind.BOOL, [_BOOLS[text] for text in texts]
+        return LabelKind.BOOL, [_BOOLS[text] for text in texts]
     if all(_INT.fullmatch(text) for text in texts):
         whole = [int(text) for text in texts]
         if all(number in _INT64 for number in whole):
-            return Kind.INT, list(whole)
-        return Kind.TEXT, list(texts)
+            return LabelKind.INT, list(whole)
+        return LabelKind.TEXT, list(texts)
     if all(_FLOAT.fullmatch(text) for text in texts):
-        return Kind.FLOAT, [float(text) for text in texts]
-    return Kind.TEXT, list(texts)
+        return LabelKind.FLOAT, [float(text) for text in texts]
+    return LabelKind.TEXT, list(texts)
 
 
 def read_number(text: str) -> float | None:

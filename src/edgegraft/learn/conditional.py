@@ -91,12 +91,10 @@ class Conditional(NamedTuple):
 def read_rows(table: PackedTable, weights: Floats) -> Rows:
     """Return a table's rows with the reference and the observed states of each variable."""
     states = table.schema.n_states
-    dtype = np.uint8 if states.max() <= np.iinfo(np.uint8).max else np.uint16
-    codes = np.empty((table.n_variables, table.n_rows), dtype)
+    codes = np.ascontiguousarray(table.cells[:, : table.n_rows])
+    codes.flags.writeable = False  # one compiled version, whether it is a copy or not
     kept, reference = [], np.zeros(table.n_variables, np.int64)
     for i, s in enumerate(states.tolist()):
-        column = table.codes([i])[:, 0]
-        codes[i] = np.where(column < 0, s, column)
         shown = np.bincount(codes[i], weights, minlength=s + 1)[:s]
         reference[i] = shown.argmax()
         kept.append(np.setdiff1d(np.flatnonzero(shown > 0), reference[i]))

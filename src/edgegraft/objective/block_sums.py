@@ -54,20 +54,9 @@ def choose_columns(columns: Columns, rows: Integers, weights: Floats) -> Columns
 
 
 def _lay_out(block: Block, dtype: type[np.floating]) -> Columns:
-    table, n_rows = block.table, block.n_rows
-    states = table.schema.n_states
-    narrow = np.uint8 if states.max() <= np.iinfo(np.uint8).max else np.uint16
-    codes = np.zeros((table.n_variables, -(-n_rows // LANES) * LANES), narrow)
-    missing = np.zeros(table.n_variables, bool)
-    for i in range(table.n_variables):
-        column = table.codes([i])[:, 0]
-        absent = column < 0
-        missing[i] = absent.any()
-        codes[i, :n_rows] = column
-        if missing[i]:
-            codes[i, :n_rows][absent] = states[i]
-    weights = np.ones(n_rows) if block.weights is None else block.weights
-    return _with_weights(codes, weights, states, missing, dtype)
+    table = block.table
+    weights = np.ones(block.n_rows) if block.weights is None else block.weights
+    return _with_weights(table.cells, weights, table.schema.n_states, table.n_missing > 0, dtype)
 
 
 def _with_weights(

@@ -21,12 +21,10 @@ from edgegraft.counts import PairCounts
 from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.kernels.search.partners import merge, offer_binary, offer_pairs
 from edgegraft.search.correlations import Correlations
-from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 
 _BLOCK_BYTES = 1 << 25
 _BATCH = 1 << 18  # pairs whose tables are held at a time
-_DECODED_CELLS = 1 << 24
 _WORTH_IT = 4  # rows over sampled rows; below, decoding the sample costs more than it saves
 
 Heaps = tuple[NDArray[np.int64], Floats]
@@ -156,16 +154,11 @@ def _all_binary(rows: TableRows) -> bool:
 
 
 def _sampled(source: TableRows, sample_rows: int, rng: np.random.Generator) -> PairCounts:
-    """Return counts over random rows; only some columns are decoded at a time."""
+    """Return counts over random rows."""
     table = source.table
     rows = np.sort(rng.choice(table.n_rows, sample_rows, replace=False))
-    out = np.empty((sample_rows, table.n_variables), np.int32, order="F")
-    width = max(1, _DECODED_CELLS // table.n_rows)
-    for first in range(0, table.n_variables, width):
-        columns = range(first, min(first + width, table.n_variables))
-        out[:, first : first + width] = table.codes(columns)[rows]
     weights = None if source.weights is None else source.weights[rows]
-    sample = PackedTable.from_codes(out, table.schema)
+    sample = table.take(rows)
     if weights is not None and not weights.any():
         weights = None  # heavy rows alone have weight, and none was drawn
     return PairCounts(sample, n_jobs=source.n_jobs, weights=weights)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,9 +14,10 @@ import pyarrow.types as pt
 from edgegraft.errors import Argument, DataTypeError
 
 __all__ = [
-    "Kind",
+    "LabelKind",
     "check_type",
     "kind_of",
+    "labels_of",
     "plain_type",
     "simplify",
     "storage_type",
@@ -24,7 +26,7 @@ __all__ = [
 ]
 
 
-class Kind(Enum):
+class LabelKind(Enum):
     """How the labels of a column are read, ordered and decided about."""
 
     TEXT = "text"
@@ -36,22 +38,22 @@ class Kind(Enum):
     @property
     def numeric(self) -> bool:
         """Whether the column may be binned."""
-        return self in (Kind.INT, Kind.FLOAT)
+        return self in (LabelKind.INT, LabelKind.FLOAT)
 
 
 @lru_cache(maxsize=256)
-def kind_of(dtype: pa.DataType) -> Kind | None:
+def kind_of(dtype: pa.DataType) -> LabelKind | None:
     """Return the kind of a plain (not dictionary) type, None for one that cannot be encoded."""
     if pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_string_view(dtype):
-        return Kind.TEXT
+        return LabelKind.TEXT
     if pt.is_boolean(dtype):
-        return Kind.BOOL
+        return LabelKind.BOOL
     if pt.is_integer(dtype):
-        return Kind.INT
+        return LabelKind.INT
     if pt.is_floating(dtype) or pt.is_decimal(dtype):
-        return Kind.FLOAT
+        return LabelKind.FLOAT
     if pt.is_temporal(dtype) and not pt.is_interval(dtype):
-        return Kind.TIME
+        return LabelKind.TIME
     return None
 
 
@@ -62,7 +64,7 @@ def type_name(dtype: pa.DataType) -> str:
     """
     if pt.is_dictionary(dtype):
         return f"category[{type_name(dtype.value_type)}]"
-    if kind_of(dtype) is Kind.TEXT:
+    if kind_of(dtype) is LabelKind.TEXT:
         return "string"
     return "double" if pt.is_decimal(dtype) else str(dtype)
 
@@ -137,3 +139,27 @@ def _refusal(name: str, dtype: pa.DataType) -> DataTypeError:
         "out with ",
         Argument("drop", [name]),
     )
+
+
+def labels_of(values: pa.Array) -> list[Any]:
+    """Return values as schema labels: ISO text for dates, counts for times and durations."""
+    dtype = values.type
+    if pt.is_timestamp(dtype):
+        return _timestamp_labels(values)
+    if kind_of(dtype) is LabelKind.TIME:
+        values = values.cast(storage_type(dtype))
+    elif pt.is_decimal(dtype):
+        values = values.cast(pa.float64())
+    elif pt.is_null(dtype):
+        return [None] * len(values)
+    return list(values.to_pylist())
+
+
+def _timestamp_labels(values: pa.Array) -> list[Any]:
+    """Return ISO text in UTC, without the zeros that depend on the unit alone."""
+    if values.type.tz:
+        values = values.cast(pa.timestamp(values.type.unit, tz="UTC"))
+    texts = values.cast(pa.timestamp(values.type.unit)).cast(pa.string()).to_pylist()
+    return [
+        text.rstrip("0").rstrip(".") if text is not None and "." in text else text for text in texts
+    ]

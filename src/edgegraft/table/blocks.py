@@ -21,7 +21,7 @@ from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs, run_in_order
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError
-from edgegraft.table.packed import PackedTable
+from edgegraft.table.packed import Cells, PackedTable, empty_cells
 from edgegraft.table.schema import Schema
 from edgegraft.table.store import PlaneStore
 
@@ -68,8 +68,7 @@ class Block:
     def table(self) -> PackedTable:
         """The rows as a table; chosen ones are packed when they are first asked for."""
         if self._chosen is not None:
-            codes = self._table.codes()[self._chosen]
-            self._table, self._chosen = PackedTable.from_codes(codes, self._table.schema), None
+            self._table, self._chosen = self._table.take(self._chosen), None
         return self._table
 
     def derive(self, key: Any, make: Callable[[Block], Result]) -> Result:
@@ -303,7 +302,7 @@ def add_in_order(parts: Iterator[NDArray[Any]]) -> NDArray[Any]:
 
 
 class _Drawn(NamedTuple):
-    codes: NDArray[np.signedinteger]  # (rows, n), -1 for a missing cell
+    cells: Cells  # (n, rows)
     weights: Floats | None
 
 
@@ -319,7 +318,13 @@ def sample_rows(rows: Rows, n_rows: int, rng: np.random.Generator) -> TableRows:
     share = min(1.0, n_rows / rows.n_rows)
     seeds = rng.integers(0, 2**63, rows.n_blocks).tolist()
     drawn = list(rows.map(partial(_draw_from, share=share), seeds))
-    table = PackedTable.from_codes(np.concatenate([part.codes for part in drawn]), rows.schema)
+    cells = empty_cells(rows.schema, sum(part.cells.shape[1] for part in drawn))
+    first = 0
+    for part in drawn:
+        stop = first + part.cells.shape[1]
+        cells[:, first:stop] = part.cells
+        first = stop
+    table = PackedTable(rows.schema, cells, first)
     weights = [part.weights for part in drawn if part.weights is not None]
     return TableRows(table, np.concatenate(weights) if weights else None)
 
@@ -337,11 +342,7 @@ def draw_rows(n: int, share: float, rng: np.random.Generator) -> Integers:
 def _draw_from(block: Block, seed: int, share: float) -> _Drawn:
     table = block.table
     rows = draw_rows(table.n_rows, share, np.random.default_rng(seed))
-    dtype = np.int16 if table.schema.n_states.max() <= np.iinfo(np.int16).max else np.int32
-    codes = np.empty((len(rows), table.n_variables), dtype, order="F")
-    for i in range(table.n_variables):
-        codes[:, i] = table.codes([i])[rows, 0]
-    return _Drawn(codes, None if block.weights is None else block.weights[rows])
+    return _Drawn(table.cells[:, rows], None if block.weights is None else block.weights[rows])
 
 
 def _frozen(weights: Floats | None) -> Floats | None:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.errors import DataError
-from edgegraft.table.arrow_types import Kind, kind_of, storage_type, type_from_name
+from edgegraft.table.arrow_types import LabelKind, kind_of, storage_type, type_from_name
 from edgegraft.table.schema import Schema, Variable
 
 __all__ = ["decode_table"]
@@ -48,7 +48,7 @@ def _category_array(variable: Variable) -> pa.Array:
     if dtype is None:
         raise DataError(f"variable '{variable.name}' has the unknown type '{variable.dtype}'")
     labels = list(variable.categories)
-    if kind_of(dtype) is not Kind.TIME:
+    if kind_of(dtype) is not LabelKind.TIME:
         return pa.array(labels, dtype)
     stored = pa.array(labels, storage_type(dtype))
     if getattr(dtype, "tz", None):

@@ -1,53 +1,64 @@
-"""The table as the counting kernels want it: bit planes, and codes for variables of many states.
+"""A table of categorical columns in memory: codes, and bit planes when counts ask for them.
 
-A variable with ``s`` states and no missing cell has ``s - 1`` planes (its last state follows
-from the margins); with missing cells it has ``s``, and a missing cell sets no bit, so counts
-over the rows in which both cells of a pair are known come for free.
+A code is the number of a state; a missing cell holds the number of states. Codes take a byte each,
+or two if some variable has more than 255 states. Bit planes are made from them once: a variable
+with ``s`` states and no missing cell has ``s - 1`` planes (its last state follows from the
+margins); with missing cells it has ``s``, and a missing cell sets no bit, so counts over the rows
+in which both cells of a pair are known come for free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from os import PathLike
+from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.errors import DataError, FileFormatError
-from edgegraft.kernels.counting.bitplanes import unpack_codes
-from edgegraft.kernels.counting.popcount import Planes
-from edgegraft.table import packfile
-from edgegraft.table.builder import (
-    MISSING,
-    ColumnBuilder,
-    PackedColumn,
-    n_planes,
-    needs_codes,
-    words_a_plane,
-)
+from edgegraft.core.container import ContainerFormat, ContainerReader, write_container
+from edgegraft.core.types import Integers
+from edgegraft.errors import DataError
+from edgegraft.kernels.conditionals.lanes import LANES as ROW_LANES
+from edgegraft.kernels.counting.bitplanes import pack_table
+from edgegraft.kernels.counting.popcount import LANES, Planes
+from edgegraft.table import old_file
 from edgegraft.table.schema import Schema
 
+Cells = NDArray[np.unsignedinteger[Any]]
 
-@dataclass(frozen=True, eq=False)
+MAX_PLANES = 64  # states above which a variable has no planes: they would be larger than its codes
+MIN_CODED = 16  # states above which counting codes may be cheaper than counting planes
+
+FORMAT = ContainerFormat(
+    "edgegraft-table",
+    1,
+    "packed table",
+    "save one with table.save",
+    "pack the data again",
+    checksum="crc32",
+)
+
+
 class PackedTable:
     """An immutable table of categorical columns, in memory or memory-mapped.
 
     Made by :func:`edgegraft.ingest.pack`, :meth:`from_codes` or :meth:`open`.
 
-    Attributes
+    Parameters
     ----------
     schema : Schema
         Names and categories of the variables.
+    cells : array of uint8 or uint16, shape (n, n_rows or more)
+        Codes by variable; what follows the last row is not read. The array is taken over.
     n_rows : int
+
+    Attributes
+    ----------
+    schema, cells, n_rows
     n_missing : array of int, shape (n,)
         Missing cells of each variable.
-    planes : Planes
-        What the popcount kernels read.
-    codes_of : array of uint16, shape (coded variables, n_rows)
-        Codes of the variables of many states; a missing cell holds the number of states.
-    code_row : array of int, shape (n,)
-        Row of a variable in `codes_of`, -1 where it has planes alone.
 
     Examples
     --------
@@ -62,32 +73,19 @@ class PackedTable:
            [ 1, -1]], dtype=int32)
     """
 
-    schema: Schema
-    n_rows: int
-    n_missing: NDArray[np.int64]
-    planes: Planes
-    codes_of: NDArray[np.uint16]
-    code_row: NDArray[np.int64]
-
-    @classmethod
-    def from_columns(
-        cls, schema: Schema, columns: Sequence[PackedColumn], n_rows: int
-    ) -> PackedTable:
-        """Assemble finished columns; each is released as soon as it is written."""
-        complete = np.array([column.complete for column in columns], bool)
-        n_missing = np.array([column.n_missing for column in columns], np.int64)
-        start, code_row = _arrange(schema.n_states, complete)
-        words = np.zeros((int(start[-1]), words_a_plane(n_rows)), np.uint64)
-        codes = np.empty((int(code_row.max(initial=-1)) + 1, n_rows), np.uint16)
-        for i, column in enumerate(columns):
-            if column.n_rows != n_rows:
-                raise DataError(
-                    f"column '{schema.names[i]}' has {column.n_rows} rows where the table "
-                    f"has {n_rows}"
-                )
-            row = int(code_row[i])
-            column.write(words[start[i] : start[i + 1]], codes[row] if row >= 0 else None)
-        return cls._build(schema, n_rows, n_missing, words, codes)
+    def __init__(self, schema: Schema, cells: Cells, n_rows: int) -> None:
+        self.schema = schema
+        self.cells = cells
+        self.n_rows = n_rows
+        self.n_missing = np.array(
+            [np.count_nonzero(cells[i, :n_rows] == s) for i, s in enumerate(schema.n_states)],
+            np.int64,
+        )
+        # Kernels are compiled for read-only arrays: one version for memory and mapped files.
+        for array in (self.cells, self.n_missing):
+            array.flags.writeable = False
+        self._planes: Planes | None = None
+        self._lock = Lock()
 
     @classmethod
     def from_codes(cls, codes: ArrayLike, schema: Schema | None = None) -> PackedTable:
@@ -100,98 +98,60 @@ class PackedTable:
             Its categories are the codes' meaning. Without one every variable gets the states
             0 to its largest code, and the names ``x0``, ``x1`` and so on.
         """
-        cells = np.asarray(codes)
-        if cells.ndim != 2 or cells.dtype.kind not in "iub":
+        given = np.asarray(codes)
+        if given.ndim != 2 or given.dtype.kind not in "iub":
             raise DataError(
                 "codes must be a two-dimensional array of integers, found "
-                f"{cells.ndim} dimension(s) of {cells.dtype}"
+                f"{given.ndim} dimension(s) of {given.dtype}"
             )
-        n_rows, n = cells.shape
+        n_rows, n = given.shape
         if n_rows == 0 or n == 0:
             raise DataError(f"codes have {n_rows} rows and {n} columns: nothing to count")
-        largest = cells.max(axis=0).astype(np.int64)
-        smallest = cells.min(axis=0).astype(np.int64)
+        largest, smallest = (
+            extreme.astype(np.int64) for extreme in (given.max(axis=0), given.min(axis=0))
+        )
         if schema is None:
             schema = Schema.from_states(np.maximum(largest, 0) + 1)
         _check_codes(schema, smallest, largest)
-        columns = []
+        cells = empty_cells(schema, n_rows)
         for i in range(n):
-            builder = ColumnBuilder()
-            column = cells[:, i]
-            builder.append(
-                np.where(column < 0, MISSING, column).astype(np.uint16)
-                if smallest[i] < 0
-                else column.astype(np.uint16)
-            )
-            columns.append(builder.finish(None, int(schema.n_states[i])))
-        return cls.from_columns(schema, columns, n_rows)
+            cells[i, :n_rows] = given[:, i]
+            if smallest[i] < 0:
+                cells[i, :n_rows][given[:, i] < 0] = schema.n_states[i]
+        return cls(schema, cells, n_rows)
 
     @classmethod
-    def from_planes(
-        cls,
-        schema: Schema,
-        n_rows: int,
-        words: NDArray[np.uint64],
-        codes: NDArray[np.uint16],
-        complete: NDArray[np.bool_],
-    ) -> PackedTable:
-        """Assemble planes that were cut from a longer table; the arrays are taken over.
-
-        `complete` says which variables lack a plane for their last state. A variable that has
-        missing cells elsewhere, but none in these rows, loses that plane.
-        """
-        start, code_row = _arrange(schema.n_states, complete)
-        n_missing = np.zeros(len(schema), np.int64)
-        kept = np.ones(len(words), bool)
-        for i in np.flatnonzero(~complete):
-            if start[i] == start[i + 1]:
-                n_missing[i] = (codes[code_row[i]] == schema.n_states[i]).sum()
-                continue
-            known = int(np.bitwise_count(words[start[i] : start[i + 1]]).sum(dtype=np.int64))
-            n_missing[i] = n_rows - known
-            kept[start[i + 1] - 1] = n_missing[i] > 0
-        return cls._build(schema, n_rows, n_missing, words if kept.all() else words[kept], codes)
+    def from_columns(cls, schema: Schema, columns: Iterable[Cells], n_rows: int) -> PackedTable:
+        """Assemble columns of codes, in which a missing cell holds the number of states."""
+        cells = empty_cells(schema, n_rows)
+        for i, column in enumerate(columns):
+            if len(column) != n_rows:
+                raise DataError(
+                    f"column '{schema.names[i]}' has {len(column)} rows where the table has "
+                    f"{n_rows}"
+                )
+            cells[i, :n_rows] = column
+        return cls(schema, cells, n_rows)
 
     @classmethod
     def open(cls, path: str | PathLike[str]) -> PackedTable:
-        """Map a file that :meth:`save` wrote; nothing is read until it is counted."""
-        stored = packfile.read(path)
-        try:
-            schema = Schema.from_json(stored.schema)
-            _check_stored(stored, schema)
-        except FileFormatError as error:
-            raise FileFormatError(f"'{path}': {error}; {packfile.REMEDY}") from error
-        return cls._build(schema, stored.n_rows, stored.n_missing, stored.words, stored.codes)
+        """Map a file that :meth:`save` wrote, after verifying its checksum."""
+        if old_file.is_old(path):
+            return cls(*old_file.read_old(path, empty_cells))
+        with ContainerReader(path, FORMAT) as reader:
+            schema = reader.field("schema", Schema.from_json)
+            n_rows = reader.field("n_rows", int)
+            cells = reader.map("cells")
+            if n_rows < 1 or cells.shape != (len(schema), _padded(n_rows)):
+                raise reader.damaged("the table does not fit its schema")
+            if cells.dtype != _type_of(schema) or (cells > schema.n_states[:, None]).any():
+                raise reader.damaged("a code is not one of its column's states")
+        return cls(schema, cells, n_rows)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table to a file for :meth:`open`; complete or not at all."""
-        packfile.write(
-            path,
-            packfile.Stored(
-                schema=self.schema.to_json(),
-                n_rows=self.n_rows,
-                n_missing=self.n_missing,
-                words=self.planes.words,
-                codes=self.codes_of,
-            ),
-        )
-
-    @classmethod
-    def _build(
-        cls,
-        schema: Schema,
-        n_rows: int,
-        n_missing: NDArray[np.int64],
-        words: NDArray[np.uint64],
-        codes: NDArray[np.uint16],
-    ) -> PackedTable:
-        complete = n_missing == 0
-        start, code_row = _arrange(schema.n_states, complete)
-        # Kernels are compiled for read-only arrays: one version for memory and mapped files.
-        for array in (words, codes, start, code_row, complete, n_missing):
-            array.flags.writeable = False
-        planes = Planes(words, start, schema.n_states, complete)
-        return cls(schema, n_rows, n_missing, planes, codes, code_row)
+        content = {"schema": self.schema.to_json(), "n_rows": self.n_rows}
+        write_container(path, FORMAT, content, {"cells": self.cells})
 
     @property
     def n_variables(self) -> int:
@@ -200,8 +160,17 @@ class PackedTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the planes and codes."""
-        return int(self.planes.words.nbytes + self.codes_of.nbytes)
+        """Bytes of the codes, and of the planes if they have been asked for."""
+        return int(self.cells.nbytes + (0 if self._planes is None else self._planes.words.nbytes))
+
+    @property
+    def planes(self) -> Planes:
+        """What the popcount kernels read; built when first asked for, by one thread."""
+        if self._planes is None:
+            with self._lock:
+                if self._planes is None:
+                    self._planes = self._build_planes()
+        return self._planes
 
     def codes(self, columns: Iterable[int | str] | None = None) -> NDArray[np.int32]:
         """Return the codes of `columns` (all by default), -1 for a missing cell."""
@@ -209,17 +178,38 @@ class PackedTable:
         out = np.empty((self.n_rows, len(chosen)), np.int32, order="F")
         for k, column in enumerate(chosen):
             i = self.schema.index(column) if isinstance(column, str) else int(column)
-            self._decode(i, out[:, k])
+            out[:, k] = self.cells[i, : self.n_rows]
+            if self.n_missing[i]:
+                out[:, k][out[:, k] == self.schema.n_states[i]] = -1
         return out
 
-    def _decode(self, i: int, out: NDArray[np.int32]) -> None:
-        states = int(self.schema.n_states[i])
-        if self.code_row[i] >= 0:
-            out[:] = self.codes_of[self.code_row[i]]
-            out[out == states] = -1
-        else:
-            own = self.planes.words[self.planes.start[i] : self.planes.start[i + 1]]
-            unpack_codes(own, 0, self.n_rows, states - 1 if self.n_missing[i] == 0 else -1, out)
+    def take(self, rows: ArrayLike) -> PackedTable:
+        """Return the given rows, by number or as a mask, as a table of their own.
+
+        Examples
+        --------
+        >>> PackedTable.from_codes([[0], [1], [-1]]).take([2, 1]).codes().ravel()
+        array([-1,  1], dtype=int32)
+        """
+        chosen = np.asarray(rows)
+        if chosen.dtype == bool:
+            chosen = np.flatnonzero(chosen)
+        cells = empty_cells(self.schema, len(chosen))
+        np.take(self.cells[:, : self.n_rows], chosen, axis=1, out=cells[:, : len(chosen)])
+        return PackedTable(self.schema, cells, len(chosen))
+
+    def _build_planes(self) -> Planes:
+        states, complete = self.schema.n_states, self.n_missing == 0
+        counts = np.where(states > MAX_PLANES, 0, states - complete)
+        start = np.concatenate(([0], np.cumsum(counts)))
+        words = np.zeros((int(start[-1]), -(-self.n_rows // (64 * LANES)) * LANES), np.uint64)
+        pack_table(self.cells, self.n_rows, start, words)
+        for array in (words, start, complete):
+            array.flags.writeable = False
+        return Planes(words, start, states, complete)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PackedTable, (self.schema, self.cells, self.n_rows)
 
     def __repr__(self) -> str:
         missing = int(self.n_missing.sum())
@@ -230,29 +220,23 @@ class PackedTable:
         )
 
 
-def _arrange(
-    n_states: NDArray[np.int64], complete: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where each variable's planes start and which row of the codes it has."""
-    counts = [n_planes(int(s), bool(c)) for s, c in zip(n_states, complete, strict=True)]
-    coded = np.array([needs_codes(int(s)) for s in n_states], bool)
-    start = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
-    return start, np.where(coded, np.cumsum(coded) - 1, -1).astype(np.int64)
+def empty_cells(schema: Schema, n_rows: int) -> Cells:
+    """Return room for the codes of a table, padded with zeros to whole vectors of rows."""
+    cells = np.empty((len(schema), _padded(n_rows)), _type_of(schema))
+    cells[:, n_rows:] = 0
+    return cells
 
 
-def _check_stored(stored: packfile.Stored, schema: Schema) -> None:
-    """Refuse a file whose arrays do not fit its own schema."""
-    missing = stored.n_missing
-    if missing.shape != (len(schema),) or (missing < 0).any() or (missing > stored.n_rows).any():
-        raise FileFormatError("the missing cells stated do not fit the schema")
-    start, code_row = _arrange(schema.n_states, missing == 0)
-    words = (int(start[-1]), words_a_plane(stored.n_rows))
-    codes = (int(code_row.max(initial=-1)) + 1, stored.n_rows)
-    if stored.words.shape != words or stored.codes.shape != codes:
-        raise FileFormatError("the arrays do not fit the schema")
+def _padded(n_rows: int) -> int:
+    return -(-n_rows // ROW_LANES) * ROW_LANES
 
 
-def _check_codes(schema: Schema, smallest: NDArray[np.int64], largest: NDArray[np.int64]) -> None:
+def _type_of(schema: Schema) -> np.dtype[Any]:
+    largest = schema.n_states.max(initial=1)
+    return np.dtype(np.uint8 if largest <= np.iinfo(np.uint8).max else np.uint16)
+
+
+def _check_codes(schema: Schema, smallest: Integers, largest: Integers) -> None:
     if len(schema) != len(largest):
         raise DataError(f"codes have {len(largest)} columns where the schema has {len(schema)}")
     bad = (largest >= schema.n_states) | (smallest < -1)

@@ -1,73 +1,153 @@
-"""Bit planes on disk, in blocks of rows: tables that need not fit in memory.
+"""Rows on disk, in blocks: tables that need not fit in memory.
 
-    magic | chunks, block after block | footer (JSON, arrays) | its place, length and checksum
-
-A chunk is one column of one block: planes of provisional codes, as they came (see
-:mod:`edgegraft.table.builder`). The footer has the schema, the final code of every provisional one,
-and where each chunk lies, so the file is written once, from front to back, in one pass over the
-rows; final codes are put in place when a block is read. Nothing is mapped: a block is read into
-memory, and memory is that of the blocks in use.
+A store is a container (:mod:`edgegraft.core.container`) with one array per block of rows, under a
+checksum of its own that is verified whenever the block is read. A block holds its columns one
+after another, under provisional codes, as they came: as bit planes, which take an eighth of the
+space of codes for binary columns and are unpacked faster than codes are read, or as 16-bit codes
+if there are more than 64 of them. The header, written last, has the schema and the final code of
+every provisional one; a block is put under final codes when it is read. Nothing is mapped: memory
+is that of the blocks in use. Columns that had to be read twice stand in blocks of their own.
 """
 
 from __future__ import annotations
 
-import io
-import json
 import os
-import struct
-import zlib
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.errors import FileFormatError
+from edgegraft.core.container import ContainerFormat, ContainerReader, ContainerWriter
+from edgegraft.core.types import Integers
+from edgegraft.errors import Argument, MemoryBudgetError
+from edgegraft.kernels.counting.bitplanes import pack_codes, unpack_codes
 from edgegraft.kernels.counting.popcount import LANES
-from edgegraft.table.builder import CHUNK_ROWS, PackedColumn
-from edgegraft.table.packed import PackedTable
+from edgegraft.table.packed import MAX_PLANES, Cells, PackedTable, empty_cells
 from edgegraft.table.schema import Schema
-from edgegraft.table.spool import CODES, Spooled
 
-MAGIC = b"EGPLANE2"
-_TRAILER = struct.Struct("<QQI8s")
-REMEDY = "remove it, and it is made again"
+MISSING = 65535  # the provisional code of a missing cell
+CODES = -1  # the height of a column that is kept as codes, not planes
+SKIPPED = -1  # the place of a column that stands in a later part
 
 #: Cells of a block: codes of a byte each, and what is derived from them, are held per thread.
 BLOCK_CELLS = 1 << 24
 _UNIT = 64 * LANES  # rows of a whole vector of a plane
+_MAX_ROWS = 1 << 16
+
+FORMAT = ContainerFormat(
+    "edgegraft-store",
+    1,
+    "store of rows",
+    "delete it, and it is made again",
+    "delete it, and it is made again",
+    checksum="crc32",
+)
+
+Codes = NDArray[np.uint16]
 
 
-class Told(NamedTuple):
-    """What a file says of its table."""
-
-    schema: Schema
-    rows: int  # of a block
-    source: str  # what it was read from, for people
-    notes: dict[str, Any]  # what was decided about columns that a user should know of
-
-
-class Footer(NamedTuple):
-    """What a file says of its table and its chunks.
+class StoreMetadata(NamedTuple):
+    """What a store says of its table.
 
     Attributes
     ----------
-    told : Told
-    n_rows : int
-    place, height, missing : array of int, shape (n_blocks, n)
-        Of the chunks.
-    recode : list of array of uint16
-        Final codes of each variable by provisional code.
+    schema : Schema
+    source : str
+        What the table was read from, for people.
+    notes : dict
+        Decisions about columns that the user should know of, as JSON values.
     """
 
-    told: Told
-    n_rows: int
-    place: NDArray[np.int64]
-    height: NDArray[np.int64]
-    missing: NDArray[np.int64]
-    recode: list[NDArray[np.uint16]]
+    schema: Schema
+    source: str
+    notes: dict[str, Any]
+
+
+class StoredColumn(NamedTuple):
+    """A column of a store."""
+
+    place: int  # in the schema
+    recode: Codes  # final code of every provisional one, or `MISSING`
+    n_missing: int
+
+
+class StoreWriter:
+    """A store that is written block by block, from front to back.
+
+    Parameters
+    ----------
+    file : binary file, empty, open for writing and reading
+    rows : int
+        Rows per block.
+    max_bytes : int, optional
+        More are refused.
+    """
+
+    def __init__(self, file: BinaryIO, rows: int, max_bytes: int | None = None) -> None:
+        self.rows = rows
+        self._max_bytes = max_bytes
+        self._container = ContainerWriter(file, FORMAT)
+        self._parts: list[list[str]] = []
+        self._heights: list[list[list[int]]] = []
+
+    def begin(self, names: Sequence[str]) -> None:
+        """Begin the blocks of some columns, which all have the same rows."""
+        self._parts.append(list(names))
+        self._heights.append([])
+
+    def add(self, columns: Sequence[Codes]) -> None:
+        """Append a block of the columns that were begun."""
+        chunks = [_chunk(codes) for codes in columns]
+        heights = self._heights[-1]
+        block = np.concatenate([chunk.reshape(-1).view(np.uint8) for chunk in chunks])
+        if self._max_bytes is not None and self._container.nbytes + block.nbytes > self._max_bytes:
+            raise MemoryBudgetError(
+                f"the rows of the table take more than the {self._max_bytes:,} bytes allowed for "
+                "them on disk: allow more (",
+                Argument("cache_size"),
+                "), or leave columns out",
+            )
+        self._container.add(f"{len(self._parts) - 1}.{len(heights)}", block)
+        heights.append([len(c) if c.dtype == np.uint64 else CODES for c in chunks])
+
+    def finish(
+        self, metadata: StoreMetadata, n_rows: int, columns: dict[str, StoredColumn]
+    ) -> None:
+        """Write the header, with the columns by name."""
+        last = {name: p for p, part in enumerate(self._parts) for name in part}
+        places = [
+            [columns[name].place if last[name] == p else SKIPPED for name in part]
+            for p, part in enumerate(self._parts)
+        ]
+        for p, heights in enumerate(self._heights):
+            self._container.add(f"heights.{p}", np.array(heights, np.int16))
+        ordered = sorted(columns.values(), key=lambda column: column.place)
+        self._container.add("n_missing", np.array([c.n_missing for c in ordered], np.int64))
+        self._container.add("recode", np.concatenate([c.recode for c in ordered]))
+        self._container.finish(
+            {
+                "schema": metadata.schema.to_json(),
+                "source": metadata.source,
+                "notes": metadata.notes,
+                "n_rows": n_rows,
+                "rows": self.rows,
+                "parts": places,
+                "recode": [len(column.recode) for column in ordered],
+            }
+        )
+
+
+def _chunk(codes: Codes) -> NDArray[Any]:
+    """Return planes, one per code, or the codes themselves if planes would be larger."""
+    largest = int((codes + np.uint16(1)).max()) - 1  # that of MISSING wraps to 0
+    if largest < MAX_PLANES:
+        planes = np.zeros((largest + 1, -(-len(codes) // 64)), np.uint64)
+        pack_codes(codes, planes)
+        return planes
+    return np.concatenate((codes, np.zeros(-len(codes) % 4, np.uint16)))  # to whole words
 
 
 class PlaneStore:
@@ -77,34 +157,60 @@ class PlaneStore:
     ----------
     path : path
     keep : bool, default True
-        False removes the file at once, or when it is closed where the system demands that; the
+        False removes the file at once, or when it is closed if the system demands that; the
         table can be read as long as this object lives.
+
+    Attributes
+    ----------
+    schema : Schema
+    n_rows : int
+    starts : array of int
+        First row of every block, and the number of rows at the end.
+    n_missing : array of int, shape (n,)
+        Missing cells of each variable.
+    source : str
+        What the table was read from.
+    notes : dict
+        Decisions about columns that the user should know of.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, keep: bool = True) -> None:
         self.path = Path(path)
-        self._lock = Lock()
         self._keep = keep
-        self._file = self.path.open("rb")
+        self._file = ContainerReader(path, FORMAT)
         try:
-            self._footer = _read_footer(self._file, self.path)
+            self._read_header()
         except BaseException:
             self._file.close()
             raise
-        self.starts = block_starts(self._footer.n_rows, self._footer.told.rows)
         if not keep:
             with suppress(OSError):  # Windows: only once it is closed
                 self.path.unlink()
 
-    @property
-    def schema(self) -> Schema:
-        """Names and categories of the variables."""
-        return self._footer.told.schema
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self._footer.n_rows
+    def _read_header(self) -> None:
+        field, read = self._file.field, self._file.read
+        self.schema = field("schema", Schema.from_json)
+        self.source, self.notes = field("source", str), field("notes", dict)
+        self.n_rows, rows = field("n_rows", int), field("rows", int)
+        self.n_missing = read("n_missing")
+        self._parts = field("parts", lambda parts: [[int(i) for i in part] for part in parts])
+        self._heights = [read(f"heights.{p}").tolist() for p in range(len(self._parts))]
+        n_blocks = -(-self.n_rows // max(1, rows))
+        if rows < 1 or n_blocks < 1 or {len(heights) for heights in self._heights} != {n_blocks}:
+            raise self._file.damaged("its blocks are not those of its rows")
+        self.starts = block_starts(self.n_rows, rows)
+        order = sorted(i for part in self._parts for i in part if i != SKIPPED)
+        bounds = field("recode", lambda sizes: np.append(0, np.cumsum([int(n) for n in sizes])))
+        recode = read("recode")
+        if order != list(range(len(self.schema))) or bounds[-1] != len(recode):
+            raise self._file.damaged("its columns are not those of its schema")
+        self._recode: list[Codes] = []
+        for i, states in enumerate(self.schema.n_states.tolist()):
+            own = recode[bounds[i] : bounds[i + 1]]
+            if ((own >= states) & (own != MISSING)).any():
+                raise self._file.damaged(f"column '{self.schema.names[i]}' has an unknown code")
+            # One more entry: a cell without a code is missing.
+            self._recode.append(np.append(np.where(own == MISSING, states, own), states))
 
     @property
     def n_variables(self) -> int:
@@ -112,40 +218,25 @@ class PlaneStore:
         return len(self.schema)
 
     @property
-    def n_missing(self) -> NDArray[np.int64]:
-        """Missing cells of every column."""
-        return np.asarray(self._footer.missing.sum(axis=0))
-
-    @property
-    def source(self) -> str:
-        """What the table was read from."""
-        return self._footer.told.source
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        """What was decided about columns that a user should know of."""
-        return self._footer.told.notes
-
-    @property
     def nbytes(self) -> int:
-        """Bytes of the chunks."""
-        return int(_sizes(self._footer).sum())
+        """Bytes of the blocks."""
+        return sum(self._file.nbytes(name) for name in self._file.names)
 
     def block(self, k: int) -> PackedTable:
         """Return the rows ``starts[k]`` to ``starts[k + 1]``, in memory."""
-        return self._assemble([k])
+        return self._assemble(k, k + 1)
 
     def table(self) -> PackedTable:
         """Return all rows, in memory."""
-        return self._assemble(list(range(len(self.starts) - 1)))
+        return self._assemble(0, len(self.starts) - 1)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
         if not self._keep:
             self.path.unlink(missing_ok=True)
 
-    def __enter__(self) -> PlaneStore:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -157,54 +248,37 @@ class PlaneStore:
             f"{len(self.starts) - 1:,} blocks, {self.nbytes:,} bytes, '{self.path}')"
         )
 
-    def _assemble(self, numbers: list[int]) -> PackedTable:
-        footer = self._footer
-        parts = [self._chunks(k) for k in numbers]
-        n_rows = int(self.starts[numbers[-1] + 1] - self.starts[numbers[0]])
-        columns = [
-            PackedColumn(
-                [part[i] for part in parts],
-                footer.recode[i],
-                int(self.schema.n_states[i]),
-                n_rows,
-                int(footer.missing[numbers, i].sum()),
-                footer.told.rows,
-            )
-            for i in range(self.n_variables)
-        ]
-        del parts  # a column lets go of its chunks once they are written
-        return PackedTable.from_columns(self.schema, columns, n_rows)
+    def _assemble(self, first: int, end: int) -> PackedTable:
+        starts = self.starts - self.starts[first]
+        cells = empty_cells(self.schema, int(starts[end]))
+        for k in range(first, end):
+            for p in range(len(self._parts)):
+                self._unpack(p, k, cells[:, starts[k] : starts[k + 1]])
+        return PackedTable(self.schema, cells, int(starts[end]))
 
-    def _chunks(self, k: int) -> list[NDArray[Any]]:
-        """Read the chunks of a block, in one piece where they lie together."""
-        footer = self._footer
-        n_rows = int(self.starts[k + 1] - self.starts[k])
-        place, height = footer.place[k], footer.height[k]
-        size = np.where(height == CODES, 2 * n_rows, 8 * height * -(-n_rows // 64))
-        first, end = int(place.min()), int((place + size).max())
-        together = end - first <= 2 * int(size.sum())
-        whole = self._read(first, end - first) if together else None
-        found: list[NDArray[Any]] = []
-        for at, length, planes in zip(place.tolist(), size.tolist(), height.tolist(), strict=True):
-            raw = self._read(at, length) if whole is None else whole[at - first :][:length]
-            if planes == CODES:
-                found.append(raw.view(np.uint16))
+    def _unpack(self, p: int, k: int, cells: Cells) -> None:
+        """Write the columns of one array of the file to the rows of a block."""
+        raw, at, n_rows = self._file.read(f"{p}.{k}"), 0, cells.shape[1]
+        n_words = -(-n_rows // 64)
+        for i, height in zip(self._parts[p], self._heights[p][k], strict=True):
+            size = 8 * (-(-n_rows // 4) if height == CODES else height * n_words)
+            if not 0 <= size <= len(raw) - at:
+                raise self._file.damaged("a block does not fit its columns")
+            own = raw[at : at + size]
+            at += size
+            if i == SKIPPED:
+                continue
+            codes, out = self._recode[i].astype(cells.dtype), cells[i]
+            if height == CODES:
+                places = np.minimum(own.view(np.uint16)[:n_rows], len(codes) - 1)
+                out[:] = codes[places]
             else:
-                found.append(raw.view(np.uint64).reshape(planes, -1))
-        return found
-
-    def _read(self, place: int, length: int) -> NDArray[np.uint8]:
-        out = np.empty(length, np.uint8)
-        with self._lock:
-            self._file.seek(place)
-            n_read = self._file.readinto(out.data)
-        if n_read != length:
-            raise FileFormatError(f"'{self.path}' has become shorter: {REMEDY}")
-        return out
+                planes = own.view(np.uint64).reshape(height, n_words)
+                unpack_codes(planes[: len(codes)], codes, codes[-1], out)
 
 
 def block_rows(n_variables: int) -> int:
-    """Return the rows of a block: the fewer the more columns, in whole vectors.
+    """Return the rows per block: the fewer the more columns, in whole vectors.
 
     Examples
     --------
@@ -212,73 +286,9 @@ def block_rows(n_variables: int) -> int:
     (65536, 16384, 512)
     """
     wanted = BLOCK_CELLS // max(1, n_variables) // _UNIT * _UNIT
-    return int(min(CHUNK_ROWS, max(_UNIT, wanted)))
+    return int(min(_MAX_ROWS, max(_UNIT, wanted)))
 
 
-def block_starts(n_rows: int, rows: int) -> NDArray[np.int64]:
+def block_starts(n_rows: int, rows: int) -> Integers:
     """Return the first row of every block of `rows` rows, and the number of rows at the end."""
     return np.append(np.arange(0, n_rows, rows, dtype=np.int64), n_rows)
-
-
-def write_footer(file: BinaryIO, columns: list[PackedColumn], told: Told) -> None:
-    """Close a file whose chunks have been spooled."""
-    n_blocks = len(columns[0].chunks)
-    chunks = np.array([[*column.chunks] for column in columns], np.int64)
-    chunks = chunks.reshape(len(columns), n_blocks, len(Spooled._fields))
-    place, height, missing = (np.ascontiguousarray(chunks[:, :, f].T) for f in range(3))
-    recode = [np.ascontiguousarray(column.recode, np.uint16) for column in columns]
-    head = json.dumps(
-        {
-            **told._asdict(),
-            "schema": told.schema.to_json(),
-            "n_rows": columns[0].n_rows,
-            "recode": [len(codes) for codes in recode],
-            "blocks": n_blocks,
-        }
-    ).encode()
-    body = io.BytesIO()
-    body.write(struct.pack("<Q", len(head)) + head)
-    arrays: list[NDArray[Any]] = [place, height, missing, *recode]
-    for array in arrays:
-        body.write(array.tobytes())
-    at = file.tell()
-    file.write(body.getbuffer())
-    checksum = zlib.crc32(body.getbuffer())
-    file.write(_TRAILER.pack(at, body.tell(), checksum, MAGIC))
-
-
-def _read_footer(file: BinaryIO, path: Path) -> Footer:
-    size = file.seek(0, io.SEEK_END)
-    if size < len(MAGIC) + _TRAILER.size:
-        raise FileFormatError(f"'{path}' is no store of bit planes, or truncated: {REMEDY}")
-    file.seek(size - _TRAILER.size)
-    at, length, checksum, magic = _TRAILER.unpack(file.read(_TRAILER.size))
-    if magic != MAGIC or at + length + _TRAILER.size != size:
-        raise FileFormatError(f"'{path}' is no store of bit planes, or truncated: {REMEDY}")
-    file.seek(at)
-    body = file.read(length)
-    if zlib.crc32(body) != checksum:
-        raise FileFormatError(f"'{path}' is damaged, its checksum does not match: {REMEDY}")
-    (n_head,) = struct.unpack_from("<Q", body)
-    head = json.loads(body[8 : 8 + n_head])
-    schema = Schema.from_json(head["schema"])
-    n, n_blocks, position = len(schema), int(head["blocks"]), 8 + n_head
-    arrays = []
-    for _ in range(3):
-        array = np.frombuffer(body, np.int64, n * n_blocks, position).reshape(n_blocks, n)
-        arrays.append(array)
-        position += array.nbytes
-    recode = []
-    for count in head["recode"]:
-        recode.append(np.frombuffer(body, np.uint16, count, position).copy())
-        position += 2 * count
-    told = Told(schema, int(head["rows"]), head["source"], head["notes"])
-    place, height, missing = arrays
-    return Footer(told, int(head["n_rows"]), place, height, missing, recode)
-
-
-def _sizes(footer: Footer) -> NDArray[np.int64]:
-    """Return the bytes of every chunk."""
-    n_rows = np.diff(block_starts(footer.n_rows, footer.told.rows))[:, None]
-    planes = 8 * footer.height * -(-n_rows // 64)
-    return np.where(footer.height == CODES, 2 * n_rows, planes)

@@ -1,6 +1,7 @@
-"""Between codes (one integer a cell) and bit planes (one bit a cell and state).
+"""Between codes (one integer per cell) and bit planes (one bit per cell and state).
 
-Row ``r`` of a column is bit ``r % 64`` of word ``r // 64``. A missing cell sets no bit.
+Row ``r`` of a column is bit ``r % 64`` of word ``r // 64``. A missing cell sets no bit. Sixty-four
+codes of eight or sixteen bits are one vector, and a word of a plane is the mask of one comparison.
 """
 
 import numpy as np
@@ -10,81 +11,101 @@ from numba.extending import intrinsic
 
 from edgegraft.kernels.compiler import kernel
 
-MISSING = 65535  # the code of a missing cell
+
+def _vector_at(context, builder, array_type, array, first):
+    """Return the address of the 64 codes from `first` on, and the type of a vector of them."""
+    source = context.make_array(array_type)(context, builder, array)
+    vector = ir.VectorType(ir.IntType(array_type.dtype.bitwidth), 64)
+    return builder.bitcast(builder.gep(source.data, [first]), vector.as_pointer()), vector
 
 
-@intrinsic
-def _trailing_zeros(typingctx, word):
-    """Return the index of the lowest set bit of a non-zero word."""
-
-    def codegen(context, builder, signature, args):
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), codegen
+def _everywhere(builder, vector, value):
+    """Return a vector that holds `value` in every place."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    one = builder.insert_element(undefined, value, ir.IntType(32)(0))
+    return builder.shuffle_vector(
+        one, undefined, ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+    )
 
 
 @intrinsic
 def _match_word(typingctx, codes, first, code):
-    """Return the 64 bits that tell which of the codes (uint16) from `first` on are `code`."""
-    signature = types.uint64(codes, types.intp, types.uint16)
+    """Return the 64 bits that say which of the codes from `first` on are `code`."""
 
     def codegen(context, builder, sig, args):
-        source = context.make_array(sig.args[0])(context, builder, args[0])
-        vector = ir.VectorType(ir.IntType(16), 64)
-        undefined = ir.Constant(vector, ir.Undefined)
-        where = builder.bitcast(builder.gep(source.data, [args[1]]), vector.as_pointer())
-        one = builder.insert_element(undefined, args[2], ir.IntType(32)(0))
-        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
-        wanted = builder.shuffle_vector(one, undefined, everywhere)
-        same = builder.icmp_unsigned("==", builder.load(where, align=2), wanted)
+        where, vector = _vector_at(context, builder, sig.args[0], args[0], args[1])
+        found = builder.load(where, align=sig.args[0].dtype.bitwidth // 8)
+        same = builder.icmp_unsigned("==", found, _everywhere(builder, vector, args[2]))
         return builder.bitcast(same, ir.IntType(64))
 
-    return signature, codegen
+    return types.uint64(codes, types.intp, codes.dtype), codegen
+
+
+@intrinsic
+def _set_word(typingctx, codes, first, bits, code):
+    """Write `code` to those of the 64 codes from `first` on whose bit is set."""
+
+    def codegen(context, builder, sig, args):
+        where, vector = _vector_at(context, builder, sig.args[0], args[0], args[1])
+        align = sig.args[0].dtype.bitwidth // 8
+        mask = builder.bitcast(args[2], ir.VectorType(ir.IntType(1), 64))
+        wanted = _everywhere(builder, vector, args[3])
+        chosen = builder.select(mask, wanted, builder.load(where, align=align))
+        builder.store(chosen, where, align=align)
+        return context.get_dummy_value()
+
+    return types.none(codes, types.intp, types.uint64, codes.dtype), codegen
 
 
 @kernel
-def largest_code(codes):
-    """Return the largest code that is not MISSING (-1 if there is none) and the missing cells."""
-    most = np.uint16(0)  # of the next codes: that of MISSING wraps to 0
-    missing = 0
-    for r in range(codes.shape[0]):
-        most = max(most, np.uint16(codes[r] + np.uint16(1)))
-        missing += codes[r] == MISSING
-    return np.int64(most) - 1, missing
+def pack_codes(codes, planes):
+    """Set the bits of `codes` in zeroed `planes`; codes without a plane set none.
 
-
-@kernel
-def pack_codes(codes, planes, first_word):
-    """Set the bits of `codes` in `planes` from `first_word` on; codes without a plane set none.
-
-    `codes` is a contiguous array of uint16.
+    Parameters
+    ----------
+    codes : uint8 or uint16 array (rows,), contiguous
+    planes : uint64 array (states, words)
     """
     n_planes = planes.shape[0]
     whole = codes.shape[0] >> 6
     for w in range(whole):
         for k in range(n_planes):
-            planes[k, first_word + w] |= _match_word(codes, w << 6, np.uint16(k))
+            planes[k, w] = _match_word(codes, w << 6, k)
     for r in range(whole << 6, codes.shape[0]):
         code = codes[r]
         if code < n_planes:
-            planes[code, first_word + (r >> 6)] |= np.uint64(1) << np.uint64(r & 63)
+            planes[code, whole] |= np.uint64(1) << np.uint64(r & 63)
 
 
 @kernel
-def unpack_codes(planes, first_row, n_rows, without_bit, out):
-    """Write the codes of `n_rows` rows from `first_row` (a multiple of 64) on to `out`.
+def pack_table(cells, n_rows, start, words):
+    """Set the bits of every row of `cells`; row ``i`` has the planes from ``start[i]`` on."""
+    for i in range(cells.shape[0]):
+        pack_codes(cells[i, :n_rows], words[start[i] : start[i + 1]])
 
-    Rows that set no bit get the code `without_bit`: the last state of a complete variable,
-    MISSING (or any other mark) elsewhere.
+
+@kernel
+def unpack_codes(planes, codes, without_bit, out):
+    """Write the code of every row to `out`: ``codes[k]`` if it sets a bit of plane ``k``.
+
+    Parameters
+    ----------
+    planes : uint64 array (planes, words)
+    codes : array of the type of `out` (planes or more,)
+    without_bit : int
+        Code of the rows that set no bit: the last state of a complete variable, or whatever marks
+        a missing cell.
+    out : uint8 or uint16 array (rows,), contiguous
     """
-    out[:n_rows] = without_bit
-    first_word = first_row >> 6
-    n_words = (n_rows + 63) >> 6
-    for k in range(planes.shape[0]):
-        for w in range(n_words):
-            bits = planes[k, first_word + w]
-            while bits != 0:
-                r = (w << 6) + np.int64(_trailing_zeros(bits))
-                if r < n_rows:
-                    out[r] = k
-                bits &= bits - np.uint64(1)
+    n_rows = out.shape[0]
+    whole = n_rows >> 6
+    out[:] = without_bit
+    for w in range(whole):
+        for k in range(planes.shape[0]):
+            bits = planes[k, w]
+            if bits != 0:
+                _set_word(out, w << 6, bits, codes[k])
+    for r in range(whole << 6, n_rows):
+        for k in range(planes.shape[0]):
+            if (planes[k, whole] >> np.uint64(r & 63)) & np.uint64(1):
+                out[r] = codes[k]

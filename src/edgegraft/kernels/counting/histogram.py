@@ -1,8 +1,8 @@
-"""Pair counts by direct histogram: one increment a row, whatever the number of states.
+"""Pair counts by direct histogram: one increment per row, whatever the number of states.
 
 The path for variables with many states, where AND + popcount over all pairs of planes costs
 more than one pass over the rows, and for weighted rows, where there is nothing to popcount.
-The codes of a block of rows are unpacked once for all variables of a batch, then every pair
+The codes of a block of rows are widened once for all variables of a batch, then every pair
 of the batch is counted on the block, so scratch memory does not grow with the rows.
 """
 
@@ -10,9 +10,7 @@ import numpy as np
 
 from edgegraft.kernels.compiler import kernel
 
-from .bitplanes import unpack_codes
-
-ROWS = 65536  # rows unpacked at a time: 128 KiB a variable
+ROWS = 65536  # rows at a time: 128 KiB per variable
 _COPIES = 4  # interleaved copies of a small table hide the latency of adding to one cell twice
 _SMALL = (
     2048  # cells of a table (one row and column for missing cells) that is copied, not branched to
@@ -22,14 +20,14 @@ _LOW = np.uint64(0xFFFF)
 
 
 @kernel
-def count_codes(planes, codes, code_row, weights, edges, chosen, variables, slots, offsets, out):
+def count_codes(cells, n_rows, states, weights, edges, chosen, variables, slots, offsets, out):
     """Add the tables of ``edges[chosen]`` at their `offsets` in the zeroed array `out`.
 
     Parameters
     ----------
-    planes : Planes
-    codes : uint16 array (coded variables, rows), missing cells hold the number of states
-    code_row : int64 array (n,), row of a variable in `codes`, -1 where it has planes only
+    cells : uint8 or uint16 array (n, rows or more), missing cells hold the number of states
+    n_rows : int
+    states : int64 array (n,)
     weights : float64 array (rows,) or None to count rows
     edges : int64 array (m, 2)
     chosen : int64 array, the edges of this batch
@@ -38,38 +36,25 @@ def count_codes(planes, codes, code_row, weights, edges, chosen, variables, slot
     offsets : int64 array, where each edge's table begins in `out`
     out : int64 array, or float64 with weights
     """
-    n_rows = codes.shape[1]
     block = np.empty((variables.shape[0], min(ROWS, n_rows)), np.uint16)
-    cells = np.empty(min(ROWS, n_rows), np.uint16)
+    cell_of = np.empty(min(ROWS, n_rows), np.uint16)
     copies = np.empty((_COPIES, _SMALL), out.dtype)
     for first in range(0, n_rows, ROWS):
         length = min(ROWS, n_rows - first)
         for v in range(variables.shape[0]):
-            _load(planes, codes, code_row, variables[v], first, length, block[v])
+            block[v, :length] = cells[variables[v], first : first + length]
         for k in range(chosen.shape[0]):
             e = chosen[k]
-            s_i = planes.states[edges[e, 0]]
-            s_j = planes.states[edges[e, 1]]
+            s_i = states[edges[e, 0]]
+            s_j = states[edges[e, 1]]
             x = block[slots[k, 0], :length]
             y = block[slots[k, 1], :length]
             table = out[offsets[e] : offsets[e] + s_i * s_j]
             block_weights = None if weights is None else weights[first : first + length]
             if (s_i + 1) * (s_j + 1) <= _SMALL:
-                _count_small(x, y, s_i, s_j, block_weights, cells, copies, table)
+                _count_small(x, y, s_i, s_j, block_weights, cell_of, copies, table)
             else:
                 _count_large(x, y, s_i, s_j, block_weights, table)
-
-
-@kernel
-def _load(planes, codes, code_row, variable, first, length, out):
-    """Write a variable's codes for a block of rows; missing cells hold the number of states."""
-    if code_row[variable] >= 0:
-        out[:length] = codes[code_row[variable], first : first + length]
-    else:
-        states = planes.states[variable]
-        without_bit = states - 1 if planes.complete[variable] else states
-        own = planes.words[planes.start[variable] : planes.start[variable + 1]]
-        unpack_codes(own, first, length, without_bit, out)
 
 
 @kernel
@@ -77,7 +62,7 @@ def _count_small(x, y, s_i, s_j, weights, cells, copies, table):
     """Add one block's counts; missing cells fall into a row and a column that are left behind.
 
     The cell of each row is worked out first, in a loop that the compiler turns into vector
-    operations; what remains is one load, add and store a row, without a branch.
+    operations; what remains is one load, add and store per row, without a branch.
     """
     width = s_j + 1
     n = x.shape[0]
@@ -111,13 +96,8 @@ def _count_large(x, y, s_i, s_j, weights, table):
 
 
 @kernel
-def count_margin_codes(planes, codes, code_row, weights, variable, out):
+def count_margin_codes(codes, weights, out):
     """Add the (weighted) number of rows in each state of one variable to `out`."""
-    n_rows = codes.shape[1]
-    block = np.empty(min(ROWS, n_rows), np.uint16)
-    for first in range(0, n_rows, ROWS):
-        length = min(ROWS, n_rows - first)
-        _load(planes, codes, code_row, variable, first, length, block)
-        for r in range(length):
-            if block[r] < out.shape[0]:
-                out[block[r]] += 1 if weights is None else weights[first + r]
+    for r in range(codes.shape[0]):
+        if codes[r] < out.shape[0]:
+            out[codes[r]] += 1 if weights is None else weights[r]
