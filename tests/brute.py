@@ -1,4 +1,4 @@
-"""Brute force over all states of a small model, in plain NumPy: the truth of the model's tests."""
+"""Brute force over all states of a small model, in plain NumPy: the reference of its tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Brute:
-    """Every state of a model with its probability."""
+    """All states of a model with their probabilities."""
 
     def __init__(self, model, given=None):
         schema = model.schema

@@ -1,4 +1,4 @@
-"""What tests share: random tables with their plain NumPy truth, and where the real data lie."""
+"""Shared fixtures: random tables with their plain NumPy counts, and the folder of real data."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 @pytest.fixture(scope="session", autouse=True)
 def _heed_interrupts() -> None:
-    """Shells start jobs in the background with Ctrl-C ignored, and what tests start inherits it."""
+    """Restore Ctrl-C, which shells ignore in background jobs and child processes inherit."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real data; tests that need it are skipped where it is absent."""
+    """The folder of real data; tests that need it are skipped if it does not exist."""
     if not SHARED.is_dir():
-        pytest.skip("the real data (../shared/data) are not on this machine")
+        pytest.skip("the real data (../shared/data) are not available")
     return SHARED
 
 
 def random_codes(states, n_rows, missing=0.0, seed=0):
-    """Codes of independent columns; -1 marks a missing cell, and column 0 stays complete."""
+    """Return codes of independent columns; -1 is a missing cell, and column 0 is complete."""
     rng = np.random.default_rng(seed)
     codes = np.column_stack([rng.integers(0, s, n_rows) for s in states])
     holes = rng.random(codes.shape) < missing
@@ -39,7 +39,7 @@ def random_codes(states, n_rows, missing=0.0, seed=0):
 
 
 def count_pair(codes, states, i, j, weights=None):
-    """The table of a pair by `np.bincount`, over the rows in which both cells are known."""
+    """Return the table of a pair by `np.bincount`, over the rows in which both cells are known."""
     known = (codes[:, i] >= 0) & (codes[:, j] >= 0)
     cells = codes[known, i] * states[j] + codes[known, j]
     kept = None if weights is None else weights[known]
@@ -47,7 +47,7 @@ def count_pair(codes, states, i, j, weights=None):
 
 
 class CutTable:
-    """A table as a store whose blocks are read one by one."""
+    """Return a table as a store whose blocks are read one by one."""
 
     def __init__(self, table, rows=512):
         self.table = table

@@ -1,7 +1,7 @@
-"""The tests of edges in plain NumPy: whole information matrices over all states, pseudo-inverses.
+"""The edge tests in plain NumPy: full information matrices over all states, pseudo-inverses.
 
-Nothing is shared with the library: no reference states, no contrasts, no inverse that all edges
-of a variable use. Every state must occur.
+Nothing is shared with the library: there are no reference states, no contrasts, and no inverse
+shared by the edges of a variable. Every state must occur.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def fit(table, edges, ridge=1e-3, weights=None, tol=1e-5):
 
 
 def blocks(draw, n_blocks, size, edges, ridge=1e-3):
-    """Return many small tables side by side as one, and the model of `edges` within each."""
+    """Return many small tables joined side by side, and the model with `edges` within each."""
     codes = np.concatenate([draw() for _ in range(n_blocks)], axis=1)
     table = PackedTable.from_codes(codes)
     every = (size * np.arange(n_blocks)[:, None, None] + np.asarray(edges)).reshape(-1, 2)

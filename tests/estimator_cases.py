@@ -1,4 +1,4 @@
-"""Small surveys with missing cells that the tests of the estimators share."""
+"""Small surveys with missing cells, shared by the tests of the estimators."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pandas as pd
 
 
 def survey(n_rows=600, missing=0.0, seed=0) -> pd.DataFrame:
-    """A chain smoker - cough - visits, beside columns that depend on nothing.
+    """Return a chain smoker - cough - visits, with independent columns.
 
-    Text, ordered categories of which one never occurs, small numbers, booleans and a continuous
-    column that follows `visits`.
+    The columns are text, ordered categories of which one never occurs, small numbers, booleans and
+    a continuous column that follows `visits`.
     """
     rng = np.random.default_rng(seed)
 

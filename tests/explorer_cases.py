@@ -1,4 +1,4 @@
-"""Models for the explorer, and a client that asks as its page does."""
+"""Models for the explorer, and a client that sends the requests of its page."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from edgegraft.report.explorer_app import build_app
 TOKEN, PORT = "secret-token", 8051
 HOST = f"127.0.0.1:{PORT}"
 HOSTILE = "<script>alert('x')</script>"
-BIG = 2**60 + 1  # no number of JavaScript's
+BIG = 2**60 + 1  # not exactly representable in JavaScript
 
 
 def grid_model(side=4, seed=0):
-    """A grid of three-state variables with categories of several types."""
+    """Return a grid of three-state variables with categories of several types."""
     rng = np.random.default_rng(seed)
     kinds = [["low", "mid", "high"], [0, 1, BIG], [0.5, 1.0, 2.5]]
     names = [f"v{i}" for i in range(side * side)]

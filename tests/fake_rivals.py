@@ -1,4 +1,4 @@
-"""Tools that misbehave, for the harness of benchmarks/rivals: each runs in a process of its own."""
+"""Tools that misbehave, for the harness of benchmarks/rivals; each runs in a separate process."""
 
 from __future__ import annotations
 

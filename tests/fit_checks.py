@@ -1,4 +1,4 @@
-"""Independent re-derivations for the tests of fits: plain NumPy, one group at a time."""
+"""Independent derivations for the tests of fits, in plain NumPy, one group at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def residual(theta, gradient, layout, penalty):
-    """The largest violation of an optimality condition, straight from the equations."""
+    """Return the largest violation of an optimality condition, directly from the equations."""
     worst = 0.0
     for i in range(layout.n_variables):
         strength = weight(penalty, layout.states[i]) if penalty.penalize_nodes else 0.0
@@ -23,14 +23,14 @@ def residual(theta, gradient, layout, penalty):
 
 
 def weight(penalty, cells):
-    """penalty * d of a group of so many cells."""
+    """Return ``penalty * d`` of a group with a number of cells."""
     if penalty.kind == "l1":
         return penalty.penalty
     return penalty.penalty * (cells if penalty.group_weight == "states" else np.sqrt(cells))
 
 
 def edge_weight(penalty, layout, i, j):
-    """penalty * d of an edge's table."""
+    """Return ``penalty * d`` of the table of an edge."""
     if penalty.kind == "group" and penalty.group_weight == "noise":
         return penalty.penalty * penalty.edge_weights(np.array([(i, j)]), None)[0]
     return weight(penalty, layout.states[i] * layout.states[j])
@@ -50,7 +50,7 @@ def _one(w, g, strength, ridge):
 
 
 def penalty_value(theta, layout, penalty):
-    """The penalty, one group at a time."""
+    """Return the penalty, one group at a time."""
     groups = [layout.edge(theta, k).ravel() for k in range(layout.n_edges)]
     weights = [edge_weight(penalty, layout, i, j) for i, j in layout.edges]
     if penalty.penalize_nodes:
@@ -64,9 +64,9 @@ def penalty_value(theta, layout, penalty):
 
 
 def pseudolikelihood(theta, layout, codes, weights=None):
-    """Composite negative log-pseudolikelihood of a row and its gradient, one variable at a time.
+    """Return the mean composite negative log-pseudolikelihood and its gradient.
 
-    A missing target has no term, a missing neighbour leaves its table out.
+    A missing target has no term; the table of a missing neighbour is omitted.
     """
     weights = np.ones(len(codes)) if weights is None else weights
     total = weights.sum()
@@ -96,7 +96,7 @@ def pseudolikelihood(theta, layout, codes, weights=None):
 
 
 def _seen_from(layout, values, k, i):
-    """The other end of edge `k` and its table with a row for each state of `i` (a view)."""
+    """Return the other end of edge `k`, and a view of its table with one row per state of `i`."""
     first, second = layout.edges[k]
     table = layout.edge(values, k)
     return (second, table) if first == i else (first, table.T)

@@ -1,4 +1,4 @@
-"""Small learning problems that the tests of growing share."""
+"""Small learning problems, shared by the tests of the search."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ PENALTY = Penalty(0.004, 1e-4)
 
 
 def penalised(**settings):
-    """Settings of a search whose penalty is that of the fit, and whose fits are close."""
+    """Return settings of a penalised search with a tight tolerance."""
     return Settings(**{"relaxed": False, "tol": 1e-4} | settings)
 
 
 def make_table(n=12, n_rows=2000, n_states=3, seed=1):
-    """A small scale-free network's rows."""
+    """Return the rows of a small scale-free network."""
     data = make_scale_free(n, n_states, n_rows, random_state=seed, burn_in=200)
     return PackedTable.from_codes(data.X.astype(np.int64)), data.edges
 
 
 def make_loss(table, name="pseudolikelihood", n_jobs=1):
-    """A convex objective by name."""
+    """Return a convex objective by name."""
     if name == "pseudolikelihood":
         return Pseudolikelihood(table, n_jobs=n_jobs)
     return Likelihood(PairCounts(table), ExactEngine())
 
 
 class Log:
-    """An observer that keeps the edges after each activation, and may ask to stop."""
+    """An observer that records the edges after each activation, and can stop the search."""
 
     def __init__(self, stop_after=None):
         self.stop_after = stop_after
@@ -50,7 +50,7 @@ class Log:
         return event.n_activations == self.stop_after
 
     def order(self):
-        """Edges in the order in which they first came."""
+        """Edges in the order of their first activation."""
         seen = {}
         for edges in self.edges:
             seen |= dict.fromkeys(edges)
@@ -58,6 +58,6 @@ class Log:
 
 
 def grow_logged(loss, penalty=PENALTY, counts=None, **settings):
-    """Grow, and return the run and its log."""
+    """Run a search, and return it with its log."""
     log = Log()
     return grow(loss, penalty, penalised(**settings), counts=counts, observers=[log]), log

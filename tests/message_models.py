@@ -1,4 +1,4 @@
-"""Small models for the message-passing engines, with their truth by enumeration."""
+"""Small models for the message-passing engines, with exact results by enumeration."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOOPY = {
 
 
 class Truth(NamedTuple):
-    """Exact marginals in the layout of the parameters, log Z, the best score, all joints."""
+    """Exact marginals in the layout of the parameters, log Z, the best score, all joint tables."""
 
     values: np.ndarray
     log_partition: float
@@ -63,12 +63,12 @@ def enumerate_all(theta, layout):
 
 
 def draw(layout, scale=1.0, seed=0):
-    """Normal parameters."""
+    """Return normally distributed parameters."""
     return scale * np.random.default_rng(seed).normal(size=layout.n_parameters)
 
 
 def disagreement(values, layout):
-    """The largest difference between a margin of an edge belief and the node belief."""
+    """Return the largest difference between a margin of an edge belief and the node belief."""
     worst = 0.0
     for k, (i, j) in enumerate(layout.edges):
         table = layout.edge(values, k)

@@ -1,4 +1,4 @@
-"""The pseudolikelihood in plain NumPy and double precision, for tests to compare with."""
+"""The pseudolikelihood in plain NumPy and double precision, as a reference for tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from edgegraft.table import PackedTable, Schema
 
 
 def residuals(codes, layout, theta, weights=None):
-    """Return one-hot matrices, residuals and losses (unnormalised), one a variable."""
+    """Return one-hot matrices, residuals and unnormalised losses, one per variable."""
     weights = np.ones(len(codes)) if weights is None else np.asarray(weights, float)
     one_hot = [(codes[:, [i]] == np.arange(s)).astype(float) for i, s in enumerate(layout.states)]
     logits = [np.tile(layout.node(theta, i), (len(codes), 1)) for i in range(len(one_hot))]
@@ -43,7 +43,7 @@ def make_case(states, n_rows, missing=0.0, density=0.5, seed=0):
     rng = np.random.default_rng(seed)
     n = len(states)
     codes = np.column_stack([rng.integers(0, s, n_rows) for s in states])
-    # Dependence, so that residuals do not average out.
+    # Dependence between columns, so that residuals do not average out.
     codes[:, 1:] = np.where(
         rng.random((n_rows, n - 1)) < 0.4, codes[:, :-1] % np.array(states[1:]), codes[:, 1:]
     )

@@ -1,4 +1,4 @@
-"""One table in every kind of input that `pack` takes."""
+"""One table as every kind of input that `pack` accepts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 
 class OnlyStream:
-    """An object that speaks the Arrow stream protocol and nothing else."""
+    """An object that implements only the Arrow stream protocol."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
@@ -69,7 +69,7 @@ def to_ipc_stream(table: pa.Table, path: Path) -> Path:
     return path
 
 
-# Kinds that keep types, then kinds that keep text alone.
+# Kinds that keep types, then kinds that keep only text.
 TYPED: dict[str, Callable[[pa.Table, Path], object]] = {
     "table": lambda table, _: table,
     "batch": lambda table, _: table.combine_chunks().to_batches()[0],

@@ -1,4 +1,4 @@
-"""Small models of every kind, and the truth about them by summing over all states."""
+"""Small models of every kind, and their exact answers by summing over all states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from edgegraft.core import Layout
 
 
 class Truth:
-    """Everything about a model, from the table of all its joint states in plain NumPy."""
+    """Exact answers about a model, from the table of all its joint states in plain NumPy."""
 
     def __init__(self, layout, theta):
         n = layout.n_variables
@@ -61,7 +61,8 @@ class Animal(NamedTuple):
         theta = self.scale * rng.normal(size=layout.n_parameters)
         theta[rng.random(len(theta)) < self.zeros] = -np.inf
         if self.zeros:
-            # State 0 goes with everything, so single changes lead from any state to any other.
+            # State 0 is compatible with everything, so single changes lead from any state to any
+            # other.
             for i in range(layout.n_variables):
                 layout.node(theta, i)[0] = 0.5
             for k in range(layout.n_edges):

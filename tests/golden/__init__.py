@@ -1,1 +1,1 @@
-"""Results of the code before it was refactored (issue 16), which it must still give."""
+"""Results of version 0.1.0.dev0 before its packages were reorganised; they must stay the same."""

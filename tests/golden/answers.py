@@ -1,7 +1,7 @@
-"""Golden answers of models, and files that the code before issue 16 wrote.
+"""Golden answers of models, and files written before the packages were reorganised.
 
 ``files/old.edgegraft`` and ``files/old.packed`` were written by commit 71c4c98 and are never
-written again: users hold such files, and later code must load them with the same answers.
+written again: users have such files, and later code must load them with the same answers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAIRS = (
 
 
 def small_model():
-    """A loopy model of named categories with moderate potentials."""
+    """A loopy model with named categories and moderate potentials."""
     rng = np.random.default_rng(12)
     nodes = {name: rng.normal(0, 0.5, len(labels)) for name, labels in CATEGORIES.items()}
     edges = {(a, b): rng.normal(0, 0.8, (len(CATEGORIES[a]), len(CATEGORIES[b]))) for a, b in PAIRS}
@@ -43,7 +43,7 @@ def small_model():
 
 
 def small_table(n_rows=700):
-    """Columns that are stored as planes, as planes and codes, and as codes alone."""
+    """Columns that are stored as planes, as planes and codes, and as codes only."""
     frame = survey(n_rows)[["smoker", "cough", "level", "flag", "rating"]]
     rng = np.random.default_rng(9)
     twenty, hundred = rng.integers(0, 20, n_rows), rng.integers(0, 100, n_rows)
@@ -51,7 +51,7 @@ def small_table(n_rows=700):
 
 
 def write_files() -> None:
-    """Write the files of users; see `make.py`."""
+    """Write the files that stand for those of users; see `make.py`."""
     FILES.mkdir(exist_ok=True)
     model = small_model()
     model.save(
@@ -63,7 +63,7 @@ def write_files() -> None:
 
 
 def table_of(arrow) -> dict[str, list[str]]:
-    """Return the cells of an Arrow table, as text in short."""
+    """Return the cells of an Arrow table, abbreviated to their first letters."""
     return {name: "".join(str(c)[0] for c in arrow[name].to_pylist()) for name in CATEGORIES}
 
 
@@ -104,7 +104,7 @@ def likeliest_states(folder: Path) -> Result:
 
 @case()
 def rows_of_a_model(folder: Path) -> Result:
-    """Draws by seed, imputation, scores and predictions of labelled rows."""
+    """Seeded samples, imputation, scores and predictions of labelled rows."""
     model = small_model()
     frame = holes(model)
     likely = model.log_likelihood(frame)
@@ -143,7 +143,7 @@ def rows_of_an_estimator(folder: Path) -> Result:
 
 @case()
 def large_model(folder: Path) -> Result:
-    """A grid too wide for exact inference: belief propagation, and an estimate of log Z."""
+    """A grid that is too wide for exact inference: belief propagation, and an estimate of log Z."""
     data = generators.make_grid(34, 34, n_rows=1, n_states=2, edge_scale=0.3, random_state=0)
     model = data.model
     propagated = model.marginals(engine="bp").probabilities
@@ -158,7 +158,7 @@ def large_model(folder: Path) -> Result:
 
 @case()
 def old_files(folder: Path) -> Result:
-    """Files that old code wrote still load, and answer as they did."""
+    """Files of old code still load, with the same answers."""
     stored, model, table = (
         edgegraft.read_details(MODEL),
         edgegraft.load(MODEL),

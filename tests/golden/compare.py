@@ -1,13 +1,13 @@
-"""Results as JSON, and whether two of them are the same.
+"""Results as JSON, and their comparison.
 
-Integers, texts and truth values must be equal. Floats may differ by 1e-9, relative or absolute.
+Integers, strings and booleans must be equal. Floats may differ by 1e-9, relative or absolute.
 p- and q-values are compared by their logarithms, because a relative error of a statistic becomes
 the same relative error of ``log p``.
 
-Scores of all pairs at once, the gradients of samples and what follows from them are worked out in
-single precision by the BLAS, whose last digits differ between processors: these are compared with
-a tolerance of 1e-5, or, with the environment variable GOLDEN_STRICT set, like all others. The
-machine that stored the results gives them again under GOLDEN_STRICT.
+The BLAS computes scores of all pairs, gradients of samples and what follows from them in single
+precision, and its last digits differ between processors. These are compared with a tolerance of
+1e-5, or, if the environment variable GOLDEN_STRICT is set, like all others. The machine that stored
+the results reproduces them with GOLDEN_STRICT.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _IN_SINGLE = ("largest", "grid")
 
 
 def plain(value: Any) -> Any:
-    """Return a result in lists, dicts and numbers of Python, as JSON holds them."""
+    """Return a result as lists, dicts and Python numbers, as in JSON."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
@@ -37,7 +37,7 @@ def plain(value: Any) -> Any:
 def differences(
     found: Any, expected: Any, where: str = "", *, tolerance: float = TOLERANCE
 ) -> list[str]:
-    """Return what differs between two results, a line per place; empty if they agree."""
+    """Return the differences between two results, one line each; empty if they agree."""
     if isinstance(expected, dict) and isinstance(found, dict):
         lines = [
             f"{where}: {key!r} is in one only" for key in sorted(found.keys() ^ expected.keys())

@@ -1,12 +1,12 @@
-"""Store the golden results of the code that is imported.
+"""Store the golden results of the imported code.
 
     PYTHONPATH=path/to/old/src python -m tests.golden.make [--files] [CASE ...]
 
-run in the root of the project; without names, all cases. The stored results are those of commit
-71c4c98, the last one before issue 16. Rerun a case with the new code only if a change of its
-result is the purpose, and say so in the changelog. ``--files`` writes the model file and the
-packed table of `files/` again, which is right only with code that old releases had: they are
-there to show that what a user holds still loads.
+Run it in the root of the project; without names, it stores all cases. The stored results are those
+of commit 71c4c98 (version 0.1.0.dev0), the last one before the packages were reorganised. Rerun a
+case with new code only if its result is meant to change, and describe the change in the changelog.
+``--files`` writes the model file and the packed table of `files/` again, which is correct only with
+the code of an old release: they show that existing files of users still load.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tests.golden.registry import CASES, RESULTS, compute
 
 
 def main(arguments: list[str]) -> None:
-    """Store the results of the cases named, or of all."""
-    say(f"results of {Path(edgegraft.__file__).parent}")
+    """Store the results of the named cases, or of all."""
+    report(f"results of {Path(edgegraft.__file__).parent}")
     if "--files" in arguments:
         answers.write_files()
     names = [name for name in arguments if not name.startswith("-")] or list(CASES)
@@ -36,11 +36,11 @@ def main(arguments: list[str]) -> None:
             result = plain(compute(name, Path(folder)))
         path = RESULTS / f"{name}.json"
         path.write_text(json.dumps(result, indent=None, separators=(",", ":")) + "\n")
-        say(f"{name:24} {process_time() - start:7.2f} s {path.stat().st_size:8,} bytes")
+        report(f"{name:24} {process_time() - start:7.2f} s {path.stat().st_size:8,} bytes")
 
 
-def say(line: str) -> None:
-    """Write a line at once."""
+def report(line: str) -> None:
+    """Write a line and flush it."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 

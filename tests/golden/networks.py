@@ -32,7 +32,7 @@ def scale_free_data(n_variables=25, n_states=3, n_rows=2000, seed=3, couplings="
 
 
 def frame_of(codes, words="abcdefgh"):
-    """Codes as a frame of text columns; -1 is a missing cell."""
+    """Return codes as a frame of text columns; -1 is a missing cell."""
     letters = np.array([*words, None], object)
     return pd.DataFrame({f"v{i:02}": letters[column] for i, column in enumerate(codes.T)})
 
@@ -108,7 +108,7 @@ def weights(folder: Path) -> Result:
 
 @case()
 def many_states(folder: Path) -> Result:
-    """Columns that are stored as codes (more than 16 states, more than 64) beside planes."""
+    """Columns of more than 16 and of more than 64 states, which are stored as codes."""
     rng = np.random.default_rng(5)
     first = rng.integers(0, 70, 6000)
     second = np.where(rng.random(6000) < 0.7, first // 4, rng.integers(0, 18, 6000))
@@ -124,7 +124,7 @@ def few_rows(folder: Path) -> Result:
 
 @case(marks=("slow",))
 def wide(folder: Path) -> Result:
-    """More pairs than are all tested: ranked by screening, certified by a sample."""
+    """Too many pairs to test all: ranked by screening, certified by a sample."""
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 2, (300, 2004))
     for i in range(1, 2004):
@@ -137,7 +137,7 @@ def wide(folder: Path) -> Result:
 
 @case()
 def copies(folder: Path) -> Result:
-    """Columns that determine each other: edges without a test, and those that come back."""
+    """Columns that determine each other: edges without a test, and repeatedly dropped edges."""
     rng = np.random.default_rng(0)
     first = rng.integers(0, 2, 1500)
     near = first ^ (rng.random(1500) < 0.01)
@@ -182,7 +182,7 @@ def penalised_without_refit(folder: Path) -> Result:
 
 @case()
 def paper_settings(folder: Path) -> Result:
-    """The order of the unseen pairs is random, and hubs are boosted."""
+    """Unseen pairs in random order, with hubs boosted."""
     return fit(
         scale_free_data().X,
         relaxed=False,
@@ -269,7 +269,7 @@ def _fitted(X, options):
     }
 
 
-# Choosing, and doubting
+# Selection, bootstrap and edge tests
 
 
 @case()

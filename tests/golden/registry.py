@@ -1,4 +1,4 @@
-"""The register of golden cases, and fitted estimators and models as numbers to compare."""
+"""The registry of golden cases, and the results of estimators and models for comparison."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ import numpy as np
 import edgegraft
 from tests.golden.compare import TOLERANCE
 
-# Names below the top level that may move: every other file of the golden tests takes them here.
-choose_penalty = (
-    getattr(edgegraft.learn, "choose_penalty", None) or edgegraft.optimize.choose_penalty
-)
+# Names below the top level, which may move; all golden tests import them from here.
+choose_penalty = edgegraft.learn.choose_penalty
 generators = edgegraft.datasets
 learn = edgegraft.learn
 
@@ -35,11 +33,11 @@ class Case(NamedTuple):
     compute : callable
         Takes an empty folder and returns the result.
     needs : tuple of str
-        Files of the shared data, and modules, without which the case is skipped.
+        Files of the shared data and modules; the case is skipped without them.
     marks : tuple of str
         Names of pytest markers.
     tolerance : float
-        Of floats; larger if a result depends on what the BLAS computes in single precision.
+        Tolerance of floats; larger if a result depends on single-precision results of the BLAS.
     """
 
     compute: Callable[[Path], Result]
@@ -54,7 +52,7 @@ CASES: dict[str, Case] = {}
 def case(
     *needs: str, marks: tuple[str, ...] = (), tolerance: float = TOLERANCE
 ) -> Callable[[Any], Any]:
-    """Register a function of a folder as the golden case of its own name."""
+    """Register a function of a folder as the golden case with its name."""
 
     def register(compute: Callable[[Path], Result]) -> Callable[[Path], Result]:
         CASES[compute.__name__] = Case(compute, needs, marks, tolerance)
@@ -64,19 +62,19 @@ def case(
 
 
 def compute(name: str, folder: Path) -> Result:
-    """Return the result of a case; warnings are not part of it."""
+    """Return the result of a case, ignoring warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return CASES[name].compute(folder)
 
 
 def checksum(codes: Any) -> int:
-    """Return a number that stands for an array of codes, whatever its integer type."""
+    """Return a checksum of an array of codes that does not depend on its integer type."""
     return zlib.crc32(np.ascontiguousarray(codes, np.int64).tobytes())
 
 
 def fit(X: Any, *, sample_weight: Any = None, **options: Any) -> Result:
-    """Fit a `GraftedMRF` and return what it found."""
+    """Fit a `GraftedMRF` and return its fitted attributes."""
     estimator = edgegraft.GraftedMRF(**{"random_state": 0, **options})
     return network(estimator.fit(X, sample_weight=sample_weight))
 
@@ -84,7 +82,7 @@ def fit(X: Any, *, sample_weight: Any = None, **options: Any) -> Result:
 def network(fitted: Any) -> Result:
     """Return the fitted attributes of an estimator.
 
-    Edges are sorted by position, because equal strengths would come in any order.
+    Edges are sorted by position, because the order of equal strengths is arbitrary.
     """
     order = np.lexsort(fitted.edges_.T[::-1])
     table = fitted.edge_table_
@@ -110,7 +108,7 @@ def network(fitted: Any) -> Result:
 
 
 def sorted_edges(model: Any) -> Result:
-    """Return a model's edges by position, with their strengths: the order of growth is not kept."""
+    """Return a model's edges sorted by position, with their strengths."""
     order = np.lexsort(model.edges.T[::-1])
     return {"edges": model.edges[order], "strengths": model.edge_strengths()[order]}
 
@@ -118,7 +116,7 @@ def sorted_edges(model: Any) -> Result:
 def parameters(model: Any) -> Result:
     """Return a few numbers that depend on every log-potential of a model, in zero-sum gauge.
 
-    Weighted sums instead of the parameters themselves keep the stored files small.
+    Weighted sums, instead of the parameters themselves, keep the stored files small.
     """
     theta = np.asarray(model.zero_sum().theta)
     waves = np.cos(np.outer([0.0, 0.37, 1.7], np.arange(len(theta))))

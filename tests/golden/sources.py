@@ -1,4 +1,4 @@
-"""Golden networks of rows that are packed, on disk, on a cluster, or read by the command."""
+"""Golden networks of rows that are packed, on disk, on a cluster, or read by the command line."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import edgegraft
 from tests.golden.compare import SINGLE
 from tests.golden.registry import Result, case, checksum, fit, generators, network, sorted_edges
 
-#: Bytes that are set aside for the library, and those of a sampled cell: with this limit the
-#: smallest sample that a fit takes (10,000 rows of 8 columns) just fits, and 30,000 rows do not.
+#: Bytes reserved for the library plus those of the sampled cells: with this limit the smallest
+#: sample of a fit (10,000 rows of 8 columns) just fits, and 30,000 rows do not.
 TIGHT = (1000 << 20) + 2 * 24 * 8 * 10_000
 
 
@@ -30,7 +30,7 @@ def chain_frame(n_rows=30_000, n_variables=8):
 
 
 def survey(n_rows=1200):
-    """A table of many kinds of columns, with holes."""
+    """A table with many kinds of columns and missing cells."""
     rng = np.random.default_rng(0)
     smoker = rng.random(n_rows) < 0.4
     cough = np.where(rng.random(n_rows) < 0.8, smoker, rng.random(n_rows) < 0.5)
@@ -53,7 +53,7 @@ def survey(n_rows=1200):
 
 
 def packed(table) -> Result:
-    """Return what a packed table holds."""
+    """Return the contents of a packed table."""
     return {
         "names": table.schema.names,
         "categories": [[str(label) for label in variable.categories] for variable in table.schema],
@@ -86,7 +86,7 @@ def mixed_columns(folder: Path) -> Result:
 
 @case(tolerance=SINGLE)
 def out_of_memory(folder: Path) -> Result:
-    """A Parquet file of which only a sample fits; the last steps go over all rows."""
+    """A Parquet file of which only a sample fits; the last steps use all rows."""
     path = folder / "rows.parquet"
     chain_frame().to_parquet(path, row_group_size=4096)
     return fit(path, max_memory=TIGHT, cache_dir=folder / "cache")
@@ -119,7 +119,7 @@ def limit_that_holds_all_rows(folder: Path) -> Result:
 
 @case("dask", "distributed", marks=("cluster", "slow"), tolerance=SINGLE)
 def cluster(folder: Path) -> Result:
-    """A Dask frame of more rows than the largest sample has, so that the workers are asked."""
+    """A Dask frame with more rows than the largest sample, so that the workers are used."""
     import dask.dataframe as dd
     from distributed import Client
 
@@ -133,7 +133,7 @@ def cluster(folder: Path) -> Result:
     return network(fitted)
 
 
-# The command
+# The command line
 
 
 def edgegraft_command(*arguments):
@@ -145,7 +145,7 @@ def edgegraft_command(*arguments):
 
 @case("typer", "rich")
 def command_line(folder: Path) -> Result:
-    """`learn`, `query`, `score` and `infer` in processes of their own."""
+    """`learn`, `query`, `score` and `infer` in separate processes."""
     table, model = folder / "survey.csv", folder / "survey.edgegraft"
     survey().to_csv(table, index=False)
     options = ("--bins", "age=3", "--bins", "weight=4", "--bootstrap", 8, "--json", "--quiet")
@@ -163,7 +163,7 @@ def command_line(folder: Path) -> Result:
 
 @case("typer", "rich")
 def resumed(folder: Path) -> Result:
-    """A search whose budget is spent, resumed from its checkpoint."""
+    """A search that spent its budget, resumed from its checkpoint."""
     rows, model, run = folder / "rows.csv", folder / "m.edgegraft", folder / "run"
     chain_frame(3000).to_csv(rows, index=False)
     edgegraft_command("learn", rows, "-o", model, "--max-edges", 3, "--checkpoint", run, "--quiet")

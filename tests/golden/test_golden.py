@@ -1,6 +1,6 @@
-"""The results of the code before issue 16, computed again and compared.
+"""Stored results of earlier code, computed again and compared.
 
-`make.py` says how they were stored, `compare.py` what counts as the same.
+`make.py` describes how they were stored, `compare.py` which differences are tolerated.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ def skip_without(needs):
         if "." not in need:
             pytest.importorskip(need, reason=f"this golden case needs the package {need}")
         elif not (SHARED / need).is_file():
-            pytest.skip(f"{need} is not among the shared data (../shared/data) of this machine")
+            pytest.skip(f"{need} is not in the folder of real data (../shared/data)")
 
 
 @pytest.mark.parametrize("name", every_case())
-def test_results_are_those_of_before(name, tmp_path):
+def test_results_are_unchanged(name, tmp_path):
     skip_without(CASES[name].needs)
     expected = json.loads((RESULTS / f"{name}.json").read_text())
     found = json.loads(json.dumps(plain(compute(name, tmp_path))))
     lines = differences(found, expected, tolerance=CASES[name].tolerance)
-    assert not lines, "\n".join([f"{name}: {len(lines)} places differ", *lines[:12]])
+    assert not lines, "\n".join([f"{name}: {len(lines)} values differ", *lines[:12]])
 
 
-def test_every_stored_result_has_its_case():
+def test_every_stored_result_has_a_case():
     assert {path.stem for path in RESULTS.glob("*.json")} == set(CASES)
     total = sum(path.stat().st_size for path in RESULTS.iterdir())
     assert total < 1_000_000, f"the stored results take {total:,} bytes"
@@ -55,7 +55,7 @@ def test_every_stored_result_has_its_case():
         ({"x": [1.0, 2.0], "y": 1}, False),
     ],
 )
-def test_the_comparison_sees_differences(found, same):
+def test_the_comparison_detects_differences(found, same):
     assert (differences(found, {"x": [1.0, 2.0]}) == []) is same
 
 

@@ -1,4 +1,4 @@
-"""Kernels that turn cells into codes and planes, beside plain NumPy."""
+"""Kernels that encode cells as codes and planes, compared with plain NumPy."""
 
 from __future__ import annotations
 

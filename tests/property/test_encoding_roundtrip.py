@@ -1,4 +1,4 @@
-"""Any frame comes back from its codes, whatever it was handed over as."""
+"""Any frame can be restored from its codes, whatever its input type."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from edgegraft.ingest.text_types import MISSING_TOKENS
 from edgegraft.table import Schema, Variable
 from tests.table_kinds import TYPED
 
-# Text without lone surrogates, which no Arrow string can hold.
+# Text without lone surrogates, which Arrow strings cannot contain.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 FINITE = st.floats(allow_nan=False, allow_infinity=False).map(lambda x: x + 0.0)
 VALUES = {
@@ -36,7 +36,7 @@ VALUES = {
 
 @st.composite
 def columns(draw, n_rows: int) -> pa.Array:
-    """A column of at most 8 categories, with holes but not only holes."""
+    """Draw a column of at most 8 categories with some, but not only, missing cells."""
     dtype = draw(st.sampled_from(list(VALUES)))
     pool = draw(st.lists(VALUES[dtype], min_size=1, max_size=8, unique=True))
     cells = draw(st.lists(st.sampled_from([None, *pool]), min_size=n_rows, max_size=n_rows))
@@ -59,19 +59,19 @@ def tables(draw) -> pa.Table:
 
 def pack_quietly(data, **options):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EncodingWarning)  # constant columns are fine here
+        warnings.simplefilter("ignore", EncodingWarning)  # constant columns are allowed here
         return pack(data, **options)
 
 
 def keeps_categories(kind: str, dtype: pa.DataType) -> bool:
-    """polars reads a dictionary as a Categorical; Parquet readers restore those of text alone."""
+    """polars reads a dictionary as a Categorical; Parquet readers restore only those of text."""
     return kind != "polars" and not (kind == "parquet" and dtype.value_type != pa.string())
 
 
 @pytest.mark.parametrize("kind", list(TYPED))
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(table=tables(), batch_rows=st.integers(1, 12))
-def test_frames_come_back(kind, table, batch_rows):
+def test_frames_are_restored(kind, table, batch_rows):
     with tempfile.TemporaryDirectory() as folder:
         data = TYPED[kind](table, Path(folder))
         packed = pack_quietly(data, batch_rows=batch_rows)
@@ -79,7 +79,8 @@ def test_frames_come_back(kind, table, batch_rows):
     assert decoded.column_names == table.column_names
     for name in table.column_names:
         before, after = table.column(name), decoded.column(name)
-        # pandas has no missing integers or booleans of its own: these come back as it had them.
+        # pandas has no missing integers or booleans: they are restored in the type that pandas
+        # used.
         lossy = kind == "pandas" and before.null_count and before.type in (pa.int64(), pa.uint8())
         if not lossy:
             assert after.to_pylist() == before.to_pylist()
@@ -120,7 +121,7 @@ def test_a_learned_schema_gives_the_same_codes(table):
     )
 )
 def test_text_files_keep_every_cell(cells):
-    """The label of a cell reads as the text that stood there, or as its number."""
+    """Return the label of a cell: its text, or its number."""
     assume(not MISSING_TOKENS.union(["?"]).issuperset(cells))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.csv"
@@ -145,7 +146,7 @@ def test_text_files_keep_every_cell(cells):
     n_bins=st.integers(2, 8),
     rule=st.sampled_from(["quantile", "uniform"]),
 )
-def test_bins_keep_order_and_have_labels_of_their_own(values, n_bins, rule):
+def test_bins_keep_order_and_have_distinct_labels(values, n_bins, rule):
     distinct, counts = np.unique(np.array(values), return_counts=True)
     assume(len(distinct) > 1)
     edges = bin_edges(distinct, counts, n_bins, rule)

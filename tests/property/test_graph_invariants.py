@@ -1,4 +1,4 @@
-"""What holds for every graph: edges in order, each once, as many as promised."""
+"""Invariants of generated graphs: sorted, distinct edges in the stated number."""
 
 import numpy as np
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What must not change an answer: the names of variables, the order of states, clamping."""
+"""Invariance of answers to names of variables, order of states, and clamping."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def models(draw):
 
 
 def rearranged(model, order, state_orders):
-    """The same distribution with variable ``order[k]`` in place ``k`` and states reordered."""
+    """Return the distribution with variable ``order[k]`` at position ``k`` and states permuted."""
     states = model.schema.n_states[order]
     place = np.argsort(order)
     layout, edges, tables = model.layout, [], []
@@ -53,7 +53,7 @@ def test_relabelling_changes_nothing(engine, model, seed):
     (layout, found, _, info), (new_layout, new_found, _, new_info) = runs
     if not (info.converged and new_info.converged):
         return
-    # The forests behind trw are drawn by position, so only its bound property is kept.
+    # trw draws its forests by position, so only its bound is invariant.
     tolerance = {"exact": 1e-9, "bp": 1e-3, "trw": np.inf}[engine]
     for k, i in enumerate(order):
         before = layout.node(found.values, i)[state_orders[i]]

@@ -1,4 +1,4 @@
-"""The candidate stream against a dictionary of priorities and a few sets."""
+"""The candidate stream, compared with a dictionary of priorities and a few sets."""
 
 import numpy as np
 import pytest
@@ -9,14 +9,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from edgegraft.errors import EdgeError
 from edgegraft.search import CandidateStream
 
-# Quarters add up without rounding, so that the model's sums are the stream's.
+# Quarters add up without rounding, so that the sums of model and stream are equal.
 priorities = st.integers(-12, 12).map(lambda quarter: quarter / 4)
 seeds = st.integers(0, 2**32 - 1)
 picks = st.lists(st.tuples(st.integers(0, 10**6), priorities), max_size=12)
 
 
 class Model:
-    """Every pair in one dictionary: its state and its priority."""
+    """A dictionary of the state and the priority of every pair."""
 
     def __init__(self, n, default, full):
         self.pairs = {
@@ -42,7 +42,7 @@ class StreamMachine(RuleBasedStateMachine):
         self.seed = seed
 
     def chosen(self, picks):
-        """Distinct pairs and a number for each; every second one is given backwards."""
+        """Draw distinct pairs and a number for each; every second pair is reversed."""
         if not self.all:
             return [], []
         numbers = {self.all[k % len(self.all)]: number for k, number in picks}
@@ -126,7 +126,7 @@ class StreamMachine(RuleBasedStateMachine):
         for name, array in state.items():
             assert np.array_equal(array, again[name]), name
             assert array.dtype == again[name].dtype
-        # The original is spent to see that its twin does the same, then taken from its state.
+        # Drain the original to compare it with its copy, then restore it from its state.
         for seed in (1, 2):
             one = self.stream.draw(k, np.random.default_rng(seed))
             other = twin.draw(k, np.random.default_rng(seed))

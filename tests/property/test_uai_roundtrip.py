@@ -1,4 +1,4 @@
-"""Writing a model and reading it back changes no energy."""
+"""Writing a model and reading it back preserves energies."""
 
 import itertools
 import tempfile

@@ -1,4 +1,4 @@
-"""The objectives and penalties that the batteries go through, and tables to try them on."""
+"""The objectives, penalties and tables of the protocol tests."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ N_ROWS = 1200  # three blocks
 
 
 class Made(NamedTuple):
-    """How an objective is made, and what may be asked of it.
+    """How an objective is created, and which properties it has.
 
     Attributes
     ----------
     make : callable
         Takes a table and row weights.
     close : float
-        Tolerance of values and gradients: rounding, or messages that stop before the last digit.
+        Tolerance of values and gradients: rounding, or messages that stop before full precision.
     convex : bool
-        Whether the loss is convex: that of Bethe's approximation is not.
+        Whether the loss is convex; the Bethe approximation is not.
     steady : bool
-        Whether an edge of zeros changes nothing: the edge weights of tree-reweighted inference
-        depend on the graph.
+        Whether adding an edge of zeros leaves the loss unchanged; in tree-reweighted inference the
+        edge weights depend on the graph.
     """
 
     make: Callable[[Any, Any], Any]
@@ -125,7 +125,7 @@ def graph(name: str) -> Any:
 
 
 def point(layout: Any, seed: int = 1, scale: float = 0.5) -> Any:
-    """Return parameters, which nobody may write to."""
+    """Return random parameters as a read-only array."""
     theta = scale * np.random.default_rng(seed).normal(size=layout.n_parameters)
     theta.flags.writeable = False
     return theta

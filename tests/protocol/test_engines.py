@@ -1,4 +1,4 @@
-"""Every engine, through the same battery, on every graph of the zoo, against brute force."""
+"""Protocol of engines: every engine on every graph of the zoo, compared with brute force."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENGINES = {
     "auto": AutoEngine(),
     "auto, no memory": AutoEngine(ExactBudget(seconds=0.0), bp=BeliefPropagation(**PRECISE)),
 }
-#: Answers to within this are the same: rounding, and messages that stop before the last digit.
+#: Tolerance of exact answers: rounding, and messages that stop before full precision.
 CLOSE = {"exact": 1e-9, "bp": 1e-7, "trw": 1e-5}
 
 every_engine = pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
@@ -47,12 +47,12 @@ def ordered_pairs(layout):
 
 
 def noise(p, size):
-    """Four standard errors of a frequency, and a little for cells that are hardly ever seen."""
+    """Return four standard errors of a frequency, plus a margin for rarely visited cells."""
     return 4 * np.sqrt(p * (1 - p) / size) + 4 / size
 
 
 def assert_answers(engine, state, info, values, expected):
-    """Within Monte-Carlo error for samplers, to the last digits for the others."""
+    """Assert equality within Monte Carlo error for samplers, within rounding for other engines."""
     kind = answering(engine, state).name
     if kind == "gibbs" and info.diagnostics:
         assert (abs(values - expected) <= noise(expected, info.diagnostics["ess"])).all()
@@ -62,7 +62,7 @@ def assert_answers(engine, state, info, values, expected):
 
 @every_engine
 @every_graph
-def test_marginals_are_distributions_that_agree(engine, name):
+def test_marginals_are_consistent_distributions(engine, name):
     layout = ZOO[name].layout
     marginals, _, info = solve(engine, name)
     assert (marginals.values >= 0.0).all()
@@ -78,11 +78,11 @@ def test_marginals_are_distributions_that_agree(engine, name):
 
 @every_engine
 @every_graph
-def test_marginals_are_right_where_they_must_be(engine, name):
+def test_marginals_are_correct_if_they_claim_to_be(engine, name):
     marginals, state, info = solve(engine, name)
     kind = answering(engine, state)
     if kind.name == "trw" or not (kind.exact or ZOO[name].forest or kind.name == "gibbs"):
-        # Approximations: zeros are zeros all the same, and nothing is far off.
+        # Approximations keep zeros exactly and are never far off.
         expected = truth(name).values
         assert (marginals.values[np.isneginf(ZOO[name].theta)] == 0.0).all()
         if info.converged and ZOO[name].scale < 1.0:
@@ -96,7 +96,7 @@ def test_marginals_are_right_where_they_must_be(engine, name):
 
 @every_engine
 @every_graph
-def test_the_log_partition_function_is_what_it_is_said_to_be(engine, name):
+def test_the_log_partition_function_is_of_the_stated_kind(engine, name):
     marginals, state, info = solve(engine, name)
     kind, exact = answering(engine, state), truth(name).log_partition
     close = 1e-9 * max(1.0, abs(exact))
@@ -110,7 +110,7 @@ def test_the_log_partition_function_is_what_it_is_said_to_be(engine, name):
 
 
 @every_engine
-def test_an_engine_says_what_it_is(engine):
+def test_an_engine_describes_itself(engine):
     name, exact, *words = engine.capabilities
     assert name
     assert isinstance(exact, bool)
@@ -119,7 +119,7 @@ def test_an_engine_says_what_it_is(engine):
 
 @every_engine
 @every_graph
-def test_a_run_that_fails_says_so(engine, name):
+def test_a_failed_run_is_reported(engine, name):
     _, _, info = solve(engine, name)
     assert isinstance(info.converged, bool)
     assert info.converged or info.message
@@ -129,11 +129,11 @@ def test_a_run_that_fails_says_so(engine, name):
 
 @every_engine
 @every_graph
-def test_a_run_changes_nothing_that_it_was_given(engine, name):
+def test_a_run_does_not_change_its_arguments(engine, name):
     animal = ZOO[name]
     _, state, _ = solve(engine, name)
     before = pickle.dumps(state)
-    theta = animal.theta + 0.125  # another gauge of the same model
+    theta = animal.theta + 0.125  # another parametrisation of the same model
     engine.run(theta, state)
     engine.pair_marginals(theta, state, ordered_pairs(animal.layout))
     engine.grow(state, Layout(animal.states))
@@ -144,10 +144,10 @@ def test_a_run_changes_nothing_that_it_was_given(engine, name):
 @every_engine
 @every_graph
 @pytest.mark.parametrize("more", [True, False], ids=["more edges", "fewer edges"])
-def test_growing_answers_like_a_fresh_start(engine, name, more):
+def test_growing_gives_the_answers_of_a_cold_start(engine, name, more):
     animal = ZOO[name]
     if animal.scale > 1.0:
-        pytest.skip("strong loops have several fixed points, and chains several prisons")
+        pytest.skip("strong loops have several fixed points, and chains get trapped")
     full, part = animal.layout, Layout(animal.states, animal.edges[1::2])
     old, new = (part, full) if more else (full, part)
     _, state, _ = engine.run(old.carry(animal.theta, full), engine.init(old))
@@ -199,7 +199,7 @@ def test_bad_requests_are_refused(engine):
 
 
 @every_engine
-def test_a_model_in_which_nothing_is_possible_is_refused(engine):
+def test_a_model_without_a_possible_state_is_refused(engine):
     layout = Layout([2, 2], [(0, 1)])
     theta = np.array([0.0, -np.inf, 0.0, -np.inf, -np.inf, 0.0, 0.0, 0.0])
     with pytest.raises(ModelError):

@@ -1,4 +1,4 @@
-"""Every objective, through the same battery, on every graph and every kind of table."""
+"""Protocol of objectives: every objective on every graph and every kind of table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ every_table = pytest.mark.parametrize("table", TABLES)
 
 
 def solve(name, table, shape, seed=1):
-    """An objective, a layout, a point, and what the objective says of it from a cold state."""
+    """Return an objective, a layout, a point, and its evaluation from a cold state."""
     loss, layout = objective(name, table), graph(shape)
     theta = point(layout, seed)
     return loss, layout, theta, loss.evaluate(theta, loss.init(layout))
@@ -59,7 +59,7 @@ def test_the_gradient_is_that_of_the_value(name, shape, table):
 
 @every_objective
 @every_table
-def test_gradients_of_edges_are_those_of_the_gradient(name, table):
+def test_gradients_of_edges_are_parts_of_the_gradient(name, table):
     loss, layout, theta, found = solve(name, table, "loop")
     for edges in (layout.edges, layout.edges[::-1, ::-1]):
         tables = loss.edge_gradients(theta, found.state, edges)
@@ -73,7 +73,7 @@ def test_gradients_of_edges_are_those_of_the_gradient(name, table):
 @every_objective
 @every_graph
 @every_table
-def test_gradients_of_other_pairs_are_those_of_tables_of_zeros(name, shape, table):
+def test_gradients_of_other_pairs_equal_those_of_zero_tables(name, shape, table):
     if not OBJECTIVES[name].steady:
         pytest.skip("an edge of zeros changes the approximation")
     loss, layout, theta, found = solve(name, table, shape)
@@ -90,7 +90,7 @@ def test_gradients_of_other_pairs_are_those_of_tables_of_zeros(name, shape, tabl
 
 @every_objective
 @every_table
-def test_batches_of_pairs_do_not_depend_on_what_was_asked_before(name, table):
+def test_batches_of_pairs_do_not_depend_on_earlier_batches(name, table):
     loss, layout, theta, found = solve(name, table, "tree")
     pairs = outside(layout)
     whole = loss.edge_gradients(theta, found.state, pairs)
@@ -117,7 +117,7 @@ def test_an_evaluation_changes_neither_state_nor_parameters(name, table):
 
 @every_objective
 @every_table
-def test_a_warm_state_gives_what_a_cold_one_gives(name, table):
+def test_warm_and_cold_states_give_the_same_value(name, table):
     loss, layout, _, found = solve(name, table, "loop")
     other = point(layout, seed=2)
     warm, cold = (loss.evaluate(other, s) for s in (found.state, loss.init(layout)))
@@ -128,7 +128,7 @@ def test_a_warm_state_gives_what_a_cold_one_gives(name, table):
 @every_objective
 @every_table
 @pytest.mark.parametrize("to", ["no edges", "tree"])
-def test_growing_is_beginning_again(name, table, to):
+def test_a_grown_state_gives_the_same_value_as_a_new_one(name, table, to):
     loss, layout, theta, found = solve(name, table, "loop")
     for target in (layout.grow(outside(layout)), graph(to)):
         there = target.carry(theta, layout)
@@ -140,7 +140,7 @@ def test_growing_is_beginning_again(name, table, to):
 
 @every_objective
 @every_table
-def test_curvature_is_positive_and_of_the_right_size(name, table):
+def test_curvature_is_positive_and_has_the_right_magnitude(name, table):
     loss, layout = objective(name, table), graph("loop")
     curvature, theta, state = loss.curvature(layout), loss.start(layout), loss.init(layout)
     assert curvature.shape == (layout.n_parameters,)
@@ -176,7 +176,7 @@ def test_the_start_is_the_best_independent_model(name, shape, table):
 
 @every_objective
 @every_table
-def test_constants_of_node_vectors_change_nothing(name, table):
+def test_constants_added_to_node_vectors_change_nothing(name, table):
     loss, layout, theta, found = solve(name, table, "loop")
     shifted = theta.copy()
     for i in range(layout.n_variables):
@@ -190,7 +190,7 @@ def test_constants_of_node_vectors_change_nothing(name, table):
 @every_table
 def test_convex_losses_lie_below_their_chords_and_above_their_tangents(name, table):
     if not OBJECTIVES[name].convex:
-        pytest.skip("Bethe's approximation is not convex")
+        pytest.skip("the Bethe approximation is not convex")
     loss, layout, theta, found = solve(name, table, "loop")
     other = point(layout, seed=4)
     there = loss.evaluate(other, found.state)
@@ -218,7 +218,7 @@ def test_a_row_of_weight_two_is_two_rows(name):
         found = loss.evaluate(theta, loss.init(layout))
         sides.append((loss.n_rows, found, loss.edge_gradients(theta, found.state, pairs).values))
     (weight, one, scores), (n_rows, other, expected) = sides
-    if loss.terms == 2:  # the likelihood counts the rows that know some variable
+    if loss.terms == 2:  # the likelihood counts rows with at least one known cell
         assert weight == n_rows == counts.sum()
     assert_close(name, one.value, other.value, times=10)
     assert_close(name, one.gradient, other.gradient, times=10)
@@ -227,7 +227,7 @@ def test_a_row_of_weight_two_is_two_rows(name):
 
 @every_objective
 @every_table
-def test_an_objective_says_what_it_is(name, table):
+def test_an_objective_describes_itself(name, table):
     loss, rows = objective(name, table), TABLES[table]
     assert loss.schema.n_states.tolist() == STATES
     assert loss.terms == (1 if name.startswith("likelihood") else 2)
@@ -240,7 +240,7 @@ def test_an_objective_says_what_it_is(name, table):
 @pytest.mark.parametrize("name", [name for name in OBJECTIVES if not name.startswith("likelihood")])
 @every_graph
 @every_table
-def test_pseudolikelihoods_are_their_definition(name, shape, table):
+def test_pseudolikelihoods_match_their_definition(name, shape, table):
     _, layout, theta, found = solve(name, table, shape)
     value, gradient = fit_checks.pseudolikelihood(theta, layout, *TABLES[table])
     assert_close(name, found.value, value, times=10)

@@ -1,4 +1,4 @@
-"""Counts of rows wherever they are, through the same battery, against `np.bincount`."""
+"""Protocol of sources of rows: their counts, compared with `np.bincount`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def make_source(request, tmp_path):
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 @pytest.mark.parametrize("n_rows", [1, 64, 65, 513, 33_000, 66_000])
-def test_pairs_are_those_of_bincount(make_source, n_rows, missing):
+def test_pairs_equal_bincount(make_source, n_rows, missing):
     states = STATES if n_rows < 60_000 else [2, 5, 21, 70]
     edges = [(i, j) for i, j in ALL if max(i, j) < len(states)]
     codes = random_codes(states, n_rows, missing)
@@ -60,7 +60,7 @@ def test_pairs_are_those_of_bincount(make_source, n_rows, missing):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_margins_are_those_of_bincount(make_source, missing):
+def test_margins_equal_bincount(make_source, missing):
     codes = random_codes(STATES, 1000, missing)
     margins = make_source(codes, STATES).margins()
     assert len(margins) == len(STATES)
@@ -92,7 +92,7 @@ def test_an_empty_batch_has_no_tables(make_source):
         ([(0.0, 1.0)], "integer array .* float64"),
     ],
 )
-def test_edges_that_are_no_pair_are_refused(make_source, edges, message):
+def test_edges_that_are_not_pairs_are_refused(make_source, edges, message):
     source = make_source(random_codes([2, 2], 10), [2, 2])
     with pytest.raises(EdgeError, match=message):
         source.pairs(edges)

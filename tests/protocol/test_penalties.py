@@ -1,4 +1,4 @@
-"""Every penalty, through the same battery, against its definition and the theory."""
+"""Protocol of penalties: every penalty, compared with its definition and with theory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def draw(seed):
 
 
 def steps_of(penalty, kind):
-    """Steps as `prox` takes them, and one per parameter."""
+    """Return steps as `prox` takes them, and the same steps per parameter."""
     rng = np.random.default_rng(2)
     if kind == "one":
         return 0.7, np.full(LAYOUT.n_parameters, 0.7)
@@ -48,7 +48,7 @@ def tables_of(gradient):
 
 
 @every_penalty
-def test_the_value_is_the_definition(penalty):
+def test_the_value_matches_the_definition(penalty):
     theta = draw(0)
     expected = fit_checks.penalty_value(theta, LAYOUT, penalty)
     assert penalty.value(theta, LAYOUT) == pytest.approx(expected, rel=1e-13)
@@ -88,7 +88,7 @@ def test_the_prox_is_optimal(penalty, step):
 
 
 @every_penalty
-def test_the_prox_brings_points_nearer_and_a_step_of_nearly_nothing_leaves_them(penalty):
+def test_the_prox_is_nonexpansive_and_tiny_steps_change_nothing(penalty):
     one, other = draw(4), draw(5)
     ends = [penalty.prox(theta, 0.8, LAYOUT) for theta in (one, other)]
     assert np.linalg.norm(ends[0] - ends[1]) <= np.linalg.norm(one - other) + 1e-12
@@ -121,7 +121,7 @@ def test_the_violation_of_active_groups_is_the_gradient_of_the_whole(penalty):
 
 
 @every_penalty
-def test_the_score_says_whether_a_zero_edge_violates(penalty):
+def test_the_score_shows_whether_a_zero_edge_violates(penalty):
     theta = point(LAYOUT).copy()
     theta[NODES:] = 0.0
     slope = 0.4 * draw(9)
@@ -151,7 +151,7 @@ def test_scores_of_a_gradient_and_of_tables_agree(penalty):
 @pytest.mark.parametrize("name", ["likelihood, exact", "pseudolikelihood", "blocks"])
 def test_the_largest_useful_penalty_is_where_the_first_edge_enters(penalty, name):
     if penalty.penalize_nodes:
-        pytest.skip("with node vectors shrunk, the best model without edges is another")
+        pytest.skip("with shrunk node vectors, the best model without edges differs")
     loss = objective(name, "complete")
     at_start = loss.evaluate(loss.start(LAYOUT), loss.init(LAYOUT))
     largest = penalty.largest_useful(at_start.gradient, LAYOUT)
@@ -164,6 +164,6 @@ def test_the_largest_useful_penalty_is_where_the_first_edge_enters(penalty, name
 
 
 @every_penalty
-def test_only_noise_weights_look_at_data(penalty):
+def test_only_noise_weights_depend_on_data(penalty):
     loss = objective("pseudolikelihood", "complete")
     assert penalty.bound(loss) is penalty

@@ -1,8 +1,8 @@
-"""The pseudolikelihood beside scikit-learn's multinomial logistic regression of each variable.
+"""The pseudolikelihood, compared with scikit-learn's multinomial logistic regressions.
 
-A regression of each variable on all others has two tables for each pair, one in each direction,
-where the composite pseudolikelihood has one: its losses can only be lower. At the regressions' own
-coefficients each of our conditional losses must be scikit-learn's.
+Regressions of each variable on all others have two tables per pair, one in each direction, whereas
+the composite pseudolikelihood has one, so their losses can only be lower. At the coefficients of
+the regressions, each of our conditional losses must equal scikit-learn's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def one_hot(rows, without):
 
 
 def regress(rows, target):
-    """The unpenalised regression of one variable on the others, and its loss."""
+    """Return the unpenalised regression of one variable on the others, and its loss."""
     model = LogisticRegression(C=1e8, tol=1e-10, max_iter=5000)
     features = one_hot(rows, target)
     model.fit(features, rows[:, target])
@@ -41,9 +41,9 @@ def regress(rows, target):
 
 
 def as_parameters(model, target, layout):
-    """A regression's coefficients as the node vector and the tables of its target."""
+    """Return a regression's coefficients as the node vector and the tables of its target."""
     theta = np.zeros(layout.n_parameters)
-    # Two states have one row of coefficients, those of the second against the first.
+    # Two states have one row of coefficients, those of the second state relative to the first.
     binary = len(model.classes_) == 2
     intercept = np.append(0.0, model.intercept_) if binary else model.intercept_
     weights = np.vstack((np.zeros_like(model.coef_), model.coef_)) if binary else model.coef_
@@ -69,7 +69,7 @@ def test_conditional_losses_are_those_of_the_regressions(rows):
         theta = as_parameters(model, target, layout)
         ours = objective.evaluate(theta, objective.init(layout)).state.losses[target]
         np.testing.assert_allclose(ours, loss, rtol=1e-7)
-        # One table for both directions costs something, and with a true model of that kind little.
+        # One table for both directions costs something, but little if the true model has that form.
         assert loss - 1e-9 <= state.losses[target] < loss + 0.01
 
 

@@ -1,4 +1,4 @@
-"""Fits against generic solvers, and against the known optima of real data."""
+"""Fits compared with generic solvers, and with known optima of real data."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def test_likelihood_with_a_ridge_against_lbfgs(codes):
 
 @pytest.mark.parametrize("kind", ["complete", "missing", "weighted"])
 def test_pseudolikelihood_with_penalty_against_a_smooth_solver(codes, kind):
-    """The norm is written as a constrained smooth problem: w = t * unit is avoided by splitting.
+    """Compare with L-BFGS on a smoothed norm.
 
-    min f(w) + c ||w|| is solved by L-BFGS on f + c sqrt(||w||^2 + eps), eps going to zero.
+    min f(w) + c ||w|| is solved as f + c sqrt(||w||^2 + eps), with eps going to zero.
     """
     codes = codes.copy()
     if kind != "complete":
@@ -100,7 +100,7 @@ def test_pseudolikelihood_with_penalty_against_a_smooth_solver(codes, kind):
 def test_optima_of_nltcs(shared_data, objective):
     path = shared_data / "debd" / "nltcs.npz"
     if not path.is_file():
-        pytest.skip("nltcs.npz is not among the shared data")
+        pytest.skip("nltcs.npz is not in the folder of real data")
     data = np.load(path)
     train, test = (data[part].astype(np.int64) for part in ("train", "test"))
     model, info = fit_parameters(train, None, objective, engine="exact")

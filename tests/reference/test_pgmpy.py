@@ -1,4 +1,4 @@
-"""Models through pgmpy and back; its own inference must agree with ours."""
+"""Conversion to pgmpy and back; its inference must agree with ours."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ABSENT = importlib.util.find_spec("pgmpy") is None
 needs_pgmpy = pytest.mark.skipif(ABSENT, reason="pgmpy is not installed")
 SMALL = ["one edge", "chain", "star", "cycle", "complete", "disconnected", "zero entries, loop"]
 
-# pgmpy warns of its own dependencies when it is imported.
+# Importing pgmpy raises warnings about its dependencies.
 pytestmark = pytest.mark.filterwarnings("default")
 
 
@@ -57,7 +57,7 @@ def test_round_trip_and_marginals(model):
 
 
 @needs_pgmpy
-def test_factors_are_multiplied_in_the_order_of_their_own_states():
+def test_factors_with_different_orders_of_states_are_multiplied():
     from pgmpy.factors.discrete import DiscreteFactor
     from pgmpy.models import DiscreteMarkovNetwork
 
@@ -75,7 +75,7 @@ def test_factors_are_multiplied_in_the_order_of_their_own_states():
 
 
 @needs_pgmpy
-def test_networks_that_are_no_pairwise_models_are_refused():
+def test_networks_that_are_not_pairwise_are_refused():
     from pgmpy.factors.discrete import DiscreteFactor
     from pgmpy.models import DiscreteMarkovNetwork
 

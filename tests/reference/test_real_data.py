@@ -1,10 +1,10 @@
 """Real tables against published figures, one fit each.
 
-Settings are those that the valid rows choose in ``python -m benchmarks real_data``, but for
-mushrooms, whose chosen penalty of 6e-5 takes a path of fits; the ridge of the contacts was chosen
-after a look at them. Figures are mean test log-pseudolikelihoods of l1 logistic regressions, one
-a variable (nltcs: of maximum likelihood), and the contacts among the best scores that plmDCA's
-authors published.
+Settings are those that the validation rows choose in ``python -m benchmarks real_data``, except for
+mushrooms, whose chosen penalty of 6e-5 needs a path of fits. The ridge of the contacts was chosen
+with knowledge of the contacts. Figures are mean test log-pseudolikelihoods of l1 logistic
+regressions, one per variable (nltcs: of maximum likelihood), and the contacts among the best scores
+published by the authors of plmDCA.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PART_IN_A_THOUSAND = 1.001
 
 def read(path):
     if not path.is_file():
-        pytest.skip(f"{path.name} is not among the shared data")
+        pytest.skip(f"{path.name} is not in the folder of real data")
     with np.load(path) as file:
         return {key: file[key] for key in file.files if file[key].dtype.kind in "uif"}
 
@@ -37,8 +37,8 @@ def read(path):
         pytest.param("jester", 2e-3, 5e-3, -48.59, marks=pytest.mark.slow),
         pytest.param("dna", 4e-3, 1e-5, -57.58, marks=pytest.mark.slow),
         pytest.param("mushrooms", 5e-4, 1e-5, -0.523, marks=pytest.mark.slow),
-        # One joint model of this table falls .3 % short of -9.32, which its regressions reach
-        # with two weights a pair; this holds what is reached.
+        # A joint model of this table is .3 % worse than -9.32, which regressions reach with two
+        # weights per pair; the bound is the value reached.
         pytest.param("plants", 5e-4, 1e-5, -9.345, marks=pytest.mark.slow),
     ],
 )

@@ -1,4 +1,4 @@
-"""The shared problems of the UAI 2014 competition, against their reference answers."""
+"""Problems of the UAI 2014 competition, compared with their reference answers."""
 
 import gzip
 import json
@@ -11,7 +11,7 @@ import pytest
 from edgegraft.io import read_mar, read_pr, read_uai
 
 FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "uai"
-# name: variables, states, pairs, as the data's README lists them
+# name: variables, states, pairs, as listed in the README of the data
 INSTANCES = {
     "Grids_11": (100, 2, 200),
     "Grids_12": (100, 2, 180),
@@ -25,7 +25,7 @@ INSTANCES = {
 }
 
 pytestmark = pytest.mark.skipif(
-    not FOLDER.is_dir(), reason="the shared UAI problems (../shared/data/uai) are not here"
+    not FOLDER.is_dir(), reason="the UAI problems (../shared/data/uai) are not available"
 )
 
 

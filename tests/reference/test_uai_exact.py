@@ -1,4 +1,4 @@
-"""Exact inference on the shared problems of the UAI 2014 competition."""
+"""Exact inference on problems of the UAI 2014 competition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def solutions(path):
 @pytest.fixture
 def folder(shared_data):
     if not (shared_data / "uai").is_dir():
-        pytest.skip("the shared UAI problems (../shared/data/uai) are not here")
+        pytest.skip("the UAI problems (../shared/data/uai) are not available")
     return shared_data / "uai"
 
 

@@ -1,4 +1,4 @@
-"""What theory says of belief propagation: exact on forests, consistent and invariant elsewhere."""
+"""Theory of belief propagation: exact on forests, consistent and invariant elsewhere."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_exact_on_forests_with_zero_entries(name, scale, engine):
     layout = FORESTS[name]
     theta = draw(layout, scale)
     kept = np.random.default_rng(1).random(layout.n_parameters) < 0.6
-    # Leave the configuration of all first states possible.
+    # The configuration of all first states stays possible.
     kept[layout.node_offset[:-1]] = True
     kept[layout.edge_offset[:-1]] = True
     theta[~kept] = -np.inf
@@ -48,13 +48,13 @@ def test_exact_on_forests_with_zero_entries(name, scale, engine):
     np.testing.assert_allclose(marginals.values, truth.values, atol=1e-9)
     assert (marginals.values[~kept] == 0).all()
     assert marginals.log_partition == pytest.approx(truth.log_partition, rel=1e-12, abs=1e-9)
-    # A warm state of a model with zeros must not remember them.
+    # A warm state must not retain the zeros of an earlier model.
     moderate = draw(layout, 1.0, seed=2)
     marginals, _, _ = engine.run(moderate, state)
     np.testing.assert_allclose(marginals.values, enumerate_all(moderate, layout).values, atol=1e-9)
 
 
-def test_opposed_certainties_balance():
+def test_opposite_certainties_cancel():
     layout = Layout([2, 2, 2], [(0, 1), (1, 2)])
     theta = np.zeros(layout.n_parameters)
     layout.node(theta, 0)[:] = [0, -900]
@@ -153,7 +153,7 @@ def test_linear_response_beats_the_product_on_loops():
 
 @st.composite
 def graphs(draw_from):
-    """A small random graph with mixed states and parameters of any strength."""
+    """Draw a small random graph with mixed states and parameters of any strength."""
     n = draw_from(st.integers(2, 6))
     states = draw_from(st.lists(st.integers(2, 4), min_size=n, max_size=n))
     pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
@@ -179,10 +179,10 @@ def test_trw_bounds_log_z_from_above_converged_or_not(model):
 @settings(max_examples=40, deadline=None)
 def test_names_of_variables_and_states_do_not_matter(model, seed):
     layout, theta = model
-    theta = theta / max(1.0, np.abs(theta).max())  # one fixed point
+    theta = theta / max(1.0, np.abs(theta).max())  # weak enough for a single fixed point
     rng = np.random.default_rng(seed)
     node = rng.permutation(layout.n_variables)  # new name of each variable
-    state = [rng.permutation(s) for s in layout.states]  # old state at each new place
+    state = [rng.permutation(s) for s in layout.states]  # old state at each new position
     states = np.empty_like(layout.states)
     states[node] = layout.states
     flipped = node[layout.edges[:, 0]] > node[layout.edges[:, 1]]

@@ -1,4 +1,4 @@
-"""Under the null p-values are uniform, or larger: many small tables side by side, fitted as one."""
+"""Under the null, p-values are uniform or larger: many small tables, fitted as one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def judge_chains(states, n_rows, n_blocks, missing=0.0, seed=0):
 
 def assert_uniform(p):
     assert kstest(p, "uniform").pvalue > 0.01
-    assert (p < 0.01).mean() < 0.03  # three times too many would be much too sure
+    assert (p < 0.01).mean() < 0.03  # three times the nominal rate would be far too many
 
 
 def test_binary_chains():
@@ -55,13 +55,13 @@ def test_chains_of_more_states():
 
 
 def test_missing_cells_do_not_join_the_ends_of_a_chain():
-    # Where the middle is unknown the ends do depend on each other: such rows must not count.
+    # If the middle is unknown, the ends do depend on each other: such rows must not count.
     found, null = judge_chains(3, 900, 200, missing=0.15)
     assert_uniform(found.p_value[null])
     assert (found.p_value[~null] < 0.001).all()
 
 
-def test_false_discoveries_are_as_few_as_asked_for():
+def test_the_false_discovery_rate_is_kept():
     found, null = judge_chains(3, 500, 200)
     n_pairs = 600 * 599 // 2
     kept = found.q_value <= 0.05
@@ -90,21 +90,22 @@ def test_rare_states():
 def draw_wrong(rng, n_rows):
     """Return y, a, b: a and b act on y only together, and a not at all on average.
 
-    No table joins a to y in the best pairwise model, yet the conditional of y is wrong, and the
-    variance that it states for the score of that table is too small.
+    The best pairwise model has no table of a and y, but its conditional of y is wrong, and its
+    variance of the score of that table is too small.
     """
     a, b = (rng.random((2, n_rows)) < [[0.1], [0.2]]).astype(int)
     share = np.array([[0.5, 0.02], [0.26, 0.98]])[a, b]
     return np.column_stack((rng.random(n_rows) < share, a, b)).astype(int)
 
 
-def test_a_wrong_model_does_not_make_it_too_sure(monkeypatch):
+def test_a_wrong_model_does_not_inflate_significance(monkeypatch):
     rng = np.random.default_rng(2)
     table, model = blocks(lambda: draw_wrong(rng, 1500), 250, 3, TRIANGLE)
     robust = edge_tests(table, model).p_value[0::3]
     assert (robust < 0.05).mean() < 0.08
     assert (robust < 0.01).mean() < 0.025
-    # The model's variance alone would be too sure, so the test above can fail.
+    # With the model's variance alone, the test would reject too often, so the assertion above can
+    # fail.
     module = sys.modules[edge_tests.__module__]
     judge = module._judge
     monkeypatch.setattr(module, "_judge", lambda score, model, _: judge(score, model, model))
@@ -117,7 +118,7 @@ def test_a_heavier_ridge_does_not_bias_the_test():
     assert_uniform(edge_tests(table, model).p_value[1::3])
 
 
-def test_more_rows_make_a_true_edge_surer():
+def test_more_rows_make_a_true_edge_more_significant():
     rng = np.random.default_rng(4)
     codes = chain(rng, 4000, 3, stay=0.1)
     q = []

@@ -1,4 +1,4 @@
-"""What theory says of grafting: one optimum, whatever the order in which edges come."""
+"""Theory of grafting: one optimum, independent of the order of edges."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def table():
 
 
 def independent_check(table, growth):
-    """Worst violations of inactive pairs and of active groups, from the rows in plain NumPy."""
+    """Return the largest violations of inactive pairs and of active groups, in plain NumPy."""
     n = len(table.schema)
     layout = growth.graph.layout
     pairs = np.stack(np.triu_indices(n, 1), axis=1)
@@ -123,7 +123,7 @@ def test_grafting_light_allows_only_what_it_activated(table):
     assert growth.allowed[first:].sum() <= growth.n_activations
 
 
-def test_first_hit_activates_what_a_plain_loop_meets_first(table):
+def test_first_hit_activates_the_first_hit_of_a_plain_loop(table):
     objective = make_loss(table)
     options = {"priority": "uniform", "hub_threshold": None}
     _, log = grow_logged(objective, strategy="first-hit", max_edges=1, **options)
@@ -151,7 +151,7 @@ def test_noise_weights_follow_the_chi_squared_quantile(n_states):
     np.testing.assert_allclose(noise.of(np.array([(0, 1)])) ** 2, exact, rtol=0.03)
 
 
-def test_chance_passes_the_test_equally_often_whatever_the_states():
+def test_chance_passes_the_test_equally_often_for_all_numbers_of_states():
     rng = np.random.default_rng(0)
     n = 60
     shares = {2: [0.5, 0.5], 3: [0.96, 0.03, 0.01], 8: np.full(8, 1 / 8)}

@@ -1,4 +1,4 @@
-"""The likelihood is a function and its gradient, whatever engine stands behind it."""
+"""The likelihood and its gradient are consistent with every engine."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_gradient_is_that_of_the_value(engine, kind):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_gradients_of_any_pair_continue_those_of_the_edges(engine):
+def test_gradients_of_any_pair_agree_with_those_of_the_edges(engine):
     counts, *_ = make_counts("missing")
     loss = Likelihood(counts, ENGINES[engine])
     theta = draw()

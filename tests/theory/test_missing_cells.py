@@ -1,8 +1,8 @@
-"""Cells removed at random: the network is still found, and what is known is worth keeping.
+"""Cells removed at random: the network is still found, and incomplete rows are informative.
 
-Pairwise-available counts (likelihood) are consistent where cells are missing at random. The
-pseudolikelihood leaves the tables of missing neighbours out of a conditional, an approximation
-that costs more the denser the graph is: the bounds of its scores are wider for that reason.
+Pairwise-available counts (likelihood) are consistent if cells are missing at random. The
+pseudolikelihood omits the tables of missing neighbours from a conditional, an approximation that
+costs more on denser graphs; the bounds of its scores are therefore wider.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def test_a_chain_is_found_with_a_fifth_of_the_cells_removed(chain, objective):
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_the_edges_found_are_right_where_columns_have_many_neighbours(objective):
-    # Rows that lack the middle of a path see its ends depend on each other: such edges must not
-    # pass. Fewer cells find fewer edges, and that is all that may happen.
+def test_the_edges_found_are_correct_for_columns_with_many_neighbours(objective):
+    # In rows that lack the middle of a path, its ends depend on each other: such edges must not
+    # pass. Fewer cells may only lead to fewer edges.
     data = make_scale_free(20, STATES, N_TRAIN, random_state=1, burn_in=300)
     codes, truth = data.X.astype(np.int64), pairs_of(data.edges)
     whole = pairs_of(discover(pack(codes), Plan(objective=objective)).model.edges)
@@ -63,7 +63,7 @@ def test_the_edges_found_are_right_where_columns_have_many_neighbours(objective)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_removed_cells_cost_a_chain_next_to_nothing(chain, objective):
+def test_removed_cells_cost_a_chain_almost_nothing(chain, objective):
     codes, truth = chain
     train, test = codes[:N_TRAIN], codes[N_TRAIN:]
     holed = remove(train, 0.2)
@@ -73,14 +73,14 @@ def test_removed_cells_cost_a_chain_next_to_nothing(chain, objective):
             (train, holed, complete)]  # fmt: skip
     whole, known, few = (score(model, test) for model in fits)
     assert known > whole - 0.02
-    assert known > few + 0.05  # what complete rows alone would have given
+    assert known > few + 0.05  # the score from complete rows only
 
 
 @pytest.mark.parametrize(("objective", "cost"), [("likelihood", 0.02), ("pseudolikelihood", 0.12)])
 def test_removed_cells_of_a_dense_survey(shared_data, objective, cost):
     path = shared_data / "debd" / "nltcs.npz"
     if not path.is_file():
-        pytest.skip("nltcs.npz is not among the shared data")
+        pytest.skip("nltcs.npz is not in the folder of real data")
     with np.load(path) as file:
         train, test = (file[part].astype(np.int64) for part in ("train", "test"))
     holed = remove(train, 0.2)

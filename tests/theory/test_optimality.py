@@ -1,4 +1,4 @@
-"""What theory says of optima: conditions, forests, the largest penalty."""
+"""Theory of optima: optimality conditions, forests, the largest penalty."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_largest_useful_penalty_leaves_no_edge(table, objective, kind):
     assert some.n_edges >= 1
 
 
-def test_a_warm_start_keeps_what_was_found(table):
+def test_a_warm_start_keeps_the_solution(table):
     packed, edges = table
     layout = graph(packed, edges)
     loss = Likelihood(PairCounts(packed), ExactEngine())

@@ -1,4 +1,4 @@
-"""Value and gradient of the pseudolikelihood against a plain twin, and what theory says."""
+"""Value and gradient of the pseudolikelihood, compared with a NumPy twin and with theory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOLERANCE = {"single": 3e-7, "double": 1e-13}
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("lanes", [1, 16])
 @pytest.mark.parametrize(("n_rows", "missing"), [(1, 0.0), (37, 0.2), (1300, 0.1), (600, 0.0)])
-def test_both_ways_agree_with_the_twin(states, precision, lanes, n_rows, missing):
+def test_both_implementations_agree_with_the_twin(states, precision, lanes, n_rows, missing):
     codes, table, layout, theta = make_case(states, n_rows, missing)
     weights = np.random.default_rng(1).integers(0, 4, n_rows) * 0.75 + 0.25
     for given in (None, weights):
@@ -50,8 +50,8 @@ def test_gradient_is_that_of_the_value(missing):
         assert (above - below) / 2e-5 == pytest.approx(gradient[k], abs=2e-9)
 
 
-def test_gradients_sum_to_what_they_must():
-    """A node's sum to nothing; an edge's rows and columns sum to half the nodes' each."""
+def test_gradients_have_the_right_sums():
+    """Gradients of a node sum to zero; rows and columns of an edge sum to half of the nodes'."""
     _, table, layout, theta = make_case([2, 5, 3, 4], 400, density=1.0)
     objective = Pseudolikelihood(table, precision="double")
     gradient = objective.evaluate(theta, objective.init(layout)).gradient
@@ -59,8 +59,8 @@ def test_gradients_sum_to_what_they_must():
         assert layout.node(gradient, i).sum() == pytest.approx(0, abs=1e-15)
     for k, (i, j) in enumerate(layout.edges):
         edge = layout.edge(gradient, k)
-        # A complete row names one state of the other end, so the residuals of this end sum to
-        # its node gradient; those of the other end sum to nothing.
+        # A complete row has one state of the other end, so the residuals of this end sum to its
+        # node gradient; those of the other end sum to zero.
         np.testing.assert_allclose(edge.sum(axis=1), layout.node(gradient, i), atol=1e-14)
         np.testing.assert_allclose(edge.sum(axis=0), layout.node(gradient, j), atol=1e-14)
 

@@ -1,4 +1,4 @@
-"""Unseen edges are drawn uniformly, whatever was seen before; the reservoir's best has its rank."""
+"""Unseen pairs are drawn uniformly; the best pair of a reservoir has the expected rank."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ PAIRS = [(i, j) for i in range(N) for j in range(i + 1, N)]
 
 
 def counts_of_first(make, repeats, k=1):
-    """How often each pair is the k-th drawn from a fresh stream."""
+    """Count how often each pair is the k-th draw of a new stream."""
     rng = np.random.default_rng(7)
     counts = dict.fromkeys(PAIRS, 0)
     for _ in range(repeats):
@@ -48,7 +48,7 @@ def test_uniform_when_most_have_been_seen(share):
 
 @pytest.mark.parametrize("share", [0.0, 0.9])
 def test_uniform_within_a_level_of_several_class_pairs(share):
-    # Boosts 3, 2, 1, 0: level 3 holds the class pairs (3, 0) and (2, 1).
+    # Boosts 3, 2, 1, 0: level 3 has the class pairs (3, 0) and (2, 1).
     boosts = np.repeat([3.0, 2.0, 1.0, 0.0], 4)
     level = [pair for pair in PAIRS if boosts[list(pair)].sum() == 3]
     above = [pair for pair in PAIRS if boosts[list(pair)].sum() > 3]
@@ -102,7 +102,8 @@ def test_average_best_rank_of_a_reservoir(room):
         reservoir.offer(edges, -rank_of[pair_ids(edges, n)].astype(float))
         chosen = reservoir.take(BestChoice(1.0).select(reservoir.edges, reservoir.scores))
         best.append(-chosen.scores[0])
-    # The minimum of R ranks has about the deviation of a geometric variable: its own mean.
+    # The standard deviation of the minimum of R ranks is about its mean, as of a geometric
+    # variable.
     expected = (n_pairs + 1) / (room + 1)
     assert abs(np.mean(best) - expected) < 3.5 * expected / np.sqrt(trials)
 
