@@ -136,7 +136,7 @@ def test_everything_is_there(tmp_path):
     assert links == [f"#{name}" for name in page.sections()]
     charts = page.data("chart-data")
     assert charts["trace"]["left"]["lines"][0]["values"] == [3.0, 2.0]
-    assert charts["path"]["x"]["values"] == [0.4, 0.2]
+    assert charts["path"]["x"] == [0.4, 0.2]
     assert charts["path"]["mark"] == 1
 
 

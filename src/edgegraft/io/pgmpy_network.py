@@ -60,7 +60,7 @@ def from_pgmpy(network: DiscreteMarkovNetwork) -> PairwiseMRF:
     ------
     ModelError
         A factor joins three variables or more, has a negative or infinite entry, or a node is
-        in no factor or has a name that is no text.
+        in no factor or has a name that is not text.
     """
     factors = [(list(factor.variables), factor) for factor in network.get_factors()]
     labels = _labels(network, factors)

@@ -6,12 +6,12 @@ nothing but numbers, separated by any white space:
     [WORD] number number number ...
 
 So the whole file becomes one float64 array in bulk, and its grammar is checked on that array.
-Where a token stands in the text is only asked when it is wrong: a second, slow scan then finds
+The place of a token in the text is needed only when it is wrong: a second, slow scan then finds
 its line, and an error can name file, line and token at no cost to good files.
 
-What counts as text: plain or gzip (told by the magic bytes, not by the name), an optional UTF-8
-byte-order mark, ``#`` comments to the end of the line, and comment lines that begin with ``c``
-followed by a blank, as UAI 2016 defines them. A number is decimal, with or without a fraction
+What counts as text: plain or gzip (recognised by the magic bytes, not by the name), an optional
+UTF-8 byte-order mark, ``#`` comments to the end of the line, and comment lines that begin with
+``c`` followed by a blank, as UAI 2016 defines them. A number is decimal, with or without a fraction
 and an exponent (``5``, ``.5``, ``5.``, ``1e-5``, ``1E+5``); ``nan``, ``inf`` and ``1_000`` are
 not numbers here. An integer may be written ``2.0``, as some programs do.
 """
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from edgegraft.errors import FileFormatError
 
-MAX_STATES = 65_535  # of a variable: the library keeps states in 16 bits
+MAX_STATES = 65_535  # states of a variable: the library keeps them in 16 bits
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

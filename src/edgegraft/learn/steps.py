@@ -14,7 +14,7 @@ from edgegraft.core.types import Edges, Floats
 from edgegraft.kernels.solver.penalty import group_norms
 from edgegraft.learn.policies import FINAL_ITERATIONS
 from edgegraft.learn.state import SearchState
-from edgegraft.search import Scored, closing_pairs, find_hubs
+from edgegraft.search import ScoredEdges, closing_pairs, find_hubs
 from edgegraft.search.ranking import Ranking
 
 _LARGEST_BATCH = 4096  # pairs scored together: bounds the memory of a step
@@ -125,7 +125,7 @@ def _test(state: SearchState, edges: Edges) -> int:
     return int(violates.sum())
 
 
-def _set_aside(state: SearchState, out: Scored) -> None:
+def _set_aside(state: SearchState, out: ScoredEdges) -> None:
     """Put back what violates but found no room in the reservoir.
 
     Frozen, as in the paper, it is seen again when all other pairs have been tested, which for

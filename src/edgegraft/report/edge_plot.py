@@ -13,8 +13,8 @@ from edgegraft.report.palette import INK, NEGATIVE, POSITIVE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_NUMBERS = 12  # categories a side up to which the numbers are written
-_MOST_NAMES = 40
+_MAX_NUMBERS = 12  # rows and columns of a table with written numbers
+_MAX_NAMES = 40
 
 
 def plot_edge(model: PairwiseMRF, first: str, second: str, ax: Axes | None = None) -> Axes:
@@ -75,7 +75,7 @@ def plot_edge(model: PairwiseMRF, first: str, second: str, ax: Axes | None = Non
     assert figure is not None
     figure.colorbar(image, ax=ax, label="log-potential, zero-sum gauge")
     _name_categories(ax, model, first, second)
-    if max(rows, columns) <= _MOST_NUMBERS:
+    if max(rows, columns) <= _MAX_NUMBERS:
         _write_numbers(ax, table, limit)
     return ax
 
@@ -83,7 +83,7 @@ def plot_edge(model: PairwiseMRF, first: str, second: str, ax: Axes | None = Non
 def _name_categories(ax: Axes, model: PairwiseMRF, first: str, second: str) -> None:
     for axis, name in ((ax.yaxis, first), (ax.xaxis, second)):
         labels = [shown(label, 20) for label in model.schema[name].categories]
-        step = -(-len(labels) // _MOST_NAMES)
+        step = -(-len(labels) // _MAX_NAMES)
         axis.set_ticks(range(0, len(labels), step), labels[::step])
         axis.set_label_text(shown(name, 48), parse_math=False)
     tilted = max(len(shown(label, 20)) for label in model.schema[second].categories) > 5

@@ -2,7 +2,7 @@
 
 The server listens on the loopback address alone. Every address starts with a random token, so
 that other users and other pages of the browser cannot guess it; the Host header must be the
-server's own, so that a foreign name that resolves to this machine is no way in; and the page may
+server's own, so that a foreign name that resolves to this machine is not a way in; and the page may
 load and send nothing but what comes from the same place (its Content-Security-Policy).
 """
 
@@ -45,7 +45,7 @@ _HEADERS = {
 
 
 def build_app(explorer: Explorer, token: str, port: int) -> Flask:
-    """Return the application that shows a model to who knows the token.
+    """Return the application that shows a model to those who know the token.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from edgegraft.core.types import Floats
 _PLACES = np.array(
     [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)], np.float64
 )
-_SURE = 25  # so many names, and one in eight, may cover dots; others only where they cover none
+_MAX_COVERING = 25  # so many names, and at most one in eight, may cover dots
 
 
 def place_labels(
@@ -42,7 +42,7 @@ def place_labels(
     lines : array of float, shape (m, 2), optional
         Points along the lines of the picture.
     keep_all : bool, default False
-        Take the place that covers least where none is free.
+        Take the place that covers least if none is free.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def place_labels(
         over_names = _overlaps(tries, half[k], middles[kept], half[kept])
         over_dots = _overlaps(tries, half[k], dots, np.repeat(radii[:, None], 2, axis=1))
         free = inside & (over_names == 0)
-        if k >= min(_SURE, n / 8):
+        if k >= min(_MAX_COVERING, n / 8):
             free &= over_dots == 0
         if not free.any() and not keep_all:
             continue

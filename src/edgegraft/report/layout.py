@@ -2,7 +2,7 @@
 
     minimise  sum_ij  (|x_i - x_j| - d_ij)^2 / d_ij^2,      d_ij = length of the shortest path
 
-An edge is the longer the more neighbours its ends do not share, which gives hubs the room that
+An edge is the longer the more neighbours its ends do not share, which gives hubs the space that
 their leaves need (Gansner, Koren and North 2005), and longer still between two groups, which
 brings members of a group together. Positions start from pivot multidimensional
 scaling and not from chance, so that the picture is the same every time, and each step moves every
@@ -152,7 +152,7 @@ def _step(spots: Floats, pivots: NDArray[np.int64], distances: Floats, graph: An
 
 
 def _push_apart(spots: Floats) -> bool:
-    """Part nodes that are too close, in place; tell whether there were any."""
+    """Part nodes that are too close, in place; return whether there were any."""
     pairs = cKDTree(spots).query_pairs(_GAP, output_type="ndarray")
     if not len(pairs):
         return False

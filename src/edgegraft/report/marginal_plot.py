@@ -15,8 +15,8 @@ from edgegraft.report.palette import INK, POSITIVE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_BARS = 40  # drawn where no names are asked for
-_MOST_STATES = 10  # of one variable; the others are drawn together
+_MAX_BARS = 40  # drawn if no names are asked for
+_MAX_STATES = 10  # of one variable; the others are drawn together
 
 
 def plot_marginals(
@@ -62,7 +62,7 @@ def plot_marginals(
         prior = model.marginals() if given else None
     else:
         if given:
-            raise ValueError("evidence needs a model: these marginals have been worked out already")
+            raise ValueError("evidence needs a model: these marginals have been computed already")
         answer, prior = model, None
     chosen = _chosen(answer, prior, names)
     bars = [bar for name in chosen for bar in _bars(answer, prior, name)]
@@ -111,8 +111,8 @@ def _chosen(
     if prior is not None:
         change = [np.abs(answer.array(name) - prior.array(name)).sum() for name in order]
         order = [order[k] for k in np.argsort(-np.array(change), kind="stable")]
-    sizes = np.cumsum([min(len(answer.array(name)), _MOST_STATES) for name in order])
-    return order[: max(int((sizes <= _MOST_BARS).sum()), 1)]
+    sizes = np.cumsum([min(len(answer.array(name)), _MAX_STATES) for name in order])
+    return order[: max(int((sizes <= _MAX_BARS).sum()), 1)]
 
 
 def _bars(
@@ -123,8 +123,8 @@ def _bars(
     before = values if prior is None else prior.array(name)
     labels = [shown(label, 24) for label in answer.schema[name].categories]
     kept = np.arange(len(values))
-    if len(values) > _MOST_STATES:
-        kept = np.sort(np.argsort(-values, kind="stable")[: _MOST_STATES - 1])
+    if len(values) > _MAX_STATES:
+        kept = np.sort(np.argsort(-values, kind="stable")[: _MAX_STATES - 1])
     rows = [(labels[k], float(values[k]), float(before[k])) for k in kept]
     if len(kept) < len(values):
         rest = np.delete(np.arange(len(values)), kept)

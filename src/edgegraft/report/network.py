@@ -35,9 +35,9 @@ class Network(NamedTuple):
     which : array of int, shape (m,)
         The position of each edge in the model.
     strength : array of float, shape (m,)
-        Infinite where a pair of categories is forbidden.
+        Infinite if a pair of categories is forbidden.
     sign : array of int, shape (m,)
-        1, -1, or 0 where an edge has none.
+        1, -1, or 0 if an edge has none.
     spots : array of float, shape (n, 2)
     group : array of int, shape (n,)
         The largest group is 0; -1 for variables without one.
@@ -154,7 +154,7 @@ def drawing(network: Network) -> dict[str, list[dict[str, Any]]]:
 def edge_signs(model: PairwiseMRF) -> Integers:
     """Return the sign of each edge of two variables with two categories, 0 for other edges.
 
-    It is that of the log odds ratio: 1 where the two first categories, and the two second ones,
+    It is that of the log odds ratio: 1 if the two first categories, and the two second ones,
     go together.
 
     Examples

@@ -46,10 +46,10 @@ def plot_network(
 ) -> Axes:
     """Draw the network of a model.
 
-    Lines are the thicker the stronger the edge is; blue and vermillion tell the sign of edges
-    between variables of two categories (of their log odds ratio, in the order of the
-    categories). Dots are the larger the stronger their edges are together. Variables without an
-    edge that is drawn are left out.
+    The stronger an edge, the thicker its line; blue and vermillion show the sign of edges between
+    variables of two categories (of their log odds ratio, in the order of the categories). The
+    stronger the edges of a variable together, the larger its dot. Variables without an edge that
+    is drawn are left out.
 
     Parameters
     ----------

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.core.types import Floats
 from edgegraft.learn.selection.path import PathPoint
 from edgegraft.report.escape import as_number, for_json
 from edgegraft.report.network import drawing
 from edgegraft.report.page_model import ModelSummary
-from edgegraft.report.palette import NEGATIVE, NEUTRAL, POSITIVE
-from edgegraft.report.trajectory_plots import check_trace, path_measure
+from edgegraft.report.trajectory_plots import Chart, Side, path_chart, trace_chart
 
 Json = dict[str, Any]
 
@@ -36,11 +36,11 @@ def network_data(about: ModelSummary) -> Json:
 
 def chart_data(trace: Mapping[str, ArrayLike] | None, points: Sequence[PathPoint] | None) -> Json:
     """Return what the charts of the run and of the path show, of those that are given."""
-    charts: Json = {}
+    charts = {}
     if trace is not None:
-        charts["trace"] = _trace_chart(check_trace(trace))
+        charts["trace"] = _chart(trace_chart(trace))
     if points:
-        charts["path"] = _path_chart(points)
+        charts["path"] = _chart(path_chart(points))
     return charts
 
 
@@ -52,13 +52,13 @@ def _facts(about: ModelSummary, which: int) -> list[list[str]]:
 
 
 def _tables(about: ModelSummary) -> dict[int, Json]:
-    """Return the interaction tables of the strongest edges, as many as there is room for."""
+    """Return the interaction tables of the strongest edges, as many as the page may hold."""
     found: dict[int, Json] = {}
-    room = _MAX_CELLS
+    left = _MAX_CELLS
     for which in about.order.tolist():
         table = about.table(which)
-        room -= table.values.size
-        if room < 0:
+        left -= table.values.size
+        if left < 0:
             break
         found[which] = {
             "rows": table.rows,
@@ -69,45 +69,17 @@ def _tables(about: ModelSummary) -> dict[int, Json]:
     return found
 
 
-def _trace_chart(columns: dict[str, np.ndarray]) -> Json:
-    x, n = columns["seconds"], len(columns["seconds"])
+def _chart(chart: Chart) -> Json:
+    n = len(chart.x)
     kept = np.unique(np.linspace(0, n - 1, min(n, _MAX_POINTS)).round().astype(np.int64))
-    left = [_line("objective", columns["objective"][kept], POSITIVE)]
-    if "held_out" in columns:
-        left.append(_line("held out", columns["held_out"][kept], NEGATIVE, dashed=True))
-    name, title = ("recall", "recall") if "recall" in columns else ("n_edges", "edges")
-    return {
-        "x": {"title": "seconds", "values": _values(x[kept]), "log": False, "reverse": False},
-        "left": {"title": "nats per row", "lines": left},
-        "right": {
-            "title": title,
-            "lines": [_line(title, columns[name][kept], NEUTRAL)],
-            "from": 0,
-        },
-        "mark": None,
-    }
 
+    def numbers(values: Floats) -> list[float | None]:
+        return [for_json(value, 6) for value in values[kept].tolist()]
 
-def _path_chart(points: Sequence[PathPoint]) -> Json:
-    penalties = np.array([point.penalty for point in points])
-    title, values, best = path_measure(points)
-    edges = np.array([point.n_edges for point in points], np.float64)
-    return {
-        "x": {
-            "title": "penalty",
-            "values": _values(penalties),
-            "log": bool((penalties > 0).all()),
-            "reverse": True,
-        },
-        "left": {"title": "edges", "lines": [_line("edges", edges, POSITIVE)], "from": 0},
-        "right": {"title": title, "lines": [_line(title, values, NEGATIVE, dashed=True)]},
-        "mark": best,
-    }
+    def side(axis: Side) -> Json:
+        lines = [line._asdict() | {"values": numbers(line.values)} for line in axis.lines]
+        return axis._asdict() | {"lines": lines}
 
-
-def _line(name: str, values: np.ndarray, colour: str, *, dashed: bool = False) -> Json:
-    return {"name": name, "values": _values(values), "colour": colour, "dashed": dashed}
-
-
-def _values(values: np.ndarray) -> list[float | None]:
-    return [for_json(value, 6) for value in values.tolist()]
+    sides = {"left": side(chart.left), "right": side(chart.right)}
+    mark = None if chart.mark is None else int(np.searchsorted(kept, chart.mark))
+    return chart._asdict() | {"x": numbers(chart.x), "mark": mark} | sides

@@ -24,7 +24,7 @@ from edgegraft.report.page_html import (
     value_cell,
 )
 from edgegraft.report.page_model import ModelSummary
-from edgegraft.report.trajectory_plots import path_measure
+from edgegraft.report.trajectory_plots import path_chart
 
 Section = tuple[str, str, str]
 
@@ -175,7 +175,8 @@ def trajectory_section(has_trace: bool, points: Sequence[PathPoint] | None) -> S
     if has_trace:
         parts.append('<h3>The run</h3><div class="chart" data-chart="trace"></div>')
     if points:
-        title, values, best = path_measure(points)
+        chart = path_chart(points)
+        values, best = chart.right.lines[0].values, chart.mark
         rows = "".join(
             f"<tr{' class=best' if k == best else ''}><td>{as_number(point.penalty)}</td>"
             f"<td>{as_number(point.n_edges)}</td><td>{float(values[k]):,.6g}</td></tr>"
@@ -184,7 +185,7 @@ def trajectory_section(has_trace: bool, points: Sequence[PathPoint] | None) -> S
         parts.append(
             '<h3>The path of penalties</h3><div class="chart" data-chart="path"></div>'
             '<div class="scroll"><table class="list"><thead><tr><th>penalty</th><th>edges</th>'
-            f"<th>{as_text(title)}</th></tr></thead><tbody>{rows}</tbody></table></div>"
+            f"<th>{as_text(chart.right.title)}</th></tr></thead><tbody>{rows}</tbody></table></div>"
         )
     return "trajectory", "How it went", "".join(parts)
 

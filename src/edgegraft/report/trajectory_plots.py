@@ -1,13 +1,14 @@
-"""How a run went, and what other penalties would have given."""
+"""How a run went, and what other penalties would have given: as pictures, and for the page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.core.types import Floats
 from edgegraft.errors import DataError
 from edgegraft.learn.selection.path import PathPoint
 from edgegraft.report.axes import axes_or_new, require_matplotlib
@@ -15,6 +16,61 @@ from edgegraft.report.palette import INK, NEGATIVE, NEUTRAL, POSITIVE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+class Line(NamedTuple):
+    """A line of a chart."""
+
+    name: str
+    values: Floats
+    colour: str
+    dashed: bool = False
+
+
+class Side(NamedTuple):
+    """A vertical axis of a chart and its lines."""
+
+    title: str
+    lines: list[Line]
+    from_zero: bool = False
+
+
+class Chart(NamedTuple):
+    """Lines over one horizontal axis; `mark` is the place of the best point, if there is one."""
+
+    title: str  # of the horizontal axis
+    x: Floats
+    left: Side
+    right: Side
+    log: bool = False
+    reverse: bool = False
+    mark: int | None = None
+
+
+def trace_chart(trace: Mapping[str, ArrayLike]) -> Chart:
+    """Return the chart of a run: its objective, and its edges or its recall."""
+    columns = _check_trace(trace)
+    left = [Line("objective", columns["objective"], POSITIVE)]
+    if "held_out" in columns:
+        left.append(Line("held out", columns["held_out"], NEGATIVE, dashed=True))
+    which, title = ("recall", "recall") if "recall" in columns else ("n_edges", "edges")
+    right = Side(title, [Line(title, columns[which], NEUTRAL)], from_zero=True)
+    return Chart("seconds", columns["seconds"], Side("nats per row", left), right)
+
+
+def path_chart(points: Sequence[PathPoint]) -> Chart:
+    """Return the chart of a path: its edges, and the measure by which its models are compared."""
+    penalties = np.array([point.penalty for point in points])
+    n_edges = np.array([point.n_edges for point in points], np.float64)
+    title, values = "held-out log-pseudolikelihood", np.array([p.held_out for p in points])
+    best = int(np.argmax(values))
+    if not np.isfinite(values).all():
+        title, values = "EBIC", np.array([p.ebic for p in points])
+        best = int(np.argmin(values))
+    left = Side("edges", [Line("edges", n_edges, POSITIVE)], from_zero=True)
+    right = Side(title, [Line(title, values, NEGATIVE, dashed=True)])
+    log = bool((penalties > 0).all())
+    return Chart("penalty", penalties, left, right, log=log, reverse=True, mark=best)
 
 
 def plot_trace(trace: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
@@ -45,21 +101,7 @@ def plot_trace(trace: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
     ['objective']
     """
     require_matplotlib()
-    columns = check_trace(trace)
-    ax = axes_or_new(ax, 6.4, 3.6)
-    seconds = columns["seconds"]
-    ax.plot(seconds, columns["objective"], color=POSITIVE, marker=".", label="objective")
-    if "held_out" in columns:
-        ax.plot(seconds, columns["held_out"], color=NEGATIVE, linestyle="--", label="held out")
-    ax.set_xlabel("seconds")
-    ax.set_ylabel("nats per row")
-    right = ax.twinx()
-    which, title = ("recall", "recall") if "recall" in columns else ("n_edges", "edges")
-    right.plot(seconds, columns[which], color=NEUTRAL, drawstyle="steps-post", label=title)
-    right.set_ylabel(title, color=INK)
-    right.set_ylim(bottom=0, top=1.02 if which == "recall" else None)
-    _join_legends(ax, right)
-    return ax
+    return _draw(trace_chart(trace), ax)
 
 
 def plot_path(points: Sequence[PathPoint], ax: Axes | None = None) -> Axes:
@@ -83,27 +125,10 @@ def plot_path(points: Sequence[PathPoint], ax: Axes | None = None) -> Axes:
     require_matplotlib()
     if not len(points):
         raise DataError("the path has no points to draw")
-    ax = axes_or_new(ax, 6.4, 3.6)
-    penalties = np.array([point.penalty for point in points])
-    ax.plot(
-        penalties, [point.n_edges for point in points], color=POSITIVE, marker="o", label="edges"
-    )
-    if (penalties > 0).all():
-        ax.set_xscale("log")
-    ax.xaxis.set_inverted(True)
-    ax.set_xlabel("penalty")
-    ax.set_ylabel("edges")
-    ax.set_ylim(bottom=0)
-    title, values, best = path_measure(points)
-    right = ax.twinx()
-    right.plot(penalties, values, color=NEGATIVE, linestyle="--", marker=".", label=title)
-    right.set_ylabel(title)
-    ax.axvline(penalties[best], color=NEUTRAL, linewidth=1, label=f"best: {points[best].n_edges:,}")
-    _join_legends(ax, right)
-    return ax
+    return _draw(path_chart(points), ax)
 
 
-def check_trace(trace: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+def _check_trace(trace: Mapping[str, ArrayLike]) -> dict[str, Floats]:
     """Return the columns of a trace that can be drawn, as arrays of one length."""
     wanted = ("seconds", "objective", "n_edges")
     missing = [name for name in wanted if name not in trace]
@@ -123,15 +148,23 @@ def check_trace(trace: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
     return columns
 
 
-def path_measure(points: Sequence[PathPoint]) -> tuple[str, np.ndarray, int]:
-    """Return what models of a path are compared by: its name, its values, and the best point."""
-    held_out = np.array([point.held_out for point in points])
-    if np.isfinite(held_out).all():
-        return "held-out log-pseudolikelihood", held_out, int(np.argmax(held_out))
-    ebic = np.array([point.ebic for point in points])
-    return "EBIC", ebic, int(np.argmin(ebic))
-
-
-def _join_legends(left: Axes, right: Axes) -> None:
-    handles = [*left.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
+def _draw(chart: Chart, ax: Axes | None) -> Axes:
+    ax = axes_or_new(ax, 6.4, 3.6)
+    right = ax.twinx()
+    for axes, side in ((ax, chart.left), (right, chart.right)):
+        for line in side.lines:
+            style = "--" if line.dashed else "-"
+            axes.plot(chart.x, line.values, style, color=line.colour, marker=".", label=line.name)
+        axes.set_ylabel(side.title, color=INK)
+        if side.from_zero:
+            axes.set_ylim(bottom=0)
+    if chart.log:
+        ax.set_xscale("log")
+    ax.xaxis.set_inverted(chart.reverse)
+    ax.set_xlabel(chart.title)
+    if chart.mark is not None:
+        best = chart.left.lines[0].values[chart.mark]
+        ax.axvline(chart.x[chart.mark], color=NEUTRAL, linewidth=1, label=f"best: {best:,.0f}")
+    handles = [*ax.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
     right.legend(handles=handles, framealpha=0.8, edgecolor="none", fontsize=8, loc="best")
+    return ax

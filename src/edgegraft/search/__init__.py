@@ -4,7 +4,7 @@ from edgegraft.search.local_field import local_field
 from edgegraft.search.mean_field import mean_field
 from edgegraft.search.priorities import rank_pairs
 from edgegraft.search.ranking import Ranking
-from edgegraft.search.reservoir import Reservoir, Scored
+from edgegraft.search.reservoir import Reservoir, ScoredEdges
 from edgegraft.search.rules import ActivationRule, BestChoice
 from edgegraft.search.screening import Partners, screen
 from edgegraft.search.stream import CandidateStream
@@ -17,7 +17,7 @@ __all__ = [
     "Partners",
     "Ranking",
     "Reservoir",
-    "Scored",
+    "ScoredEdges",
     "closing_pairs",
     "find_hubs",
     "local_field",

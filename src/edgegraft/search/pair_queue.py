@@ -7,7 +7,7 @@ import numpy as np
 from edgegraft.core.types import Floats, Ids, Integers, Mask
 
 _SHARE = 8  # of what waits, this fraction is sorted at a time
-_AT_LEAST = 1024
+_MIN_FRONT = 1024
 
 
 class PairList:
@@ -131,7 +131,7 @@ class PairQueue:
     def _advance(self, k: int) -> None:
         """Move the best pairs that wait to the front."""
         ids, keys = self._waiting.clear()
-        wanted = max(k, _AT_LEAST, len(ids) // _SHARE)
+        wanted = max(k, _MIN_FRONT, len(ids) // _SHARE)
         if wanted < len(ids):
             self._horizon = float(np.partition(keys, wanted - 1)[wanted - 1])
             near = keys <= self._horizon

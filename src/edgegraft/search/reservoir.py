@@ -1,8 +1,8 @@
 """A bounded control sample of edges that violate optimality, from which the best are activated.
 
 The best of ``R`` edges taken at random from ``C`` has the expected rank ``(C + 1) / (R + 1)``
-(Chaabene and Huang 2018, section 4.1): a small reservoir already finds an edge near the top. Room
-for one makes the search activate its first hit, unlimited room makes it exhaustive.
+(Chaabene and Huang 2018, section 4.1): a small reservoir already finds an edge near the top. A
+capacity of one makes the search activate its first hit, an unlimited one makes it exhaustive.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from edgegraft.core.pairs import as_edges, one_each
 from edgegraft.core.types import Edges, Floats
 
 
-class Scored(NamedTuple):
+class ScoredEdges(NamedTuple):
     """Edges and their scores."""
 
     edges: Edges
@@ -30,7 +30,7 @@ class Reservoir:
     Parameters
     ----------
     capacity : int or None
-        Room for edges; None for unlimited.
+        Number of edges that it holds; None for unlimited.
 
     Notes
     -----
@@ -50,7 +50,7 @@ class Reservoir:
 
     def __init__(self, capacity: int | None = None) -> None:
         if capacity is not None and capacity < 1:
-            raise ValueError(f"a reservoir needs room for at least 1 edge, found {capacity}")
+            raise ValueError(f"a reservoir must hold at least 1 edge, found {capacity}")
         self.capacity = capacity
         self._edges = np.empty((0, 2), np.int64)
         self._scores = np.empty(0)
@@ -59,8 +59,8 @@ class Reservoir:
         return len(self._scores)
 
     def __repr__(self) -> str:
-        room = "unlimited" if self.capacity is None else f"{self.capacity:,}"
-        return f"Reservoir({len(self):,} edges, room {room})"
+        capacity = "unlimited" if self.capacity is None else f"{self.capacity:,}"
+        return f"Reservoir({len(self):,} edges, capacity {capacity})"
 
     @property
     def edges(self) -> Edges:
@@ -77,11 +77,11 @@ class Reservoir:
         """Whether the next edge must be better than one that is held."""
         return self.capacity is not None and len(self) >= self.capacity
 
-    def offer(self, edges: ArrayLike, scores: ArrayLike) -> Scored:
+    def offer(self, edges: ArrayLike, scores: ArrayLike) -> ScoredEdges:
         """Take in what is good enough; return what is not, or no longer.
 
-        As if the edges came one by one: while there is room all stay; then each that is better
-        than the minimum takes its place, and the minimum goes out.
+        As if the edges came one by one: all stay until the reservoir is full; then each that is
+        better than the minimum takes its place, and the minimum goes out.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class Reservoir:
 
         Returns
         -------
-        Scored
+        ScoredEdges
             The edges that are out, in the order of arrival.
         """
         new = as_edges(edges)
@@ -99,13 +99,13 @@ class Reservoir:
         all_scores = np.concatenate((self._scores, values))
         kept = _best(all_scores, self.capacity)
         self._edges, self._scores = all_edges[kept], all_scores[kept]
-        return Scored(all_edges[~kept], all_scores[~kept])
+        return ScoredEdges(all_edges[~kept], all_scores[~kept])
 
     def rescore(self, scores: ArrayLike) -> None:
         """Replace all scores, given in the order of `edges`."""
         self._scores = one_each(scores, len(self), "scores").copy()
 
-    def drop(self, mask: ArrayLike) -> Scored:
+    def drop(self, mask: ArrayLike) -> ScoredEdges:
         """Take out the edges where `mask` is true; return them."""
         gone = np.asarray(mask)
         if gone.dtype != np.bool_ or gone.shape != (len(self),):
@@ -113,11 +113,11 @@ class Reservoir:
                 f"mask must be one bool for each of {len(self)} edges, found shape {gone.shape} "
                 f"of {gone.dtype}"
             )
-        out = Scored(self._edges[gone], self._scores[gone])
+        out = ScoredEdges(self._edges[gone], self._scores[gone])
         self._edges, self._scores = self._edges[~gone], self._scores[~gone]
         return out
 
-    def take(self, indices: ArrayLike) -> Scored:
+    def take(self, indices: ArrayLike) -> ScoredEdges:
         """Take out edges by index, as a rule selected them; return them in that order.
 
         Examples
@@ -130,7 +130,7 @@ class Reservoir:
         chosen = np.asarray(indices, np.int64)
         if len(np.unique(chosen)) < len(chosen):
             raise ValueError("an edge was taken twice")
-        out = Scored(self._edges[chosen], self._scores[chosen])
+        out = ScoredEdges(self._edges[chosen], self._scores[chosen])
         kept = np.ones(len(self), bool)
         kept[chosen] = False
         self._edges, self._scores = self._edges[kept], self._scores[kept]
@@ -138,8 +138,8 @@ class Reservoir:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all that the reservoir is as plain arrays, for :meth:`from_state`."""
-        room = np.int64(-1 if self.capacity is None else self.capacity)
-        return {"capacity": np.asarray(room), "edges": self.edges, "scores": self.scores}
+        capacity = np.int64(-1 if self.capacity is None else self.capacity)
+        return {"capacity": np.asarray(capacity), "edges": self.edges, "scores": self.scores}
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[Any]]) -> Self:

@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 
 from edgegraft.core.pair_set import PairMap
 from edgegraft.core.types import Ids, Integers, Mask
-from edgegraft.kernels.search.unseen import PATIENCE, draw_from_level, draw_from_list, list_level
+from edgegraft.kernels.search.unseen import (
+    MAX_REJECTIONS,
+    draw_from_level,
+    draw_from_list,
+    list_level,
+)
 
 
 class UnseenPairs:
@@ -68,8 +73,8 @@ class UnseenPairs:
         n, hashed = len(self.boosts), (pairs.keys, pairs.values)
         out, count = np.empty(k, np.int64), 0
         if self._left is None:
-            # A level of a few pairs is listed at once: that is cheaper than patience.
-            if self._blocks[-1, -1] > 2 * PATIENCE:
+            # A level of a few pairs is listed at once: that is cheaper than rejection.
+            if self._blocks[-1, -1] > 2 * MAX_REJECTIONS:
                 count = draw_from_level(*hashed, n, self._member, self._blocks, words, out)
             if count < k:
                 self._left = list_level(pairs.keys, n, self._member, self._blocks)

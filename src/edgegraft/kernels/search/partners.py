@@ -1,6 +1,6 @@
 """The strongest partners of every variable: bounded heaps, filled as pairs stream by.
 
-Row ``i`` of `partner` and `score` is a heap of the ``k`` best so far, its least at the root (-1:
+Row ``i`` of `partner` and `score` is a heap of the ``k`` best so far, its smallest at the root (-1:
 empty). The order is total, larger score first and then the smaller partner, so the result does not
 depend on the order in which pairs come.
 """
@@ -10,12 +10,12 @@ import numpy as np
 from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.counting.popcount import TILE, add_tile
 
-BLOCK = 128  # variables a side whose planes stay in cache together
+BLOCK = 128  # variables per side of a block whose planes stay in cache together
 
 
 @kernel
 def offer(partner, score, i, j, value):
-    """Let `j` into the heap of `i` if it is good enough; say whether it was."""
+    """Let `j` into the heap of `i` if it is good enough; return whether it was."""
     k = partner.shape[1]
     if not _worse(score[i, 0], partner[i, 0], value, j):
         return False
@@ -70,7 +70,7 @@ def offer_binary(words, ones, n_rows, partner, score, first, step):
 
     Only every `step`-th row of blocks, from block `first` on: the share of one thread.
 
-    One plane a variable, so a register tile counts 16 pairs at once. The score is the squared
+    One plane per variable, so a register tile counts 16 pairs at once. The score is the squared
     correlation of the two columns, chi-square / N, less its expectation under independence.
     """
     n = words.shape[0]

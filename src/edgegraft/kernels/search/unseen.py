@@ -5,7 +5,7 @@ A *level* is a set of blocks, each all pairs between two runs of `member` (or wi
     blocks[b] = (first, size, other first, other size, ordered pairs up to and with this block)
 
 Pairs are drawn by rejection of those seen, which is exact and takes one or two tries as long as a
-fair part is unseen. A run of `PATIENCE` rejections shows that nearly all were seen: what is left
+fair part is unseen. A run of `MAX_REJECTIONS` shows that nearly all were seen: what is left
 is then listed, at a cost that the pairs seen have paid for, and drawn from the list.
 
 Unordered pairs are drawn as ordered ones: ``2 s t`` of them between two runs, ``s (s - 1)`` within
@@ -19,15 +19,15 @@ from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.hashing import slot_of
 
 OUT = 0
-PATIENCE = 32  # rejections in a row; happens to one draw in 29 with a tenth unseen
+MAX_REJECTIONS = 32  # in a row; happens to one draw in 29 with a tenth unseen
 
 
 @kernel
 def draw_from_level(keys, values, n, member, blocks, words, out):
-    """Write unseen pairs to `out` until it is full or patience ends; return how many."""
+    """Write unseen pairs to `out` until it is full or too many are rejected; return how many."""
     count = 0
     rejected = 0
-    while count < out.shape[0] and rejected < PATIENCE:
+    while count < out.shape[0] and rejected < MAX_REJECTIONS:
         pair = _pair_at(n, member, blocks, _below(words, blocks[-1, 4]))
         slot = slot_of(keys, pair)
         rejected += 1

@@ -45,17 +45,17 @@ function axisScale(axis, from, to, log, reverse) {
 export function drawChart(host, chart) {
   const { width, height, left, right, top, bottom } = CHART;
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" }, host);
-  const x = axisScale(chart.x.values, left, width - right, chart.x.log, chart.x.reverse);
+  const x = axisScale(chart.x, left, width - right, chart.log, chart.reverse);
   draw("path", { class: "frame", fill: "none", d: `M${left},${top}V${height - bottom}H${width - right}V${top}` }, svg);
-  for (const value of chart.x.log ? logTicks(x.low, x.high) : ticks(x.low, x.high, 6)) {
+  for (const value of chart.log ? logTicks(x.low, x.high) : ticks(x.low, x.high, 6)) {
     draw("text", { x: x.scale(value), y: height - bottom + 17, "text-anchor": "middle" }, svg).textContent = short(value);
   }
-  draw("text", { x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, svg).textContent = chart.x.title;
+  draw("text", { x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, svg).textContent = chart.title;
   const legend = make("div", "legend", null, host);
   const lines = [];
   for (const side of ["left", "right"]) {
     const axis = chart[side];
-    const values = axis.lines.flatMap((line) => line.values).concat(axis.from === undefined ? [] : [axis.from]);
+    const values = axis.lines.flatMap((line) => line.values).concat(axis.from_zero ? [0] : []);
     const y = axisScale(values, height - bottom, top, false, false);
     const edge = side === "left" ? left - 8 : width - right + 8;
     for (const value of ticks(y.low, y.high, 5)) {
@@ -68,7 +68,7 @@ export function drawChart(host, chart) {
       let path = "", pen = "M";
       line.values.forEach((value, k) => {
         if (value === null) { pen = "M"; return; }
-        path += `${pen}${x.scale(chart.x.values[k]).toFixed(1)},${y.scale(value).toFixed(1)}`;
+        path += `${pen}${x.scale(chart.x[k]).toFixed(1)},${y.scale(value).toFixed(1)}`;
         pen = "L";
       });
       draw("path", { d: path, fill: "none", stroke: line.colour, "stroke-width": 2, "stroke-dasharray": line.dashed ? "6 4" : "none" }, svg);
@@ -80,7 +80,7 @@ export function drawChart(host, chart) {
     }
   }
   if (chart.mark !== null) {
-    const at = x.scale(chart.x.values[chart.mark]);
+    const at = x.scale(chart.x[chart.mark]);
     draw("path", { class: "cursor", d: `M${at},${top}V${height - bottom}` }, svg);
     draw("text", { x: at, y: top - 3, "text-anchor": "middle" }, svg).textContent = "best";
   }
@@ -94,10 +94,10 @@ function followPointer(svg, chart, x, lines) {
     const box = svg.getBoundingClientRect();
     const at = ((event.clientX - box.left) / box.width) * width;
     let best = 0;
-    chart.x.values.forEach((value, k) => {
-      if (Math.abs(x.scale(value) - at) < Math.abs(x.scale(chart.x.values[best]) - at)) best = k;
+    chart.x.forEach((value, k) => {
+      if (Math.abs(x.scale(value) - at) < Math.abs(x.scale(chart.x[best]) - at)) best = k;
     });
-    cursor.setAttribute("d", `M${x.scale(chart.x.values[best])},${top}V${height - bottom}`);
+    cursor.setAttribute("d", `M${x.scale(chart.x[best])},${top}V${height - bottom}`);
     for (const { line, label } of lines) label.textContent = `${line.name} ${short(line.values[best])}`;
   });
   svg.addEventListener("pointerleave", () => {
