@@ -1,8 +1,8 @@
 """Whether exact inference on a graph is affordable: decided in one place, before any table exists.
 
-The elimination order says what a run takes, in seconds and bytes. Orders are searched once per
-graph: those of the last graphs are kept, so rows with the same missing cells, repeated questions
-and repeated estimates share one search.
+The elimination order determines what a run takes, in seconds and bytes. Orders are searched once
+per graph: those of the last graphs are kept, so rows with the same missing cells, repeated
+questions and repeated estimates share one search.
 """
 
 from __future__ import annotations

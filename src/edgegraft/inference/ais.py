@@ -45,7 +45,7 @@ _GROUP_ROWS = 8
 _FIRST_STEPS, _MAX_STEPS = 64, 4096
 #: The weights are even enough if their effective number is this share of the chains.
 _EVEN = 1 / 3
-#: Below this effective number the spread of the weights says little about their tail.
+#: Below this effective number the spread of the weights reveals little of their tail.
 _FEW = 32
 #: How far a zero entry lies below all other entries of its table while chains are led.
 _PENALTY = 20.0
@@ -71,7 +71,7 @@ class AnnealedLogPartition(NamedTuple):
 
     @property
     def reliable(self) -> bool:
-        """Whether enough chains carry the weight for the standard error to mean what it says."""
+        """Whether enough chains carry the weight for the standard error to be trusted."""
         return self.effective_sample_size >= _FEW
 
 
@@ -113,7 +113,7 @@ def annealed_log_partition(
     Notes
     -----
     Modes that no chain finds are missing from the estimate, and neither error nor effective size
-    can tell: on average the estimate of log Z is too small rather than too large.
+    can show it: on average the estimate of log Z is too small rather than too large.
 
     Examples
     --------

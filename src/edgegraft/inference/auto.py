@@ -1,8 +1,8 @@
 """Which engine to use, for those who do not want to choose.
 
-Exact inference where the graph allows it. Otherwise belief propagation, the better approximation
-where it settles; where it does not, tree-reweighted belief propagation, which has one optimum to
-settle in. Whoever asks is told which one answered.
+Exact inference if the graph allows it. Otherwise belief propagation, the better approximation
+if it settles; if it does not, tree-reweighted belief propagation, which has one optimum to settle
+in. Answers name the engine that gave them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class AutoState(NamedTuple):
 
 @dataclass(frozen=True)
 class AutoEngine:
-    """Exact inference where affordable, else belief propagation, else its tree-reweighted form.
+    """Exact inference if affordable, else belief propagation, else its tree-reweighted form.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class AutoEngine:
     bp : BeliefPropagation
         Settings for graphs on which exact inference is too expensive.
     trw : TreeReweighted
-        Settings for where belief propagation does not converge.
+        Settings for models on which belief propagation does not converge.
 
     Examples
     --------
@@ -73,12 +73,12 @@ class AutoEngine:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What answers can be; :meth:`answered` says what one is."""
+        """What answers can be; :meth:`answered` returns what one is."""
         return Capabilities(
             "auto",
             False,
-            "exact where affordable, else Bethe approximation or upper bound",
-            f"exact where affordable, else {self.bp.capabilities.pair_marginals}",
+            "exact if affordable, else Bethe approximation or upper bound",
+            f"exact if affordable, else {self.bp.capabilities.pair_marginals}",
         )
 
     def answered(self, state: AutoState) -> Capabilities:
@@ -111,9 +111,9 @@ class AutoEngine:
     ) -> tuple[Marginals, AutoState, Info]:
         """Return an answer, the state for the next run, and how it went.
 
-        ``info.diagnostics["engine"]`` names the engine that answered, and ``["exact"]`` says what
-        exact inference would have taken if it was not affordable. If belief propagation was tried
-        in vain, ``info.message`` says so.
+        ``info.diagnostics["engine"]`` names the engine that answered, and ``["exact"]`` is what
+        exact inference would have taken if it was not affordable. ``info.message`` reports that
+        belief propagation was tried in vain.
         """
         if state.exact is not None:
             marginals, exact, info = _EXACT.run(theta, state.exact)

@@ -192,7 +192,7 @@ def report(passed: Passed, what: str, advice: str) -> Info:
 
 
 def decode(state: MessageState, seed: int = 0) -> Integers:
-    """Return the assignment that max-product messages stand for, improved where it can be.
+    """Return the assignment that max-product messages stand for, improved if possible.
 
     Picking the best state of every variable on its own goes wrong if two assignments tie, so
     variables are decided one after another, roots of a spanning forest first:

@@ -7,9 +7,9 @@ parameter vector then only runs the kernels.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Integers
 from edgegraft.inference.elimination import Elimination
 from edgegraft.kernels.elimination.buckets import JunctionTree
 from edgegraft.kernels.elimination.traversal import depth_first
@@ -61,7 +61,7 @@ def build_tree(layout: Layout, found: Elimination) -> JunctionTree:
     )
 
 
-def _depth_first_rank(found: Elimination, owner: NDArray[np.int64]) -> NDArray[np.int64]:
+def _depth_first_rank(found: Elimination, owner: Integers) -> Integers:
     """Return the new place of each bucket: children right before their parents.
 
     Any order with children first has the same cliques; this one uses a message soon after it was
@@ -77,17 +77,13 @@ def _depth_first_rank(found: Elimination, owner: NDArray[np.int64]) -> NDArray[n
     return rank
 
 
-def _by_owner(
-    owner: NDArray[np.int64], scope: NDArray[np.int64], n: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _by_owner(owner: Integers, scope: Integers, n: int) -> tuple[Integers, Integers]:
     """Sort scopes by their owner, and within each by falling position."""
     order = np.argsort(owner * n - scope)
     return owner[order], scope[order]
 
 
-def _blocks(
-    states: NDArray[np.int64], first: NDArray[np.int64], cells: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _blocks(states: Integers, first: Integers, cells: Integers) -> tuple[Integers, Integers]:
     """Return where the blocks of each bucket and of each edge start; edges are by bucket."""
     total = np.zeros(len(states), np.int64)
     np.add.at(total, first, cells)
@@ -96,13 +92,13 @@ def _blocks(
     return node_block, before + _starts(states)[first + 1]
 
 
-def _products(n: int, owner: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+def _products(n: int, owner: Integers, values: Integers) -> Integers:
     product = np.ones(n, np.int64)
     np.multiply.at(product, owner, values)
     return product
 
 
-def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def _starts(lengths: Integers) -> Integers:
     start = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=start[1:])
     return start

@@ -2,10 +2,10 @@
 
 The cost of exact inference is decided here: summing out a variable makes one table over it and
 its remaining neighbours, and the best order is NP-hard to find. Weighted min-fill is cheap and
-good, but far from the best where its ties matter (on a 20 x 20 grid it needs tables of 2**27
+good, but far from the best if its ties matter (on a 20 x 20 grid it needs tables of 2**27
 cells, a plain sweep 2**21). So, for about as long as one run of inference would take, further
 greedy orders are tried, with noise and with sweeps across the graph, from a fixed seed, and the
-one with the fewest cells is kept. Every try ends at the budget or where it is dearer than the best.
+one with the fewest cells is kept. Every try ends at the budget or once it costs more than the best.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.neighbours import neighbours_of
+from edgegraft.core.types import Floats, Integers
 from edgegraft.kernels.elimination.ordering import FILL_FIRST, SIZE_FIRST, Rule, eliminate
 from edgegraft.kernels.elimination.traversal import sweep_levels
 
@@ -25,8 +26,8 @@ CELL_BYTES = 8
 CELL_SECONDS = 3e-8
 MAX_RETRIES = 32
 #: Cells that a run works off in the time in which a try looks up one pair of neighbours.
-_CELLS_A_PAIR = 16
-#: How strongly a sweep's direction counts, in missing pairs a level.
+_CELLS_PER_PAIR = 16
+#: How strongly a sweep's direction counts, in missing pairs per level.
 _SOFT, _STRICT = 3.0, 1e6
 
 
@@ -47,8 +48,8 @@ class Estimate(NamedTuple):
         Time of a run on a usual core; strong potentials, which are worked with in logarithms, can
         take three times as long.
     complete : bool
-        False where the search for an order stopped at the budget: the other figures are then
-        what it had reached, and the true ones are larger.
+        False if the search for an order stopped at the budget: the other figures are then what
+        it had reached, and the true ones are larger.
     """
 
     treewidth: int
@@ -62,9 +63,9 @@ class Estimate(NamedTuple):
 class Elimination(NamedTuple):
     """An elimination order with the remaining neighbours of each variable at its turn."""
 
-    order: NDArray[np.int64]
-    scope_start: NDArray[np.int64]
-    scope: NDArray[np.int64]
+    order: Integers
+    scope_start: Integers
+    scope: Integers
     cells: float  # of all cliques together
     blocking: int  # the variable whose table was over budget, or -1
 
@@ -85,14 +86,13 @@ class _Search:
     """The fixed part of all tries on one graph."""
 
     def __init__(self, layout: Layout, max_cells: float) -> None:
-        self.graph = _adjacency(layout)
+        neighbours = neighbours_of(layout)
+        self.graph = neighbours.start, neighbours.other
         self.states = layout.states.astype(np.float64)
         self.max_cells = max_cells
 
-    def attempt(
-        self, kind: int, bias: NDArray[np.float64], best: Elimination | None = None
-    ) -> Elimination:
-        """Return the order of one greedy run, given up where it gets dearer than `best`."""
+    def attempt(self, kind: int, bias: Floats, best: Elimination | None = None) -> Elimination:
+        """Return the order of one greedy run, given up once it costs more than `best`."""
         weight = self.states / self.states.mean() if len(self.states) else self.states
         rule = Rule(np.array([kind]), weight, bias)
         max_log = math.log2(max(self.max_cells / 2, 1.0)) + 1e-9
@@ -101,7 +101,7 @@ class _Search:
             limit = min(limit, best.cells / self.states.min())
         return Elimination(*eliminate(*self.graph, np.log2(self.states), rule, max_log, limit))
 
-    def vary(self, retry: int, rng: np.random.Generator) -> tuple[int, NDArray[np.float64]]:
+    def vary(self, retry: int, rng: np.random.Generator) -> tuple[int, Floats]:
         """Return the rule of a further try: noise, or a sweep across the graph, soft or strict.
 
         Sweeps are what grids want: min-fill leaves wide fronts that meet in the middle.
@@ -150,22 +150,13 @@ def _n_retries(found: Elimination, max_cells: float) -> int:
         return 0
     cells = found.cells if found.blocking < 0 else max_cells
     one_try = len(found.order) + (widths**2).sum()
-    return min(MAX_RETRIES, int(cells / (_CELLS_A_PAIR * one_try + 1.0)))
-
-
-def _adjacency(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return neighbours one list after another, and where each list begins."""
-    source = np.concatenate((layout.edges[:, 0], layout.edges[:, 1]))
-    target = np.concatenate((layout.edges[:, 1], layout.edges[:, 0]))
-    start = np.zeros(layout.n_variables + 1, np.int64)
-    np.cumsum(np.bincount(source, minlength=layout.n_variables), out=start[1:])
-    return start, target[np.argsort(source, kind="stable")]
+    return min(MAX_RETRIES, int(cells / (_CELLS_PER_PAIR * one_try + 1.0)))
 
 
 def _n_maximal(found: Elimination, n: int) -> int:
     """Count the cliques that are in no other: a child's scope is all of its parent otherwise."""
     widths = np.diff(found.scope_start)
-    position = np.full(n, len(found.order))  # where the search stopped before: after all others
+    position = np.full(n, len(found.order))  # of those that it did not reach: after all others
     position[found.order] = np.arange(len(found.order))
     contained = np.zeros(len(found.order), np.bool_)
     owners = np.repeat(np.arange(len(found.order)), widths)
@@ -177,12 +168,12 @@ def _n_maximal(found: Elimination, n: int) -> int:
     return int((~contained).sum())
 
 
-def _remaining_clique(layout: Layout, found: Elimination) -> NDArray[np.int64]:
+def _remaining_clique(layout: Layout, found: Elimination) -> Integers:
     """Return the variable that blocked and those joined to it by then, by edges or by fill.
 
     Fill joins what a path through eliminated variables joins.
     """
-    start, neighbour = _adjacency(layout)
+    neighbours = neighbours_of(layout)
     gone = np.zeros(layout.n_variables, np.bool_)
     gone[found.order] = True
     seen = np.zeros(layout.n_variables, np.bool_)
@@ -191,7 +182,7 @@ def _remaining_clique(layout: Layout, found: Elimination) -> NDArray[np.int64]:
     members = [found.blocking]
     while frontier:
         v = frontier.pop()
-        for w in neighbour[start[v] : start[v + 1]]:
+        for w in neighbours.other[neighbours.start[v] : neighbours.start[v + 1]]:
             if not seen[w]:
                 seen[w] = True
                 (frontier if gone[w] else members).append(int(w))

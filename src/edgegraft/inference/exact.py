@@ -43,7 +43,7 @@ class ExactEngine:
 
     Cost and memory grow with the largest table of a good elimination order, about
     ``states ** (treewidth + 1)``: linear in the number of variables on trees, hopeless on dense
-    graphs. :meth:`estimate` says which, in milliseconds.
+    graphs. :meth:`estimate` finds out which, in milliseconds.
 
     Parameters
     ----------

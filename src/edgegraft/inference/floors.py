@@ -28,8 +28,8 @@ class Floored(NamedTuple):
     """Finite parameters and what they stand for."""
 
     theta: Floats
-    least: float  # a possible configuration scores no less; -inf where everything is possible
-    negligible: float  # a log message below this says "impossible"; -inf likewise
+    least: float  # a possible configuration scores no less; -inf if everything is possible
+    negligible: float  # a log message below this means "impossible"; -inf likewise
 
 
 def floored(theta: Floats, layout: Layout, weight: Floats) -> Floored:

@@ -1,4 +1,4 @@
-"""Answers that say what they are: values under names, with the engine that gave them."""
+"""Answers that know what they are: values under names, with the engine that gave them."""
 
 from __future__ import annotations
 

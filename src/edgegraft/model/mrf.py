@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, EdgeError, ModelError
 from edgegraft.kernels.solver.gauge import to_zero_sum
 from edgegraft.model.evidence import variable_index
@@ -38,6 +39,14 @@ class PairwiseMRF(RowQuestions):
     theta : array of float, shape (n_parameters,)
         Log-potentials in the order of :class:`~edgegraft.core.Layout`: node vectors, then
         edge tables. Minus infinity forbids a state or a pair of states.
+
+    Attributes
+    ----------
+    schema : Schema
+    layout : Layout
+        Where each log-potential lies in `theta`.
+    theta : array of float
+        All log-potentials in one read-only vector.
 
     Examples
     --------
@@ -65,7 +74,7 @@ class PairwiseMRF(RowQuestions):
         ----------
         categories : Schema, or dict of name to the variable's categories in order
         nodes : dict of name to log-potentials, optional
-            Zero where a variable is not named.
+            Zero for variables that are not named.
         edges : dict of a pair of names to its table of log-potentials, optional
             Rows for the states of the first name, columns for those of the second.
         """
@@ -95,7 +104,7 @@ class PairwiseMRF(RowQuestions):
         *,
         without: Label | Iterable[Label] | None = None,
         correction: Correction | None = None,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return how strong each edge is: the Frobenius norm of its table in zero-sum gauge.
 
         Parameters
@@ -111,7 +120,7 @@ class PairwiseMRF(RowQuestions):
         Returns
         -------
         array of float, shape (n_edges,)
-            In the order of :attr:`edges`. Infinite where the table forbids a pair of states.
+            In the order of :attr:`edges`. Infinite if the table forbids a pair of states.
 
         Examples
         --------
@@ -123,7 +132,7 @@ class PairwiseMRF(RowQuestions):
         >>> model.edge_strengths(without="-").round(3).tolist()
         [2.0]
         """
-        return edge_strengths(self._schema, self._layout, self._theta, without, correction)
+        return edge_strengths(self.schema, self.layout, self.theta, without, correction)
 
     def save(
         self,
@@ -158,7 +167,7 @@ class PairwiseMRF(RowQuestions):
         ...     edgegraft.load(path) == model
         True
         """
-        write_model_file(path, self._schema, self.edges, self._theta, details, edge_columns)
+        write_model_file(path, self.schema, self.edges, self.theta, details, edge_columns)
 
     def zero_sum(self) -> PairwiseMRF:
         """Return the same distribution with rows and columns of all edge tables summing to zero.
@@ -166,26 +175,26 @@ class PairwiseMRF(RowQuestions):
         The constant that this takes out of the log-potentials changes log Z by as much. Tables
         with forbidden pairs stay as they are.
         """
-        layout, theta = self._layout, self._theta.copy()
+        layout, theta = self.layout, self.theta.copy()
         to_zero_sum(theta, layout.states, layout.edges, layout.node_offset, layout.edge_offset)
-        return PairwiseMRF(self._schema, layout.edges, theta)
+        return PairwiseMRF(self.schema, layout.edges, theta)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PairwiseMRF):
             return NotImplemented
         return (
-            self._schema == other._schema
+            self.schema == other.schema
             and np.array_equal(self.edges, other.edges)
-            and np.array_equal(self._theta, other._theta)
+            and np.array_equal(self.theta, other.theta)
         )
 
     def __hash__(self) -> int:
-        return hash((self._schema, self.edges.tobytes(), self._theta.tobytes()))
+        return hash((self.schema, self.edges.tobytes(), self.theta.tobytes()))
 
     def __repr__(self) -> str:
         text = (
             f"PairwiseMRF({_plural(self.n_variables, 'variable')}, "
-            f"{_plural(self.n_edges, 'edge')}, {self._layout.n_parameters:,} parameters"
+            f"{_plural(self.n_edges, 'edge')}, {self.layout.n_parameters:,} parameters"
         )
         strongest = [f"{a} - {b} {s:.3g}" for a, b, s in self._strongest(3)]
         return text + (f"; strongest: {', '.join(strongest)})" if strongest else ")")
@@ -197,7 +206,7 @@ class PairwiseMRF(RowQuestions):
         )
         return (
             f"<p><b>PairwiseMRF</b>: {_plural(self.n_variables, 'variable')}, "
-            f"{_plural(self.n_edges, 'edge')}, {self._layout.n_parameters:,} parameters</p>"
+            f"{_plural(self.n_edges, 'edge')}, {self.layout.n_parameters:,} parameters</p>"
             "<table><thead><tr><th>variable</th><th>variable</th><th>strength</th></tr></thead>"
             f"<tbody>{rows}</tbody></table>"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,63 +20,52 @@ from edgegraft.model.evidence import variable_index
 from edgegraft.table import Schema
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class NamedPotentials:
     """Schema, layout and parameters of a model, and the energy of rows."""
+
+    schema: Schema
+    layout: Layout
+    theta: Floats
 
     def __init__(self, schema: Schema, edges: ArrayLike, theta: ArrayLike) -> None:
         layout = Layout(schema.n_states, np.asarray(edges, np.int64).reshape(-1, 2))
         values = check_theta(theta, layout, schema.names).copy()
         values.flags.writeable = False
-        self._schema = schema
-        self._layout = layout
-        self._theta = values
-
-    @property
-    def schema(self) -> Schema:
-        """Names and categories of the variables."""
-        return self._schema
-
-    @property
-    def layout(self) -> Layout:
-        """Where each log-potential lies in :attr:`theta`."""
-        return self._layout
-
-    @property
-    def theta(self) -> NDArray[np.float64]:
-        """All log-potentials in one read-only vector."""
-        return self._theta
+        for name, value in (("schema", schema), ("layout", layout), ("theta", values)):
+            object.__setattr__(self, name, value)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the variables."""
-        return self._schema.names
+        return self.schema.names
 
     @property
-    def edges(self) -> NDArray[np.int64]:
+    def edges(self) -> Integers:
         """The edges as pairs of column numbers, shape (m, 2)."""
-        return self._layout.edges
+        return self.layout.edges
 
     @property
     def n_variables(self) -> int:
         """Number of variables."""
-        return self._layout.n_variables
+        return self.layout.n_variables
 
     @property
     def n_edges(self) -> int:
         """Number of edges."""
-        return self._layout.n_edges
+        return self.layout.n_edges
 
-    def node_potential(self, name: str) -> NDArray[np.float64]:
+    def node_potential(self, name: str) -> Floats:
         """Return the log-potentials of a variable's states."""
-        return self._layout.node(self._theta, variable_index(self._schema, name))
+        return self.layout.node(self.theta, variable_index(self.schema, name))
 
-    def edge_potential(self, first: str, second: str) -> NDArray[np.float64]:
+    def edge_potential(self, first: str, second: str) -> Floats:
         """Return the table of an edge, rows for the states of `first`."""
-        i, j = variable_index(self._schema, first), variable_index(self._schema, second)
+        i, j = variable_index(self.schema, first), variable_index(self.schema, second)
         match = (self.edges == (min(i, j), max(i, j))).all(axis=1)
         if not match.any():
             raise ModelError(f"the model has no edge between {first!r} and {second!r}")
-        table = self._layout.edge(self._theta, int(np.argmax(match)))
+        table = self.layout.edge(self.theta, int(np.argmax(match)))
         return table if i < j else table.T
 
     def energy(self, X: Any = None, *, codes: ArrayLike | None = None) -> Floats:
@@ -97,9 +87,9 @@ class NamedPotentials:
                 f"row {row} has no value for '{name}': only complete rows have an energy; "
                 "impute first, or ask for log_likelihood"
             )
-        layout, out = self._layout, np.empty(len(rows))
+        layout, out = self.layout, np.empty(len(rows))
         row_energies(
-            self._theta, rows, layout.states, layout.edges, layout.node_offset, layout.edge_offset,
+            self.theta, rows, layout.states, layout.edges, layout.node_offset, layout.edge_offset,
             out,
         )  # fmt: skip
         return out
@@ -116,7 +106,7 @@ class NamedPotentials:
         >>> model.encode(np.array([[1], [3]])).ravel()
         array([0, 2])
         """
-        return read_codes(X, self._schema)
+        return read_codes(X, self.schema)
 
     def _read(self, X: Any, codes: ArrayLike | None) -> Integers:
         """Return rows as checked codes, from a table or from codes that are called so."""
@@ -135,15 +125,15 @@ class NamedPotentials:
                 f"codes have the type {codes.dtype}: expected integers; pass a table of "
                 "categories without codes="
             )
-        bad = (codes < -1) | (codes >= self._layout.states)
+        bad = (codes < -1) | (codes >= self.layout.states)
         if bad.any():
             row, i = (int(k) for k in np.argwhere(bad)[0])
             raise DataError(
                 f"row {row}, column '{self.names[i]}' holds the code {codes[row, i]}: its "
-                f"codes are 0 to {self._layout.states[i] - 1}, and -1 for a missing cell"
+                f"codes are 0 to {self.layout.states[i] - 1}, and -1 for a missing cell"
             )
         return np.ascontiguousarray(codes, np.int64)
 
     @cached_property
     def _neighbours(self) -> Neighbours:
-        return neighbours_of(self._layout)
+        return neighbours_of(self.layout)

@@ -7,7 +7,7 @@ explain, which removes the share that is due to one variable alone (its entropy,
 
     s_ij - s_i. s_.j / s_..      s_i. = mean over j of s_ij,   s_.. = mean over all pairs
 
-These are the scores of plmDCA where the gap is left out and the correction is made.
+With the gap left out and the correction made, these are the scores of plmDCA.
 """
 
 from __future__ import annotations

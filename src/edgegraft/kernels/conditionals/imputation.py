@@ -8,7 +8,7 @@ from edgegraft.kernels.conditionals.rows import conditional_scores
 
 @kernel
 def is_alone(missing, i, neighbours):
-    """Tell whether no neighbour of variable `i` is missing in this row."""
+    """Return whether no neighbour of variable `i` is missing in this row."""
     for e in range(neighbours.start[i], neighbours.start[i + 1]):
         if missing[neighbours.other[e]]:
             return False
@@ -54,7 +54,7 @@ def draw(scores, uniform):
 
 @kernel
 def fill_by_gibbs(theta, row, cells, states, node_offset, neighbours, cooling, uniform):
-    """Fill the missing `cells` of one row by Gibbs sweeps, one a temperature in `cooling`.
+    """Fill the missing `cells` of one row by Gibbs sweeps, one per temperature in `cooling`.
 
     A row that is cooled down to temperature zero ends in a state that no single change
     improves. `uniform` has one number for each sweep and cell.

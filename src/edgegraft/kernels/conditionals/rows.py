@@ -52,7 +52,7 @@ def conditional_scores(theta, row, i, states, node_offset, neighbours, out):
 
 @kernel
 def log_conditionals(theta, codes, states, node_offset, neighbours, out):
-    """Write ``log p(x_i | known rest)`` of every known cell to `out`, nan where it is missing."""
+    """Write ``log p(x_i | known rest)`` of every known cell to `out`, nan if it is missing."""
     scores = np.empty(states.max())
     for r in range(codes.shape[0]):
         for i in range(states.shape[0]):

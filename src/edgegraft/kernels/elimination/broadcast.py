@@ -26,12 +26,12 @@ class Walk(NamedTuple):
 
 
 @kernel
-def new_walk(most_axes):
-    """Return room for a walk of tables of so many axes, to be planned again and again."""
+def new_walk(max_axes):
+    """Return a walk of tables of at most so many axes, to be planned again and again."""
     return Walk(
-        np.empty(most_axes, np.int64),
-        np.empty(most_axes, np.int64),
-        np.zeros(most_axes, np.int64),
+        np.empty(max_axes, np.int64),
+        np.empty(max_axes, np.int64),
+        np.zeros(max_axes, np.int64),
         np.zeros(1, np.int64),
     )
 

@@ -1,4 +1,4 @@
-"""Sum- and max-product on a bucket tree: the junction tree with one clique a variable.
+"""Sum- and max-product on a bucket tree: the junction tree with one clique per variable.
 
 Bucket ``k`` eliminates one variable ``x_k``; ``N_k`` (its scope) are the later buckets that it
 is joined to by then. Going up, with ``psi_k`` the product of the potentials that end in ``k``,
@@ -39,7 +39,7 @@ class Messages(NamedTuple):
 
 @kernel
 def is_safe(k, tree, potentials, messages):
-    """Say whether plain numbers cannot underflow in bucket `k`."""
+    """Return whether plain numbers cannot underflow in bucket `k`."""
     total = potentials.range[k]
     for x in range(tree.child_start[k], tree.child_start[k + 1]):
         total += messages.spread[tree.child[x]]
@@ -143,7 +143,7 @@ def _log_sum_rows(clique, s, out):
 def _rescale(k, message, messages, in_logs):
     """Scale a new message to a largest entry of one and return the logarithm of the scale.
 
-    A message in logarithms goes back to plain numbers where its range allows.
+    A message in logarithms goes back to plain numbers if its range allows.
     """
     peak = message.max()
     if in_logs:

@@ -59,7 +59,7 @@ def trace_back(tree, logs, messages, assignment):
 
 @kernel
 def draw(tree, potentials, messages, uniform, out):
-    """Write one sample a column to `out`, row ``v`` for variable ``v``, from uniforms by bucket.
+    """Write one sample per column to `out`, row ``v`` for variable ``v``, from uniforms by bucket.
 
     The states of a variable are written for all samples at once, while its conditional table is
     at hand.

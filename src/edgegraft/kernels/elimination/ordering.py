@@ -24,7 +24,7 @@ FILL_FIRST = 0
 SIZE_FIRST = 1
 
 
-class Neighbours(NamedTuple):
+class GrowingLists(NamedTuple):
     """Growing adjacency lists: those of ``v`` are ``pool[first[v] : first[v] + length[v]]``.
 
     A list may still name eliminated vertices; it is cleared of them when it is next read, so
@@ -51,7 +51,7 @@ class Rule(NamedTuple):
 
 @kernel
 def eliminate(start, neighbour, log_states, rule, max_log, max_cells):
-    """Order all vertices, or stop where the next table or the running total is over budget.
+    """Order all vertices, or stop when the next table or the running total is over budget.
 
     Parameters
     ----------
@@ -63,10 +63,10 @@ def eliminate(start, neighbour, log_states, rule, max_log, max_cells):
 
     Returns
     -------
-    order : vertices in elimination order, shorter than n where it stopped
+    order : vertices in elimination order, shorter than n if it stopped
     scope_start, scope : the neighbours of each at its elimination, one list after another
     cells : cells of all tables together
-    blocking : where it stopped, the vertex whose table is the smallest that is left; else -1
+    blocking : if it stopped, the vertex whose table is the smallest that is left; else -1
     """
     n = log_states.shape[0]
     pool, lists = _copy_lists(start, neighbour, log_states)
@@ -152,13 +152,13 @@ def _copy_lists(start, neighbour, log_states):
     first = start[:-1].copy()
     gone = np.zeros(n, np.bool_)
     end = np.array([neighbour.shape[0]])
-    lists = Neighbours(first, degree.copy(), degree.copy(), degree, size, np.zeros(n), gone, end)
+    lists = GrowingLists(first, degree.copy(), degree.copy(), degree, size, np.zeros(n), gone, end)
     return neighbour.copy(), lists
 
 
 @kernel
 def _rank(v, lists, rule, heap):
-    """Put `v` where its fill and its size say."""
+    """Put `v` in the place of its fill and its size."""
     fill = lists.fill[v]
     size = lists.size[v]
     if rule.kind[0] == FILL_FIRST:
@@ -178,7 +178,7 @@ def _smallest(lists):
 
 @kernel
 def _score(v, pool, lists, keys, rule, max_log, heap):
-    """Count the fill of `v` and rank it; not a candidate where its table is unaffordable."""
+    """Count the fill of `v` and rank it; not a candidate if its table is unaffordable."""
     if lists.size[v] > max_log:
         discard(heap, v)
         return
@@ -256,7 +256,7 @@ def _append(v, new, pool, lists):
 
 @kernel
 def _with_room(values, used, extra):
-    """Return `values`, copied to twice the length where `extra` more would not fit."""
+    """Return `values`, copied to twice the length if `extra` more would not fit."""
     if used + extra <= values.shape[0]:
         return values
     larger = np.empty(2 * (used + extra), values.dtype)

@@ -35,7 +35,7 @@ def observe(tables, state, streams, thinning, first, draws, sums):
 
 @kernel
 def add_moments(tables, state, sums):
-    """Add conditional expectations to `sums`: once a node, once from each end of an edge."""
+    """Add conditional expectations to `sums`: once per node, once from each end of an edge."""
     n, n_chains = state.shape
     row_at = np.empty(n_chains, np.int64)
     # A row of cumulative probabilities is one shorter than the conditional that it stands for.

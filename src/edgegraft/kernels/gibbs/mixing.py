@@ -13,13 +13,6 @@ from edgegraft.kernels.compiler import kernel
 
 
 @kernel
-def measure_series(series, r_hat, size):
-    """Write R-hat and effective size of each ``series[k]``."""
-    for k in range(len(series)):
-        r_hat[k], size[k] = _measure(series[k])
-
-
-@kernel
 def measure_indicators(draws, modes, r_hat, size):
     """Write R-hat and effective size of the indicators ``draws[i] == modes[i]``.
 
@@ -33,11 +26,12 @@ def measure_indicators(draws, modes, r_hat, size):
             for c in range(n_chains):
                 halves[c, t] = draws[i, t, c] == modes[i]
                 halves[n_chains + c, t] = draws[i, n_draws - half + t, c] == modes[i]
-        r_hat[i], size[i] = _measure(halves)
+        r_hat[i], size[i] = measure_halves(halves)
 
 
 @kernel
-def _measure(halves):
+def measure_halves(halves):
+    """Return split R-hat and effective size of one series, whose halves are centred in place."""
     m, n = halves.shape
     means = np.empty(m)
     for c in range(m):

@@ -1,8 +1,8 @@
 """Random numbers for kernels: one xoshiro256++ stream for each chain.
 
-The state of ``c`` streams is a ``(4, c)`` uint64 array, one column a stream, so that a step of all
-streams is one vectorised loop. What a stream yields depends on its own column alone: results do
-not change with the number of threads or with how chains are put into blocks. The generator is
+The state of ``c`` streams is a ``(4, c)`` uint64 array, one column per stream, so that a step of
+all streams is one vectorised loop. What a stream yields depends on its own column alone: results
+do not change with the number of threads or with how chains are put into blocks. The generator is
 that of Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2021).
 """
 

@@ -6,7 +6,7 @@ updates of different chains, which do not wait for each other, overlap. ``stream
 ``(4, chains)`` state of `edgegraft.kernels.gibbs.random`. One call runs on one thread without the
 GIL; callers give each thread chains of its own.
 
-Where the product of several groups underflows (a hub whose neighbours disagree, or zero entries),
+If the product of several groups underflows (a hub whose neighbours disagree, or zero entries),
 that one conditional is worked out again in logarithms.
 """
 
@@ -41,8 +41,8 @@ def sweep(tables, state, streams, n_sweeps):
                 _draw_from_cumulative(tables.values, row_at, tables.width[i], uniform, state[i])
             else:
                 weigh(tables, i, state, row_at, weights)
-                least = _draw_from_weights(weights, tables.states[i], uniform, state[i])
-                if least < TINY:
+                lowest = _draw_from_weights(weights, tables.states[i], uniform, state[i])
+                if lowest < TINY:
                     n_rescued += rescue(tables, i, state, weights)
                     _draw_from_weights(weights, tables.states[i], uniform, state[i])
     return n_rescued
@@ -85,7 +85,7 @@ def find_rows(tables, g, state, row_at):
             row_at[c] += step * np.int64(others[c])
 
 
-# The bodies below are inlined where the width, or the number of states, is a constant: the usual
+# The bodies below are inlined with the width, or the number of states, as a constant: the usual
 # sizes become straight vector code, which is a third of the speed.
 
 

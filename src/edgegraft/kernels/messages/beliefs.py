@@ -6,8 +6,8 @@
 
 with ``z`` the normalisers of the two lines above. Scaling a message changes nothing in it, and at
 a fixed point its first derivative in the messages vanishes, so what is left of their error enters
-squared. Working with normalised beliefs makes each bracket one small number, where a hub would
-otherwise lose digits to the difference of large ones.
+squared. Working with normalised beliefs makes each bracket one small number; a hub would otherwise
+lose digits to the difference of large ones.
 """
 
 from __future__ import annotations

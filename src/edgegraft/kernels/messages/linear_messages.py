@@ -3,7 +3,7 @@
     B_i(a) = exp(u_i(a)) prod_k M_ki(a),    M_ij(b) ∝ sum_a exp(w_ij(a, b)) B_i(a) / M_ji(a)
 
 A message is a weighted mean of rows of ``exp(w)``, so the logarithms of its entries span no more
-than those of the table. Where every table spans at most `WIDEST`, no entry of a message can
+than those of the table. If every table spans at most `WIDEST`, no entry of a message can
 underflow, and an entry of ``B_i`` that does is too small to matter after the division: cavities
 are right to the last bit that counts. Next to each message its reciprocal is kept: it turns the
 division above, and the relative change of a message, into multiplications.
@@ -22,8 +22,8 @@ from edgegraft.kernels.compiler import kernel
 WIDEST = 200.0
 #: A belief whose logarithm may span more than this is summed up in logarithms.
 WIDE_BELIEF = 600.0
-#: A relative change is not told apart from a larger one beyond this.
-LARGEST_CHANGE = 1e6
+#: Relative changes beyond this count as this.
+MAX_CHANGE = 1e6
 
 
 @kernel(fastmath=True, forceinline=True)
@@ -134,4 +134,4 @@ def _store(product, total, value, inverse, out, out_inverse, damping, o, r):
             largest = moved
         out[o + b] = new
         out_inverse[o + b] = 1.0 / new
-    return min(largest, LARGEST_CHANGE)
+    return min(largest, MAX_CHANGE)

@@ -39,7 +39,7 @@ def log_answers(
     """Write all messages out of the first `count` of `nodes`, and the `change` of each.
 
     Changes below `floor` do not count: an entry so small is impossible for all purposes, and on a
-    loop of hard constraints it would go on shrinking for as long as one cares to look.
+    loop of hard constraints it would keep shrinking for ever.
     """
     for q in range(count):
         i = nodes[q]

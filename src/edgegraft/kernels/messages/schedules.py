@@ -1,4 +1,4 @@
-"""In which order messages are updated: all at once, or where most has changed.
+"""In which order messages are updated: all at once, or first those most out of date.
 
 *Flooding* computes every message from those of the sweep before. *Residual* updates one node at a
 time and in place: a node's priority is the sum of the changes of its incoming messages since it
@@ -8,7 +8,7 @@ after a local change of the parameters only the nodes that the change reaches ar
 
 Before priorities decide, the nodes that start out of date are swept from the leaves to the roots
 of a spanning forest and back: on a forest that is exact and all there is to do. While much of a
-graph is out of date the sweeps go on.
+graph is out of date the sweeps continue.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from edgegraft.kernels.messages.linear_messages import (
 from edgegraft.kernels.messages.log_messages import log_answers
 
 #: Nodes are swept in order, which is cheaper than a heap, while more than this share of them is
-#: out of date, but no more often than this: sweeps may go round in circles where a heap does not.
-SHARE_FOR_TRIP, MOST_TRIPS = 0.25, 10
+#: out of date, but no more often than this: sweeps may go round in circles when a heap does not.
+SHARE_FOR_TRIP, MAX_TRIPS = 0.25, 10
 #: What a message is: plain probabilities, logarithms, logarithms of maxima.
 LINEAR, LOG, MAX = range(3)
 
@@ -104,7 +104,7 @@ def chase(wiring, potentials, value, inverse, kind, damping, tol, max_updates, f
     nodes = order[dirty[order]]
     count, trips, updates = len(nodes), 0, 0
     while updates < max_updates:
-        if trips == MOST_TRIPS:
+        if trips == MAX_TRIPS:
             nodes[0] = pop(heap)
             if nodes[0] < 0:
                 break
@@ -119,16 +119,16 @@ def chase(wiring, potentials, value, inverse, kind, damping, tol, max_updates, f
                 value, value, damping, floor, kind == MAX, belief, cavity, product, change,
             )  # fmt: skip
         updates += _pass_on(nodes, count, start, links, change, damping, key)
-        if trips == MOST_TRIPS:
+        if trips == MAX_TRIPS:
             _enqueue(start, links, change, tol, key, heap, nodes[0])
             continue
         trips += 1
         order = order[::-1]
         nodes = nodes[::-1].copy() if trips == 1 else order[key[order] > tol]
         count = len(nodes)
-        if trips > 1 and (trips == MOST_TRIPS or count < SHARE_FOR_TRIP * n):
+        if trips > 1 and (trips == MAX_TRIPS or count < SHARE_FOR_TRIP * n):
             # Little is left to do, or sweeps do not settle it: take the worst node first.
-            trips = MOST_TRIPS
+            trips = MAX_TRIPS
             for i in range(n):
                 if key[i] > tol:
                     put(heap, i, -key[i], 0.0)

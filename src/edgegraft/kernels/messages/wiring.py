@@ -6,7 +6,7 @@ one stretch of memory. All that is needed to answer message ``k`` (from ``i`` ba
 the row ``links[k]``. Each edge's table is stored twice, once in each direction, rows for the
 sender's states: both products then run along rows, which is what vector units want.
 
-The kernels take these tuples apart once a call and hand plain arrays down: reading a field of a
+The kernels take these tuples apart once per call and hand plain arrays down: reading a field of a
 tuple counts references, which measured more than the arithmetic of a small message.
 """
 
@@ -53,7 +53,7 @@ class MessagePotentials(NamedTuple):
 
 @kernel
 def fill_potentials(theta, old_theta, refill, wiring, potentials, dirty):
-    """Refresh the potentials of the nodes and edges where `theta` differs from `old_theta`.
+    """Refresh the potentials of the nodes and edges whose `theta` differs from `old_theta`.
 
     Nodes whose outgoing messages are no longer up to date are set in `dirty`; an entry that was
     not known before is nan in `old_theta`. With `refill`, potentials that did not change are
