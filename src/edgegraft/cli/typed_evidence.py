@@ -55,7 +55,7 @@ def parse_variables(schema: Schema, texts: Sequence[str], option: str) -> list[s
     """
     names: list[str] = []
     for text in texts:
-        names += [text] if text in schema else parse_names([text]) or []
+        names += [text] if text in schema else parse_names([text])
     check_names(schema, names, option)
     return list(dict.fromkeys(names))
 
