@@ -214,7 +214,7 @@ def test_ctrl_c_over_the_sample_keeps_its_model(inside, folder, tmp_path, monkey
     real = Progress.on_event
 
     def pressed(self, event, growth):
-        if event.kind == "activation" and not self.interrupts.asked:
+        if event.kind == "activation" and not self.interruption.asked:
             signal.raise_signal(signal.SIGINT)
         real(self, event, growth)
 

@@ -1,9 +1,6 @@
-"""Parts of the command line that a run seldom shows: insistence, faults, odd names."""
+"""Parts of the command line that a run seldom shows: faults, odd names."""
 
 from __future__ import annotations
-
-import signal
-from types import SimpleNamespace
 
 import pytest
 import typer
@@ -11,57 +8,9 @@ import typer
 from edgegraft.cli.console import reported
 from edgegraft.cli.declared_options import parse_bins, parse_names
 from edgegraft.cli.formatting import as_option
-from edgegraft.cli.interrupts import Interrupts
 from edgegraft.cli.typed_evidence import parse_given
 from edgegraft.errors import Argument, DataError
 from edgegraft.table import Schema, Variable
-
-
-def tell(interrupts, kind, reason=""):
-    growth = SimpleNamespace(reason=reason, interrupted=reason == "interrupted")
-    return interrupts.on_event(SimpleNamespace(kind=kind), growth)
-
-
-def press():
-    signal.raise_signal(signal.SIGINT)
-
-
-def test_ctrl_c_before_the_search_ends_at_once_even_if_it_is_swallowed():
-    before = signal.getsignal(signal.SIGINT)
-    with Interrupts() as interrupts:
-        with pytest.raises(KeyboardInterrupt):
-            press()
-        with pytest.raises(KeyboardInterrupt):
-            interrupts.check()
-        with pytest.raises(KeyboardInterrupt):
-            tell(interrupts, "start")
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_ctrl_c_between_two_searches_stops_the_next_and_a_second_one_ends_at_once():
-    with Interrupts() as interrupts:
-        assert not tell(interrupts, "start")
-        assert not tell(interrupts, "end", "no pair violates optimality")
-        press()
-        assert interrupts.asked
-        assert tell(interrupts, "start")
-        tell(interrupts, "end", "stopped by an observer")
-        with pytest.raises(KeyboardInterrupt):
-            press()
-
-
-def test_ctrl_c_that_the_search_took_is_noticed_and_a_second_one_ends_at_once():
-    with Interrupts() as interrupts:
-        own = signal.getsignal(signal.SIGINT)
-        tell(interrupts, "start")
-        signal.signal(signal.SIGINT, lambda *_: signal.signal(signal.SIGINT, own))  # as the loop
-        assert not interrupts.asked
-        press()
-        assert interrupts.asked
-        with pytest.raises(KeyboardInterrupt):
-            press()
-        tell(interrupts, "end", "interrupted")
-        assert interrupts.asked
 
 
 @pytest.mark.parametrize(

@@ -79,9 +79,9 @@ def learn(
         if report is not None:
             require_report()
         if dry_run:
-            from edgegraft.cli.dry_run import dry_run as estimate_run
+            from edgegraft.cli.dry_run import show_dry_run
 
-            estimate_run(request, console, as_json)
+            show_dry_run(request, console, as_json)
             return
         named = [output, report, checkpoint]
         named += [None if checkpoint is None else request.beside(checkpoint)]
@@ -90,7 +90,7 @@ def learn(
             refuse_overwriting(path, force, (*files, *written[:k]))
         from edgegraft.cli.learn_run import LearnRun
 
-        LearnRun(request, console, top, as_json).learn(checkpoint)
+        LearnRun(request, console, top, as_json).run(checkpoint)
 
 
 def _refuse_more(more: list[str]) -> None:
@@ -148,4 +148,4 @@ def resume(
             refuse_overwriting(Path(request.report), force, read)
         from edgegraft.cli.learn_run import LearnRun
 
-        LearnRun(request, console, top, as_json).resume(checkpoint)
+        LearnRun(request, console, top, as_json).run(checkpoint, resumed=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,6 @@ from edgegraft.learn import (
     Discovery,
     Event,
     SearchState,
-    StopReason,
     discover,
     resume_discovery,
 )
@@ -38,8 +37,6 @@ from edgegraft.learn.provenance import details_of, edge_columns
 from edgegraft.learn.steps import restart
 from edgegraft.model import StoredModel
 from edgegraft.table import PackedTable
-
-Work = Callable[[LearnRows, list[Any]], Discovery]
 
 
 class LearnRun:
@@ -65,43 +62,8 @@ class LearnRun:
         self._progress = Progress(console, self._plan.max_time)
         self._report_failed = False
 
-    def learn(self, checkpoint: Path | None) -> None:
-        """Learn from the beginning."""
-
-        def work(rows: LearnRows, observers: list[Any]) -> Discovery:
-            if checkpoint is not None:
-                for old in (checkpoint, self._request.beside(checkpoint)):
-                    old.unlink(missing_ok=True)  # of another run
-                observers = [*observers, RequestKeeper(self._request, checkpoint, "checkpoint")]
-            return discover(
-                rows.fitted.rows,
-                self._plan,
-                weights=rows.fitted.weights,
-                sample_rows=rows.fitted.sample_rows,
-                checkpoint=checkpoint,
-                observers=observers,
-            )
-
-        self._run(work, checkpoint)
-
-    def resume(self, checkpoint: Path) -> None:
-        """Resume from a checkpoint."""
-
-        def work(rows: LearnRows, observers: list[Any]) -> Discovery:
-            return resume_discovery(
-                checkpoint,
-                rows.fitted.rows,
-                self._plan,
-                weights=rows.fitted.weights,
-                sample_rows=rows.fitted.sample_rows,
-                observers=[*observers, RequestKeeper(self._request, checkpoint, "start")],
-                max_time=self._plan.max_time,
-                max_edges=self._plan.max_edges,
-            )
-
-        self._run(work, checkpoint)
-
-    def _run(self, work: Work, checkpoint: Path | None) -> None:
+    def run(self, checkpoint: Path | None, *, resumed: bool = False) -> None:
+        """Learn from the beginning, or resume from a checkpoint."""
         progress = self._progress
         with progress.shown(), ExitStack() as stack:
             with interruptible() as progress.interruption:
@@ -111,18 +73,17 @@ class LearnRun:
                 show_rows(self._console, rows)
                 progress.stage("ranking pairs")
                 with self._abandoned(checkpoint), warned(self._console):
-                    found = work(rows, [progress])
+                    found = self._discover(rows, checkpoint, resumed)
             columns = edge_columns(found)
             if self._request.bootstrap and not found.interrupted:
                 with warned(self._console):
                     columns |= self._bootstrap(found, rows)
             progress.stage("writing")
             details = details_of(found, rows.source(found), self._request.settings())
-            if found.interrupted:
-                details["reason"] = str(StopReason.INTERRUPTED)
             stored = _stored(found, details, columns)
             self._write(found, stored, rows)
-            resumable = found.interrupted or _out_of_budget(found)
+            reason = found.search.reason
+            resumable = found.interrupted or (reason is not None and reason.resumable)
             if checkpoint is not None and resumable:
                 restart(found.search)  # checkpoints hold the state that a restart was given
                 save_checkpoint(checkpoint, found.search)
@@ -134,6 +95,29 @@ class LearnRun:
             say(self._console, escape(after_budget(self._request, checkpoint)))
         if found.interrupted or self._report_failed:
             raise typer.Exit(1)
+
+    def _discover(self, rows: LearnRows, checkpoint: Path | None, resumed: bool) -> Discovery:
+        common: dict[str, Any] = {
+            "weights": rows.fitted.weights,
+            "sample_rows": rows.fitted.sample_rows,
+            "observers": [self._progress],
+        }
+        if checkpoint is not None:
+            # If the search is resumed, its checkpoint has been found to fit at the start.
+            when = "start" if resumed else "checkpoint"
+            common["observers"] += [RequestKeeper(self._request, checkpoint, when)]
+            if resumed:
+                return resume_discovery(
+                    checkpoint,
+                    rows.fitted.rows,
+                    self._plan,
+                    max_time=self._plan.max_time,
+                    max_edges=self._plan.max_edges,
+                    **common,
+                )
+            for old in (checkpoint, self._request.beside(checkpoint)):
+                old.unlink(missing_ok=True)  # of another run
+        return discover(rows.fitted.rows, self._plan, checkpoint=checkpoint, **common)
 
     @contextmanager
     def _abandoned(self, checkpoint: Path | None) -> Iterator[None]:
@@ -243,8 +227,3 @@ def _stored(found: Discovery, details: dict[str, Any], columns: dict[str, Any]) 
         schema_json="",
         written_by=f"edgegraft {__version__}",
     )
-
-
-def _out_of_budget(found: Discovery) -> bool:
-    """Return whether a budget that ``resume`` can enlarge ended the search."""
-    return found.search.reason is not None and found.search.reason.resumable

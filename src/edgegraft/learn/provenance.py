@@ -13,6 +13,7 @@ from typing import Any
 from edgegraft.core.pairs import find_pairs
 from edgegraft.learn.certificate import Certificate
 from edgegraft.learn.discovery import Discovery
+from edgegraft.learn.events import StopReason
 
 Json = dict[str, Any]
 _PACKAGES = ("edgegraft", "numpy", "scipy", "numba", "pyarrow")
@@ -39,20 +40,21 @@ def details_of(found: Discovery, source: Json, settings: Json | None = None) -> 
     settings : dict, optional
         Of reading the rows and whatever else is not in the plan.
     """
-    plan, growth = found.plan, found.search
+    plan, search = found.plan, found.search
+    reason = StopReason.INTERRUPTED if found.interrupted else search.reason
     return {
         "source": source,
         "settings": {**(settings or {}), **plan.as_dict()},
         "penalty": float(found.penalty),
         "ridge": float(found.ridge),
         "fdr": plan.fdr,
-        "reason": str(growth.reason),
+        "reason": str(reason),
         "converged": bool(found.converged),
         "search": {
             "edges": len(found.kept),
-            "activations": growth.n_activations,
-            "tests": growth.n_tests,
-            "tables": growth.n_tables,
+            "activations": search.n_activations,
+            "tests": search.n_tests,
+            "tables": search.n_tables,
         },
         "certificate": _certificate(found.certificate),
         "versions": {name: version(name) for name in _PACKAGES}
