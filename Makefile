@@ -1,4 +1,4 @@
-# All that a contributor does. Every target builds what it needs in .venv; only Python >= 3.11 and make are assumed.
+# Every target installs what it needs into .venv; only Python >= 3.11 and make are required.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,30 +13,30 @@ help: ## show the targets
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "edgegraft needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.x $(MAKECMDGOALS)" >&2; exit 1; }
+	  || { echo "edgegraft needs Python 3.11 or newer; select one with: make PYTHON=/path/to/python3.x $(MAKECMDGOALS)" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# One stamp for each set of extras, so that `make demo` installs only what it needs.
+# One stamp per set of extras, so that `make demo` installs only what it needs.
 $(VENV)/.installed-%: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
 
-demo: $(VENV)/.installed-demo ## install and run the main job on bundled data
+demo: $(VENV)/.installed-demo ## install and learn from a bundled table
 	$(BIN)/edgegraft demo --output $(REPORT) --force
 
-test: lint types imports ## lint, types, import rules, the whole suite and the doctests; not what follows
+test: lint types imports ## lint, types, import rules, the test suite and the doctests
 	$(BIN)/python -m pytest -m "not browser and not paper and not (cluster and slow)"
 
-test-cluster: $(VENV)/.installed-dev ## clusters whose workers and scheduler are killed
+test-cluster: $(VENV)/.installed-dev ## tests of clusters whose workers and scheduler are killed
 	$(BIN)/python -m pytest -m cluster tests/cluster
 
-test-browser: $(VENV)/.installed-browser ## the pages in headless Chromium (apt-get install chromium chromium-driver)
+test-browser: $(VENV)/.installed-browser ## tests of the pages in headless Chromium (apt-get install chromium chromium-driver)
 	$(BIN)/python -m pytest -m browser tests/browser
 
-test-paper: $(VENV)/.installed-dev ## the paper's experiments at small size
+test-paper: $(VENV)/.installed-dev ## tests of the paper's experiments at small size
 	$(BIN)/python -m pytest tests/paper paper
 
-fast: $(VENV)/.installed-dev ## the quick part of the suite
+fast: $(VENV)/.installed-dev ## the quick tests only
 	$(BIN)/python -m pytest -m "not slow and not browser and not paper"
 
 lint: $(VENV)/.installed-dev
@@ -56,16 +56,16 @@ format: $(VENV)/.installed-dev ## apply the formatter and the safe lint fixes
 bench: $(VENV)/.installed-dev ## run the benchmarks and rewrite docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
-paper: $(VENV)/.installed-dev ## run the paper's experiments (EXPERIMENTS="NAME --quick ..." for some; see docs/paper.md)
+paper: $(VENV)/.installed-dev ## run the paper's experiments (EXPERIMENTS="NAME --quick ..." selects some; see docs/paper.md)
 	$(BIN)/python -m paper $(EXPERIMENTS)
 
-docs: $(VENV)/.installed-docs ## build the documentation into docs/_build, warnings are errors
+docs: $(VENV)/.installed-docs ## build the documentation into docs/_build; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
 
-examples: $(VENV)/.installed-browser ## run what docs/examples.md shows, renew it, its pictures and the screenshots
+examples: $(VENV)/.installed-browser ## run the commands of docs/examples.md; update its output, its pictures and the screenshots
 	$(BIN)/python docs/examples/make.py
 	$(BIN)/python docs/examples/screenshots.py
 
-clean: ## remove everything that make created
+clean: ## remove everything that make has created
 	rm -rf $(VENV) docs/_build docs/api docs/tutorials build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(REPORT)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

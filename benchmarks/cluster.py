@@ -1,9 +1,9 @@
-"""What a cluster costs: measured rates of workers on this machine, and the capacity they make.
+"""Costs of a cluster: measured rates of local workers, and the capacity that follows from them.
 
     python -m benchmarks.cluster [--rows 4000000] [--dry-run]
 
-Rates are measured on two workers of one thread each at two sizes, checked by predicting a third of
-twice the rows, and turned into the tables of docs/cluster.md.
+Rates are measured on two single-threaded workers at two sizes, checked by predicting the times of a
+third size with twice the rows, and written to the tables of docs/cluster.md.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from benchmarks.rows import best_of
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cluster.md"
 WORKERS = 2
 REPEATS, PACKED = 5, 3
-PRECISION = "single"  # as the estimator has it by default
-ITERATIONS = 3  # of the solver after an activation, by way of the sample
-BANDWIDTH = 125e6  # bytes a second of the network that is assumed: 1 Gbit/s
+PRECISION = "single"  # the default of the estimator
+ITERATIONS = 3  # iterations of the solver after an activation, with the sample
+BANDWIDTH = 125e6  # assumed bandwidth of the network in bytes per second: 1 Gbit/s
 # rows, columns, states, workers of one thread, partitions, edges
 CASES = [
     (10_000_000, 100, 5, 4, 16, 300),
@@ -36,18 +36,18 @@ CASES = [
 
 
 class Rates(NamedTuple):
-    """Seconds of one thread a row, and what a question costs whatever the rows."""
+    """Seconds per row on one thread, and the fixed cost of a request."""
 
-    round_trip: float  # of a question without work
-    cell: float  # to survey and pack a cell of a frame in memory
-    plane_pair: float  # to count a row of a pair of planes
-    evaluated: float  # of the loss, a row of a state of an edge's end
-    scored: float  # of a pair's gradient, a row of one of its states
-    fixed: Times  # at no rows, with PARTS partitions on WORKERS workers
+    round_trip: float  # a request without work
+    cell: float  # surveying and packing a cell of a frame in memory
+    plane_pair: float  # counting, per row and pair of planes
+    evaluated: float  # the loss, per row and state of an edge
+    scored: float  # gradients of other pairs, per row and state of a pair
+    fixed: Times  # without rows, with PARTS partitions on WORKERS workers
 
 
 def make_part(k: int, n_rows: int, n: int, states: int):
-    """Return one partition, made where it will lie."""
+    """Return one partition, created on its worker."""
     import pandas as pd
 
     codes = np.random.default_rng(k).integers(0, states, (n_rows, n), dtype=np.int8)
@@ -67,7 +67,7 @@ def some_edges(n: int, count: int) -> np.ndarray:
 
 
 class Times(NamedTuple):
-    """Seconds that one table took on the cluster."""
+    """Seconds of one table on the cluster."""
 
     pack: float
     pairs: float
@@ -80,7 +80,7 @@ N, STATES, PAIRS, EDGES, SCORED, PARTS = 100, 5, 2000, 150, 500, 8
 
 
 def measure(client, n_rows: int) -> Times:
-    """Time everything that learning asks of a table of random rows."""
+    """Time every operation of learning on a table of random rows."""
     from distributed import wait
 
     import edgegraft as eg
@@ -103,7 +103,7 @@ def measure(client, n_rows: int) -> Times:
     start = loss.init(layout)
 
     def evaluate() -> None:
-        theta[0] += 1e-9  # what is known is not computed again
+        theta[0] += 1e-9  # known values are not computed again
         loss.evaluate(theta, start)
 
     sides = (
@@ -113,12 +113,12 @@ def measure(client, n_rows: int) -> Times:
         lambda: rows.map(type),
     )
     for side in sides:
-        side()  # compiled code and laid out rows are there afterwards
+        side()  # loads compiled code and lays out rows
     return Times(pack, *best_of(REPEATS, *sides))
 
 
 def rates_of(small: Times, large: Times, n_small: int, n_large: int) -> Rates:
-    """Return rates from the times of two sizes: what rows cost, and what is there without."""
+    """Return rates from the times of two sizes: the cost per row, and the fixed cost."""
     slopes = [(b - a) / (n_large - n_small) for a, b in zip(small, large, strict=True)]
     fixed = Times(*(max(a - by * n_small, 0.0) for a, by in zip(small, slopes, strict=True)))
     slope = Times(*slopes)
@@ -133,7 +133,7 @@ def rates_of(small: Times, large: Times, n_small: int, n_large: int) -> Rates:
 
 
 def predict(rates: Rates, n_rows: int) -> Times:
-    """Return what the rates say of another number of rows."""
+    """Return the predicted times of another number of rows."""
     share = n_rows / WORKERS
     rows = Times(
         rates.cell * share * N,
@@ -146,7 +146,7 @@ def predict(rates: Rates, n_rows: int) -> Times:
 
 
 def beside_local(client, n_rows: int, n: int = 200, n_pairs: int = 10_000) -> tuple[float, float]:
-    """Return the seconds of a batch of pairs on the cluster, and on as many threads here."""
+    """Return the seconds of a batch of pairs on the cluster, and on as many local threads."""
     import edgegraft as eg
     from edgegraft.ingest import pack
 
@@ -162,10 +162,10 @@ def beside_local(client, n_rows: int, n: int = 200, n_pairs: int = 10_000) -> tu
 
 
 def capacity(rates: Rates) -> str:
-    """Return the table of memory, network and time for sizes that do not fit here."""
+    """Return the table of memory, network and time for larger sizes."""
     lines = [
-        "| rows | columns | states | workers | partitions | edges | memory a worker | packing | "
-        "network an activation | time an activation |",
+        "| rows | columns | states | workers | partitions | edges | memory per worker | packing | "
+        "network per activation | time per activation |",
         "| ---: " * 10 + "|",
     ]
     for rows, n, states, workers, parts, edges in CASES:
@@ -176,7 +176,9 @@ def capacity(rates: Rates) -> str:
         sent = workers * (16 * tests + (ITERATIONS + 1) * (parameters + 16 * edges))
         received = parts * (8 * tests * states**2 + ITERATIONS * parameters)
         work = rates.scored * tests * states + ITERATIONS * rates.evaluated * 2 * edges * states
-        more = (parts / workers) / (PARTS / WORKERS)  # partitions a worker, of those measured
+        more = (parts / workers) / (
+            PARTS / WORKERS
+        )  # partitions per worker, relative to the measurement
         fixed = rates.fixed.score + ITERATIONS * rates.fixed.evaluate
         seconds = work * rows / workers + more * fixed + (sent + received) / BANDWIDTH
         packing = rates.cell * rows * n / workers + more * rates.fixed.pack
@@ -215,35 +217,36 @@ def report(n_rows: int) -> str:
     }
     checks = ["| work | measured | predicted |", "| --- | ---: | ---: |"]
     for field, name in names.items():
-        taken, said = getattr(found, field), getattr(expected, field)
-        checks.append(f"| {name} | {taken:.2g} s | {said:.2g} s |")
+        taken, predicted = getattr(found, field), getattr(expected, field)
+        checks.append(f"| {name} | {taken:.2g} s | {predicted:.2g} s |")
     return "\n".join(
         [
             "`python -m benchmarks.cluster`",
             "",
-            "| what | costs |",
+            "| work | cost |",
             "| --- | ---: |",
             f"| round trip without work | {1e3 * rates.round_trip:.1f} ms |",
-            f"| cells of frames in memory packed | {1e-6 / rates.cell:.1f} million a second |",
-            f"| pair counts, a row of a pair of planes | {1e12 * rates.plane_pair:.1f} ps |",
-            f"| loss and gradient, a row of an edge's state | {1e9 * rates.evaluated:.2f} ns |",
-            f"| gradients of other pairs, a row of a pair's state | {1e9 * rates.scored:.2f} ns |",
+            f"| packing cells of frames in memory | {1e-6 / rates.cell:.1f} million per second |",
+            f"| pair counts, per row and pair of planes | {1e12 * rates.plane_pair:.1f} ps |",
+            f"| loss and gradient, per row and state of an edge | {1e9 * rates.evaluated:.2f} ns |",
+            "| gradients of other pairs, per row and state of a pair "
+            f"| {1e9 * rates.scored:.2f} ns |",
             f"| batch of 10,000 pairs, {n_rows // 4:,} rows x 200 columns, on the cluster over "
-            f"{WORKERS} threads here | {ratio[0]:.2g} s / {ratio[1]:.2g} s = "
+            f"{WORKERS} local threads | {ratio[0]:.2g} s / {ratio[1]:.2g} s = "
             f"{ratio[0] / ratio[1]:.2f} |",
             "",
-            f"Rates are of one thread, from {sizes[0]:,} and {sizes[1]:,} rows x {N} columns of "
-            f"{STATES} states in {PARTS} partitions on {WORKERS} workers. What they say of "
-            f"{n_rows:,} rows, and what that took:",
+            f"Rates are per thread, from {sizes[0]:,} and {sizes[1]:,} rows x {N} columns of "
+            f"{STATES} states in {PARTS} partitions on {WORKERS} workers. Their prediction for "
+            f"{n_rows:,} rows, and the measured times:",
             "",
             *checks,
             "",
-            "And of what does not fit here, with one thread a worker and a network of 1 Gbit/s:",
+            "Predictions for larger tables, with one thread per worker and a network of 1 Gbit/s:",
             "",
             capacity(rates),
             "",
-            f"{machine()} *Load average {os.getloadavg()[1]:.1f} while this was taken: other work "
-            "ran beside it.*"
+            f"{machine()} *Load average {os.getloadavg()[1]:.1f} during the measurement: other "
+            "work ran on the machine.*"
             if os.getloadavg()[1] > WORKERS + 1
             else machine(),
         ]
@@ -252,7 +255,7 @@ def report(n_rows: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
-    parser.add_argument("--rows", type=int, default=4_000_000, help="of the largest run")
+    parser.add_argument("--rows", type=int, default=4_000_000, help="rows of the largest run")
     parser.add_argument("--dry-run", action="store_true", help="print, write nothing")
     options = parser.parse_args()
     text = report(options.rows)

@@ -8,9 +8,8 @@ so that the page builds in seconds; :doc:`Benchmarks </benchmarks>` has large on
 
 Many rows
 ---------
-A file is read in batches and packed into bit planes: one bit per cell for a binary column, ``s -
-1`` bits for ``s`` states. Reading needs memory for the planes and a few batches, however large the
-file is.
+A file is read in batches and packed: one byte per cell, or two if a column has more than 255
+states. Reading needs memory for the packed cells and a few batches, however large the file is.
 """
 
 import tempfile
@@ -41,8 +40,8 @@ print(mapped.schema == table.schema, mapped.n_rows)
 # %%
 # Every function that takes a table takes a packed one, and so does :class:`~edgegraft.GraftedMRF`.
 #
-# Counting a pair of columns is an AND and a popcount over the planes. The time for all 435 pairs of
-# 50,000 rows:
+# Pairs of columns are counted over bit planes, one bit per row and state, which are built on first
+# use. The time for all 435 pairs of 50,000 rows:
 
 from time import perf_counter
 
