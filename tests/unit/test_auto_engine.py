@@ -53,8 +53,8 @@ def test_graphs_of_a_few_seconds_are_exact():
     layout, _ = bipartite(21)  # the largest table has 2**22 cells
     state = AutoEngine().init(layout)
     assert state.answer == "exact"
-    assert state.exact.estimate.largest_table == 1 << 22
-    assert 1.0 < state.exact.estimate.seconds < 10.0
+    assert state.exact.cost.largest_table == 1 << 22
+    assert 1.0 < state.exact.cost.seconds < 10.0
     assert likelihood_engine().init(layout).answer == "bp"
 
 
@@ -70,7 +70,7 @@ def test_what_is_not_exact_is_named_with_its_reason():
 def test_time_and_memory_are_limited_each_for_itself():
     layout, _ = bipartite(10)
     cost = ExactEngine().estimate(layout)
-    assert affordable(layout, ExactBudget(cost.seconds, cost.nbytes)).estimate == cost
+    assert affordable(layout, ExactBudget(cost.seconds, cost.nbytes)).cost == cost
     assert affordable(layout, ExactBudget(0.9 * cost.seconds, cost.nbytes)) is None
     assert affordable(layout, ExactBudget(cost.seconds, cost.nbytes - 1)) is None
     assert affordable(layout).layout is layout

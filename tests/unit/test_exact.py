@@ -270,7 +270,7 @@ def test_refusal_says_what_is_needed_and_what_to_do():
     with pytest.raises(TreewidthError, match=r"treewidth .*max_bytes allows 1 KiB.*'bp', 'trw' or"):
         ExactEngine(max_bytes=1024).init(layout)
     state = ExactEngine(max_bytes=cost.nbytes).init(layout)
-    assert state.estimate == cost
+    assert state.cost == cost
     with pytest.raises(TreewidthError):
         ExactEngine(max_bytes=cost.nbytes - 1).init(layout)
 

@@ -112,7 +112,7 @@ def test_what_a_model_shows():
     ("arguments", "message"),
     [
         ({"nodes": {"age": [1.0]}}, r"variable 'age' has shape \(1,\): expected \(3,\)"),
-        ({"nodes": {"agee": [1.0]}}, "no variable 'agee'; it has 'smoker', 'age', 'ill'"),
+        ({"nodes": {"agee": [1.0]}}, "no variable 'agee'; did you mean 'age'?"),
         ({"edges": {("age", "ill"): [[1.0]]}}, r"edge \('age', 'ill'\) has shape"),
         ({"edges": {("age", "age"): np.ones((3, 3))}}, "joins a variable to itself"),
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgegraft.core.layout import Layout
-from edgegraft.kernels.conditionals.rows import Neighbours
+from edgegraft.kernels.conditionals.row_conditionals import Neighbours
 
 
 def neighbours_of(layout: Layout) -> Neighbours:

@@ -20,8 +20,8 @@ from edgegraft.inference.elimination import (
     CELL_BYTES,
     CELL_SECONDS,
     Elimination,
-    Estimate,
-    estimate,
+    ExactCost,
+    cost_of,
     order_variables,
 )
 from edgegraft.kernels.elimination.buckets import JunctionTree
@@ -57,7 +57,7 @@ class ExactState(NamedTuple):
     layout: Layout
     elimination: Elimination
     tree: JunctionTree
-    estimate: Estimate
+    cost: ExactCost
 
 
 #: For one answer, which somebody waits for.
@@ -72,7 +72,7 @@ def affordable(layout: Layout, budget: ExactBudget = ONE_ANSWER) -> ExactState |
     Examples
     --------
     >>> chain = Layout([2, 2, 2], [(0, 1), (1, 2)])
-    >>> affordable(chain).estimate.treewidth
+    >>> affordable(chain).cost.treewidth
     1
     >>> affordable(chain, ExactBudget(seconds=0.0)) is None
     True
@@ -81,17 +81,17 @@ def affordable(layout: Layout, budget: ExactBudget = ONE_ANSWER) -> ExactState |
     return None if tree is None else ExactState(layout, found, tree, cost)
 
 
-def exact_cost(layout: Layout, budget: ExactBudget = ONE_ANSWER) -> Estimate:
+def exact_cost(layout: Layout, budget: ExactBudget = ONE_ANSWER) -> ExactCost:
     """Return what exact inference would take, by an order searched within the budget."""
     return _prepared(layout, budget)[0]
 
 
-def describe_cost(cost: Estimate) -> str:
+def describe_cost(cost: ExactCost) -> str:
     """Return the time and memory of an estimate in words.
 
     Examples
     --------
-    >>> describe_cost(Estimate(20, 9, 1 << 21, nbytes=1 << 26, seconds=90.0, complete=False))
+    >>> describe_cost(ExactCost(20, 9, 1 << 21, nbytes=1 << 26, seconds=90.0, complete=False))
     'at least 1.5 minutes and 64 MiB'
     """
     time = f"{cost.seconds:.2g} seconds"
@@ -121,7 +121,7 @@ def readable_bytes(nbytes: int) -> str:
 
 def _prepared(
     layout: Layout, budget: ExactBudget
-) -> tuple[Estimate, Elimination, JunctionTree | None]:
+) -> tuple[ExactCost, Elimination, JunctionTree | None]:
     states, edges = layout.states.tobytes(), layout.edges.tobytes()
     return _search(states, edges, budget.seconds, budget.max_bytes)
 
@@ -129,10 +129,10 @@ def _prepared(
 @lru_cache(maxsize=_KEPT_GRAPHS)
 def _search(
     states: bytes, edges: bytes, seconds: float, nbytes: int
-) -> tuple[Estimate, Elimination, JunctionTree | None]:
+) -> tuple[ExactCost, Elimination, JunctionTree | None]:
     """Return what a run takes, the elimination order, and the bucket tree if it is affordable."""
     layout = Layout(np.frombuffer(states, np.int64), np.frombuffer(edges, np.int64).reshape(-1, 2))
     found = order_variables(layout, min(nbytes / CELL_BYTES, seconds / CELL_SECONDS))
-    cost = estimate(layout, found)
+    cost = cost_of(layout, found)
     fits = cost.complete and cost.nbytes <= nbytes and cost.seconds <= seconds
     return cost, found, build_tree(layout, found) if fits else None

@@ -31,7 +31,7 @@ _CELLS_PER_PAIR = 16
 _SOFT, _STRICT = 3.0, 1e6
 
 
-class Estimate(NamedTuple):
+class ExactCost(NamedTuple):
     """What exact inference on a graph would take.
 
     Attributes
@@ -115,8 +115,8 @@ class _Search:
         return FILL_FIRST, (_STRICT if retry % 4 == 3 else _SOFT) * level + noise
 
 
-def estimate(layout: Layout, found: Elimination) -> Estimate:
-    """Return what inference in the order `found` takes; see :class:`Estimate`."""
+def cost_of(layout: Layout, found: Elimination) -> ExactCost:
+    """Return what inference in the order `found` takes; see :class:`ExactCost`."""
     widths = np.diff(found.scope_start)
     segment = np.repeat(np.arange(len(found.order)), widths)
     messages = np.ones(len(found.order))
@@ -129,7 +129,7 @@ def estimate(layout: Layout, found: Elimination) -> Estimate:
         members = _remaining_clique(layout, found)
         treewidth = max(treewidth, len(members) - 1)
         largest = max(largest, math.prod(int(s) for s in layout.states[members]))
-    return Estimate(
+    return ExactCost(
         treewidth,
         _n_maximal(found, layout.n_variables),
         largest,

@@ -28,7 +28,7 @@ from edgegraft.inference.affordability import (
     readable_bytes,
 )
 from edgegraft.inference.bucket_tree import build_tree
-from edgegraft.inference.elimination import Estimate
+from edgegraft.inference.elimination import ExactCost
 from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals, score
 from edgegraft.inference.exact_pairs import exact_pair_tables
 from edgegraft.kernels.elimination import buckets, junction, junction_draws
@@ -77,7 +77,7 @@ class ExactEngine:
         """What the answers are."""
         return _CAPABILITIES
 
-    def estimate(self, layout: Layout) -> Estimate:
+    def estimate(self, layout: Layout) -> ExactCost:
         """Return what inference on a graph would take, without doing it.
 
         Examples
@@ -224,12 +224,12 @@ def _info(state: ExactState) -> Info:
         converged=True,
         n_iter=1,
         residual=0.0,
-        message=f"exact, treewidth {state.estimate.treewidth}",
-        diagnostics=state.estimate._asdict(),
+        message=f"exact, treewidth {state.cost.treewidth}",
+        diagnostics=state.cost._asdict(),
     )
 
 
-def _refusal(cost: Estimate, max_bytes: int) -> str:
+def _refusal(cost: ExactCost, max_bytes: int) -> str:
     least = "" if cost.complete else "at least "
     return (
         f"exact inference on this graph needs {least}{readable_bytes(cost.nbytes)} by the best "

@@ -9,13 +9,14 @@ fixed becomes a constant, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.tables import stretches
+from edgegraft.core.text import listing, suggestion
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ImpossibleEvidenceError, ModelError
 from edgegraft.table import Schema
@@ -46,7 +47,7 @@ def parse_evidence(schema: Schema, given: Mapping[str, Any] | None) -> dict[int,
         code = next((k for k, known in enumerate(labels) if _same(known, label)), None)
         if code is None:
             raise ModelError(
-                f"variable {name!r} has no category {label!r}; its categories are {_some(labels)}"
+                f"variable {name!r} has no category {label!r}; its categories are {listing(labels)}"
             )
         evidence[i] = code
     return evidence
@@ -55,13 +56,9 @@ def parse_evidence(schema: Schema, given: Mapping[str, Any] | None) -> dict[int,
 def variable_index(schema: Schema, name: str) -> int:
     """Return the number of a variable, refusing names that the model does not have."""
     if name not in schema:
-        raise ModelError(f"the model has no variable {name!r}; it has {_some(schema.names)}")
+        hint = suggestion(str(name), schema.names)
+        raise ModelError(f"the model has no variable {name!r}; {hint}")
     return schema.index(name)
-
-
-def _some(names: Sequence[Any]) -> str:
-    shown = ", ".join(repr(name) for name in names[:8])
-    return shown + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
 
 
 def _same(category: Any, label: Any) -> bool:

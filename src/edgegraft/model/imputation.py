@@ -16,8 +16,8 @@ from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ImpossibleEvidenceError, ModelError
 from edgegraft.inference import ExactBudget, ExactEngine, affordable
-from edgegraft.kernels.conditionals.imputation import fill_alone, fill_by_gibbs
-from edgegraft.kernels.conditionals.rows import Neighbours
+from edgegraft.kernels.conditionals.completion import fill_alone, fill_by_gibbs
+from edgegraft.kernels.conditionals.row_conditionals import Neighbours
 from edgegraft.model.evidence import condition
 
 ImputeMethod = Literal["map", "draw"]

@@ -15,7 +15,7 @@ from edgegraft.core.neighbours import neighbours_of
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError, ModelError
 from edgegraft.ingest.rows import read_codes
-from edgegraft.kernels.conditionals.rows import Neighbours, row_energies
+from edgegraft.kernels.conditionals.row_conditionals import Neighbours, row_energies
 from edgegraft.model.evidence import variable_index
 from edgegraft.table import Schema
 

@@ -12,7 +12,7 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import Argument, ConvergenceWarning, ModelError
 from edgegraft.inference import ExactEngine, affordable, gibbs_sample
 from edgegraft.inference.diagnostics import AGREEMENT, mixing
-from edgegraft.kernels.conditionals.rows import log_conditionals, state_conditionals
+from edgegraft.kernels.conditionals.row_conditionals import log_conditionals, state_conditionals
 from edgegraft.model.answers import RowCodes, RowLikelihood
 from edgegraft.model.evidence import Conditioned, condition, variable_index
 from edgegraft.model.imputation import ImputeMethod, complete_rows

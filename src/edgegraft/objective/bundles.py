@@ -20,7 +20,7 @@ from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.lookup import Groups, pack_groups
 from edgegraft.kernels.conditionals.pseudolikelihood import Bundles, Columns
-from edgegraft.kernels.conditionals.rows import Neighbours
+from edgegraft.kernels.conditionals.row_conditionals import Neighbours
 
 # Nanoseconds per row, measured on one core with 512-bit vectors; only their ratios matter.
 _SUM_GROUP, _SUM_LANE = 0.5, 0.03  # look up a group's row and add it to the logits

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.kernels.compiler import kernel
-from edgegraft.kernels.conditionals.rows import Neighbours
+from edgegraft.kernels.conditionals.row_conditionals import Neighbours
 
 FLOOR = -1e8
 #: A cumulative probability that no uniform number reaches.

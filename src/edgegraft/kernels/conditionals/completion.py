@@ -3,7 +3,7 @@
 import numpy as np
 
 from edgegraft.kernels.compiler import kernel
-from edgegraft.kernels.conditionals.rows import conditional_scores
+from edgegraft.kernels.conditionals.row_conditionals import conditional_scores
 
 
 @kernel
