@@ -87,12 +87,14 @@ def network(fitted: Any) -> Result:
     order = np.lexsort(fitted.edges_.T[::-1])
     table = fitted.edge_table_
     tested = np.lexsort((table["second"].astype(str), table["first"].astype(str)))
-    columns = ("first", "second", "strength", "statistic", "dof", "p_value", "q_value", "kept")
+    # The results are of a release that called the strength in the search's own model "strength".
+    names = ("first", "second", "strength", "statistic", "dof", "p_value", "q_value", "kept")
+    columns = {name: "search_strength" if name == "strength" else name for name in names}
     certificate = fitted.certificate_
     return {
         "edges": fitted.edges_[order],
         "strengths": fitted.edge_strengths_[order],
-        "table": {name: table[name][tested] for name in columns},
+        "table": {name: table[column][tested] for name, column in columns.items()},
         "n_tables": fitted.n_tables_,
         "n_iter": fitted.n_iter_,
         "converged": fitted.converged_,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -88,10 +90,15 @@ def test_the_edge_table_has_all_candidates():
     estimator = GraftedMRF(penalty=0.001, random_state=0).fit(survey().drop(columns="score"))
     table = pd.DataFrame(estimator.edge_table_)
     assert list(table.columns) == [
-        "first", "second", "strength", "statistic", "dof", "p_value", "q_value", "kept",
+        "first", "second", "strength", "search_strength", "statistic", "dof", "p_value", "q_value",
+        "kept",
     ]  # fmt: skip
     assert len(table) > len(estimator.edges_)
-    assert table["strength"].is_monotonic_decreasing
+    np.testing.assert_array_equal(
+        table["strength"][: len(estimator.edges_)], estimator.edge_strengths_
+    )
+    assert table["strength"][len(estimator.edges_) :].isna().all()
+    assert table["search_strength"][len(estimator.edges_) :].is_monotonic_decreasing
     np.testing.assert_array_equal(table["kept"], table["q_value"] <= estimator.fdr)
     kept = table[table["kept"]]
     names = estimator.feature_names_in_
@@ -358,3 +365,33 @@ def test_bootstrap_refuses_other_rows_than_those_of_the_fit():
         estimator.bootstrap(frame.iloc[:300], 5)
     with pytest.raises(DataError, match="do not give the model of the fit"):
         estimator.bootstrap(frame, 5, sample_weight=np.arange(600))
+
+
+def test_bootstrap_does_not_search_again(monkeypatch):
+    frame = survey().drop(columns="score")
+    estimator = GraftedMRF(random_state=0).fit(frame)
+    expected = estimator.bootstrap(frame, 5)
+    monkeypatch.setattr("edgegraft.learn.loop.run_search", None)
+    monkeypatch.setattr("edgegraft.learn.stages.grow", None)
+    again = pickle.loads(pickle.dumps(estimator))
+    pd.testing.assert_frame_equal(pd.DataFrame(again.bootstrap(frame, 5)), pd.DataFrame(expected))
+
+
+def test_the_file_is_that_of_the_command(tmp_path):
+    """Same rows, same settings: tests, certificate and provenance are in both files."""
+    survey().drop(columns="score").to_csv(tmp_path / "survey.csv", index=False)
+    command = [sys.executable, "-m", "edgegraft", "learn", "survey.csv", "-o", "one", "--quiet"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    estimator = GraftedMRF(random_state=0).fit(tmp_path / "survey.csv")
+    estimator.save(tmp_path / "other")
+    one, other = (edgegraft.read_details(tmp_path / name) for name in ("one", "other"))
+    assert edgegraft.load(tmp_path / "one") == edgegraft.load(tmp_path / "other")
+    assert list(one.edge_columns) == list(other.edge_columns)
+    for name, values in one.edge_columns.items():
+        np.testing.assert_array_equal(values, other.edge_columns[name])
+    settings = one.details.pop("settings")
+    assert other.details.pop("settings").items() <= settings.items()
+    assert one.details == other.details
+    frequency = estimator.bootstrap(tmp_path / "survey.csv", 3)
+    estimator.save(tmp_path / "other", bootstrap=frequency)
+    assert "frequency" in edgegraft.read_details(tmp_path / "other").edge_columns

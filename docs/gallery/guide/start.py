@@ -112,7 +112,7 @@ from edgegraft import load
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "survey.edgegraft"
-    network.model_.save(path)
+    network.save(path)
     print(load(path) == network.model_)
 
 # %%

@@ -65,15 +65,8 @@ class LearnRows(NamedTuple):
 
     def source(self, found: Discovery) -> dict[str, Any]:
         """Return what the details of a model file say about the rows."""
-        source: dict[str, Any] = {
-            "file": Path(self.request.data).name,
-            "rows": self.table.n_rows,
-            "missing": self.table.n_missing.tolist(),
-        }
-        if not isinstance(self.fitted.rows, PackedTable):
-            source["sample"] = self.sample_rows  # on which edges were tested
-            if found.search.objective.n_rows < self.fitted.rows.weight:
-                source["fitted"] = "the sample"  # interrupted before all rows were used
+        source: dict[str, Any] = {"file": Path(self.request.data).name}
+        source |= self.fitted.source(found.search.objective.n_rows)
         if self.weights is not None:
             source |= {"weights": self.request.weights, "weight": float(self.weights.sum())}
         return source

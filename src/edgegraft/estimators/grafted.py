@@ -87,13 +87,16 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     edge_strengths_ : array of float, shape (m,)
         Of these edges in ``model_``: Frobenius norms in zero-sum gauge.
     edge_table_ : dict of str to array
-        All edges that the search ended with, strongest first: ``first``, ``second`` (names),
-        ``strength`` (in the search's own model), ``statistic``, ``dof``, ``p_value``, ``q_value``
-        and ``kept``. ``pandas.DataFrame(edge_table_)`` makes a frame of it.
+        All edges that the search ended with, those of the network first and the strongest of each
+        first: ``first``, ``second`` (names), ``strength`` (that of ``edge_strengths_``; NaN for
+        edges that were cut), ``search_strength`` (in the model that the search ended with, for
+        kept and cut edges alike), ``statistic``, ``dof``, ``p_value``, ``q_value`` and ``kept``.
+        ``pandas.DataFrame(edge_table_)`` makes a frame of it.
     model_ : PairwiseMRF
-        Answers questions, is saved with ``model_.save(path)``.
+        Answers questions. :meth:`save` writes it with how it was learned; ``model_.save(path)``
+        writes the model alone.
     trace_ : dict of str to array
-        The course of the search, a value an event.
+        The trajectory of the search, a value per event.
     certificate_ : Certificate
         How many pairs that the search left out violate optimality, by how much; of the search
         before the cut.
@@ -118,9 +121,9 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     Notes
     -----
     Ctrl-C during the search ends it after the current step: the estimator is fitted with the
-    edges found so far, ``reason_`` is "interrupted", and a ConvergenceWarning says so. A second
-    Ctrl-C, or one outside the search, raises KeyboardInterrupt and leaves the estimator as it
-    was before the call.
+    edges found so far, ``reason_`` is "interrupted", and a ConvergenceWarning reports it. After the
+    search, tests and fits are completed. A second Ctrl-C, or one before there is an edge, raises
+    KeyboardInterrupt and leaves the estimator as it was before the call.
 
     Rows of weight zero do not count, but their categories belong to the schema.
 
@@ -180,7 +183,7 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         with rows_to_fit(X, self.schema, options, sample_weight) as given:
             plan = suit_batches(plan, given.rows)
             found = discover(given.rows, plan, weights=given.weights, sample_rows=given.sample_rows)
-            self._take(found, plan, X, given.rows)
+            self._take(found, X, given)
         return self
 
 

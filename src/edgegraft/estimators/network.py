@@ -1,29 +1,34 @@
-"""How a discovery becomes fitted attributes, and how sure its edges are."""
+"""How a discovery becomes fitted attributes and a file, and how reliable its edges are."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from edgegraft.config import Plan
 from edgegraft.core.checks import check_weights
+from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.errors import ConvergenceWarning, DataError
+from edgegraft.errors import ConvergenceWarning
 from edgegraft.estimators.parameters import make_seed
-from edgegraft.estimators.reading import as_table
+from edgegraft.estimators.reading import RowsToFit, as_table
 from edgegraft.estimators.row_methods import RowMethods
 from edgegraft.estimators.writing import Kind
 from edgegraft.ingest.kinds import column_labels
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_table
-from edgegraft.learn import Discovery, StopReason, discover
+from edgegraft.learn import Discovery
 from edgegraft.learn.bootstrap import bootstrap
+from edgegraft.learn.checkpoint import recall, remember
+from edgegraft.learn.problem import losses
+from edgegraft.learn.provenance import details_of, edge_columns
 from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import Rows
 
 
 class NetworkEstimator(RowMethods):
@@ -38,16 +43,16 @@ class NetworkEstimator(RowMethods):
         level: float = 0.95,
         random_state: Any = 0,
     ) -> dict[str, NDArray[Any]]:
-        """Return how sure the edges are: the fit repeated on rows drawn again.
+        """Return how reliable the edges are: the fit repeated on rows drawn again.
 
-        Thin over :func:`edgegraft.learn.bootstrap`, which says what frequencies and intervals
-        mean.
+        Thin over :func:`edgegraft.learn.bootstrap.bootstrap`, where frequencies and intervals are
+        defined.
 
         Parameters
         ----------
         X, sample_weight
-            The rows of the fit, which the estimator does not keep, and their weights. The fit is
-            made again from them, and refused where it is not the same.
+            The rows of the fit, which the estimator does not keep, and their weights; others are
+            refused.
         n : int, default 200
             Replicates.
         level : float, default 0.95
@@ -58,24 +63,20 @@ class NetworkEstimator(RowMethods):
         -------
         dict of str to array
             ``first`` and ``second`` (names), ``frequency``, ``strength``, ``mean_strength``,
-            ``lower`` and ``upper``: the edges of the network, then other pairs that some
-            replicates have, whose strengths are NaN.
+            ``lower`` and ``upper``: the edges of the network in the order of ``model_.edges``, then
+            other pairs that some replicates have, whose strengths are NaN.
         """
         check_is_fitted(self)
         plan = self._plan
         _, table = self._read(X, self.schema_, resolve_jobs(plan.n_jobs))
         weights = None if sample_weight is None else check_weights(sample_weight, table.n_rows)
-        found = discover(table, plan, weights=weights)
-        timed = plan.max_time is not None or self.reason_ == StopReason.INTERRUPTED
-        if not timed and found.model != self.model_:
-            raise DataError(
-                "these rows and weights do not give the model of the fit: pass the table, and "
-                "the sample_weight, that were fitted"
-            )
-        sure = bootstrap(
-            found,
+        loss, _ = losses(table, plan, weights)
+        found = bootstrap(
+            recall(self._search, loss),
             table,
             n,
+            model=self.model_,
+            ridge=self.ridge_,
             weights=weights,
             fdr=plan.fdr,
             level=level,
@@ -85,10 +86,35 @@ class NetworkEstimator(RowMethods):
         names = np.array(self.schema_.names, object)
         columns = ("frequency", "strength", "mean_strength", "lower", "upper")
         return {
-            "first": names[sure.edges[:, 0]],
-            "second": names[sure.edges[:, 1]],
-            **{name: getattr(sure, name) for name in columns},
+            "first": names[found.edges[:, 0]],
+            "second": names[found.edges[:, 1]],
+            **{name: getattr(found, name) for name in columns},
         }
+
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        bootstrap: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        """Write the model with how it was learned, as ``edgegraft learn`` does.
+
+        Beside the model the file has strengths, tests and q-values of its edges, the settings, the
+        certificate and the versions used; :func:`edgegraft.read_details` returns them, and
+        :func:`edgegraft.load` the model.
+
+        Parameters
+        ----------
+        path : path
+            By convention with the suffix ``.edgegraft``; an existing file is replaced.
+        bootstrap : dict, optional
+            Returned by :meth:`bootstrap`: the frequencies of the edges are written as well.
+        """
+        check_is_fitted(self)
+        columns = dict(self._edge_columns)
+        if bootstrap is not None:
+            columns["frequency"] = bootstrap["frequency"][: self.model_.n_edges]
+        self.model_.save(path, details=self._details, edge_columns=columns)
 
     def _read(self, X: Any, schema: Schema | None, n_jobs: int) -> tuple[Any, PackedTable]:
         """Return what was given, and it packed."""
@@ -96,51 +122,58 @@ class NetworkEstimator(RowMethods):
         table = read_table(X, schema, ReadOptions(n_jobs=n_jobs), stacklevel=4)
         return X, table
 
-    def _take(self, found: Discovery, plan: Plan, X: Any, table: PackedTable | Rows) -> None:
+    def _take(self, found: Discovery, X: Any, rows: RowsToFit) -> None:
         """Set the fitted attributes, all of them at the end of a fit or none."""
-        growth, tests = found.search, found.tests
+        search, plan, schema = found.search, found.plan, rows.rows.schema
         strengths = found.model.edge_strengths()
         order = np.argsort(-strengths, kind="stable")
-        self.schema_ = table.schema
-        self.n_features_in_ = len(table.schema)
+        self.schema_ = schema
+        self.n_features_in_ = len(schema)
         labels = column_labels(X)
         if labels is None and not isinstance(X, np.ndarray):
-            labels = list(table.schema.names)
+            labels = list(schema.names)
         if labels and all(isinstance(label, str) for label in labels):
             self.feature_names_in_ = np.array(labels, object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._kind, self._plan = Kind.of(X), plan
+        self._kind, self._plan, self._search = Kind.of(X), plan, remember(search)
+        file = {"file": Path(X).name} if isinstance(X, str | PathLike) else {}
+        self._details = details_of(found, file | rows.source(search.objective.n_rows))
+        self._edge_columns = edge_columns(found)
         self.model_ = found.model
         self.edges_ = found.model.edges[order]
         self.edge_strengths_ = strengths[order]
         self.edge_table_ = _edge_table(found)
-        self.trace_ = growth.trace()
+        self.trace_ = search.trace()
         self.certificate_ = found.certificate
-        self.n_tables_ = growth.n_tables
-        self.n_iter_ = growth.n_activations
+        self.n_tables_ = search.n_tables
+        self.n_iter_ = search.n_activations
         self.converged_ = found.converged
         self.penalty_ = found.penalty
         self.ridge_ = found.ridge
         self.max_tests_ = plan.test_limit
-        self.reason_ = str(growth.reason)
-        if growth.interrupted:
+        self.reason_ = str(search.reason)
+        if search.interrupted:
             warnings.warn(
-                f"the fit was interrupted after {growth.n_activations:,} steps of the search with "
-                f"{len(tests.edges):,} edges: the model is that of the edges found so far",
+                f"the fit was interrupted after {search.n_activations:,} steps of the search with "
+                f"{len(found.kept):,} edges: the model is that of the edges found so far",
                 ConvergenceWarning,
                 stacklevel=3,
             )
 
 
 def _edge_table(found: Discovery) -> dict[str, NDArray[Any]]:
-    """Return all edges that the search ended with as columns, strongest first."""
-    tests, names = found.tests, np.array(found.model.names, object)
-    order = np.argsort(-found.search_strengths, kind="stable")
+    """Return all edges that the search ended with as columns: those kept, strongest first."""
+    tests, names, n = found.tests, np.array(found.model.names, object), len(found.model.names)
+    strengths = np.full(len(found.kept), np.nan)
+    at = find_pairs(found.model.edges, tests.edges, n)
+    strengths[at] = found.model.edge_strengths()
+    order = np.lexsort((-found.search_strengths, -strengths))  # NaN comes last
     columns = {
         "first": names[tests.edges[:, 0]],
         "second": names[tests.edges[:, 1]],
-        "strength": found.search_strengths,
+        "strength": strengths,
+        "search_strength": found.search_strengths,
         "statistic": tests.statistic,
         "dof": tests.dof,
         "p_value": tests.p_value,

@@ -59,6 +59,20 @@ class RowsToFit(NamedTuple):
     store: PlaneStore | None = None  # which they were read through
     budget: Budget | None = None  # if there is a limit
 
+    def source(self, n_fitted: float) -> dict[str, Any]:
+        """Return what a model file keeps of the rows; `n_fitted` is the weight of those fitted."""
+        described = self.rows if isinstance(self.rows, PackedTable) else self.store
+        source: dict[str, Any] = {"rows": self.rows.n_rows}
+        if described is not None:
+            source["missing"] = described.n_missing.tolist()
+        if not isinstance(self.rows, PackedTable):
+            source["sample"] = self.sample_rows  # on which edges were tested
+            if n_fitted < self.rows.weight:
+                source["fitted"] = "the sample"  # interrupted before all rows were used
+        if self.weights is not None:
+            source["weight"] = float(self.weights.sum())
+        return source
+
 
 @contextmanager
 def rows_to_fit(

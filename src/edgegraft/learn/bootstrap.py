@@ -93,6 +93,8 @@ def bootstrap(
     table: PackedTable,
     n: int = 200,
     *,
+    model: PairwiseMRF | None = None,
+    ridge: float | None = None,
     weights: ArrayLike | None = None,
     fdr: float | Literal["auto"] | None = "auto",
     level: float = 0.95,
@@ -105,11 +107,15 @@ def bootstrap(
     Parameters
     ----------
     found : Discovery or SearchState
-        A fit of whole edges to `table`. The edges of a `SearchState` are all kept.
+        A fit of whole edges to `table`.
     table : PackedTable
         The rows of the fit.
     n : int, default 200
         Replicates. The first ones are the same for any number.
+    model : PairwiseMRF, optional
+        The network of a search, some of its edges; all of them by default.
+    ridge : float, optional
+        Of the refits of a search's network; by default the search's own.
     weights : array of float, shape (table.n_rows,), optional
         Row weights of the fit. As many rows are drawn as their sum says.
     fdr : float, None or "auto"
@@ -140,10 +146,10 @@ def bootstrap(
     >>> sorted(map(tuple, sure.edges[sure.frequency > 0.9].tolist()))
     [(0, 1), (1, 2), (2, 3), (3, 4)]
     """
-    growth, kept = (
-        (found.search, found.model) if isinstance(found, Discovery) else (found, found.model())
-    )
-    planned, ridge = (found.plan.fdr, found.ridge) if isinstance(found, Discovery) else (None, None)
+    if isinstance(found, Discovery):
+        growth, kept, ridge, planned = found.search, found.model, found.ridge, found.plan.fdr
+    else:
+        growth, kept, planned = found, model or found.model(), None
     rate = _rate(fdr, planned)
     n_jobs = resolve_jobs(n_jobs)
     draws = Draws(_check(growth, table, n, level, weights), _seeds(random_state, n))

@@ -17,7 +17,7 @@ from typing import Any
 
 from edgegraft.config import Settings
 from edgegraft.core.container import ContainerFormat, read_container, write_container
-from edgegraft.errors import FileFormatError
+from edgegraft.errors import DataError, FileFormatError
 from edgegraft.learn.events import Event, Observer
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.policies import choose_policy
@@ -35,7 +35,11 @@ FORMAT = ContainerFormat(
     "give the file that was written with checkpoint=",
     "begin the search anew",
 )
+_SAME = 1e-9  # of an objective: rows summed in another order differ by rounding
 _PENALTY = ("penalty", "ridge", "kind", "group_weight", "penalize_nodes")
+
+
+Description = tuple[Header, Arrays]
 
 
 class Checkpoints:
@@ -66,6 +70,11 @@ def save(path: str | os.PathLike[str], state: SearchState) -> None:
     ValueError
         If a file cannot hold the search's penalty or policy.
     """
+    write_container(path, FORMAT, *_describe(state))
+
+
+def _describe(state: SearchState) -> Description:
+    """Return a search and its problem, but for the objective, as JSON values and arrays."""
     problem = state.problem
     _check(problem)
     header, arrays = state.state()
@@ -78,7 +87,45 @@ def save(path: str | os.PathLike[str], state: SearchState) -> None:
     if noise is not None:
         header["z"] = float(noise.z)
         arrays |= {"noise.spread": noise.spread, "noise.dof": noise.dof}
-    write_container(path, FORMAT, header, arrays)
+    return header, arrays
+
+
+def remember(state: SearchState) -> Description:
+    """Return what is worth keeping of a finished search: neither its rows nor its candidates."""
+    header, arrays = _describe(state)
+    n = len(state.objective.schema)
+    left_out = ["stream.", "reservoir."]
+    if state.n_tables == n * (n - 1) // 2:
+        left_out.append("tested")
+    header["objective"] = float(state.solution.info.objective)
+    return header, {name: v for name, v in arrays.items() if not name.startswith(tuple(left_out))}
+
+
+def recall(description: Description, objective: Objective) -> SearchState:
+    """Return a search of which :func:`remember` kept the description, over its rows.
+
+    Raises
+    ------
+    DataError
+        If the objective is of other rows.
+    """
+    header, arrays = description
+    problem = Problem.of(objective, _penalty(header, arrays), Settings(**header["settings"]))
+    state = SearchState.from_state(problem, header, arrays)
+    empty = SearchState.begin(problem).solution.info.objective
+    pairs = (
+        (empty, Event(*header["events"][0]).objective),
+        (
+            state.solution.info.objective,
+            header["objective"],
+        ),
+    )
+    if not all(abs(here - there) <= _SAME * max(1.0, abs(there)) for here, there in pairs):
+        raise DataError(
+            "these rows and weights do not give the model of the fit: pass the table, and the "
+            "sample_weight, that were fitted"
+        )
+    return state
 
 
 def _check(problem: Problem) -> None:

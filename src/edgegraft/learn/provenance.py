@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import platform
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -57,9 +58,13 @@ def details_of(found: Discovery, source: Json, settings: Json | None = None) -> 
             "tables": search.n_tables,
         },
         "certificate": _certificate(found.certificate),
-        "versions": {name: version(name) for name in _PACKAGES}
-        | {"python": platform.python_version()},
+        "versions": _versions(),
     }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in _PACKAGES} | {"python": platform.python_version()}
 
 
 def _certificate(certificate: Certificate) -> Json:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from edgegraft.config import Settings
 from edgegraft.core import ActiveGraph, Layout
 from edgegraft.core.pair_set import PairSet
-from edgegraft.core.pairs import pair_ids
+from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.tables import PairTables
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.learn.events import Columns, Event, StopReason, as_columns
@@ -177,21 +177,24 @@ class SearchState:
         """Return the search that :meth:`state` described, of the same or of another problem.
 
         With `start`, a solution of the same objective, what its rows were asked is not asked again.
+        If the arrays lack the candidates and the tested pairs, all pairs are tested candidates.
         """
         schema, theta = problem.objective.schema, np.array(arrays["theta"])
         graph, allowed = ActiveGraph(schema.n_states, arrays["edges"]), np.array(arrays["allowed"])
         rng = np.random.default_rng()
         rng.bit_generator.state = header["rng"]
         fallback = problem.objective.fallback if header["fell_back"] else None
+        n, stream, waiting = len(schema), _part(arrays, "stream."), _part(arrays, "reservoir.")
+        tested = arrays["tested"] if "tested" in arrays else pair_ids(all_pairs(n), n)
         return cls(
             problem,
             graph,
             problem.solve(graph.layout, allowed, start or theta, objective=fallback),
-            CandidateStream.from_state(_part(arrays, "stream.")),
-            Reservoir.from_state(_part(arrays, "reservoir.")),
+            CandidateStream.from_state(stream) if stream else CandidateStream(n),
+            Reservoir.from_state(waiting) if waiting else Reservoir(),
             rng,
             allowed,
-            PairSet.from_ids(arrays["tested"], len(schema)),
+            PairSet.from_ids(tested, n),
             **{name: header[name] for name in _SCALARS},
             returned=Counter(dict(arrays["returned"].tolist())),
             restarted_from=theta,
