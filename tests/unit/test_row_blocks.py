@@ -135,7 +135,7 @@ def test_neither_threads_nor_memory_change_a_bit(options, precision):
     one, other = (
         Pseudolikelihood(in_blocks(table, **given), precision=precision) for given in ({}, options)
     )
-    for _ in range(2):  # the second time some shards are kept
+    for _ in range(2):  # the second time some blocks are kept
         first, second = (o.evaluate(theta, o.init(layout)) for o in (one, other))
         assert first.value == second.value
         np.testing.assert_array_equal(first.gradient, second.gradient)
