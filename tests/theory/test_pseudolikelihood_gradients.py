@@ -69,7 +69,7 @@ def test_integer_weights_are_repeated_rows():
     _, table, layout, theta = make_case([2, 3, 5], 50, 0.1)
     counts = np.random.default_rng(0).integers(0, 4, 50)
     weighted = Pseudolikelihood(table, weights=counts, precision="double")
-    repeated = Pseudolikelihood(table).subsample(np.repeat(np.arange(50), counts))
+    repeated = Pseudolikelihood(table.take(np.repeat(np.arange(50), counts)))
     assert weighted.n_rows == repeated.n_rows == counts.sum()
     one, other = (o.evaluate(theta, o.init(layout)) for o in (weighted, repeated))
     assert one.value == pytest.approx(other.value, rel=1e-13)

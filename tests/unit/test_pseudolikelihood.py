@@ -13,7 +13,7 @@ from edgegraft.objective.block_sums import columns_of
 from edgegraft.objective.bundles import alternatives_of, bundle, route, wire
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import Block, draw_rows
+from edgegraft.table.blocks import Block
 from tests.pseudolikelihood_twin import evaluate, make_case
 
 
@@ -127,29 +127,6 @@ def test_growing_keeps_a_state_or_makes_one_for_the_new_graph():
     assert objective.grow(state, layout.grow([(0, 2)])).layout.n_edges == 1
 
 
-def test_subsample_is_the_objective_of_its_rows():
-    _, table, layout, theta = make_case([2, 3, 5], 5000, 0.02)
-    weights = np.random.default_rng(2).random(5000)
-    objective = Pseudolikelihood(table, weights=weights)
-    rows = np.array([3, 4, 999])
-    few = PackedTable.from_codes(table.codes()[rows], table.schema)
-    part, same = objective.subsample(rows), Pseudolikelihood(few, weights=weights[rows])
-    a, b = (o.evaluate(theta, o.init(layout)) for o in (part, same))
-    assert a.value == b.value
-    assert a.gradient.tobytes() == b.gradient.tobytes()
-    drawn = [objective.subsample(0.2, np.random.default_rng(7)) for _ in range(2)]
-    assert drawn[0].n_rows == drawn[1].n_rows
-    assert drawn[0].rows.n_rows == pytest.approx(1000, rel=0.05)
-    assert objective.subsample(1.0, np.random.default_rng(0)).n_rows == pytest.approx(weights.sum())
-
-
-@pytest.mark.parametrize("share", [0.3, 0.001])
-def test_subsample_draws_rows_once(share):
-    rows = draw_rows(10_001, share, np.random.default_rng(0))
-    assert len(np.unique(rows)) == len(rows)
-    assert rows.max() < 10_001
-
-
 def columns_of_states(states, n_rows=10_000):
     codes = np.zeros((n_rows, len(states)), int)
     table = PackedTable.from_codes(codes, Schema.from_states(states))
@@ -194,15 +171,5 @@ def test_refusals_name_what_is_wrong():
         Pseudolikelihood(table, weights=np.ones(3))
     with pytest.raises(DataError, match="all weights are zero"):
         Pseudolikelihood(table, weights=np.zeros(10))
-    with pytest.raises(DataError, match="all weights are zero"):
-        Pseudolikelihood(table, weights=np.eye(10)[0]).subsample([1, 2])
-    with pytest.raises(DataError, match="row 10 is outside"):
-        objective.subsample([0, 10])
-    with pytest.raises(DataError, match="non-empty"):
-        objective.subsample([])
     with pytest.raises(ValueError, match="precision"):
         Pseudolikelihood(table, precision="half")
-    with pytest.raises(ValueError, match="share"):
-        objective.subsample(1.5, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="Generator"):
-        objective.subsample(0.5)

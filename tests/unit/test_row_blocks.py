@@ -13,7 +13,7 @@ from edgegraft.learn import Plan, discover, resume_discovery, stages
 from edgegraft.objective import pseudolikelihood
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import StoredRows, TableRows, sample_rows
+from edgegraft.table.blocks import StoredRows, TableRows, draw_rows, sample_rows
 from tests.conftest import CutTable
 
 STATES = [2, 3, 5, 20, 70]  # planes alone, planes and codes, codes alone
@@ -67,24 +67,31 @@ def test_blocks_are_kept_as_far_as_memory_allows(table):
             read.append(k)
             return super().block(k)
 
-    one = StoredRows(CutTable(table)).map(lambda block: block.nbytes)
+    one = StoredRows(CutTable(table)).map(lambda block: block.table.nbytes)
     rows = StoredRows(Watched(table), max_bytes=2 * max(one))
     for _ in range(2):
         list(rows.map(lambda block: block.n_rows))
     assert read == [0, 1, 2, 3, 2, 3]
-    # What is derived from a block counts too: then fewer stay.
-    list(rows.map(lambda block: block.derive("large", lambda _: np.zeros(10**6))))
-    del read[:]
-    list(rows.map(lambda block: block.n_rows))
-    assert len(read) == 4
 
 
-def test_chosen_rows_of_a_table_are_rows_like_any(table):
-    rows = TableRows(table, np.arange(1, 1701.0))
-    chosen = rows.choose(np.array([3, 5, 1600]), [1.0, 2.0, 0.5])
-    assert (chosen.n_rows, chosen.weight, chosen.n_blocks) == (3, 3.5, 1)
-    np.testing.assert_array_equal(chosen.table.codes(), table.codes()[[3, 5, 1600]])
-    assert chosen.table.schema == table.schema
+def test_a_subsample_of_a_table_has_its_rows_and_weights():
+    X = np.arange(5000)[:, None] % 7
+    rows = TableRows(PackedTable.from_codes(X), np.arange(1, 5001.0), n_jobs=2)
+    one, other = (rows.subsample(0.2, np.random.default_rng(7)) for _ in range(2))
+    assert one.n_rows == pytest.approx(1000, rel=0.05)
+    assert one.n_jobs == 2
+    np.testing.assert_array_equal(one.weights, other.weights)
+    np.testing.assert_array_equal(one.table.codes(), X[one.weights.astype(int) - 1])
+    assert rows.subsample(1.0, np.random.default_rng(0)).weight == rows.weight
+    with pytest.raises(ValueError, match="share"):
+        rows.subsample(1.5, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("share", [0.3, 0.001])
+def test_subsample_draws_rows_once(share):
+    rows = draw_rows(10_001, share, np.random.default_rng(0))
+    assert len(np.unique(rows)) == len(rows)
+    assert rows.max() < 10_001
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
@@ -193,8 +200,6 @@ def test_what_does_not_fit_is_refused(table):
         in_blocks(table, np.zeros(1700))
     with pytest.raises(DataError, match="weights of their own"):
         Pseudolikelihood(in_blocks(table), weights=np.ones(1700))
-    with pytest.raises(DataError, match="table in memory"):
-        loss.subsample(0.5, np.random.default_rng(0))
 
 
 # Learning from blocks

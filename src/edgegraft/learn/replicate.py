@@ -32,6 +32,7 @@ from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.table import PackedTable
+from edgegraft.table.blocks import TableRows
 
 INFLATION = 2.0
 """Variance of a replicate's noise about the truth, in those of the sample."""
@@ -118,7 +119,7 @@ class Replicator:
         ridge: float | None = None,
     ) -> None:
         self._growth, self._table, self._draws = growth, table, draws
-        self._loss = Pseudolikelihood(table, weights=draws.base, precision="single")
+        self._rows = TableRows(table, draws.base)
         rule = growth.penalty
         weight = rule.ridge if ridge is None else ridge
         self._ridge = Penalty(0.0, weight, penalize_nodes=rule.penalize_nodes)
@@ -139,7 +140,7 @@ class Replicator:
         given = self._growth.solution.objective
         if isinstance(given, Likelihood):
             return Likelihood(PairCounts(self._table, 1, weights), given.engine)
-        return self._loss.reweighted(weights, n_jobs=1)
+        return Pseudolikelihood(self._rows.reweighted(weights, n_jobs=1), precision="single")
 
     def _refit(self, loss: Objective, tol: float) -> Floats:
         stopping = self._stopping(tol)
@@ -186,7 +187,7 @@ class Replicator:
         return waiting[violating]
 
     def _stopping(self, share: float) -> Stopping:
-        return Stopping(max(_LEAST_TOL, share / np.sqrt(self._loss.n_rows)), _MOST_ITERATIONS)
+        return Stopping(max(_LEAST_TOL, share / np.sqrt(self._rows.weight)), _MOST_ITERATIONS)
 
     def _norms(self, theta: Floats) -> Floats:
         """Return the zero-sum-gauge norms of the kept edges' tables."""

@@ -42,7 +42,6 @@ from edgegraft.learn.problem import (
 from edgegraft.learn.sharpen import TESTS_PER_VARIABLE
 from edgegraft.learn.state import SearchState
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows, TableRows, as_rows, sample_rows
 
@@ -85,8 +84,8 @@ class Stages:
         if isinstance(self._rows, TableRows):
             self.sample = self._rows
         else:
-            drawn = sample_rows(self._rows, n_sample, np.random.default_rng(plan.random_state))
-            self.sample = TableRows(drawn.table, drawn.weights, plan.n_jobs)
+            rng = np.random.default_rng(plan.random_state)
+            self.sample = sample_rows(self._rows, n_sample, rng, plan.n_jobs)
         self._whole = self.sample.n_rows == self._rows.n_rows
 
     def run(self, observers: Sequence[Observer]) -> SearchState:
@@ -152,10 +151,9 @@ class Stages:
         return self._in_memory
 
     def _over_share(self, share: float) -> tuple[Objective, PairCounts]:
-        loss, counts = self._over_sample()
-        assert isinstance(loss, Pseudolikelihood)
         rng = np.random.default_rng([self.plan.random_state, round(1 / share)])
-        return loss.subsample(share, rng), counts
+        loss, _ = losses(self.sample.subsample(share, rng), self.plan)
+        return loss, self._over_sample()[1]
 
 
 def advance(state: SearchState, loss: Objective, plan: Plan) -> SearchState:

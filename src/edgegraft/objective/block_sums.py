@@ -11,11 +11,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.threads import run
-from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.core.types import Floats, Integers
 from edgegraft.kernels.conditionals.directed import (
     collect_nodes,
     collect_tables,
@@ -23,7 +22,6 @@ from edgegraft.kernels.conditionals.directed import (
     direct_tables,
     margin_sums,
 )
-from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept, Results, work_bundles
 from edgegraft.objective.bundles import BundleSources, route
 from edgegraft.table.blocks import Block
@@ -41,35 +39,17 @@ class Job(NamedTuple):
 
 
 def columns_of(block: Block, dtype: type[np.floating]) -> Columns:
-    """Return the rows of a block as the kernels read them; laid out once per precision."""
+    """Return the rows of a block as the kernels read them; nothing is copied but the weights."""
     return block.derive(("columns", dtype), partial(_lay_out, dtype=dtype))
 
 
-def choose_columns(columns: Columns, rows: Integers, weights: Floats) -> Columns:
-    """Return some rows of columns that are laid out already."""
-    codes = np.zeros((len(columns.codes), -(-len(rows) // LANES) * LANES), columns.codes.dtype)
-    codes[:, : len(rows)] = columns.codes[:, rows]
-    missing = (codes == columns.states[:, None]).any(axis=1)
-    return _with_weights(codes, weights, columns.states, missing, columns.weights.dtype)
-
-
 def _lay_out(block: Block, dtype: type[np.floating]) -> Columns:
-    table = block.table
-    weights = np.ones(block.n_rows) if block.weights is None else block.weights
-    return _with_weights(table.cells, weights, table.schema.n_states, table.n_missing > 0, dtype)
-
-
-def _with_weights(
-    codes: NDArray[Any], weights: Floats, states: Integers, missing: Mask, dtype: Any
-) -> Columns:
-    """Return padded codes and as yet unpadded weights as columns."""
-    padded = np.zeros(codes.shape[1], dtype)
-    padded[: len(weights)] = weights
-    plain = np.array([bool(np.isin(padded, (0, 1)).all())])
-    # Kernels are compiled for read-only arrays: these are never written.
-    for array in (codes, padded):
-        array.flags.writeable = False
-    return Columns(codes, padded, np.array(states), states + missing, plain)
+    table, states = block.table, block.table.schema.n_states
+    weights = np.zeros(table.cells.shape[1], dtype)
+    weights[: table.n_rows] = 1.0 if block.weights is None else block.weights
+    plain = np.array([bool(np.isin(weights, (0, 1)).all())])
+    weights.flags.writeable = False  # kernels are compiled for read-only arrays
+    return Columns(table.cells, weights, np.array(states), states + (table.n_missing > 0), plain)
 
 
 def margins_of(block: Block, dtype: type[np.floating]) -> Floats:

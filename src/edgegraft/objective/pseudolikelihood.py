@@ -29,19 +29,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
-from edgegraft.core.checks import check_edges, check_theta, check_weights
+from edgegraft.core.checks import check_edges, check_theta
 from edgegraft.core.pairs import all_pairs
 from edgegraft.core.tables import PairTables, table_offsets
-from edgegraft.core.types import Edges, Floats, Integers
+from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.pair_counts import check_size
-from edgegraft.errors import DataError, ModelError
-from edgegraft.objective.block_sums import choose_columns, columns_of, evaluate_block, margins_of
+from edgegraft.errors import ModelError
+from edgegraft.objective.block_sums import columns_of, evaluate_block, margins_of
 from edgegraft.objective.bundles import BundleSources, route
 from edgegraft.objective.known import AllGradients, Known, PairsAt, reuse
 from edgegraft.objective.objective import Evaluation, Objective
 from edgegraft.objective.scoring import Residuals, score_block
 from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import Block, Rows, TableRows, add_in_order, as_rows, draw_rows
+from edgegraft.table.blocks import Block, Rows, TableRows, add_in_order, as_rows
 from edgegraft.table.store import PlaneStore
 
 Precision = Literal["single", "double"]
@@ -245,59 +245,6 @@ class Pseudolikelihood(Objective):
         theta[: len(counts)] = np.log(counts / np.repeat(known, layout.states))
         return theta
 
-    def subsample(
-        self, rows: float | ArrayLike, rng: np.random.Generator | None = None
-    ) -> Pseudolikelihood:
-        """Return the same objective over some of the rows of a table in memory.
-
-        Parameters
-        ----------
-        rows : float or array of int
-            A share of the rows, between 0 and 1, drawn in runs of neighbouring rows; or the
-            rows themselves, counted within this objective's.
-        rng : numpy.random.Generator, optional
-            Draws the runs; needed with a share.
-        """
-        if isinstance(rows, int | float):
-            if not 0 < rows <= 1:
-                raise ValueError(f"the share of rows must be above 0 and at most 1, found {rows}")
-            if rng is None:
-                raise ValueError("a share of the rows is drawn at random: pass a Generator as rng")
-            chosen = draw_rows(self.rows.n_rows, float(rows), rng)
-        else:
-            chosen = _check_rows(rows, self.rows.n_rows)
-        weights = self._table_rows.weights
-        return self._chosen(chosen, np.ones(len(chosen)) if weights is None else weights[chosen])
-
-    def reweighted(self, weights: ArrayLike, *, n_jobs: int | None = None) -> Pseudolikelihood:
-        """Return the same objective with other row weights; the codes are not laid out again.
-
-        Rows that weigh nothing are left out, which saves a bootstrap replicate a third of them.
-
-        Parameters
-        ----------
-        weights : array of float, one per row of this objective
-            They replace its own.
-        n_jobs : int, optional
-            Threads; as many as this objective's by default.
-
-        Examples
-        --------
-        >>> from edgegraft.table import PackedTable
-        >>> objective = Pseudolikelihood(PackedTable.from_codes([[0, 0], [1, 1], [1, 0]]))
-        >>> objective.reweighted([2, 0, 1]).n_rows
-        3.0
-        """
-        checked = check_weights(weights, self.rows.n_rows)
-        shown = np.flatnonzero(checked)
-        return self._chosen(shown, checked[shown], n_jobs)
-
-    @property
-    def _table_rows(self) -> TableRows:
-        if not isinstance(self.rows, TableRows):
-            raise DataError("only rows of a table in memory can be chosen: draw a sample first")
-        return self.rows
-
     @property
     def _in_memory(self) -> Block | None:
         """The only block of a table in memory."""
@@ -307,15 +254,6 @@ class Pseudolikelihood(Objective):
     def _some_rows(self) -> Floats:
         """Weight of the rows in each state; half a row of mean weight for one that never occurs."""
         return np.maximum(self._margins, 0.5 * self._total / self.rows.n_rows)
-
-    def _chosen(
-        self, rows: Integers, weights: Floats, n_jobs: int | None = None
-    ) -> Pseudolikelihood:
-        own = self._table_rows
-        columns = choose_columns(columns_of(own.block, self._dtype), rows, weights)
-        chosen = own.choose(rows, weights, n_jobs)
-        chosen.block.derive(("columns", self._dtype), lambda _: columns)
-        return Pseudolikelihood(chosen, max_bytes=self.max_bytes, precision=self.precision)
 
     def _known(self, theta: Floats, state: PseudoState) -> Known:
         layout, last = state.layout, self._last
@@ -380,17 +318,3 @@ class Pseudolikelihood(Objective):
     def _every(self) -> Layout:
         """Where the table of any pair stands among those of all pairs."""
         return Layout(self.schema.n_states, all_pairs(len(self.schema)))
-
-
-def _check_rows(rows: ArrayLike, n_rows: int) -> Integers:
-    """Return row numbers as an array, refusing those that are not."""
-    chosen = np.asarray(rows)
-    if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or len(chosen) == 0:
-        raise DataError(
-            "rows must be a non-empty vector of row numbers, found "
-            f"{chosen.dtype} of shape {chosen.shape}"
-        )
-    bad = (chosen < 0) | (chosen >= n_rows)
-    if bad.any():
-        raise DataError(f"row {chosen[np.argmax(bad)]} is outside 0..{n_rows - 1}")
-    return chosen.astype(np.int64)

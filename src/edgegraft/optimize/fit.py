@@ -45,6 +45,7 @@ from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.divergence import name_divergence, shorten
 from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
 from edgegraft.table import Schema
+from edgegraft.table.blocks import TableRows
 
 #: What a run may take for "auto" to fit with exact inference: a fit makes hundreds.
 EXACT = ExactBudget(seconds=0.05)
@@ -221,7 +222,9 @@ def _first_parameters(
         return _lower(loss, layout)
     if isinstance(loss, Pseudolikelihood) and loss.n_rows > 2 * SAMPLE:
         # The first iterations need no more than a direction: a sample gives it.
-        sample = loss.subsample(SAMPLE / loss.n_rows, np.random.default_rng(0))
+        assert isinstance(loss.rows, TableRows)
+        few = loss.rows.subsample(SAMPLE / loss.n_rows, np.random.default_rng(0))
+        sample = Pseudolikelihood(few, precision=loss.precision)
         return minimize(sample, rule, layout, None, Stopping(tol=SAMPLE_TOL), quiet=True)
     return None
 

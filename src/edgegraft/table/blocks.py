@@ -42,19 +42,10 @@ class Block:
         Row weights; None if every row weighs 1.
     n_jobs : int
         Threads that work on the block may use.
-    chosen : array of int, optional
-        The rows of the table that the block consists of, all by default.
     """
 
-    def __init__(
-        self,
-        table: PackedTable,
-        weights: Floats | None = None,
-        n_jobs: int = 1,
-        chosen: Integers | None = None,
-    ) -> None:
-        self._table = table
-        self._chosen = chosen
+    def __init__(self, table: PackedTable, weights: Floats | None = None, n_jobs: int = 1) -> None:
+        self.table = table
         self.weights = weights
         self.n_jobs = n_jobs
         self._derived: dict[Any, Any] = {}
@@ -62,29 +53,17 @@ class Block:
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return self._table.n_rows if self._chosen is None else len(self._chosen)
-
-    @property
-    def table(self) -> PackedTable:
-        """The rows as a table; chosen ones are packed when they are first asked for."""
-        if self._chosen is not None:
-            self._table, self._chosen = self._table.take(self._chosen), None
-        return self._table
+        return self.table.n_rows
 
     def derive(self, key: Any, make: Callable[[Block], Result]) -> Result:
-        """Return ``make(block)``, computed once for each key."""
+        """Return ``make(block)``, computed once for each key; it must be small beside the table."""
         if key not in self._derived:
             self._derived[key] = make(self)
         found: Result = self._derived[key]
         return found
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the table and of the arrays derived from it."""
-        return self._table.nbytes + sum(_nbytes(value) for value in self._derived.values())
-
     def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes
+        return object.__sizeof__(self) + self.table.nbytes
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Block, (self.table, self.weights, self.n_jobs)
@@ -152,12 +131,8 @@ class TableRows:
         self, table: PackedTable, weights: ArrayLike | None = None, n_jobs: int | None = None
     ) -> None:
         checked = None if weights is None else check_weights(weights, table.n_rows)
-        self._set(table.schema, Block(table, _frozen(checked), resolve_jobs(n_jobs)))
-
-    def _set(self, schema: Schema, block: Block) -> None:
-        self.schema = schema
-        self.block = block
-        self.weight = float(block.n_rows if block.weights is None else block.weights.sum())
+        self.block = Block(table, _frozen(checked), resolve_jobs(n_jobs))
+        self.weight = float(table.n_rows if checked is None else checked.sum())
 
     @property
     def table(self) -> PackedTable:
@@ -175,19 +150,46 @@ class TableRows:
         return self.block.n_jobs
 
     @property
+    def schema(self) -> Schema:
+        """Names and categories of the variables."""
+        return self.table.schema
+
+    @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return self.block.n_rows
+        return self.table.n_rows
 
-    def choose(
-        self, rows: Integers, weights: ArrayLike | None, n_jobs: int | None = None
-    ) -> TableRows:
-        """Return some of the rows, with weights of their own."""
-        checked = None if weights is None else check_weights(weights, len(rows))
-        threads = self.n_jobs if n_jobs is None else resolve_jobs(n_jobs)
-        other = object.__new__(TableRows)
-        other._set(self.schema, Block(self.table, _frozen(checked), threads, rows))
-        return other
+    def subsample(self, share: float, rng: np.random.Generator) -> TableRows:
+        """Return a share of the rows, drawn in runs of neighbours, with their weights.
+
+        Examples
+        --------
+        >>> rows = TableRows(PackedTable.from_codes(np.arange(1000)[:, None] % 3))
+        >>> rows.subsample(0.25, np.random.default_rng(0)).n_rows
+        250
+        """
+        if not 0 < share <= 1:
+            raise ValueError(f"the share of rows must be above 0 and at most 1, found {share}")
+        chosen = draw_rows(self.n_rows, share, rng)
+        weights = None if self.weights is None else self.weights[chosen]
+        return TableRows(self.table.take(chosen), weights, self.n_jobs)
+
+    def reweighted(self, weights: ArrayLike, n_jobs: int | None = None) -> TableRows:
+        """Return the rows with other weights; those that weigh nothing are left out.
+
+        This saves a bootstrap replicate a third of the rows.
+
+        Examples
+        --------
+        >>> rows = TableRows(PackedTable.from_codes([[0, 0], [1, 1], [1, 0]]))
+        >>> again = rows.reweighted([2, 0, 1])
+        >>> again.n_rows, again.weight
+        (2, 3.0)
+        """
+        checked = check_weights(weights, self.n_rows)
+        shown = np.flatnonzero(checked)
+        threads = self.n_jobs if n_jobs is None else n_jobs
+        return TableRows(self.table.take(shown), checked[shown], threads)
 
     def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
         """Yield ``work(block, *values)`` for the only block."""
@@ -259,14 +261,14 @@ class StoredRows:
         return Block(self.store.block(k), weights)
 
     def _keep(self, k: int, block: Block) -> None:
-        """Keep a block if it fits, with what was derived from it so far.
+        """Keep a block if it fits.
 
         The first blocks stay: of blocks read in turn, the least recently used is the next.
         """
         with self._lock:
             _, held = self._kept.pop(k, (block, 0))
             self._free += held
-            size = block.nbytes
+            size = block.table.nbytes
             if size <= self._free:
                 self._free -= size
                 self._kept[k] = block, size
@@ -306,7 +308,9 @@ class _Drawn(NamedTuple):
     weights: Floats | None
 
 
-def sample_rows(rows: Rows, n_rows: int, rng: np.random.Generator) -> TableRows:
+def sample_rows(
+    rows: Rows, n_rows: int, rng: np.random.Generator, n_jobs: int | None = None
+) -> TableRows:
     """Return about `n_rows` random rows in memory, drawn in short runs from every block.
 
     Examples
@@ -326,7 +330,7 @@ def sample_rows(rows: Rows, n_rows: int, rng: np.random.Generator) -> TableRows:
         first = stop
     table = PackedTable(rows.schema, cells, first)
     weights = [part.weights for part in drawn if part.weights is not None]
-    return TableRows(table, np.concatenate(weights) if weights else None)
+    return TableRows(table, np.concatenate(weights) if weights else None, n_jobs)
 
 
 def draw_rows(n: int, share: float, rng: np.random.Generator) -> Integers:
@@ -350,9 +354,3 @@ def _frozen(weights: Floats | None) -> Floats | None:
     if weights is not None:
         weights.flags.writeable = False
     return weights
-
-
-def _nbytes(value: Any) -> int:
-    if isinstance(value, tuple):
-        return sum(_nbytes(part) for part in value)
-    return int(getattr(value, "nbytes", 0))
