@@ -10,6 +10,7 @@ is stored row by row, ``theta[edge_offset[k] + a * states[j] + b] = w_ij(a, b)``
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,6 +61,9 @@ class Layout:
         object.__setattr__(self, "edges", edges)
         object.__setattr__(self, "node_offset", _frozen(node_offset))
         object.__setattr__(self, "edge_offset", _frozen(edge_offset))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Layout, (self.states, self.edges)  # whose arrays are read-only, as kernels expect
 
     @property
     def n_variables(self) -> int:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pickle import loads
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -129,10 +130,13 @@ class ClusterRows:
 
     def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
         """Yield ``work(block, *values)`` for every partition, in their order; one round trip."""
+        from distributed.protocol.pickle import dumps
+
         self.round_trips += 1
         with _cluster_errors(self.client):
-            # A task of its own: sent once, and computed again if it is lost with a worker.
-            shared = self.client.submit(_same, work, pure=False)
+            # A task of its own: sent once, computed again if it is lost with a worker. As bytes:
+            # arrays that Dask sends are read-only, and kernels would be compiled once more.
+            shared = self.client.submit(_same, dumps(work), pure=False)
             asked = [
                 self.client.submit(_ask, shared, part, *values, pure=False)
                 for part, *values in zip(self._held, *each, strict=True)
@@ -224,13 +228,13 @@ def batch_size(rates: Rates, n_variables: int, share: float = 0.1) -> int:
     return int(min(2 ** np.ceil(np.log2(wanted)), n_pairs))
 
 
-def _same(work: Result) -> Result:
+def _same(work: bytes) -> bytes:
     return work
 
 
-def _ask(work: Callable[..., Any], block: Block | None, *values: Any) -> Any:
+def _ask(work: bytes, block: Block | None, *values: Any) -> Any:
     """Return what `work` gives of a partition; counts in as few bytes as hold them."""
-    result = work(block, *values)
+    result = loads(work)(block, *values)
     if not isinstance(result, np.ndarray) or result.dtype != np.int64 or not result.size:
         return result
     fitting = (t for t in (np.uint16, np.uint32) if result.max() <= np.iinfo(t).max)
