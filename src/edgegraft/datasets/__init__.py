@@ -1,4 +1,4 @@
-"""Data with a known truth, and readers of public data."""
+"""Data with a known true network, and readers of public data."""
 
 from edgegraft.datasets.bundled import load_digits
 from edgegraft.datasets.debd import load_debd

@@ -1,4 +1,4 @@
-"""Data that come with scikit-learn and need no network."""
+"""Data that are bundled with scikit-learn and need no download."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ def load_digits(n_bins: int | None = None, *, label: bool = False) -> Dataset:
     Parameters
     ----------
     n_bins : int, optional
-        Cut the 17 shades 0 to 16 into that many intervals of equal width; by default they stay.
+        Number of intervals of equal width for the 17 shades 0 to 16; by default the shades are
+        kept.
     label : bool, default False
-        Whether to add the digit itself as a last variable ``digit``.
+        Whether to add the digit itself as the last variable, ``digit``.
 
     Returns
     -------
@@ -38,7 +39,7 @@ def load_digits(n_bins: int | None = None, *, label: bool = False) -> Dataset:
     """
     if n_bins is not None and not 1 <= n_bins <= _SHADES:
         raise ValueError(f"n_bins must be 1 to {_SHADES}, found {n_bins}")
-    # Imported here, since scikit-learn's datasets take a second to load.
+    # Imported here, because scikit-learn's datasets take a second to load.
     from sklearn.datasets import load_digits as load_bundled
 
     bunch = load_bundled()

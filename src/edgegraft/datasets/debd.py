@@ -1,7 +1,7 @@
 """Binary density-estimation datasets (DEBD), with their published splits.
 
 The published form of dataset NAME is ``NAME.train.data``, ``NAME.valid.data`` and
-``NAME.test.data``: a row on each line, cells 0 or 1, separated by commas.
+``NAME.test.data``: one row per line, with cells 0 or 1, separated by commas.
 """
 
 from __future__ import annotations
@@ -76,28 +76,28 @@ _CONTENT: dict[str, dict[str, str]] = {
         "test": "9f731871038876c6eb0c86563b70738b0f3244923292cea0f1f1193355f92188",
     },
 }
-#: These are known up to the order of the rows: their fingerprint is that of the sorted rows.
+#: Data sets whose row order is not fixed: their fingerprint is that of the sorted rows.
 _ROWS_SORTED = {("msweb", "train")}
 
 
 def load_debd(name: str, path: PathName | None = None, *, verify: bool = True) -> Dataset:
-    """Read one of the binary datasets that density estimators are compared on.
+    """Read one of the binary datasets for the comparison of density estimators.
 
     Parameters
     ----------
     name : str
         For instance "nltcs", "plants", "baudio", "jester", "dna", "msweb", "pumsb_star" or
-        "mushrooms". Others are read from local files, unverified if nothing is known of them.
+        "mushrooms". Others are read from local files, without verification if they are unknown.
     path : path, optional
         Folder with the three files of the dataset. Downloaded when not given.
     verify : bool, default True
-        Whether to insist on the published rows.
+        Whether to require the published rows.
 
     Returns
     -------
     Dataset
-        Binary variables ``x0``, ``x1``, ...; the rows are those of train, valid and test, in
-        that order, under ``splits``.
+        Binary variables ``x0``, ``x1``, ...; the rows of train, valid and test in that order;
+        ``splits`` has their slices.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def load_debd(name: str, path: PathName | None = None, *, verify: bool = True) -
     if path is None and set(known) != set(_SPLITS):
         available = sorted(key for key, splits in _CONTENT.items() if set(splits) == set(_SPLITS))
         raise ValueError(
-            f"'{name}' cannot be downloaded, since it could not be verified: give its folder as "
+            f"'{name}' cannot be downloaded, because it could not be verified: give its folder as "
             f"path, or take one of {', '.join(available)}"
         )
     parts: list[NDArray[np.uint8]] = []

@@ -1,4 +1,4 @@
-"""Graphs to generate data from, as sorted ``(m, 2)`` arrays of edges ``(i, j)``, ``i < j``.
+"""Graphs for generated data, as sorted ``(m, 2)`` arrays of edges ``(i, j)``, ``i < j``.
 
 Time and memory are proportional to the edges, never to the ``n (n - 1) / 2`` pairs.
 """
@@ -54,9 +54,9 @@ def grid(rows: int, columns: int) -> Edges:
 def scale_free(n: int, rng: np.random.Generator) -> Edges:
     """Grow a graph by preferential attachment, two edges for each new variable.
 
-    Two variables without an edge are the seed. Each further one is joined to two different
-    variables, each chosen with probability proportional to its degree, which gives ``2 n - 4``
-    edges. Hubs therefore have small numbers.
+    The graph starts with two variables without an edge. Each further variable is joined to two
+    different variables, chosen with probability proportional to their degrees, which gives
+    ``2 n - 4`` edges. Hubs therefore have small indices.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def scale_free(n: int, rng: np.random.Generator) -> Edges:
     _require(n >= 2, f"a scale-free graph needs at least 2 variables, not {n}")
     if n == 2:
         return np.empty((0, 2), np.int64)
-    # A variable stands in `ends` once for each of its edges: a uniform pick is preferential.
+    # `ends` contains a variable once per edge: a uniform choice is preferential attachment.
     ends = [0, 2, 1, 2]
     edges = [(0, 2), (1, 2)]
     picks = rng.random((n - 3, 2)).tolist()
@@ -119,9 +119,9 @@ def erdos_renyi(
 def regular(n: int, degree: int, rng: np.random.Generator) -> Edges:
     """Draw a graph in which every variable has `degree` neighbours.
 
-    Pairing model: half-edges are paired at random, and pairs that repeat an edge or join a
-    variable to itself, of which there are a few whatever `n` is, are switched with random others.
-    The result is close to uniform over regular graphs, not exactly so.
+    Pairing model: half-edges are paired at random, and the few pairs that repeat an edge or join a
+    variable to itself are switched with random others. The result is close to uniform over regular
+    graphs, but not exactly uniform.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def regular(n: int, degree: int, rng: np.random.Generator) -> Edges:
     _require(0 <= degree < n, f"{n} variables cannot all have {degree} neighbours")
     _require(n * degree % 2 == 0, f"n * degree is a count of half-edges: even, not {n} * {degree}")
     if 2 * degree > n - 1:
-        # Switches run out of partners in a dense graph; its complement is sparse and regular too.
+        # Switches run out of partners in a dense graph; its complement is sparse and also regular.
         missing = regular(n, n - 1 - degree, rng)
         keys = missing[:, 1] * (missing[:, 1] - 1) // 2 + missing[:, 0]
         return _pairs_of(np.setdiff1d(np.arange(n * (n - 1) // 2), keys, assume_unique=True))
@@ -143,7 +143,7 @@ def regular(n: int, degree: int, rng: np.random.Generator) -> Edges:
 
 
 def _switch_until_simple(ends: Edges, rng: np.random.Generator) -> bool:
-    """Repair `ends` in place; False after too many switches that did not fit."""
+    """Repair `ends` in place; return False after too many failed switches."""
     pairs = [(min(a, b), max(a, b)) for a, b in ends.tolist()]
     count = Counter(pairs)
     bad = [k for k, (a, b) in enumerate(pairs) if a == b or count[a, b] > 1]
@@ -173,14 +173,14 @@ def _distinct(population: int, size: int, rng: np.random.Generator) -> Integers:
     while len(found) < size:
         more = rng.integers(population, size=size - len(found) + 8)
         found = np.unique(np.concatenate((found, more)))
-    # Which of the numbers drawn were kept must not depend on their order.
+    # Which of the drawn numbers are kept must not depend on their order.
     return rng.permutation(found)[:size]
 
 
 def _pairs_of(ids: Integers) -> Edges:
-    """Pairs ``(i, j)`` of the numbers ``j (j - 1) / 2 + i``."""
+    """Return the pairs ``(i, j)`` of the numbers ``j (j - 1) / 2 + i``."""
     j = ((1 + np.sqrt(1.0 + 8.0 * ids)) / 2).astype(np.int64)
-    # The square root is off by one at most, either way, for large numbers.
+    # For large numbers the square root is off by at most one in either direction.
     j -= j * (j - 1) // 2 > ids
     j += j * (j + 1) // 2 <= ids
     return _sorted(np.column_stack((ids - j * (j - 1) // 2, j)))

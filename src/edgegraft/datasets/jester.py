@@ -1,7 +1,7 @@
 """Joke ratings: Jester dataset 1, part 1 (Goldberg et al., "Eigentaste", 2001).
 
-The published file has a row for each of 24,983 users: the number of jokes rated, then 100 ratings
-from -10 to 10, where 99 stands for a joke that was not rated.
+The published file has one row per user, 24,983 in total: the number of rated jokes, then 100
+ratings from -10 to 10, with 99 for a joke that was not rated.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _URL = (
 _CONTENT = "53b07cbdb73690cbdb2932be96e507894b0a80d085892e40897050e024c2e428"
 _JOKES = 100
 _NOT_RATED = 99.0
-#: Of a joke without a rating, in the array that identifies the data.
+#: Value of a joke without a rating, in the array that identifies the data.
 _MISSING = np.int16(-32768)
 
 
 def load_jester(path: PathName | None = None, states: int = 5, *, verify: bool = True) -> Dataset:
-    """Read the Jester joke ratings, cut into intervals of equal width.
+    """Read the Jester joke ratings, binned into intervals of equal width.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def load_jester(path: PathName | None = None, states: int = 5, *, verify: bool =
         Number of intervals of [-10, 10]; a rating ``r`` is in state
         ``min(states - 1, floor((r + 10) * states / 20))``.
     verify : bool, default True
-        Whether to insist on the published ratings.
+        Whether to require the published ratings.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def load_jester(path: PathName | None = None, states: int = 5, *, verify: bool =
     if verify:
         require_content(source, _CONTENT, ratings)
     rated = ratings != _MISSING
-    # Whole numbers: a rating on the border of two intervals is not at the mercy of rounding.
+    # Integers, so that rounding does not affect a rating on the border of two intervals.
     state = np.minimum((ratings.astype(np.int64) + 1000) * states // 2000, states - 1)
     names = tuple(f"joke{k + 1}" for k in range(_JOKES))
     return Dataset(

@@ -1,7 +1,7 @@
-"""Where public files come from, and the proof that they are the right ones.
+"""Download and verification of public files.
 
-A file that was published once is decoded to one array, whatever container it travelled in (zip,
-xls, csv). The sha256 of that array, shape and type included, identifies the data.
+A published file is decoded to one array, independent of its container (zip, xls, csv). The sha256
+of that array, including shape and type, identifies the data.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Dataset:
     splits : dict of str to slice
         Rows of the published splits (``train``, ``valid``, ``test``), if there are any.
     extras : dict of str to array
-        What else the file holds about each row.
+        Further content of the file about each row.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def require_content(
 def read_content(path: Path, suffixes: tuple[str, ...], inside: str) -> bytes:
     """Return the content of a file with one of `suffixes`, or of the one member of a zip.
 
-    `inside` is how the name of that member ends.
+    `inside` is the end of the name of that member.
     """
     kind = path.suffix.lower()
     if kind != ".zip":
@@ -103,7 +103,7 @@ def read_content(path: Path, suffixes: tuple[str, ...], inside: str) -> bytes:
         return path.read_bytes()
     try:
         with zipfile.ZipFile(path) as archive:
-            # Archives packed on macOS hold a shadow of each file in a folder of its own.
+            # Archives from macOS contain a shadow of each file in a separate folder.
             names = [name for name in archive.namelist() if not name.startswith("__MACOSX")]
             members = [name for name in names if name.lower().endswith(inside)]
             if len(members) != 1:
@@ -116,8 +116,8 @@ def read_content(path: Path, suffixes: tuple[str, ...], inside: str) -> bytes:
 def fetch(url: str, file_name: str | None = None) -> Path:
     """Download a file once into the user's cache and return its path.
 
-    The cache is ``pooch.os_cache("edgegraft")``; the environment variable EDGEGRAFT_DATA names
-    another folder. Only the decoded content is verified, by the reader.
+    The cache is ``pooch.os_cache("edgegraft")``, or the folder of the environment variable
+    EDGEGRAFT_DATA. Only the decoded content is verified, by the reader.
     """
     try:
         import pooch
@@ -126,7 +126,7 @@ def fetch(url: str, file_name: str | None = None) -> Path:
     store = pooch.create(
         path=pooch.os_cache("edgegraft"), base_url="", registry=None, env="EDGEGRAFT_DATA"
     )
-    # The address is part of the name, so another pin is another file.
+    # The address is part of the name, so that another version is another file.
     tag = hashlib.sha256(url.encode()).hexdigest()[:8]
     name = f"{tag}-{file_name or url.rsplit('/', 1)[-1]}"
     return Path(pooch.retrieve(url, known_hash=None, fname=name, path=store.path))

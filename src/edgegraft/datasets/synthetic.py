@@ -1,9 +1,9 @@
-"""Data drawn from random models, with the truth that a learner should find.
+"""Data drawn from random models, with their true networks.
 
 The scale-free model is that of the synthetic experiments of the edge-grafting paper: five states,
-two edges for each new variable, node potentials ``N(0, 0.5)`` and edge tables ``N(0, 1)``. The
+two edges per new variable, node potentials ``N(0, 0.5)`` and edge tables ``N(0, 1)``. The
 paper draws them around a mean of 100; adding a constant to a potential does not change the
-distribution, so the mean is left out here.
+distribution, so the mean is zero here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ States = int | Sequence[int] | Integers
 
 @dataclass(frozen=True, eq=False)
 class SyntheticData:
-    """Rows and the model that they were drawn from.
+    """Rows and the model from which they were drawn.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class SyntheticData:
     edges : array of int, shape (m, 2)
         True edges ``(i, j)``, ``i < j``, sorted.
     layout : Layout
-        Where each log-potential lies in `theta`.
+        Positions of the log-potentials in `theta`.
     theta : array of float, read-only
         True log-potentials.
     schema : Schema
@@ -55,7 +55,7 @@ class SyntheticData:
 
     @property
     def model(self) -> PairwiseMRF:
-        """The true model, to be asked like a learned one."""
+        """The true model, which can be queried like a learned one."""
         return PairwiseMRF(self.schema, self.edges, self.theta)
 
     def __repr__(self) -> str:
@@ -94,12 +94,12 @@ def make_mrf(
     random_state: RandomState = None,
     **sampling: Unpack[Sampling],
 ) -> SyntheticData:
-    """Draw random potentials on given edges, and rows from the model that they make.
+    """Draw random potentials on given edges, and rows from the resulting model.
 
     Parameters
     ----------
     edges : array of int, shape (m, 2)
-        Edges ``(i, j)`` with ``i < j``, each once.
+        Distinct edges ``(i, j)`` with ``i < j``.
     n_states : sequence of int
         Number of states of each variable.
     n_rows : int, default 10000
@@ -222,7 +222,7 @@ def make_erdos_renyi(
     n_edges: int | None = None,
     **options: Unpack[Options],
 ) -> SyntheticData:
-    """Generate data from uniformly random edges: each with probability `p`, or `n_edges` in all.
+    """Generate data from uniformly random edges: each with probability `p`, or `n_edges` in total.
 
     Other parameters are those of :func:`make_scale_free`.
 
@@ -258,7 +258,7 @@ def make_regular(
 
 
 def _with_generator(options: Options) -> tuple[Options, np.random.Generator]:
-    """One generator for the graph and, after it, for the rest."""
+    """Return one generator for the graph and then for everything else."""
     rng = np.random.default_rng(options.get("random_state"))
     return {**options, "random_state": rng}, rng
 

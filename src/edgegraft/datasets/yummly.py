@@ -22,7 +22,7 @@ _URL = (
     "https://raw.githubusercontent.com/jielulovesdessert/What-is-cooking/"
     "c33094b6233d47380ed8941f24cf399ecd6b4025/train.json.zip"
 )
-#: Of the table of the 489 ingredients that are in at least 150 recipes.
+#: Fingerprint of the table of the 489 ingredients that are in at least 150 recipes.
 _CONTENT = "ed6aa1b9b90df0e70c520cc90b2c44206c9b7d7ab809542ec75a93c2edf69845"
 _CONTENT_MIN_RECIPES = 150
 
@@ -36,21 +36,21 @@ class _Recipe(NamedTuple):
 def load_yummly(
     path: PathName | None = None, min_recipes: int = 150, *, verify: bool = True
 ) -> Dataset:
-    """Read the Yummly recipes as a table of which ingredients each contains.
+    """Read the Yummly recipes as a binary table of ingredients.
 
     Parameters
     ----------
     path : path, optional
-        ``train.json``, or a zip that holds it. Downloaded when not given.
+        ``train.json``, or a zip that contains it. Downloaded when not given.
     min_recipes : int, default 150
-        Ingredients in fewer recipes are left out; 150 leaves 489.
+        Ingredients in fewer recipes are omitted; 150 leaves 489.
     verify : bool, default True
-        Whether to insist on the published recipes.
+        Whether to require the published recipes.
 
     Returns
     -------
     Dataset
-        One binary variable for each ingredient, the most frequent first, ties by name.
+        One binary variable per ingredient, the most frequent first, ties by name.
         ``extras`` has ``cuisine`` and ``recipe_id`` of each row.
 
     Raises

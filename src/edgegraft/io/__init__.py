@@ -1,4 +1,4 @@
-"""Foreign formats: files that other programs write and read."""
+"""Formats of other programs."""
 
 from edgegraft.io.edge_table import edge_table
 from edgegraft.io.exports import FORMATS, export

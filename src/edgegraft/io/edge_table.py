@@ -1,4 +1,4 @@
-"""The edges of a model as columns, which every export writes in its own way."""
+"""The edges of a model as columns, shared by all exports."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _ENDS = ("first", "second")
 
 
 def edge_attributes(model: PairwiseMRF, edge_columns: Mapping[str, ArrayLike] | None) -> Columns:
-    """Return the columns of the edges in the model's order, the strength before the caller's.
+    """Return the columns of the edges in the model's order, the strength before those given.
 
-    A column of the caller's called ``strength`` takes the place of the model's own.
+    A given column named ``strength`` replaces the model's own.
     """
     checked = check_edge_columns(edge_columns, model.n_edges)
     strength = checked.pop("strength") if "strength" in checked else model.edge_strengths()
@@ -39,14 +39,14 @@ def edge_table(
     ----------
     model : PairwiseMRF
     edge_columns : dict of name to array, optional
-        One number for each of the model's edges, in their order. A column called ``strength``
-        takes the place of the model's own strengths.
+        One number for each of the model's edges, in their order. A column named ``strength``
+        replaces the model's own strengths.
 
     Returns
     -------
     dict of str to list or array
-        The names of the two variables as ``first`` and ``second``, ``strength``, and the columns
-        given; what a data frame is made of.
+        The names of the two variables as ``first`` and ``second``, ``strength``, and the given
+        columns; suitable for a data frame.
 
     Examples
     --------
@@ -75,12 +75,12 @@ def write_csv(
 ) -> None:
     """Write the edges as a CSV file in UTF-8, strongest first; see :func:`edge_table`.
 
-    Numbers have the digits that bring them back; NaN is an empty cell.
+    Numbers have enough digits to be read back exactly; NaN is an empty cell.
     """
     _require_text(model)
     table = edge_table(model, edge_columns)
     out = io.StringIO()
-    writer = csv.writer(out)  # lines end as RFC 4180 has it, and both parts of the end are quoted
+    writer = csv.writer(out)  # line ends follow RFC 4180; cells that contain them are quoted
     writer.writerow(table)
     writer.writerows(zip(*(_cells(values) for values in table.values()), strict=True))
     replace_file(path, out.getvalue())
@@ -97,7 +97,7 @@ def write_edge_parquet(
 
 
 def _require_text(model: PairwiseMRF) -> None:
-    """Refuse names that no encoding of text can hold."""
+    """Refuse names that cannot be encoded as text."""
     for name in model.names:
         try:
             name.encode()

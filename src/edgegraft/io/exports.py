@@ -1,4 +1,4 @@
-"""One way out to every file format, chosen by the file's name."""
+"""Export to every file format, chosen by the suffix of the file."""
 
 from __future__ import annotations
 
@@ -35,19 +35,20 @@ def export(
     format: str | None = None,
     edge_columns: Mapping[str, ArrayLike] | None = None,
 ) -> None:
-    """Write a model for other programs; complete or not at all.
+    """Write a model for other programs, atomically.
 
     Parameters
     ----------
     model : PairwiseMRF
     path : path-like
-        An existing file is replaced. All but Parquet are compressed if the name ends in ``.gz``.
+        An existing file is replaced. All formats except Parquet are compressed if the name ends in
+        ``.gz``.
     format : {"csv", "gexf", "graphml", "parquet", "uai"}, optional
         By default that of the suffix of `path`. CSV and Parquet list the edges, GEXF and
         GraphML are the network, UAI is the model with its potentials and without its names.
     edge_columns : dict of name to array, optional
         One number for each of the model's edges, in their order: p-values, q-values,
-        frequencies. UAI cannot hold them.
+        frequencies. UAI files cannot contain them.
 
     Examples
     --------

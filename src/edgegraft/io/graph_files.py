@@ -1,9 +1,9 @@
 """The network of a model for other programs: GraphML and GEXF files, graphs of networkx.
 
 Nodes have the name of the variable, its number of states and its categories; edges have their
-strength and whatever columns come with them. In files, categories are JSON text, for neither
-format has lists that all programs read, and text is escaped so that any name comes back; the few
-characters that XML cannot express are refused. The same model gives the same bytes.
+strength and the given columns. In files, categories are JSON text, because neither format has lists
+that all programs read. Text is escaped, so that any name can be read back; the few characters that
+XML cannot express are refused. The same model gives the same bytes.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def write_gexf(
 ) -> None:
     """Write the network of a model as GEXF 1.2, for Gephi.
 
-    The name of a variable is the label of its node, and the strength of an edge is its weight
-    as well, if it is finite.
+    The name of a variable is the label of its node; the strength of an edge, if finite, is also its
+    weight.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def to_networkx(
     -------
     networkx.Graph
         Nodes are the names of the variables, in order, with ``n_states`` and ``categories``;
-        edges have ``strength`` and the columns given, as Python's numbers.
+        edges have ``strength`` and the given columns, as Python numbers.
 
     Raises
     ------
@@ -160,13 +160,13 @@ def to_networkx(
         )
     for (i, j), row in _edges(model, attributes):
         graph.add_edge(model.names[i], model.names[j])
-        # Not as keywords: a column may be called anything.
+        # Not keyword arguments, because a column may have any name.
         graph.edges[model.names[i], model.names[j]].update(zip(attributes, row, strict=True))
     return graph
 
 
 def _nodes(model: PairwiseMRF) -> Iterator[tuple[str, str, str]]:
-    """Yield name, number of states and categories of each variable, as text that XML can hold."""
+    """Yield name, number of states and categories of each variable, as text valid in XML."""
     for variable in model.schema:
         categories = json.dumps(variable.categories, ensure_ascii=False)
         if _NO_XML.search(categories):
@@ -194,7 +194,7 @@ def _number(value: bool | int | float) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and not math.isfinite(value):
-        # As XML Schema spells them.
+        # Spelled as in XML Schema.
         return "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"
     return repr(value)
 

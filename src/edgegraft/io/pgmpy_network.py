@@ -1,7 +1,7 @@
 """Models as Markov networks of pgmpy, and back.
 
-pgmpy keeps potentials as plain numbers, so each factor is divided by its largest entry on the
-way out: the distribution is the same, log Z is not.
+pgmpy stores potentials, not their logarithms, so each factor is divided by its largest entry on
+export: the distribution is the same, log Z is not.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def to_pgmpy(model: PairwiseMRF) -> DiscreteMarkovNetwork:
     MissingExtraError
         pgmpy is not installed.
     ModelError
-        The potentials of a factor lie so far apart (beyond a factor of 1e307 or so) that the
-        smaller would become zero.
+        The potentials of a factor differ so much (by a factor of more than about 1e307) that the
+        smaller ones would become zero.
     """
     try:
         from pgmpy.factors.discrete import DiscreteFactor
@@ -53,8 +53,8 @@ def to_pgmpy(model: PairwiseMRF) -> DiscreteMarkovNetwork:
 def from_pgmpy(network: DiscreteMarkovNetwork) -> PairwiseMRF:
     """Return a Markov network of pgmpy as a model.
 
-    Variables are in the order of the network's nodes, categories in the order of the first
-    factor that names them; factors over the same variables are multiplied.
+    Variables keep the order of the network's nodes, categories that of the first factor that
+    contains them; factors over the same variables are multiplied.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def _labels(network: Any, factors: list[tuple[list[str], Any]]) -> dict[str, lis
 
 
 def _logs(scope: list[str], factor: Any, labels: dict[str, list[Any]]) -> NDArray[np.float64]:
-    """Return the logs of a factor, its states in the order of `labels`."""
+    """Return the logs of a factor, with its states in the order of `labels`."""
     values = np.asarray(factor.values, np.float64)
     if not (np.isfinite(values) & (values >= 0)).all():
         raise ModelError(f"the factor over {scope!r} has an entry that is negative or not finite")

@@ -1,4 +1,4 @@
-"""Rows out: text for any program, or Parquet."""
+"""Writing rows as delimited text or Parquet."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from edgegraft.errors import DataError
 from edgegraft.ingest.parquet_out import write_parquet
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_BLOCK = 65536  # rows turned into Python's values at a time
+_BLOCK = 65536  # rows converted to Python values at a time
 
 
 def check_format(path: Path | None) -> None:
-    """Refuse a name without the suffix of a format that rows can be written in."""
+    """Refuse a name without the suffix of a format for rows."""
     if path is not None and path.suffix.lower() != ".parquet":
         _delimiter(path)
 
 
 def write_rows(path: Path | None, table: Any) -> None:
-    """Write an Arrow table to a file by its suffix, whole or not at all; or to stdout as CSV."""
+    """Write an Arrow table atomically to a file by its suffix, or to stdout as CSV."""
     if path is not None and path.suffix.lower() == ".parquet":
         write_parquet(path, {name: table.column(name) for name in table.column_names})
         return
@@ -63,7 +63,7 @@ def _write(
 
 
 def cell_text(value: Any) -> str:
-    """Return a value as `pack` reads it back from text."""
+    """Return a value as text that `pack` reads back."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,6 +1,7 @@
-"""UAI model files, so that the competitions' problems and other programs' models can be read.
+"""Readers of UAI model files, from the competitions and from other programs.
 
-A file names the states of ``n`` variables, the scopes of ``m`` factors, then the factors' tables:
+A file lists the numbers of states of ``n`` variables, the scopes of ``m`` factors, and their
+tables:
 
     MARKOV
     n
@@ -9,14 +10,14 @@ A file names the states of ``n`` variables, the scopes of ``m`` factors, then th
     k v_1 ... v_k               (m scopes; variables count from 0)
     size f(0,..,0) f(0,..,1) ...  (m tables, the last variable of the scope runs fastest)
 
-and means ``p(x) = (1/Z) prod_k f_k(x)``. With at most two variables in each factor this is
+It represents ``p(x) = (1/Z) prod_k f_k(x)``. With at most two variables per factor, this is
 
     log p(x) = c + sum_i u_i(x_i) + sum_{i<j} w_ij(x_i, x_j) - log Z
 
-Factors over the same variables are multiplied, that is, summed here; a table written for
-``(j, i)`` is transposed; factors over no variable make the constant ``c``; zero becomes minus
-infinity. A ``BAYES`` file has the same shape, and a conditional probability table is a factor
-like any other, so it is read as well.
+Factors over the same variables are multiplied, so their logarithms are added; a table for ``(j,
+i)`` is transposed; factors without variables form the constant ``c``; zero becomes minus infinity.
+A ``BAYES`` file has the same form, and a conditional probability table is a factor like any other,
+so it is read as well.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from edgegraft.io.uai_text import MAX_STATES, NumberFile, read_numbers
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import Schema
 
-# States of variables that no factor mentions cost memory that the file does not pay for.
+# States of variables without factors need memory out of proportion to the size of the file.
 _MAX_UNMENTIONED = 1 << 24
 _BEYOND_DOUBLE = re.compile(rb"[eE][+-]?\d{3}")
 _MAX_EXPONENT_DIGITS = 18
@@ -51,12 +52,12 @@ class PairwiseFile:
     Parameters
     ----------
     layout : Layout
-        The variables' states and the edges, in the order in which the file first names them.
+        The variables' states and the edges, in the order of their first appearance in the file.
     theta : array of float, shape (layout.n_parameters,)
-        Natural logs of the potentials; minus infinity where an entry is zero.
+        Natural logs of the potentials; minus infinity for an entry of zero.
     log_constant : float
-        Natural log of the product of the factors over no variable. It is part of the file's
-        partition function, though not of its distribution.
+        Natural log of the product of the factors without variables. It is part of the partition
+        function of the file, but not of its distribution.
 
     Examples
     --------
@@ -71,7 +72,7 @@ class PairwiseFile:
 
 
 class _Factors(NamedTuple):
-    """Scopes and tables, one row for each factor; absent variables are -1."""
+    """Scopes and tables, one row per factor; absent variables are -1."""
 
     first: Integers
     second: Integers
@@ -100,8 +101,8 @@ def read_uai(path: str | os.PathLike[str]) -> PairwiseFile:
 
     Notes
     -----
-    Time is linear in the size of the file. Entries outside the range of a double (``1e-400``)
-    are read for what they are, since only their logs are kept.
+    Time is linear in the size of the file. Entries outside the range of a double (``1e-400``) are
+    read exactly, since only their logs are kept.
 
     Examples
     --------
@@ -130,9 +131,9 @@ def read_uai(path: str | os.PathLike[str]) -> PairwiseFile:
 def model_from_uai(path: str | os.PathLike[str]) -> PairwiseMRF:
     """Return the model of a UAI file.
 
-    A UAI file has numbers only: variables are called ``x0``, ``x1`` and so on, and their
-    categories are 0, 1, ... Constant factors go into the first variable's log-potentials, so that
-    the model's log Z is the file's.
+    A UAI file contains no names: variables are called ``x0``, ``x1`` and so on, and their
+    categories are 0, 1, ... Constant factors are added to the first variable's log-potentials, so
+    that the model's log Z equals that of the file.
     """
     file = read_uai(path)
     if file.layout.n_variables == 0:
@@ -155,8 +156,8 @@ def _read_factors(file: NumberFile, states: Integers) -> _Factors:
 
 
 def _read_scopes(file: NumberFile, place: int, m: int, n: int) -> tuple[Integers, Integers, int]:
-    """Return the first and second variable of each factor, and where the scopes end."""
-    # No accepted scope is longer than three tokens; a list is faster to walk than an array.
+    """Return the first and second variable of each factor, and the end of the scopes."""
+    # Accepted scopes have at most three tokens; iterating over a list is faster than over an array.
     numbers = file.values[place : place + 3 * m].tolist()
     scopes, at = [], 0
     for k in range(m):
@@ -177,7 +178,7 @@ def _read_scopes(file: NumberFile, place: int, m: int, n: int) -> tuple[Integers
 
 
 def _bad_scope(file: NumberFile, place: int, factor: int, n: int) -> Exception:
-    """Return the error that describes the scope at `place`, which is known to be wrong."""
+    """Return the error for the invalid scope at `place`."""
     name = f"factor {factor}"
     arity = file.integer(place, f"the number of variables of {name}", 0, n)
     variables = file.integers(place + 1, arity, f"variable {{}} of the scope of {name}", 0, n - 1)
@@ -190,7 +191,7 @@ def _bad_scope(file: NumberFile, place: int, factor: int, n: int) -> Exception:
 
 
 def _check_sizes(file: NumberFile, factors: _Factors, end: int) -> None:
-    """Refuse tables whose stated size is wrong, too few entries, and too many."""
+    """Refuse tables with a wrong size, too few entries or too many."""
     start, size = factors.start, factors.size
 
     def table(k: int) -> str:
@@ -243,7 +244,7 @@ def _log_entries(file: NumberFile, factors: _Factors) -> Floats:
 
 
 def _log_of_decimal(token: bytes) -> float:
-    """Return the natural log of a number that a double cannot hold, or plus infinity."""
+    """Return the natural log of a number outside the range of a double, or plus infinity."""
     mantissa, _, exponent = token.lower().partition(b"e")
     value = float(mantissa)
     if value == 0:
@@ -254,7 +255,7 @@ def _log_of_decimal(token: bytes) -> float:
 
 
 def _assemble(states: Integers, factors: _Factors, logs: Floats) -> PairwiseFile:
-    """Add every table into its place of the flat vector."""
+    """Add every table at its position in the flat vector."""
     first, second = factors.first, factors.second
     pair = second >= 0
     low, high = np.minimum(first, second)[pair], np.maximum(first, second)[pair]
@@ -275,7 +276,7 @@ def _assemble(states: Integers, factors: _Factors, logs: Floats) -> PairwiseFile
 
 
 def _within_table(states: Integers, factors: _Factors) -> Integers:
-    """Return each entry's place in its table once the table is written for ``i < j``."""
+    """Return the position of each entry in its table, with the table oriented as ``i < j``."""
     within = stretches(np.zeros_like(factors.size), factors.size)
     swapped = np.repeat((factors.second >= 0) & (factors.first > factors.second), factors.size)
     if swapped.any():

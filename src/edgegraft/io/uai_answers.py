@@ -1,24 +1,24 @@
-"""UAI evidence and result files: what was observed, and the competition's answers.
+"""UAI evidence and result files.
 
-An evidence file says which variables were observed, and in which states. It has two forms: since
-2011 a file holds one observation; before, it held any number of them, preceded by their number:
+An evidence file lists the observed variables and their states. It has two forms: since 2011, a file
+contains one observation; before, it contained any number of observations, preceded by their number:
 
     n  i_1 v_1 ... i_n v_n                      (new)
     samples  n  i_1 v_1 ... i_n v_n   n ...     (old)
 
-Line ends have no meaning, so the forms are distinguished by the number of tokens: a file of
-exactly ``1 + 2 t`` tokens, ``t`` its first one, is new; any other that opens with 1 is old. No
-file of one sample is both, since it has an odd number of tokens when new and an even one when
-old. An old file of several samples is refused: it asks several questions.
+Line ends have no meaning, so the forms are distinguished by the number of tokens: a file with
+exactly ``1 + 2 t`` tokens, where ``t`` is the first, is new; any other file that starts with 1 is
+old. A file with one sample cannot be both, since it has an odd number of tokens if new and an even
+number if old. An old file with several samples is refused.
 
 Result files are read to compare with others and written to print our answers:
 
     PR                        MAR                            MAP  (or MPE)
     log10_Z                   n s_0 p p ... s_1 p p ...      n x_0 x_1 ... x_{n-1}
 
-The word stands on a line of its own and may be missing when read. A solver that improves its
-answer appends it after ``-BEGIN-``; the last one counts. Numbers are printed with the digits
-that it takes to read the same double back.
+The word is on a separate line and may be missing when read. A solver that improves its answer
+appends it after ``-BEGIN-``; the last answer counts. Numbers have enough digits to be read back
+exactly.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read_evidence(path: str | os.PathLike[str]) -> dict[int, int]:
     Raises
     ------
     FileFormatError
-        The file is malformed, names a variable twice or holds several samples.
+        The file is malformed, contains a variable twice or has several samples.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def read_evidence(path: str | os.PathLike[str]) -> dict[int, int]:
 
 
 def write_evidence(path: str | os.PathLike[str], evidence: Mapping[int, int]) -> None:
-    r"""Write observed states in the new form, in one step.
+    r"""Write observed states in the new form, atomically.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def format_map(assignment: ArrayLike, *, word: Literal["MAP", "MPE"] = "MAP") ->
     assignment : array of int, shape (n,)
         The state of each variable.
     word : {"MAP", "MPE"}
-        The first line; competitions differ in what they call the task.
+        The first line; competitions use different names for the task.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def read_map(path: str | os.PathLike[str]) -> Integers:
 
 
 def _begin(file: NumberFile) -> int:
-    """Return the position at which the one observation begins."""
+    """Return the position at which the only observation begins."""
     count = file.integer(0, "the number of observed variables", 0, _MAX_INDEX)
     if len(file) == 1 + 2 * count:
         return 0

@@ -1,19 +1,19 @@
-"""The numbers of a UAI text file, each with a way back to its line.
+"""The numbers of a UAI text file, each traceable to its line.
 
-Every file of the UAI competitions (model, evidence, result) is one optional word followed by
-nothing but numbers, separated by any white space:
+Every file of the UAI competitions (model, evidence, result) is an optional word followed only by
+numbers, separated by any white space:
 
     [WORD] number number number ...
 
-So the whole file becomes one float64 array in bulk, and its grammar is checked on that array.
-The place of a token in the text is needed only when it is wrong: a second, slow scan then finds
-its line, and an error can name file, line and token at no cost to good files.
+The whole file is therefore converted to one float64 array, and its grammar is checked on that
+array. The position of a token in the text is needed only if it is wrong: a second, slow scan then
+finds its line, so that errors can name file, line and token at no cost for valid files.
 
-What counts as text: plain or gzip (recognised by the magic bytes, not by the name), an optional
+The text may be plain or gzip (recognised by the magic bytes, not by the name), with an optional
 UTF-8 byte-order mark, ``#`` comments to the end of the line, and comment lines that begin with
-``c`` followed by a blank, as UAI 2016 defines them. A number is decimal, with or without a fraction
-and an exponent (``5``, ``.5``, ``5.``, ``1e-5``, ``1E+5``); ``nan``, ``inf`` and ``1_000`` are
-not numbers here. An integer may be written ``2.0``, as some programs do.
+``c`` and a blank, as defined by UAI 2016. A number is decimal, with or without a fraction and an
+exponent (``5``, ``.5``, ``5.``, ``1e-5``, ``1E+5``); ``nan``, ``inf`` and ``1_000`` are not numbers
+here. An integer may be written as ``2.0``, as some programs do.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from numpy.typing import NDArray
 
 from edgegraft.errors import FileFormatError
 
-MAX_STATES = 65_535  # states of a variable: the library keeps them in 16 bits
+MAX_STATES = 65_535  # states of a variable, which are stored in 16 bits
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n\v\f"
-NUMERIC = b"0123456789+-.eE"  # every byte that a number may have
+NUMERIC = b"0123456789+-.eE"  # every byte that may occur in a number
 NUMERIC_OR_INFINITE = NUMERIC + b"infINF"
 _COMMENT = re.compile(rb"#[^\r\n]*|(?<![^\r\n])c(?![^ \t\r\n])[^\r\n]*")
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _SPACE = re.compile(rb"[ \t\r\n\v\f]")
 _BLOCK = 1 << 20  # bytes converted at a time: bounds the list of token objects
-_SHOWN = 40  # characters of a token that an error message repeats
+_SHOWN = 40  # characters of a token that are shown in an error message
 
 
 @dataclass(frozen=True, eq=False)
 class NumberFile:
-    """A file of numbers, read whole.
+    """The content of a file of numbers.
 
     Parameters
     ----------
     path : str
-        Where it came from, for messages.
+        Path of the file, for messages.
     text : bytes
-        The text, comments blanked, lines as they were.
+        The text with comments blanked and lines preserved.
     word : str
-        The word that the file opens with, in capitals; empty if it opens with a number.
+        The first word of the file, in capitals; empty if the file starts with a number.
     start : int
         The byte of `text` at which the numbers begin.
     values : array of float
@@ -73,7 +73,7 @@ class NumberFile:
         return len(self.values)
 
     def tokens(self) -> list[bytes]:
-        """Return the numbers as they are written."""
+        """Return the tokens of the numbers."""
         return self.text[self.start :].split()
 
     def integer(self, position: int, what: str, low: int, high: int) -> int:
@@ -85,7 +85,7 @@ class NumberFile:
     ) -> NDArray[np.int64]:
         """Return `count` numbers from `position`, refused unless integers in ``low..high``.
 
-        `what` names them in messages; ``{}`` in it stands for the number's place among them.
+        `what` describes them in messages; its ``{}`` is replaced by the position among them.
         """
         found = self.values[position : position + count]
         bad = (found < low) | (found > high) | (found != np.floor(found))
@@ -104,7 +104,7 @@ class NumberFile:
             raise self.error(position, f"the file should end here; {surplus} tokens follow")
 
     def error(self, position: int, problem: str) -> FileFormatError:
-        """Return the error that says `problem` of the token at `position`."""
+        """Return the error that reports `problem` for the token at `position`."""
         line, token = next(
             (line, token)
             for k, (line, token) in enumerate(_tokens_by_line(self.text, self.start))
@@ -113,7 +113,7 @@ class NumberFile:
         return _at(self.path, line, token, problem)
 
     def truncated(self, expected: str) -> FileFormatError:
-        """Return the error that says that the file ends before `expected`."""
+        """Return the error for a file that ends before `expected`."""
         line, token = 1, b""
         for line, token in _tokens_by_line(self.text, 0):  # noqa: B007 - the last one is wanted
             pass
@@ -129,9 +129,10 @@ def read_numbers(
 ) -> NumberFile:
     """Read the opening word and the numbers of the file at `path`.
 
-    The word must be one of `words`; an empty string among them allows for none. With `restart`,
-    only the numbers after its last occurrence are read. `alphabet` says which bytes a number
-    may have: ``float`` takes more than the format does (``nan``, ``inf``, ``1_000``).
+    The word must be one of `words`; an empty string among them makes it optional. With `restart`,
+    only the numbers after its last occurrence are read. `alphabet` contains the bytes that may
+    occur in a number, because ``float`` accepts more than the format does (``nan``, ``inf``,
+    ``1_000``).
     """
     source = os.fspath(path)
     text = _content(source)

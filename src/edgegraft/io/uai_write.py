@@ -1,14 +1,14 @@
 """UAI model files, written so that reading them back gives the same energies.
 
-A UAI file holds potentials, the library holds their logs, and ``exp`` leaves the range of a
-double beyond about 709. So a factor is written as it is if all its finite logs lie within
-+-700; otherwise it is divided by its largest entry, and the constants so removed are gathered,
-with the caller's own, in one factor over no variable:
+A UAI file contains potentials, the library stores their logs, and ``exp`` leaves the range of a
+double beyond about 709. A factor is written unchanged if all its finite logs are within +-700;
+otherwise it is divided by its largest entry, and the removed constants, together with that of the
+caller, form one factor without variables:
 
     f(x) = exp(w(x) - max w)        c = log_constant + sum of the max w taken out
 
 An entry that is still outside the range is written with its true decimal exponent, such as
-``1e-400``. `read_uai` reads it for what it is; other programs see zero, as they must.
+``1e-400``. `read_uai` reads it exactly; other programs read zero.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from edgegraft.errors import ModelError
 from edgegraft.model import PairwiseMRF
 
 _SAFE_LOG = 700.0
-_LARGEST_LOG = 1e15  # beyond it a log has no digit left for the mantissa
+_LARGEST_LOG = 1e15  # a larger log has no digits left for the mantissa
 
 
 def write_uai(
@@ -39,8 +39,8 @@ def write_uai(
 ) -> None:
     """Write a pairwise model as a UAI ``MARKOV`` file.
 
-    The file holds one factor for each variable, one for each edge, and one over no variable if
-    there is a constant. It is written beside its destination and renamed when complete.
+    The file has one factor per variable, one per edge, and one without variables if there is a
+    constant. It is written atomically.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ def write_uai(
 
     Notes
     -----
-    Numbers have as many digits as it takes to read the same double back, 17 at most. Some
-    programs cannot read a factor over no variable: none is written for a model without constant
-    and with potentials between ``exp(-700)`` and ``exp(700)``.
+    Numbers have enough digits to be read back exactly, at most 17. Some programs cannot read a
+    factor without variables: none is written for a model without a constant and with potentials
+    between ``exp(-700)`` and ``exp(700)``.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def _checked(layout: Layout, theta: ArrayLike, log_constant: float) -> Floats:
 
 
 def _take_out_constants(logs: Floats, bounds: Integers, constant: float) -> tuple[Floats, float]:
-    """Divide the factors that leave the safe range by their largest entries."""
+    """Divide factors outside the safe range by their largest entries."""
     if not len(logs):
         return logs, constant
     starts, sizes = bounds[:-1], np.diff(bounds)
@@ -163,8 +163,8 @@ def _decimals(logs: Floats) -> list[str]:
 
 def _decimal_beyond_double(log: float) -> str:
     exponent = math.floor(log / math.log(10))
-    # math.log(10) is off by 2e-16: taking the whole decades out in one product keeps the error
-    # where the reader, which multiplies by the same constant, takes it back.
+    # math.log(10) is off by 2e-16: removing all decades in one product makes an error that the
+    # reader, which multiplies by the same constant, reverses.
     return f"{math.exp(log - exponent * math.log(10))!r}e{exponent}"
 
 
@@ -174,7 +174,7 @@ def _tables(
     bounds: Integers,
     texts: list[str],
 ) -> list[str]:
-    """Return the lines of the tables: a pair's table has one line for each row."""
+    """Return the lines of the tables; the table of a pair has one line per row."""
     states, edges_of = layout.states.tolist(), bounds.tolist()
     lines = []
     for scope, start, stop in zip(scopes, edges_of, edges_of[1:], strict=False):

@@ -1,6 +1,6 @@
-"""Pictures of models and runs, and a page that explains a model to people.
+"""Pictures of models and searches, and an HTML report of a model.
 
-Names are loaded when they are first used, and plotting libraries only when something is drawn.
+Names are loaded on first use, and plotting libraries only when something is drawn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Axes to draw on, and text that is shown as it is."""
+"""Axes to draw on, and text that is shown literally."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST = 32
 
 
 def require_matplotlib() -> None:
-    """Refuse to begin where matplotlib is not installed."""
+    """Raise an error before any work if matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -31,7 +31,7 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def shown(label: Any, longest: int = _LONGEST) -> str:
-    r"""Return a label on one line, cut where it is too long for a picture.
+    r"""Return a label on one line, shortened if it is too long for a picture.
 
     Examples
     --------
@@ -44,6 +44,6 @@ def shown(label: Any, longest: int = _LONGEST) -> str:
 
 
 def literal(ax: Axes) -> None:
-    """Keep dollar signs in tick labels from being read as formulas."""
+    """Prevent dollar signs in tick labels from being parsed as formulas."""
     for tick in (*ax.get_xticklabels(), *ax.get_yticklabels()):
         tick.set_parse_math(False)

@@ -20,9 +20,9 @@ _MAX_NAMES = 40
 def plot_edge(model: PairwiseMRF, first: str, second: str, ax: Axes | None = None) -> Axes:
     """Draw how the categories of two variables that share an edge attract and repel each other.
 
-    The table is in zero-sum gauge: rows and columns sum to zero, and 0 means that the edge does
-    nothing to that pair of categories. Blue pairs occur more often, and vermillion ones less
-    often, than all other edges and the single variables would have it. Forbidden pairs are dark.
+    The table is in zero-sum gauge: rows and columns sum to zero, and 0 means that the edge does not
+    affect that pair of categories. Blue pairs occur more often, and vermillion ones less often,
+    than all other edges and the single variables predict. Forbidden pairs are dark.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def plot_edge(model: PairwiseMRF, first: str, second: str, ax: Axes | None = Non
     first, second : str
         Names of the variables: rows, columns.
     ax : Axes, optional
-        A new figure's by default.
+        By default, those of a new figure.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Text from the data, made safe for each place of a page that it can stand in."""
+"""Escaping of text from the data for each context of a page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import math
 from typing import Any
 
-# "<" could end the script element, "&" means something in XHTML; JSON reads both escaped alike.
+# "<" could end the script element, "&" is special in XHTML; JSON accepts both in escaped form.
 _IN_SCRIPT = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 
 
@@ -19,15 +19,15 @@ def as_text(value: Any) -> str:
     >>> as_text('<b title="x">')
     '&lt;b title=&quot;x&quot;&gt;'
     """
-    # Halves of surrogate pairs cannot be encoded: they are shown as what they are.
+    # Lone surrogates cannot be encoded: they are shown in escaped form.
     return html.escape(str(value).encode("utf-8", "backslashreplace").decode(), quote=True)
 
 
 def as_script_json(value: Any) -> str:
-    r"""Return a value as JSON that can stand in a script element.
+    r"""Return a value as JSON that is safe inside a script element.
 
-    Everything that is not ASCII is escaped, the line separators that JavaScript trips over among
-    them. Numbers that JSON does not have are refused.
+    Everything outside ASCII is escaped, including the line separators that JavaScript rejects.
+    Numbers that JSON cannot express are refused.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def as_script_json(value: Any) -> str:
 
 
 def as_number(value: Any) -> str:
-    """Return a number for people: whole ones with separators, others with three digits.
+    """Return a formatted number: integers with separators, others with three digits.
 
     Examples
     --------
@@ -57,5 +57,5 @@ def as_number(value: Any) -> str:
 
 
 def for_json(value: float, digits: int = 4) -> float | None:
-    """Return a number with few digits, None where JSON has no word for it."""
+    """Return a rounded number, or None if JSON cannot express it."""
     return float(f"{value:.{digits}g}") if math.isfinite(value) else None

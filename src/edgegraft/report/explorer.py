@@ -1,7 +1,7 @@
-"""What the explorer shows: answers to evidence beside the prior, tables of a variable, exports.
+"""Content of the explorer: answers given evidence and without, tables of a variable, exports.
 
-Nothing here knows of a web page: :mod:`edgegraft.report.explorer_app` serves it. Answers do not
-depend on what was asked before, so going back to earlier evidence gives the earlier numbers.
+This module does not depend on a web page: :mod:`edgegraft.report.explorer_app` serves it. Answers
+do not depend on earlier requests, so returning to earlier evidence gives the earlier numbers.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from edgegraft.report.page_model import largest_rows
 
 Json = dict[str, Any]
 
-#: What exact inference may take: answers are expected at once.
+#: Budget of exact inference: answers are expected immediately.
 INTERACTIVE = ExactBudget(seconds=0.1)
-MAX_DRAWN = 4000  # edges: a browser moves so many lines smoothly
+MAX_DRAWN = 4000  # edges that a browser moves smoothly
 MAX_CATEGORIES = 24  # rows and columns of an interaction table
 _CACHED = 64  # answers kept, so that undo is immediate
 
@@ -44,14 +44,14 @@ class Answer(NamedTuple):
     given : dict of int to int
         Evidence: the category of each observed variable, both by number.
     probabilities : array of float
-        All variables one after the other; an observed one has its category at 1.
+        All variables, one after another; an observed variable has probability 1 at its category.
     engine : str
-        What worked them out.
+        Name of the engine that computed them.
     reliability : {"exact", "converged", "not converged"}
     message : str
-        What the engine has to say about its run.
+        The engine's message about its run.
     seconds : float
-        What inference took.
+        Time of inference.
     """
 
     given: dict[int, int]
@@ -63,16 +63,16 @@ class Answer(NamedTuple):
 
 
 class Explorer:
-    """Answers about one model, each beside what holds without evidence.
+    """Answers about one model, each with its counterpart without evidence.
 
     Parameters
     ----------
     model : PairwiseMRF
     title : str
-        What the model is called on the page and in exports.
+        Name of the model on the page and in exports.
     engine : engine, optional
-        The default is exact inference where that takes less than 100 ms, and otherwise belief
-        propagation, or its tree-reweighted form where that does not converge.
+        The default is exact inference if it takes less than 100 ms, otherwise belief propagation,
+        or its tree-reweighted form if that does not converge.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class Explorer:
         self._strengths = model.edge_strengths()
 
     def ask(self, given: Mapping[int, int]) -> Answer:
-        """Return the marginals given evidence, from memory where it was asked before.
+        """Return the marginals given evidence, from the cache if possible.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class Explorer:
             The evidence has probability zero.
         """
         key = tuple(sorted(given.items()))
-        # One at a time: inference is short, and filters of warnings are the whole process's.
+        # One at a time: inference is short, and warning filters apply to the whole process.
         with self._lock:
             if key not in self._answers:
                 self._answers[key] = self._infer(dict(given))
@@ -120,7 +120,7 @@ class Explorer:
     def _infer(self, given: dict[int, int]) -> Answer:
         start = time.perf_counter()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the answer says it
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the answer reports it
             found = self.model.marginals(self.labels(given), engine=self.engine)
         seconds = time.perf_counter() - start
         states = self.model.layout.states
@@ -137,12 +137,12 @@ class Explorer:
         return Answer(given, values, found.engine.name, reliability, found.info.message, seconds)
 
     def change(self, answer: Answer) -> Floats:
-        """Return how far each variable is from the prior, as total variation from 0 to 1."""
+        """Return the total variation distance of each variable from its prior, from 0 to 1."""
         gap = np.abs(answer.probabilities - self.prior.probabilities)
         return 0.5 * np.add.reduceat(gap, self.model.layout.node_offset[:-1])
 
     def labels(self, given: Mapping[int, int]) -> dict[str, Any]:
-        """Return evidence in names and categories."""
+        """Return evidence as names and categories."""
         schema = self.model.schema
         return {schema.names[i]: schema[i].categories[code] for i, code in given.items()}
 
@@ -161,16 +161,16 @@ class Explorer:
         return given
 
     def link(self, given: Mapping[int, int]) -> str:
-        """Return evidence as the text that a link carries."""
+        """Return evidence as the text of a link."""
         return json.dumps(self.labels(given), ensure_ascii=False, separators=(",", ":"))
 
     def read_link(self, text: str) -> dict[int, int]:
-        """Return the evidence that a link carries.
+        """Return the evidence of a link.
 
         Raises
         ------
         ModelError
-            The text is not what :meth:`link` writes, or names what the model does not have.
+            The text is not a link of :meth:`link`, or names what the model does not have.
         """
         try:
             given = json.loads(text) if text else {}
@@ -181,7 +181,7 @@ class Explorer:
         return parse_evidence(self.model.schema, given)
 
     def overview(self) -> Json:
-        """Return what the page shows before anything is asked."""
+        """Return the initial content of the page."""
         model, offset = self.model, self.model.layout.node_offset
         return {
             "title": self.title,
@@ -198,7 +198,7 @@ class Explorer:
         }
 
     def answer(self, given: Mapping[int, int]) -> Json:
-        """Return an answer as the page takes it."""
+        """Return an answer in the form that the page expects."""
         found = self.ask(given)
         return {
             "given": [[i, code] for i, code in given.items()],
@@ -215,8 +215,8 @@ class Explorer:
     def variable(self, i: int) -> Json:
         """Return a variable's neighbours, strongest first, with the tables of their edges.
 
-        Rows are the categories of the variable. A forbidden pair is None, and so is the strength
-        of its edge. Of variables with many categories those with the largest entries are shown.
+        Rows are the categories of the variable. A forbidden pair is None, and so is the strength of
+        its edge. For variables with many categories, those with the largest entries are shown.
         """
         if not 0 <= i < self.model.n_variables:
             raise ModelError(f"the model has no variable {i}: it has {self.model.n_variables}")
@@ -264,7 +264,7 @@ class Explorer:
         return json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
 
     def export_csv(self, given: Mapping[int, int]) -> str:
-        """Return one line for each category: its probability, with evidence and without."""
+        """Return one line per category: its probability with and without evidence."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         answer = self.ask(given)

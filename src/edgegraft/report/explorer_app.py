@@ -1,9 +1,9 @@
-"""The explorer's page: who may see it, and what it fetches.
+"""The explorer's page: access control, and the data that it fetches.
 
-The server listens on the loopback address alone. Every address starts with a random token, so
-that other users and other pages of the browser cannot guess it; the Host header must be the
-server's own, so that a foreign name that resolves to this machine is not a way in; and the page may
-load and send nothing but what comes from the same place (its Content-Security-Policy).
+The server listens only on the loopback address. Every address starts with a random token, so that
+other users and other pages of the browser cannot guess it. The Host header must be the server's
+own, so that a foreign name that resolves to this machine gives no access. The
+Content-Security-Policy of the page allows requests only to the server itself.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _HEADERS = {
 
 
 def build_app(explorer: Explorer, token: str, port: int) -> Flask:
-    """Return the application that shows a model to those who know the token.
+    """Return the application that shows a model to clients with the token.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def build_app(explorer: Explorer, token: str, port: int) -> Flask:
     token : str
         The first part of every address.
     port : int
-        Where it will be served: part of the Host headers that are answered.
+        Port of the server, which is part of the accepted Host headers.
     """
     app = Flask(
         "edgegraft.report",
@@ -136,25 +136,25 @@ def _file(text: str, kind: str) -> Response:
 
 
 class _Quiet(WSGIRequestHandler):
-    """Keeps addresses, which have the token in them, out of the log."""
+    """Keeps addresses, which contain the token, out of the log."""
 
     def log_request(self, code: Any = "-", size: Any = "-") -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def make_explorer_server(explorer: Explorer, port: int = 0) -> tuple[BaseWSGIServer, str]:
-    """Return a server that is ready for ``serve_forever()``, and the address of its page.
+    """Return a server ready for ``serve_forever()``, and the address of its page.
 
     Parameters
     ----------
     explorer : Explorer
     port : int, default 0
-        0 takes any that is free.
+        0 for any free port.
 
     Raises
     ------
     OSError
-        The port is taken.
+        The port is in use.
     """
     try:
         listening = socket.create_server((LOOPBACK, port))

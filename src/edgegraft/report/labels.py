@@ -1,8 +1,8 @@
-"""Names beside dots, none on top of another.
+"""Placement of names beside dots, without overlaps.
 
-Each name tries eight places around its dot, the important ones first. A place is free if it lies in
-the picture and covers no name that is already there; of the free ones, that which covers the fewest
-dots, and then the fewest lines, is taken. A name without a free place is left out.
+For each name, the most important first, eight places around its dot are tried. A place is free if
+it is inside the picture and does not cover a name placed earlier; of the free places, the one that
+covers the fewest dots, and then the fewest lines, is used. A name without a free place is omitted.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from edgegraft.core.types import Floats
 
-# Where the middle of the name goes, in half widths and half heights of the name.
+# Offsets of the centre of a name, in half widths and half heights of the name.
 _PLACES = np.array(
     [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)], np.float64
 )
-_MAX_COVERING = 25  # so many names, and at most one in eight, may cover dots
+_MAX_COVERING = 25  # names that may cover dots; also at most one in eight
 
 
 def place_labels(
@@ -33,7 +33,7 @@ def place_labels(
     Parameters
     ----------
     dots : array of float, shape (n, 2)
-        Middles of the dots, the most important first; all lengths in one unit.
+        Centres of the dots, the most important first; all lengths are in the same unit.
     radii : array of float, shape (n,)
     sizes : array of float, shape (n, 2)
         Widths and heights of the names.
@@ -42,7 +42,7 @@ def place_labels(
     lines : array of float, shape (m, 2), optional
         Points along the lines of the picture.
     keep_all : bool, default False
-        Take the place that covers least if none is free.
+        If no place is free, use the one that covers the least.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def place_labels(
 
 
 def _overlaps(middles: Floats, half: Floats, others: Floats, other_halves: Floats) -> Floats:
-    """Return how many of the other boxes each of some boxes of one size overlaps."""
+    """Return, for each of some boxes of equal size, how many of the other boxes it overlaps."""
     apart = np.abs(middles[:, None, :] - others[None, :, :])
     # Boxes that only touch do not overlap; the tolerance is for rounding.
     meets = (apart < (half + other_halves)[None, :, :] - 1e-6).all(axis=2)

@@ -1,14 +1,14 @@
-"""Where the variables of a network are drawn: stress layout, component by component.
+"""Positions of the variables of a network: stress layout, component by component.
 
     minimise  sum_ij  (|x_i - x_j| - d_ij)^2 / d_ij^2,      d_ij = length of the shortest path
 
-An edge is the longer the more neighbours its ends do not share, which gives hubs the space that
-their leaves need (Gansner, Koren and North 2005), and longer still between two groups, which
-brings members of a group together. Positions start from pivot multidimensional
-scaling and not from chance, so that the picture is the same every time, and each step moves every
-node to the weighted mean of where the others want it. In a large component only the distances to
-some pivots and along edges count (the sparse stress model of Ortmann, Klimenta and Brandes 2016);
-what that leaves on one spot is pushed apart at the end. Components are packed in rows.
+The more neighbours the ends of an edge do not share, the longer the edge, which gives hubs the
+space that their leaves need (Gansner, Koren and North 2005); edges between two groups are longer
+still, which brings members of a group together. Positions start from pivot multidimensional scaling
+and not from random positions, so that the picture is always the same, and each step moves every
+node to the weighted mean of the positions that its distances imply. In a large component only the
+distances to some pivots and along edges count (the sparse stress model of Ortmann, Klimenta and
+Brandes 2016); nodes that coincide are pushed apart at the end. Components are packed in rows.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _ALL_DISTANCES = 400  # nodes; components with more are laid out from pivots
 _PIVOTS = 120
 _STEPS = 120
 _PUSHES = 40
-_BETWEEN = 2.0  # times as long, edges between groups
-_GAP = 0.6  # of an edge's length: nodes closer than this are pushed apart
-_ASPECT = 1.5  # width over height of the whole
+_BETWEEN = 2.0  # factor on the length of edges between groups
+_GAP = 0.6  # nodes closer than this share of an edge's length are pushed apart
+_ASPECT = 1.5  # width over height of the picture
 
 
 def lay_out(n: int, edges: Edges, groups: NDArray[np.int64] | None = None, seed: int = 0) -> Floats:
-    """Return positions of the nodes of a graph, of shape (n, 2), with edges about 1 long.
+    """Return positions of the nodes of a graph, shape (n, 2), with edges of length about 1.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def lay_out(n: int, edges: Edges, groups: NDArray[np.int64] | None = None, seed:
     groups : array of int, shape (n,), optional
         Nodes of one group are drawn near each other.
     seed : int
-        For the small random shifts that part nodes which start on the same spot.
+        Seed of the small random shifts that separate nodes with the same start.
 
     Examples
     --------
@@ -69,11 +69,11 @@ def lay_out(n: int, edges: Edges, groups: NDArray[np.int64] | None = None, seed:
 
 
 def _edge_lengths(n: int, edges: Edges) -> Floats:
-    """Return the square root of how many neighbours the ends have that they do not share."""
+    """Return the square root of the number of neighbours that the ends do not share."""
     graph = _symmetric(n, edges, np.ones(len(edges)))
     degree = np.bincount(edges.ravel(), minlength=n)
     shared = np.asarray(graph[edges[:, 0]].multiply(graph[edges[:, 1]]).sum(axis=1)).ravel()
-    apart = degree[edges].sum(axis=1) - 2 * shared - 1  # the two ends themselves count as one
+    apart = degree[edges].sum(axis=1) - 2 * shared - 1  # the two ends count as one
     return np.asarray(np.sqrt(np.maximum(apart, 1.0)))
 
 
@@ -123,7 +123,7 @@ def _scaling(distances: Floats) -> Floats:
     )
     _, vectors = np.linalg.eigh(centred.T @ centred)
     axes = vectors[:, -1:-3:-1]
-    # An eigenvector's sign is the solver's choice: fixed here, so that pictures can be compared.
+    # The sign of an eigenvector is arbitrary: it is fixed here, so that pictures can be compared.
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
     spots = centred @ axes
     spread = np.sqrt((spots**2).sum(axis=1).mean())
@@ -132,7 +132,7 @@ def _scaling(distances: Floats) -> Floats:
 
 
 def _step(spots: Floats, pivots: NDArray[np.int64], distances: Floats, graph: Any) -> Floats:
-    """Move every node to the mean of where its distances want it."""
+    """Move every node to the mean of the positions that its distances imply."""
     anchors = spots[pivots]
     weight = 1.0 / np.where(distances > 0, distances, np.inf) ** 2
     stretch = weight * distances / np.maximum(cdist(anchors, spots), 1e-9)
@@ -152,11 +152,11 @@ def _step(spots: Floats, pivots: NDArray[np.int64], distances: Floats, graph: An
 
 
 def _push_apart(spots: Floats) -> bool:
-    """Part nodes that are too close, in place; return whether there were any."""
+    """Separate nodes that are too close, in place; return whether there were any."""
     pairs = cKDTree(spots).query_pairs(_GAP, output_type="ndarray")
     if not len(pairs):
         return False
-    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]  # sums in an order of their own
+    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]  # a fixed order of sums
     away = spots[pairs[:, 0]] - spots[pairs[:, 1]]
     now = np.maximum(np.sqrt((away**2).sum(axis=1, keepdims=True)), 1e-9)
     move = 0.25 * (_GAP - now) * away / now
@@ -166,7 +166,7 @@ def _push_apart(spots: Floats) -> bool:
 
 
 def _upright(spots: Floats) -> Floats:
-    """Turn a component so that its longest extent is across, and put its corner at 0."""
+    """Rotate a component so that it is widest horizontally, and move its corner to 0."""
     if len(spots) > 1:
         centred = spots - spots.mean(axis=0)
         _, vectors = np.linalg.eigh(centred.T @ centred)
@@ -177,7 +177,7 @@ def _upright(spots: Floats) -> Floats:
 
 
 def _pack(parts: list[Floats]) -> list[Floats]:
-    """Return the corners of components set in rows from the top, the largest first."""
+    """Return the corners of components, placed in rows from the top, the largest first."""
     margin = 1.0
     sizes = [part.max(axis=0) + margin for part in parts]
     area = sum(float(size.prod()) for size in sizes)

@@ -1,4 +1,4 @@
-"""Probabilities of categories as bars, and what evidence does to them."""
+"""Probabilities of categories as bars, with and without evidence."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from edgegraft.report.palette import INK, POSITIVE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MAX_BARS = 40  # drawn if no names are asked for
-_MAX_STATES = 10  # of one variable; the others are drawn together
+_MAX_BARS = 40  # drawn if no names are given
+_MAX_STATES = 10  # of one variable; further ones are drawn as one bar
 
 
 def plot_marginals(
@@ -25,7 +25,7 @@ def plot_marginals(
     given: Mapping[str, Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the probabilities of variables' categories, with evidence beside those without.
+    """Draw the probabilities of categories, with and without evidence.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def plot_marginals(
     given : dict of name to category, optional
         Evidence, for a model. Dark ticks show the probabilities without it.
     ax : Axes, optional
-        A new figure's by default.
+        By default, those of a new figure.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What a picture of a network shows: which edges, their signs, groups of variables, positions.
+"""Content of a picture of a network: edges, their signs, groups of variables, positions.
 
 Files and pages are drawn from the same :class:`Network`.
 """
@@ -27,22 +27,22 @@ class Network(NamedTuple):
     Attributes
     ----------
     names : tuple of str
-        Of the variables drawn.
+        Names of the drawn variables.
     variables : array of int, shape (n,)
         Their column numbers.
     edges : array of int, shape (m, 2)
-        As positions in `names`, weakest first so that strong ones are drawn on top.
+        Positions in `names`, weakest first, so that strong edges are drawn on top.
     which : array of int, shape (m,)
         The position of each edge in the model.
     strength : array of float, shape (m,)
         Infinite if a pair of categories is forbidden.
     sign : array of int, shape (m,)
-        1, -1, or 0 if an edge has none.
+        1, -1, or 0 for edges without a sign.
     spots : array of float, shape (n, 2)
     group : array of int, shape (n,)
         The largest group is 0; -1 for variables without one.
     group_names : tuple of str
-        What the groups are called; empty for communities, which have no names.
+        Names of the groups; empty for communities, which have none.
     """
 
     names: tuple[str, ...]
@@ -56,7 +56,7 @@ class Network(NamedTuple):
     group_names: tuple[str, ...]
 
     def weights(self) -> Floats:
-        """Return the strengths as shares of the largest, forbidden pairs counting as that."""
+        """Return the strengths as shares of the largest; forbidden pairs count as the largest."""
         finite = finite_strengths(self.strength)
         largest = finite.max(initial=0.0)
         return np.clip(finite / largest, 0.0, 1.0) if largest > 0 else np.ones(len(finite))
@@ -80,7 +80,7 @@ def build_network(
 ) -> Network:
     """Choose edges, find groups and lay the variables out; see ``plot_network``.
 
-    Variables without an edge that is drawn are left out, `around` itself excepted.
+    Variables without a drawn edge are omitted, except `around`.
     """
     values = model.edge_strengths() if strengths is None else _check_strengths(model, strengths)
     which = _choose(model, values, edges, min_strength, top, around)
@@ -115,9 +115,9 @@ def build_network(
 
 
 def drawing(network: Network) -> dict[str, list[dict[str, Any]]]:
-    """Return a network as the scripts of pages draw it, in plain types.
+    """Return a network in plain types, for the scripts of pages.
 
-    Sizes are shares of the largest; the edges' ends are places among the nodes.
+    Sizes are shares of the largest; the ends of edges are positions among the nodes.
 
     Examples
     --------
@@ -139,7 +139,9 @@ def drawing(network: Network) -> dict[str, list[dict[str, Any]]]:
                 "name": name,
                 "variable": int(network.variables[k]),
                 "x": round(float(network.spots[k, 0] - low[0]), 3),
-                "y": round(float(high[1] - network.spots[k, 1]), 3),  # pages count downwards
+                "y": round(
+                    float(high[1] - network.spots[k, 1]), 3
+                ),  # the vertical axis of pages points downwards
                 "size": round(float(sizes[k]), 3),
                 "colour": style.colour,
                 "shape": style.shape,
@@ -171,7 +173,7 @@ def edge_signs(model: PairwiseMRF) -> Integers:
     binary = np.flatnonzero((layout.states[layout.edges] == 2).all(axis=1))
     at = np.asarray(layout.edge_offset)[binary, None] + np.arange(4)
     a, b, c, d = model.theta[at].T
-    # Compared and not subtracted: forbidden pairs on both sides would give inf - inf.
+    # Compared instead of subtracted: forbidden pairs on both sides would give inf - inf.
     with np.errstate(invalid="ignore"):
         signs[binary] = np.sign((a + d > b + c).astype(np.int64) - (a + d < b + c))
     return signs
@@ -204,7 +206,7 @@ def communities(n: int, edges: Integers, weights: Floats, seed: int) -> Integers
 
 
 def finite_strengths(values: Floats) -> Floats:
-    """Return strengths with those of edges that forbid a pair as the largest of the others."""
+    """Return strengths in which edges with a forbidden pair have the largest of the others."""
     largest = values[np.isfinite(values)].max(initial=0.0)
     return np.where(np.isfinite(values), values, largest if largest > 0 else 1.0)
 
@@ -255,7 +257,7 @@ def _positions(edges: ArrayLike | None, n_edges: int) -> Any:
     if whole and ((given >= 0) & (given < n_edges)).all():
         return given.astype(np.int64)
     raise ModelError(
-        f"edges must say which of the model's {n_edges:,} edges to draw: one boolean for each, "
+        f"edges must select which of the model's {n_edges:,} edges to draw: one boolean for each, "
         f"or positions from 0 to {n_edges - 1}; found {given.dtype} of shape {given.shape}"
     )
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MARKERS = {"circle": "o", "square": "s", "triangle": "^"}
 _FONT = 8.0
-_MAX_POINTS = 20_000  # of lines that names keep clear of; a picture with more has lines everywhere
+_MAX_POINTS = 20_000  # points of lines that names avoid; with more, lines are everywhere
 
 
 def plot_network(
@@ -48,31 +48,31 @@ def plot_network(
 
     The stronger an edge, the thicker its line; blue and vermillion show the sign of edges between
     variables of two categories (of their log odds ratio, in the order of the categories). The
-    stronger the edges of a variable together, the larger its dot. Variables without an edge that
-    is drawn are left out.
+    stronger the edges of a variable in total, the larger its dot. Variables without a drawn edge
+    are omitted.
 
     Parameters
     ----------
     model : PairwiseMRF
     ax : Axes, optional
-        A new figure's by default.
+        By default, those of a new figure.
     edges : array of bool or of int, optional
-        Which of the model's edges to draw, by one boolean for each or by position.
+        Edges to draw, as one boolean per edge of the model or as positions.
     min_strength : float, optional
-        Draw edges at least so strong.
+        Draw only edges with at least this strength.
     top : int, optional
-        Draw the strongest so many.
+        Draw only this many of the strongest edges.
     around : str, optional
-        Draw this variable, those that it shares an edge with, and the edges among them.
+        Draw this variable, its neighbours, and the edges among them.
     colour_by : "community", None, or dict of variable to group
-        Communities are found by the Louvain method on the edges drawn. Variables that a dict
-        does not name are grey.
+        Communities are found by the Louvain method on the drawn edges. Variables that are missing
+        from a dict are grey.
     strengths : array of float, optional
-        In place of the model's own, one for each of its edges: corrected ones, for instance.
+        Strengths to use instead of the model's own, one per edge; for example, corrected ones.
     names : bool or "auto"
-        "auto" leaves out names that would lie on top of others, of the weaker variables first.
+        "auto" omits names that would overlap others, those of weaker variables first.
     seed : int, default 0
-        Of the communities, and of the layout where nodes would start on one spot.
+        Seed of the communities, and of the layout if nodes have the same start.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def _draw_edges(ax: Axes, network: Network) -> None:
     from matplotlib.collections import LineCollection
 
     weights = network.weights()
-    # Many edges would blacken the picture: the weak ones of a large network fade.
+    # Many edges would blacken the picture: weak edges of a large network fade.
     crowd = np.clip(200.0 / max(len(weights), 1), 0.15, 1.0) ** 0.5
     lines = LineCollection(
         list(network.spots[network.edges]),
@@ -205,13 +205,13 @@ def _dot(colour: str, marker: str, label: str) -> Line2D:
 def _draw_names(
     ax: Axes, network: Network, radii: np.ndarray, around: str | None, *, keep_all: bool
 ) -> None:
-    """Write the names, those of strong variables first, and shift or drop what would collide."""
+    """Write the names, those of strong variables first; shift or omit names that collide."""
     from matplotlib.patheffects import withStroke
 
     figure = ax.get_figure(root=True)
     assert figure is not None
-    figure.draw_without_rendering()  # settles where the axes are, and so what a point is
-    points = 72.0 / figure.dpi  # points in a pixel
+    figure.draw_without_rendering()  # fixes the position of the axes, and thus the size of a point
+    points = 72.0 / figure.dpi  # points per pixel
     dots = ax.transData.transform(network.spots) * points
     frame = np.array(ax.get_window_extent().get_points()) * points
     first = np.array([name != around for name in network.names])
@@ -247,7 +247,7 @@ def _draw_names(
 
 
 def _points_of_lines(ends: np.ndarray) -> np.ndarray:
-    """Return points a few pixels apart along straight lines; none where there are too many."""
+    """Return points a few pixels apart along straight lines; none if there would be too many."""
     steps = np.maximum(np.hypot(*(ends[:, 1] - ends[:, 0]).T) / 4.0, 1.0).astype(np.int64)
     if steps.sum() > _MAX_POINTS:
         return np.zeros((0, 2))

@@ -1,9 +1,9 @@
-"""One page about a model: a file that needs no network, no server and no other file.
+"""The HTML report of a model: one file that needs no network, no server and no other file.
 
-The network and the charts are drawn by small scripts of our own, so that a page takes tens of
-kilobytes and not the megabytes of a plotting library. Its content security policy allows these
-scripts, by their checksums, and nothing else: no request leaves the page, and text from the data
-could not run even if it were not escaped.
+Small scripts draw the network and the charts, so that a page has tens of kilobytes instead of the
+megabytes of a plotting library. The content security policy allows only these scripts, by their
+checksums: the page sends no requests, and text from the data could not run even if it were not
+escaped.
 """
 
 from __future__ import annotations
@@ -54,28 +54,28 @@ def write_report(
     data_quality: Mapping[str, Any] | None = None,
     title: str | None = None,
 ) -> None:
-    """Write a page about a model that works offline, on a phone and on paper.
+    """Write an HTML report of a model that works offline, on a phone and on paper.
 
-    It has the network to move about in, the strongest edges with their interaction tables, and
-    the variables; of the rest, what is given. The same arguments give the same bytes.
+    It contains an interactive network, the strongest edges with their interaction tables, the
+    variables, and everything else that is given. The same arguments give the same bytes.
 
     Parameters
     ----------
     path : path
-        By custom with the suffix ``.html``. An existing file is replaced in one step.
+        Usually with the suffix ``.html``. An existing file is replaced atomically.
     model : PairwiseMRF
     details : dict, optional
-        What the model was saved with (:func:`edgegraft.read_details`): ``source``, ``settings``,
-        ``certificate``, ``versions``, ``data_quality``, and whatever else is there.
+        Details that the model was saved with (:func:`edgegraft.read_details`): ``source``,
+        ``settings``, ``certificate``, ``versions``, ``data_quality``, and any others.
     edge_columns : dict of name to array, optional
         One number for each of the model's edges, in their order: q-values, frequencies. A column
-        called ``strength`` takes the place of the model's own strengths.
+        named ``strength`` replaces the model's own strengths.
     trace : dict of columns, optional
         ``trace_`` of an estimator, ``SearchState.trace()``, or the columns of a ``Monitor``.
     path_points : list of PathPoint, optional
-        What :func:`~edgegraft.learn.selection.path.penalty_path` returned.
+        Result of :func:`~edgegraft.learn.selection.path.penalty_path`.
     data_quality : dict, optional
-        What :func:`~edgegraft.report.data_quality` returned.
+        Result of :func:`~edgegraft.report.data_quality`.
     title : str, optional
 
     Raises
@@ -127,7 +127,7 @@ def _title(model: PairwiseMRF) -> str:
 def _page(title: str, sections: Sequence[tuple[str, str, str]], network: Any, charts: Any) -> str:
     """Return the whole page; a section is its id, its heading and its content."""
     present = [section for section in sections if section[2]]
-    # One module holds them all: a page that is a file cannot import others.
+    # All scripts are one module: a page that is a file cannot import others.
     script = _ELSEWHERE.sub("", "".join(map(_asset, _SCRIPTS)))
     return Template(_asset("page.html")).substitute(
         title=as_text(title),

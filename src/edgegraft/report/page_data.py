@@ -1,4 +1,4 @@
-"""What the scripts of a page are given: plain values, checked to be JSON."""
+"""Data for the scripts of a page: plain values, checked to be JSON."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from edgegraft.report.trajectory_plots import Chart, Side, path_chart, trace_cha
 
 Json = dict[str, Any]
 
-_MAX_CELLS = 40_000  # of interaction tables; the strongest edges have theirs
-_MAX_POINTS = 500  # of a line
+_MAX_CELLS = 40_000  # total of interaction tables; only the strongest edges have them
+_MAX_POINTS = 500  # points per line
 
 
 def network_data(about: ModelSummary) -> Json:
-    """Return the network: variables with their spots and probabilities, edges with their tables."""
+    """Return the network: variables with positions and probabilities, edges with tables."""
     network = about.network
     found = drawing(network)
     for node in found["nodes"]:
@@ -35,7 +35,7 @@ def network_data(about: ModelSummary) -> Json:
 
 
 def chart_data(trace: Mapping[str, ArrayLike] | None, points: Sequence[PathPoint] | None) -> Json:
-    """Return what the charts of the run and of the path show, of those that are given."""
+    """Return the data of the charts of the search and of the path, if given."""
     charts = {}
     if trace is not None:
         charts["trace"] = _chart(trace_chart(trace))
@@ -52,7 +52,7 @@ def _facts(about: ModelSummary, which: int) -> list[list[str]]:
 
 
 def _tables(about: ModelSummary) -> dict[int, Json]:
-    """Return the interaction tables of the strongest edges, as many as the page may hold."""
+    """Return the interaction tables of the strongest edges, as many as fit on the page."""
     found: dict[int, Json] = {}
     left = _MAX_CELLS
     for which in about.order.tolist():

@@ -1,4 +1,4 @@
-"""Pieces of HTML that the parts of a page are put together from, names and values escaped."""
+"""HTML building blocks of a page, with names and values escaped."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def titled_table(title: str, heads: Iterable[str], rows: Iterable[Iterable[Any]]
 
 
 def fact_list(facts: Iterable[tuple[str, Any]]) -> str:
-    """Return a list of names and values; nothing where there are none."""
+    """Return a list of names and values; empty if there are none."""
     rows = "".join(f"<dt>{as_text(name)}</dt><dd>{value_cell(value)}</dd>" for name, value in facts)
     return f'<dl class="pairs">{rows}</dl>' if rows else ""
 
@@ -68,7 +68,7 @@ def flattened(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, An
 
 
 def value_cell(value: Any) -> str:
-    """Return a value of any plain type; numbers keep their digits, so that runs can be repeated."""
+    """Return a value of any plain type; numbers keep all digits, so that runs can be repeated."""
     if value is None:
         return "none"
     if isinstance(value, bool | int):
@@ -77,10 +77,10 @@ def value_cell(value: Any) -> str:
         return as_text(repr(value))
     if isinstance(value, list | tuple):
         shown = ", ".join(value_cell(entry) for entry in value[:20])
-        return shown + (f", … ({len(value):,} in all)" if len(value) > 20 else "") or "none"
+        return shown + (f", … ({len(value):,} in total)" if len(value) > 20 else "") or "none"
     return data_text(value)
 
 
 def data_text(value: Any) -> str:
-    """Return text from the data; isolated, so that writing from right to left stays in it."""
+    """Return text from the data, isolated so that right-to-left text does not affect the rest."""
     return f"<bdi>{as_text(value)}</bdi>"

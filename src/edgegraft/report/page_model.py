@@ -1,4 +1,4 @@
-"""What a page says of a model, worked out once."""
+"""Content of a page about a model, computed once."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from edgegraft.report.network import Network, build_network, finite_strengths
 
 MAX_DRAWN = 3000  # edges that a browser moves smoothly
 MAX_TABLE = 12  # rows and columns of an interaction table
-MAX_CATEGORIES = 12  # of a variable, with their probabilities
+MAX_CATEGORIES = 12  # categories of a variable that are shown with probabilities
 
 
 @dataclass(frozen=True)
 class InteractionTable:
-    """An interaction table in zero-sum gauge, of the categories that it touches most.
+    """An interaction table in zero-sum gauge, for the categories that it affects most.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class InteractionTable:
         Categories shown.
     values : array of float
     whole : tuple of int
-        Shape of the table that this is a part of.
+        Shape of the complete table.
     """
 
     rows: list[str]
@@ -40,7 +40,7 @@ class InteractionTable:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """A model with what its page needs.
+    """A model with the data that its page needs.
 
     Attributes
     ----------
@@ -50,8 +50,8 @@ class ModelSummary:
     order : array of int
         Edges by strength.
     degree, total : array, shape (n,)
-        Number of edges and sum of their strengths, by variable; forbidden pairs count as the
-        strongest edge does.
+        Number of edges and sum of their strengths, per variable; forbidden pairs count as the
+        strongest edge.
     network : Network
     marginals : NodeMarginals or None
     marginals_note : str
@@ -82,7 +82,7 @@ class ModelSummary:
         )
 
     def likeliest(self, variable: int) -> list[tuple[str, float]]:
-        """Return the likeliest categories of a variable and their probabilities, if known."""
+        """Return the most likely categories of a variable and their probabilities, if known."""
         if self.marginals is None:
             return []
         entry = self.model.schema[variable]
@@ -92,7 +92,7 @@ class ModelSummary:
 
 
 def describe(model: PairwiseMRF, attributes: dict[str, NDArray[Any]]) -> ModelSummary:
-    """Work out what a page says of a model whose edges have these columns."""
+    """Compute the content of a page about a model whose edges have these columns."""
     strengths = attributes["strength"].astype(np.float64)
     finite = finite_strengths(strengths)
     ends = model.edges.ravel()
@@ -111,16 +111,20 @@ def describe(model: PairwiseMRF, attributes: dict[str, NDArray[Any]]) -> ModelSu
 
 
 def _marginals(model: PairwiseMRF) -> tuple[NodeMarginals | None, str]:
-    """Return the marginals, and in words how far they can be trusted."""
+    """Return the marginals, and a sentence on how far they can be trusted."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the page says it instead
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the page reports it instead
         try:
             answer = model.marginals()
         except ModelError as error:
             return None, f"The model has no marginals: {error}."
     if answer.engine.exact:
         return answer, "Probabilities are those of the model, exact."
-    trust = "converged" if answer.info.converged else "did NOT converge, so they may be far off"
+    trust = (
+        "converged"
+        if answer.info.converged
+        else "did NOT converge, so they may be far from correct"
+    )
     return answer, (
         f"Probabilities are those of the model, approximated by {answer.engine.name}, which "
         f"{trust}."

@@ -1,4 +1,4 @@
-"""The parts of a page in HTML: each is an id, a heading and content, empty where nothing is known.
+"""The sections of a page in HTML: an id, a heading and content, which is empty if nothing is known.
 
 Every name, category and setting passes through :func:`~edgegraft.report.escape.as_text`.
 """
@@ -39,7 +39,7 @@ _ELSEWHERE = ("source", "settings", "certificate", "versions")
 def summary_section(
     about: ModelSummary, details: Mapping[str, Any], quality: Mapping[str, Any] | None
 ) -> Section:
-    """Say what was learned and from what."""
+    """Summarise the model and its source."""
     model = about.model
     alone = int((about.degree == 0).sum())
     facts: list[tuple[str, Any]] = [("variables", model.n_variables), ("edges", model.n_edges)]
@@ -62,13 +62,13 @@ def summary_section(
     return (
         "summary",
         "Summary",
-        text + "<p>Two variables share an edge if each still tells something about the other once "
-        "all other variables are known. An edge has no direction and proves no cause.</p>",
+        text + "<p>Two variables share an edge if they still depend on each other once all other "
+        "variables are known. An edge has no direction and does not prove a cause.</p>",
     )
 
 
 def network_section(about: ModelSummary) -> Section:
-    """Give the script a place to draw the network in, and the reader ways to move about."""
+    """Return the container of the network, and its controls."""
     network, model = about.network, about.model
     if not len(network.edges):
         return "network", "Network", "<p>The model has no edges: its variables are independent.</p>"
@@ -98,7 +98,7 @@ def network_section(about: ModelSummary) -> Section:
         '<div class="stage"><div id="picture"><svg role="img" aria-label="The network">'
         '</svg><div id="hint" role="status" hidden></div></div>'
         '<aside id="panel" aria-live="polite"><p>Choose a variable or an edge.</p></aside></div>'
-        "<noscript><p>The network is drawn by a script, and scripts are switched off.</p>"
+        "<noscript><p>A script draws the network, but scripts are disabled.</p>"
         "</noscript>"
         '<p class="note">Thick lines are strong edges; colours and shapes of dots are communities.'
         f"{signs}{left_out}</p>",
@@ -128,7 +128,7 @@ def edges_section(about: ModelSummary) -> Section:
         "edges",
         "Strongest edges",
         f"<p>{many}{model.n_edges:,} edges. Tables show which categories go together: blue pairs "
-        "occur more often, vermillion pairs less often, than the rest of the model would have it "
+        "occur more often, vermillion pairs less often, than the rest of the model predicts "
         "(log-potentials; rows and columns sum to zero).</p>"
         f'<div class="scroll"><table class="list"><thead><tr><th>edge</th>{heads}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>",
@@ -136,7 +136,7 @@ def edges_section(about: ModelSummary) -> Section:
 
 
 def variables_section(about: ModelSummary, quality: Mapping[str, Any] | None) -> Section:
-    """List the variables with their edges and their likeliest categories."""
+    """List the variables with their edges and their most likely categories."""
     model = about.model
     missing = (quality or {}).get("missing", {})
     n_rows = (quality or {}).get("n_rows", 0)
@@ -170,7 +170,7 @@ def variables_section(about: ModelSummary, quality: Mapping[str, Any] | None) ->
 
 
 def trajectory_section(has_trace: bool, points: Sequence[PathPoint] | None) -> Section:
-    """Give the script places to draw the run and the path in."""
+    """Return the containers of the charts of the search and of the path."""
     parts = []
     if has_trace:
         parts.append('<h3>The run</h3><div class="chart" data-chart="trace"></div>')
@@ -191,24 +191,24 @@ def trajectory_section(has_trace: bool, points: Sequence[PathPoint] | None) -> S
 
 
 def certificate_section(details: Mapping[str, Any]) -> Section:
-    """Say what was checked at the end of the run, and what was found."""
+    """Report what was checked at the end of the search, and the result."""
     found = details.get("certificate")
     if not found:
         return "certificate", "Certificate", ""
     if not isinstance(found, Mapping):
         return "certificate", "Certificate", f"<p>{as_text(found)}</p>"
     rest = {key: value for key, value in found.items() if key != "text"}
-    said = f"<p>{as_text(found['text'])}.</p>" if "text" in found else ""
+    result = f"<p>{as_text(found['text'])}.</p>" if "text" in found else ""
     return (
         "certificate",
         "Certificate",
         "<p>At the end of the search, pairs without an edge were checked once more: one that "
-        f"violates optimality should have been an edge.</p>{said}{fact_list(flattened(rest))}",
+        f"violates optimality should have been an edge.</p>{result}{fact_list(flattened(rest))}",
     )
 
 
 def quality_section(quality: Mapping[str, Any] | None, n_variables: int) -> Section:
-    """Say what is missing, rare or left out."""
+    """Report missing cells, rare categories and omitted columns."""
     if not quality:
         return "quality", "Data quality", ""
     missing = dict(quality.get("missing", {}))
@@ -231,15 +231,13 @@ def quality_section(quality: Mapping[str, Any] | None, n_variables: int) -> Sect
             title += f": the {_MAX_RARE} rarest of {len(rare):,}"
         parts.append(titled_table(title, ("variable", "category", "rows"), rows))
     if quality.get("dropped"):
-        parts.append(
-            titled_table("Columns left out", ("column", "why"), quality["dropped"].items())
-        )
+        parts.append(titled_table("Omitted columns", ("column", "why"), quality["dropped"].items()))
     notes = "".join(f"<li>{as_text(note)}</li>" for note in quality.get("notes", ()))
     return "quality", "Data quality", "".join(parts) + (f"<ul>{notes}</ul>" if notes else "")
 
 
 def settings_section(details: Mapping[str, Any]) -> Section:
-    """List what repeats the run."""
+    """List everything needed to repeat the run."""
     rest = {key: value for key, value in details.items() if key not in _ELSEWHERE}
     settings = details.get("settings")
     if not isinstance(settings, Mapping):

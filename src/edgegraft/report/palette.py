@@ -1,8 +1,8 @@
-"""Colours that people with any kind of colour vision can tell apart.
+"""Colours that are distinguishable with any kind of colour vision.
 
-The hues are those of Okabe and Ito (2008). Blue and vermillion are kept for signs, so that the
-colour of a line and the colour of a dot never mean the same thing by chance; groups take the other
-hues and, where these run out, another shape.
+The hues are those of Okabe and Ito (2008). Blue and vermillion are reserved for signs, so that the
+colours of lines and dots are never confused; groups use the other hues and, when these run out,
+another shape.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ MAX_GROUPS = len(_HUES) * len(_SHAPES)
 
 
 class Style(NamedTuple):
-    """How the members of a group are drawn."""
+    """Style of the members of a group."""
 
     colour: str
     shape: str
 
 
 def group_style(group: int) -> Style:
-    """Return how a group is drawn; groups are counted from 0, and -1 is none of them.
+    """Return the style of a group; groups count from 0, and -1 means no group.
 
     Examples
     --------

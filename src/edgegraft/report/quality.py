@@ -1,4 +1,4 @@
-"""What a reader should know of the data before believing the network."""
+"""Properties of the data that matter for the interpretation of a network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def data_quality(
     notes: Iterable[str] = (),
     rare_below: int = 10,
 ) -> dict[str, Any]:
-    """Return what is missing, rare or left out of a table; in plain types, for details and pages.
+    """Return missing cells, rare categories and omitted columns, in plain types.
 
     Parameters
     ----------
@@ -25,14 +25,14 @@ def data_quality(
     dropped : dict of column to reason, optional
         Columns of the source that are not in the table.
     notes : iterable of str
-        What was decided on the way in: the warnings of :func:`edgegraft.pack`.
+        Decisions made while reading: the warnings of :func:`edgegraft.pack`.
     rare_below : int, default 10
         A category in fewer rows than this is rare.
 
     Returns
     -------
     dict
-        ``n_rows``, ``missing`` (cells by variable, where there are any), ``rare`` (variable,
+        ``n_rows``, ``missing`` (cells by variable, if any), ``rare`` (variable,
         category and count, the rarest first), ``rare_below``, ``dropped`` and ``notes``.
 
     Examples

@@ -1,4 +1,4 @@
-"""How a run went, and what other penalties would have given: as pictures, and for the page."""
+"""Charts of a search and of a path of penalties, as pictures and for the page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Side(NamedTuple):
 class Chart(NamedTuple):
     """Lines over one horizontal axis; `mark` is the place of the best point, if there is one."""
 
-    title: str  # of the horizontal axis
+    title: str  # label of the horizontal axis
     x: Floats
     left: Side
     right: Side
@@ -48,7 +48,7 @@ class Chart(NamedTuple):
 
 
 def trace_chart(trace: Mapping[str, ArrayLike]) -> Chart:
-    """Return the chart of a run: its objective, and its edges or its recall."""
+    """Return the chart of a search: its objective, and its edges or its recall."""
     columns = _check_trace(trace)
     left = [Line("objective", columns["objective"], POSITIVE)]
     if "held_out" in columns:
@@ -59,7 +59,7 @@ def trace_chart(trace: Mapping[str, ArrayLike]) -> Chart:
 
 
 def path_chart(points: Sequence[PathPoint]) -> Chart:
-    """Return the chart of a path: its edges, and the measure by which its models are compared."""
+    """Return the chart of a path: its edges, and the measure that compares its models."""
     penalties = np.array([point.penalty for point in points])
     n_edges = np.array([point.n_edges for point in points], np.float64)
     title, values = "held-out log-pseudolikelihood", np.array([p.held_out for p in points])
@@ -74,23 +74,23 @@ def path_chart(points: Sequence[PathPoint]) -> Chart:
 
 
 def plot_trace(trace: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
-    """Draw the trajectory of a run against its time.
+    """Draw the trajectory of a search over time.
 
-    On the left axis is the objective and, if it was measured, the mean negative
-    log-pseudolikelihood of rows held out; on the right axis the recall if the truth is known,
-    else the number of edges.
+    The left axis shows the objective and, if measured, the mean negative log-pseudolikelihood of
+    held-out rows; the right axis shows the recall if the truth is known, otherwise the number of
+    edges.
 
     Parameters
     ----------
     trace : dict of columns
         ``trace_`` of an estimator, ``SearchState.trace()``, or the columns of a ``Monitor``.
     ax : Axes, optional
-        A new figure's by default.
+        By default, those of a new figure.
 
     Returns
     -------
     Axes
-        The left ones.
+        The left axes.
 
     Examples
     --------
@@ -107,20 +107,20 @@ def plot_trace(trace: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
 def plot_path(points: Sequence[PathPoint], ax: Axes | None = None) -> Axes:
     """Draw the number of edges along a path of penalties, the largest penalty on the left.
 
-    The right axis has the mean log-pseudolikelihood of rows held out if there are any, else
+    The right axis shows the mean log-pseudolikelihood of held-out rows if there are any, otherwise
     the EBIC; a line marks the best model by that measure.
 
     Parameters
     ----------
     points : list of PathPoint
-        What :func:`~edgegraft.learn.selection.path.penalty_path` returns.
+        Result of :func:`~edgegraft.learn.selection.path.penalty_path`.
     ax : Axes, optional
-        A new figure's by default.
+        By default, those of a new figure.
 
     Returns
     -------
     Axes
-        The left ones.
+        The left axes.
     """
     require_matplotlib()
     if not len(points):
@@ -135,7 +135,7 @@ def _check_trace(trace: Mapping[str, ArrayLike]) -> dict[str, Floats]:
     if missing:
         raise DataError(
             f"the trace has no column '{missing[0]}': it has {', '.join(map(repr, trace))}; give "
-            "what `SearchState.trace()` or `Monitor.columns()` returns"
+            "the result of `SearchState.trace()` or `Monitor.columns()`"
         )
     names = [name for name in (*wanted, "held_out", "recall") if name in trace]
     columns = {name: np.asarray(trace[name], np.float64) for name in names}
