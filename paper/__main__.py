@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from edgegraft.cli.console import reported, require_files, say
+from edgegraft.cli.console import say, working
 from edgegraft.cli.flags import Quiet
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def run_experiments(
 
     Every finished run is saved at once: after an interruption, the same command resumes.
     """
-    with reported(quiet) as console:
+    with working(page, quiet=quiet) as console:
         from paper import EXPERIMENTS, Context
 
         if list_them:
@@ -77,7 +77,6 @@ def run_experiments(
                 typer.echo(f"{experiment.name:12} {experiment.claim}")
             return
         chosen = _choose(names or [], EXPERIMENTS)
-        require_files(page)
         folder = output or Path("reproduction-quick" if quick else "reproduction")
         _run(chosen, console, folder, Context(data, jobs), quick, max_time, again, page)
 

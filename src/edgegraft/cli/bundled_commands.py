@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from edgegraft.cli.console import refuse_overwriting, reported, require_report, say
+from edgegraft.cli.console import refuse_overwriting, require_report, say, working
 from edgegraft.cli.flags import Force, GraphName, Jobs, Quiet, Seed
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ def demo(
     force: Force = False,
 ) -> None:
     """Learn the network of the pixels of scikit-learn's handwritten digits, and use it."""
-    with reported() as console:
-        refuse_overwriting(output, force)
+    with working(writes=[output], force=force) as console:
         require_report()
         from edgegraft.cli.digits_demo import Outputs, run_demo
 
@@ -69,9 +68,7 @@ def simulate(
     quiet: Quiet = False,
 ) -> None:
     """Draw rows from a random model whose edges are known."""
-    with reported(quiet) as console:
-        refuse_overwriting(output, force)
-        refuse_overwriting(truth, force)
+    with working(writes=[output, truth], force=force, quiet=quiet) as console:
         from edgegraft.io.row_files import check_format, write_rows
 
         check_format(output)

@@ -10,7 +10,7 @@ import glob
 import json
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -62,6 +62,32 @@ def reported(quiet: bool = False) -> Iterator[Console]:
         raise typer.Exit(2 if isinstance(error, _BAD_INPUT) else 1) from None
 
 
+@contextmanager
+def working(
+    *reads: Path | None,
+    writes: Sequence[Path | None] = (),
+    force: bool = False,
+    quiet: bool = False,
+) -> Iterator[Console]:
+    """Check the files of a command, then yield the console; errors and warnings are reported.
+
+    Parameters
+    ----------
+    reads : paths
+        Files that must exist.
+    writes : sequence of paths
+        Files that must not exist unless `force` is set, and never replace those that are read.
+    force, quiet : bool
+        The options.
+    """
+    with reported(quiet) as console, warned(console):
+        _require_files(*reads)
+        read = tuple(path for path in reads if path is not None)
+        for path in writes:
+            refuse_overwriting(path, force, read)
+        yield console
+
+
 def _text(error: Exception) -> str:
     if isinstance(error, _BAD_INPUT + _FAILED):
         return message(error) or type(error).__name__
@@ -106,7 +132,7 @@ def give(result: Any) -> None:
     sys.stdout.write(json.dumps(result, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
 
-def require_files(*paths: Path | None) -> None:
+def _require_files(*paths: Path | None) -> None:
     """Stop before anything is loaded if a file is not there."""
     for path in paths:
         if path is None:

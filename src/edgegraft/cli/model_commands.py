@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 from rich.markup import escape
 
-from edgegraft.cli.console import give, refuse_overwriting, reported, require_files, say, warned
+from edgegraft.cli.console import give, say, working
 from edgegraft.cli.flags import (
     AsJson,
     Corrected,
@@ -38,8 +38,7 @@ def info(
     as_json: AsJson = False,
 ) -> None:
     """Show what a model file holds, and how its model was learned."""
-    with reported() as console:
-        require_files(model)
+    with working(model) as console:
         from edgegraft.cli.summary import describe_model, show_model
         from edgegraft.model.file import read_details
 
@@ -66,9 +65,7 @@ def export(
     quiet: Quiet = False,
 ) -> None:
     """Write a model's edges, network or potentials for other programs."""
-    with reported(quiet) as console:
-        require_files(model)
-        refuse_overwriting(output, force, (model,))
+    with working(model, writes=[output], force=force, quiet=quiet) as console:
         from edgegraft.io.exports import export as write
         from edgegraft.model import load, read_details
 
@@ -160,9 +157,7 @@ def plot(
     quiet: Quiet = False,
 ) -> None:
     """Draw the network of a model, the table of an edge, or probabilities given evidence."""
-    with reported(quiet) as console, warned(console):
-        require_files(model)
-        refuse_overwriting(output, force, (model,))
+    with working(model, writes=[output], force=force, quiet=quiet) as console:
         suffix = output.suffix.lower()
         if suffix not in _PICTURES:
             raise ModelError(
@@ -193,8 +188,7 @@ def explore(
     The page is served to this machine alone, under an address that cannot be guessed, until
     Ctrl-C; nothing is sent anywhere else.
     """
-    with reported() as console:
-        require_files(model)
+    with working(model) as console:
         from edgegraft.model import load
         from edgegraft.report.explorer import Explorer
         from edgegraft.report.explorer_app import make_explorer_server

@@ -15,15 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from edgegraft.cli.console import (
-    give,
-    refuse_overwriting,
-    reported,
-    require_files,
-    say,
-    say_approximation,
-    warned,
-)
+from edgegraft.cli.console import give, say, say_approximation, working
 from edgegraft.cli.flags import (
     AsJson,
     Engine,
@@ -58,8 +50,7 @@ def query(
     as_json: AsJson = False,
 ) -> None:
     """Ask how probable categories are, given others."""
-    with reported() as console, warned(console):
-        require_files(model)
+    with working(model) as console:
         from edgegraft.cli.typed_evidence import parse_given, parse_variables
         from edgegraft.model import load
 
@@ -183,9 +174,7 @@ def sample(
     quiet: Quiet = False,
 ) -> None:
     """Draw rows from a model; binned columns get the middle of their bin."""
-    with reported(quiet) as console, warned(console):
-        require_files(model)
-        refuse_overwriting(output, force, (model,))
+    with working(model, writes=[output], force=force, quiet=quiet) as console:
         from edgegraft.cli.typed_evidence import parse_given
         from edgegraft.ingest.labels import labels
         from edgegraft.io.row_files import check_format, write_rows
@@ -217,8 +206,7 @@ def infer(
     engine: Engine = "auto",
 ) -> None:
     """Answer a task of the UAI competitions, in their format, on stdout."""
-    with reported() as console, warned(console):
-        require_files(file, evidence)
+    with working(file, evidence) as console:
         from edgegraft.io import model_from_uai, read_evidence
 
         observed = {} if evidence is None else read_evidence(evidence)

@@ -8,15 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from edgegraft.cli.console import (
-    give,
-    refuse_overwriting,
-    reported,
-    require_files,
-    say,
-    say_approximation,
-    warned,
-)
+from edgegraft.cli.console import give, say, say_approximation, working
 from edgegraft.cli.declared_options import flagged, settings_from, with_options
 from edgegraft.cli.flags import (
     AsJson,
@@ -53,9 +45,7 @@ def impute(
     **options: Any,
 ) -> None:
     """Fill the missing cells of a table; all other cells and columns stay as they are."""
-    with reported(quiet) as console, warned(console):
-        require_files(model, data)
-        refuse_overwriting(output, force, (model, data))
+    with working(model, data, writes=[output], force=force, quiet=quiet) as console:
         from edgegraft.cli.table_answers import complete
         from edgegraft.ingest.options import ReadOptions
         from edgegraft.io.row_files import write_blocks
@@ -88,9 +78,7 @@ def score(
     **options: Any,
 ) -> None:
     """Say how well a model predicts each cell of a table from the rest of its row."""
-    with reported(quiet) as console, warned(console):
-        require_files(model, data)
-        refuse_overwriting(output, force, (model, data))
+    with working(model, data, writes=[output], force=force, quiet=quiet) as console:
         from edgegraft.cli.table_answers import scores, show_scores
         from edgegraft.ingest.options import ReadOptions
         from edgegraft.io.row_files import check_format, write_columns

@@ -11,6 +11,7 @@ from edgegraft.cli.declared_options import parse_names
 from edgegraft.core.text import listing, nearest, suggestion
 from edgegraft.errors import ModelError
 from edgegraft.ingest.binning import assign_bins
+from edgegraft.ingest.text_types import read_number, read_text_as
 from edgegraft.table import Schema, Variable
 
 _SHOWN = 8  # names or categories in a message
@@ -114,25 +115,13 @@ def _unknown(schema: Schema, name: str, option: str) -> ModelError:
 
 
 def _category(variable: Variable, text: str) -> Any:
-    """Return the category that a text means, or None."""
-    for category in variable.categories:
-        if text == str(category):
-            return category
-    if isinstance(variable.categories[0], bool) and text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    number = _number(text)
-    if number is not None:
-        if variable.edges is not None:
-            return variable.categories[int(assign_bins(np.array([number]), variable.edges)[0])]
-        for category in variable.categories:
-            if type(category) in (int, float) and category == number:
-                return category
-    return None
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
+    """Return the category that a text means, read as the cells of a text file are, or None."""
+    categories = variable.categories
+    number = read_number(text)
+    if variable.edges is not None and number is not None and np.isfinite(number):
+        return categories[int(assign_bins(np.array([number]), variable.edges)[0])]
+    known = {str(category): category for category in categories}
+    if text in known:
+        return known[text]
+    label = read_text_as(text, type(categories[0]))
+    return next((category for category in categories if category == label), None)
