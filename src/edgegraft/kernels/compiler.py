@@ -58,12 +58,15 @@ class _StampedCache(FunctionCache):  # type: ignore[misc]
 
 
 class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
-    """numba's files of one function; an index that names classes which are gone is out of date."""
+    """numba's files of one function; an index that cannot be read is one that is not there.
+
+    It may name classes that are gone since it was written, or be damaged.
+    """
 
     def _load_index(self) -> Any:
         try:
             return super()._load_index()
-        except (AttributeError, ImportError):
+        except Exception:  # noqa: BLE001 - unpickling what is damaged may raise anything
             return {}
 
 
