@@ -22,7 +22,7 @@ from edgegraft.learn.problem import Problem
 from edgegraft.learn.state import SearchState
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
-from edgegraft.search.priorities import rank_pairs
+from edgegraft.search.mean_fields import rank_pairs
 
 _SHOWN = 3  # pairs in a warning
 

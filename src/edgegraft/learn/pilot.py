@@ -17,7 +17,7 @@ from edgegraft.config import Plan
 from edgegraft.core.types import Floats, Integers
 from edgegraft.learn.discovery import Discovery, discover
 from edgegraft.learn.events import StopReason
-from edgegraft.search.priorities import MAX_COLUMNS, ROWS_PER_COLUMN
+from edgegraft.search.mean_fields import RANKED_COLUMNS, ROWS_PER_COLUMN
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows, sample_rows
 
@@ -103,7 +103,7 @@ def peak_bytes(table: PackedTable) -> int:
     """Return about how much memory a run needs: planes, codes, residuals and the ranking."""
     cells, states = table.n_rows * table.n_variables, int(table.schema.n_states.sum())
     columns = states - table.n_variables
-    inverse = columns <= min(MAX_COLUMNS, table.n_rows / ROWS_PER_COLUMN)
+    inverse = columns <= min(RANKED_COLUMNS, table.n_rows / ROWS_PER_COLUMN)
     return (
         _LIBRARY
         + table.nbytes

@@ -1,8 +1,6 @@
 """What to test next, what to keep, what to activate."""
 
-from edgegraft.search.local_field import local_field
-from edgegraft.search.mean_field import mean_field
-from edgegraft.search.priorities import rank_pairs
+from edgegraft.search.mean_fields import local_field, mean_field, rank_pairs
 from edgegraft.search.ranking import Ranking
 from edgegraft.search.reservoir import Reservoir, ScoredEdges
 from edgegraft.search.rules import ActivationRule, BestChoice

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from edgegraft.core.types import Edges, Floats
+from edgegraft.core.types import Edges, Floats, Integers, Mask
 
 _FALSE = 1e-3  # pairs expected among the significant ones if no pair were dependent
 
@@ -37,7 +36,7 @@ class Ranking(NamedTuple):
     n_pairs: int = 0
 
     @property
-    def significant(self) -> NDArray[np.bool_]:
+    def significant(self) -> Mask:
         """Which pairs are not due to chance: a false one in fewer than one of a thousand rankings.
 
         Examples
@@ -71,7 +70,7 @@ class Chance(NamedTuple):
     The block of a pair has ``columns_i columns_j`` entries of variance ``scale_i scale_j / N``.
     """
 
-    columns: NDArray[np.int64]  # number of a variable's contrasts
+    columns: Integers  # number of a variable's contrasts
     scale: Floats  # mean of the inverse's diagonal over them
     rows: Floats  # share of the rows in which a variable is known
     n_rows: float

@@ -33,7 +33,7 @@ from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
-from edgegraft.search.priorities import rank_pairs
+from edgegraft.search.mean_fields import rank_pairs
 from edgegraft.table import PackedTable
 
 N_PENALTIES = 10

@@ -1,0 +1,311 @@
+"""Dependence of two variables given others, by mean field: which pairs to test first.
+
+In the mean-field approximation the couplings of a Markov random field are minus the blocks of the
+inverse covariance of its one-hot variables. Here in white contrasts and shrunk,
+
+    K = ((1 - r) R + r I)^-1,    strength_ij = || K_ij ||_F,
+
+with ``R`` the correlation matrix of :mod:`edgegraft.search.correlations`: an approximation, exact
+for weak couplings. Whatever feeds the queue, the activation test stays the same; a good order only
+means that few tests are wasted. There are two forms, each the better one in its place (average
+precision):
+
+    rows per column  data                                one inverse  local, 20 partners
+    24               scale-free, 200 variables, 5 states  .997         .992
+    8                scale-free, 600 variables, 5 states  .990         .970
+    2.5              Ising, 2,000 variables               .995         .9995
+    .6               scale-free, 200 variables, 5 states  .80          .89
+
+One inverse sees all of a hub's neighbours at once, but its noise grows with its columns. Local ones
+have few columns each and cost a fraction: every variable gets its own, over itself and its ``k``
+strongest partners, and the strength of a pair is the mean of what its two ends give it. That
+partners outside the ``k`` explain nothing is a second approximation; the cost is ``n k^2 / 2``
+tables at most and ``n`` small inverses.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lapack
+from threadpoolctl import threadpool_limits
+
+from edgegraft.core.pairs import all_pairs, pair_ids, pairs_of_ids
+from edgegraft.core.types import Floats, Integers
+from edgegraft.counts import PairCounts
+from edgegraft.counts.pair_counts import all_pair_blocks
+from edgegraft.errors import MemoryBudgetError
+from edgegraft.kernels.search.precision import local_strengths, lower_block_norms, place_blocks
+from edgegraft.search.correlations import PSEUDOCOUNT, Correlations
+from edgegraft.search.ranking import Chance, Ranking, strongest
+from edgegraft.search.screening import Partners, screen
+
+MAX_COLUMNS = 6000  # of one inverse: two matrices of 290 MB, and ten seconds
+RANKED_COLUMNS = 3000  # up to which one inverse is chosen: about two seconds
+ROWS_PER_COLUMN = 5
+N_PARTNERS = 20
+PAIRS_PER_VARIABLE = 5
+SAMPLE_ROWS = 4096
+SHRINKAGE = 0.05  # of local inverses
+_BLOCK_BYTES = 1 << 25
+_CHUNK_CELLS = 1 << 23  # of tables and blocks held at a time
+
+
+def rank_pairs(
+    source: PairCounts,
+    rng: np.random.Generator,
+    n_top: int | None = None,
+    *,
+    n_partners: int = N_PARTNERS,
+    max_columns: int = RANKED_COLUMNS,
+) -> Ranking:
+    """Rank the pairs that are worth testing first.
+
+    Parameters
+    ----------
+    source : PairCounts
+    rng : numpy.random.Generator
+        Chooses the rows of the first cut of the local form; the mean field takes nothing from it.
+    n_top : int, optional
+        Number of pairs, 5 per variable by default.
+    n_partners : int, default 20
+        Partners per variable of the local form.
+    max_columns : int, default 3000
+        Columns of the largest mean-field inverse; a variable of ``s`` states has ``s - 1``. Beyond,
+        or with fewer than 5 rows per column, the local form is used.
+
+    Returns
+    -------
+    Ranking
+        Its `method` says which form was used.
+
+    Examples
+    --------
+    >>> from edgegraft.table import PackedTable
+    >>> from edgegraft.search import CandidateStream
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.integers(0, 3, (300, 6))
+    >>> X[:, 4] = X[:, 2]
+    >>> ranking = rank_pairs(PairCounts(PackedTable.from_codes(X)), rng)
+    >>> stream = CandidateStream(6)
+    >>> stream.prioritise(ranking.edges, ranking.priorities())
+    15
+    >>> stream.draw(1, rng)
+    array([[2, 4]])
+    """
+    n_top = PAIRS_PER_VARIABLE * len(source.schema) if n_top is None else n_top
+    n_columns = int((source.schema.n_states - 1).sum())
+    margins = source.margins()
+    n_rows = float(np.add.reduceat(margins.values, margins.offsets[:-1]).max())  # weighted
+    if n_columns <= min(max_columns, n_rows / ROWS_PER_COLUMN):
+        return mean_field(source, n_top, max_columns=max_columns)
+    partners = screen(source, n_partners, sample_rows=SAMPLE_ROWS, rng=rng)
+    return local_field(source, partners, n_top)
+
+
+def mean_field(
+    source: PairCounts,
+    n_top: int | None = None,
+    *,
+    pseudocount: float = PSEUDOCOUNT,
+    shrinkage: float | None = None,
+    max_columns: int = MAX_COLUMNS,
+) -> Ranking:
+    """Rank pairs by the norm of their block of a regularised inverse correlation matrix.
+
+    Parameters
+    ----------
+    source : PairCounts
+    n_top : int, optional
+        Number of pairs to return; all by default.
+    pseudocount : float, default 5.0
+        Rows added to each table, spread over its cells.
+    shrinkage : float, optional
+        Weight ``r`` of the identity, in 0 to 1. By default the square of the share of the squared
+        correlations that chance explains, their number / N over their sum. The share itself makes
+        ``R`` most accurate (Schafer and Strimmer 2005), but the order of the pairs is better with
+        less: at N of 5 columns or more, by up to .02 of average precision. If cells are
+        missing, correlations over the rows known to each pair need not be positive definite; the
+        weight then grows until they are.
+    max_columns : int, default 6000
+        Refuse larger matrices; a variable of ``s`` observed states has ``s - 1`` columns.
+
+    Returns
+    -------
+    Ranking
+
+    Examples
+    --------
+    >>> from edgegraft.table import PackedTable
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.integers(0, 2, (500, 4))
+    >>> X[:, 3] = X[:, 1] ^ (rng.random(500) < 0.2)
+    >>> mean_field(PairCounts(PackedTable.from_codes(X)), n_top=1).edges
+    array([[1, 3]])
+    """
+    if shrinkage is not None and not 0.0 <= shrinkage <= 1.0:
+        raise ValueError(f"shrinkage must lie between 0 and 1, found {shrinkage}")
+    correlations = Correlations(source, pseudocount)
+    n_columns = int(correlations.column_start[-1])
+    if n_columns > max_columns:
+        raise MemoryBudgetError(
+            f"the mean-field inverse would have {n_columns:,} columns, more than the "
+            f"{max_columns:,} allowed: use the local form, or merge rare states"
+        )
+    matrix = _correlation_matrix(correlations)
+    if shrinkage is None:
+        shrinkage = _chance_share(matrix, correlations) ** 2
+    # One thread: the last bits would depend on their number, and on a busy machine threads that
+    # wait for each other took a hundred times as long.
+    with threadpool_limits(1, "blas"):
+        inverse, used = _inverse(matrix, shrinkage)
+    columns = np.diff(correlations.column_start)
+    n = len(columns)
+    owner = np.repeat(np.arange(n), columns)
+    scale = np.bincount(owner, inverse.diagonal(), n) / np.maximum(columns, 1)
+    chance = Chance(columns, scale, correlations.known, correlations.n_rows)
+    strengths = np.empty(n * (n - 1) // 2)
+    lower_block_norms(inverse, correlations.column_start, strengths)
+    edges = all_pairs(n)
+    return strongest(edges, strengths, n_top, f"mean field, shrinkage {used:.3g}", chance)
+
+
+def local_field(
+    source: PairCounts,
+    partners: Partners,
+    n_top: int | None = None,
+    *,
+    pseudocount: float = PSEUDOCOUNT,
+    shrinkage: float = SHRINKAGE,
+) -> Ranking:
+    """Rank the pairs of variables and their partners by dependence given the other partners.
+
+    Parameters
+    ----------
+    source : PairCounts
+    partners : Partners
+        Of :func:`~edgegraft.search.screen`, for instance.
+    n_top : int, optional
+        Number of pairs to return; all that have a strength by default.
+    pseudocount : float, default 5.0
+        Rows added to each table, spread over its cells.
+    shrinkage : float, default 0.05
+        Weight ``r`` of the identity, in 0 to 1; grows if a neighbourhood is not positive
+        definite. One for all: strengths of neighbourhoods that are shrunk differently do not
+        compare.
+
+    Returns
+    -------
+    Ranking
+
+    Examples
+    --------
+    A chain: the ends depend on each other, but not given the middle.
+
+    >>> from edgegraft.table import PackedTable
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.zeros((2000, 3), int)
+    >>> X[:, 1] = rng.random(2000) < 0.5
+    >>> X[:, 0], X[:, 2] = (X[:, 1] ^ (rng.random(2000) < 0.2) for _ in range(2))
+    >>> source = PairCounts(PackedTable.from_codes(X))
+    >>> sorted(local_field(source, screen(source, 2), n_top=2).edges.tolist())
+    [[0, 1], [1, 2]]
+    """
+    if not 0.0 <= shrinkage <= 1.0:
+        raise ValueError(f"shrinkage must lie between 0 and 1, found {shrinkage}")
+    correlations = Correlations(source, pseudocount)
+    n, k = partners.partner.shape
+    one_sided, scale = np.zeros((n, k)), np.zeros(n)
+    for nodes in _chunks(correlations, partners.partner):
+        one_sided[nodes], scale[nodes] = _neighbourhoods(
+            correlations, nodes, partners.partner[nodes], shrinkage
+        )
+    ids, strengths = _both_sides(partners.partner, one_sided)
+    method = f"local mean field given {k} partners, found by: {partners.method}"
+    columns = np.diff(correlations.column_start)
+    chance = Chance(columns, scale, correlations.known, correlations.n_rows)
+    return strongest(pairs_of_ids(ids, n), strengths, n_top, method, chance)
+
+
+def _correlation_matrix(correlations: Correlations) -> Floats:
+    start = correlations.column_start
+    matrix = np.eye(int(start[-1]))
+    for edges in all_pair_blocks(correlations.source.schema.n_states, _BLOCK_BYTES):
+        blocks = correlations.of(edges)
+        place_blocks(blocks.values, blocks.start, edges, start, matrix)
+    return matrix
+
+
+def _chance_share(matrix: Floats, correlations: Correlations) -> float:
+    widths = np.diff(correlations.column_start)
+    off_diagonal = len(matrix) ** 2 - int((widths**2).sum())
+    squares = float(np.vdot(matrix, matrix)) - len(matrix)
+    return min(1.0, off_diagonal / correlations.n_rows / squares) if squares > 0.0 else 1.0
+
+
+def _inverse(matrix: Floats, shrinkage: float) -> tuple[Floats, float]:
+    """Return the inverse (its lower triangle) and the shrinkage that made it possible."""
+    if not len(matrix):
+        return matrix, shrinkage
+    while True:
+        shrunk = (1.0 - shrinkage) * matrix.T  # symmetric: the transpose is LAPACK's order
+        shrunk[np.diag_indices_from(shrunk)] = 1.0
+        factor, failed = lapack.dpotrf(shrunk, lower=1, overwrite_a=1)
+        # A pivot that is all rounding passes the factorisation and spoils the inverse.
+        if not failed and factor.diagonal().min() > 1e-5:
+            inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+            return inverse, shrinkage
+        shrinkage = shrinkage + 0.25 * (1.0 - shrinkage) + 1e-9
+
+
+def _neighbourhoods(
+    correlations: Correlations,
+    nodes: Integers,
+    partner: Integers,
+    shrinkage: float,
+) -> tuple[Floats, Floats]:
+    """Return the strength of each node's pairs with its partners, and its own scale."""
+    n = len(correlations.column_start) - 1
+    members = np.column_stack((nodes, partner))
+    x, y = np.triu_indices(members.shape[1], 1)
+    first, second = members[:, x], members[:, y]
+    absent = (first < 0) | (second < 0)
+    ids = pair_ids(np.stack((first, second), axis=1), n)
+    unique, index = np.unique(ids[~absent], return_inverse=True)
+    between = np.zeros((len(nodes), members.shape[1], members.shape[1]), np.int64)
+    signed = np.zeros(ids.shape, np.int64)
+    signed[~absent] = index
+    between[:, x, y] = np.where(first > second, -1 - signed, signed)
+    blocks = correlations.of(pairs_of_ids(unique, n))
+    out, scale = np.zeros(partner.shape), np.zeros(len(nodes))
+    local_strengths(
+        nodes,
+        partner,
+        between,
+        blocks.values,
+        blocks.start,
+        correlations.column_start,
+        shrinkage,
+        out,
+        scale,
+    )
+    return out, scale
+
+
+def _chunks(correlations: Correlations, partner: Integers) -> list[Integers]:
+    """Cut the variables into runs whose tables fit the memory allowed."""
+    states = correlations.source.schema.n_states
+    of_partners = np.where(partner >= 0, states[partner], 0).sum(axis=1) + states
+    cells = np.cumsum(of_partners.astype(np.int64) ** 2)
+    cuts = np.flatnonzero(np.diff(cells // _CHUNK_CELLS)) + 1
+    return np.split(np.arange(len(partner)), cuts)
+
+
+def _both_sides(partner: Integers, one_sided: Floats) -> tuple[Integers, Floats]:
+    """Return the id of each pair and the mean of the strengths that its ends give it."""
+    n, k = partner.shape
+    own = np.repeat(np.arange(n), k)
+    other = partner.ravel()
+    there = other >= 0
+    own, other, values = own[there], other[there], one_sided.ravel()[there]
+    ids, index = np.unique(pair_ids(np.stack((own, other), axis=1), n), return_inverse=True)
+    return ids, np.bincount(index, values) / np.bincount(index)
