@@ -9,8 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edgegraft.report.edge_plot import plot_edge
-    from edgegraft.report.marginal_plot import plot_marginals
+    from edgegraft.report.category_plots import plot_edge, plot_marginals
     from edgegraft.report.network_plot import plot_network
     from edgegraft.report.page import write_report
     from edgegraft.report.quality import data_quality
@@ -28,8 +27,8 @@ __all__ = [
 
 _HOME = {
     "data_quality": "quality",
-    "plot_edge": "edge_plot",
-    "plot_marginals": "marginal_plot",
+    "plot_edge": "category_plots",
+    "plot_marginals": "category_plots",
     "plot_network": "network_plot",
     "plot_path": "trajectory_plots",
     "plot_trace": "trajectory_plots",

@@ -26,8 +26,7 @@ from edgegraft.io.edge_table import edge_attributes
 from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF
 from edgegraft.report.escape import as_script_json, as_text
-from edgegraft.report.page_data import chart_data, network_data
-from edgegraft.report.page_model import describe
+from edgegraft.report.page_model import chart_data, describe, network_data
 from edgegraft.report.page_sections import (
     certificate_section,
     edges_section,
