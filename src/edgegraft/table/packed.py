@@ -202,7 +202,10 @@ class PackedTable:
         states, complete = self.schema.n_states, self.n_missing == 0
         counts = np.where(states > MAX_PLANES, 0, states - complete)
         start = np.concatenate(([0], np.cumsum(counts)))
-        words = np.zeros((int(start[-1]), -(-self.n_rows // (64 * LANES)) * LANES), np.uint64)
+        shape = int(start[-1]), -(-self.n_rows // (64 * LANES)) * LANES
+        room = np.zeros(shape[0] * shape[1] + LANES, np.uint64)
+        shift = -room.ctypes.data % (8 * LANES) // 8  # to where a vector lies in one cache line
+        words = room[shift : shift + shape[0] * shape[1]].reshape(shape)
         pack_table(self.cells, self.n_rows, start, words)
         for array in (words, start, complete):
             array.flags.writeable = False
