@@ -14,7 +14,7 @@ import edgegraft as eg
 from edgegraft.cli.progress import Progress
 from edgegraft.datasets import make_chain
 from edgegraft.ingest.memory import needed_for_all, read_size
-from edgegraft.ingest.passes import RowsRead
+from edgegraft.ingest.sources import RowsRead
 from tests.cli.running import refused
 
 N_ROWS = 30_000
@@ -89,7 +89,7 @@ def test_rows_that_do_not_fit_are_learned_from_on_disk(inside, folder, cache, tm
 
 
 def test_planes_are_found_again(inside, folder, cache, tmp_path, monkeypatch):
-    monkeypatch.setattr("edgegraft.ingest.passes._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.sources._EVERY", 0.0)
     passes = []
 
     def told(self, read):
@@ -198,7 +198,7 @@ def test_files_of_the_table_are_not_written_over(inside, folder, tmp_path):
 
 
 def test_ctrl_c_while_files_are_read_leaves_nothing(inside, folder, cache, tmp_path, monkeypatch):
-    monkeypatch.setattr("edgegraft.ingest.passes._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.sources._EVERY", 0.0)
 
     def pressed(self, read):
         signal.raise_signal(signal.SIGINT)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from edgegraft.errors import EncodingWarning
 from edgegraft.ingest import pack
 from edgegraft.ingest.binning import assign_bins, bin_edges, bin_labels
-from edgegraft.ingest.text_types import MISSING_TOKENS
+from edgegraft.ingest.cells import MISSING_TOKENS
 from edgegraft.table import Schema, Variable
 from tests.table_kinds import TYPED
 

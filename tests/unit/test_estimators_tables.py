@@ -10,11 +10,11 @@ import pytest
 
 from edgegraft.errors import DataError, EncodingWarning
 from edgegraft.estimators import GraftedMRF
-from edgegraft.estimators.writing import Kind, fill
 from edgegraft.ingest import pack
-from edgegraft.ingest.labels import labels, middles
+from edgegraft.ingest.output import OutputForm, fill
 from edgegraft.ingest.rows import read_codes
 from edgegraft.table import PackedTable, Schema, Variable
+from edgegraft.table.decode import labels, middles
 from tests.estimator_cases import survey
 from tests.table_kinds import TEXT, TYPED
 
@@ -80,7 +80,7 @@ def types_of(table):
 def test_codes_come_back_as_the_same_kind_of_table(kind):
     table = FRAMES[kind]()
     schema, _, after = completed(table)
-    out = Kind.of(table).build(schema, after)
+    out = OutputForm.of(table).build(schema, after)
     assert isinstance(out, pa.Table if kind == "batch" else type(table))
     assert types_of(out) == types_of(table)
     if isinstance(table, pd.DataFrame):
@@ -172,7 +172,7 @@ def test_masked_and_structured_arrays():
     assert out.tolist() == [["a"], ["much longer"]]
     rows = np.array([(1, "a"), (2, "b")], dtype=[("n", "i8"), ("t", "U3")])
     schema, before, after = completed(rows)
-    np.testing.assert_array_equal(Kind.of(rows).build(schema, after), rows)
+    np.testing.assert_array_equal(OutputForm.of(rows).build(schema, after), rows)
     before[0, 1] = -1
     np.testing.assert_array_equal(fill(rows, schema, before, after), rows)
 

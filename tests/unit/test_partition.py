@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from edgegraft.errors import DataError
 from edgegraft.ingest import pack
+from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.partition import Survey, merge, open_part, pack_part, settle
-from edgegraft.ingest.wording import Findings
 
 OPTIONS = ReadOptions()
 

@@ -237,7 +237,7 @@ def test_the_folder_is_the_users_cache(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_a_pass_reports_rows_and_time(tmp_path, folder, kind, monkeypatch):
-    monkeypatch.setattr("edgegraft.ingest.passes._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.sources._EVERY", 0.0)
     told = []
     open_store(
         write(tmp_path, kind, parts=3),
@@ -254,7 +254,7 @@ def test_a_pass_reports_rows_and_time(tmp_path, folder, kind, monkeypatch):
 
 
 def test_a_stream_has_no_time_left(folder, monkeypatch):
-    monkeypatch.setattr("edgegraft.ingest.passes._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.sources._EVERY", 0.0)
     told = []
     open_store(table().to_reader(), folder=folder, on_rows=told.append).close()
     assert told[-1].rows == N_ROWS

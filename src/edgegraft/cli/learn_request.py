@@ -14,7 +14,7 @@ from edgegraft.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:
     from edgegraft.ingest.options import ReadOptions
-    from edgegraft.ingest.passes import OnRows
+    from edgegraft.ingest.sources import OnRows
 
 _VERSION = 1
 READING = tuple(setting for setting in flagged(TableOptions) if setting.name != "unseen")

@@ -17,9 +17,9 @@ from edgegraft.cli.progress import Progress
 from edgegraft.cli.summary import show_columns
 from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, MemoryBudgetError
-from edgegraft.estimators.reading import RowsToFit, rows_to_fit
 from edgegraft.ingest.memory import enough, needed_for_all
 from edgegraft.ingest.row_weights import read_weights
+from edgegraft.ingest.rows import OpenRows, open_rows
 from edgegraft.learn import Discovery
 from edgegraft.table import PackedTable
 from edgegraft.table.store import PlaneStore
@@ -32,7 +32,7 @@ class LearnRows(NamedTuple):
     ----------
     request : Request
         That they are of.
-    fitted : RowsToFit
+    fitted : OpenRows
         The rows as the search takes them.
     weights : array of float or None
         Row weights, None if all are 1.
@@ -41,7 +41,7 @@ class LearnRows(NamedTuple):
     """
 
     request: Request
-    fitted: RowsToFit
+    fitted: OpenRows
     weights: Floats | None
     notes: list[str]
 
@@ -83,7 +83,7 @@ def open_request(request: Request, console: Console, progress: Progress) -> Iter
             weights = None
             if request.weights is not None:
                 weights = read_weights(path, request.weights, request.read_options())
-            fitted = stack.enter_context(rows_to_fit(path, None, options, weights))
+            fitted = stack.enter_context(open_rows(path, None, options, weights))
         rows = LearnRows(request, fitted, weights, notes)
         if not isinstance(fitted.rows, PackedTable):
             progress.over(fitted.rows.weight)

@@ -15,7 +15,7 @@ from edgegraft.cli.formatting import clock
 from edgegraft.core.interrupts import Interruption
 
 if TYPE_CHECKING:
-    from edgegraft.ingest.passes import RowsRead
+    from edgegraft.ingest.sources import RowsRead
     from edgegraft.learn import Event, SearchState
 
 _SIGNS = "|/-\\"

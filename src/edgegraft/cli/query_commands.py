@@ -176,9 +176,9 @@ def sample(
     """Draw rows from a model; binned columns get the middle of their bin."""
     with working(model, writes=[output], force=force, quiet=quiet) as console:
         from edgegraft.cli.typed_evidence import parse_given
-        from edgegraft.ingest.labels import labels
         from edgegraft.io.row_files import check_format, write_rows
         from edgegraft.model import load
+        from edgegraft.table.decode import labels
 
         check_format(output)
         known = load(model)

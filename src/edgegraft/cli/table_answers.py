@@ -17,12 +17,12 @@ from edgegraft.core.text import listing
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError
 from edgegraft.ingest.frames import open_source
-from edgegraft.ingest.labels import middles
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.row_weights import read_weights
 from edgegraft.ingest.rows import read_codes
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import Variable
+from edgegraft.table.decode import middles
 
 Block = Mapping[str, list[Any]]
 _SHOWN = 15

@@ -18,8 +18,7 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import SettingError
 from edgegraft.estimators.network import NetworkEstimator
 from edgegraft.estimators.parameters import constraints_of, plan_of
-from edgegraft.estimators.reading import RowsToFit
-from edgegraft.ingest.memory import SAMPLE_ROWS
+from edgegraft.ingest.rows import OpenRows
 from edgegraft.learn import discover, penalty_grid
 from edgegraft.learn.selection.held_out import Scores, Split, score_grid
 from edgegraft.learn.selection.levels import falling
@@ -125,7 +124,7 @@ converged_, reason_, schema_, n_features_in_, feature_names_in_
         # The first of equals: penalties fall, so it is the sparser model.
         r, p = np.unravel_index(scores.values.mean(axis=2).argmax(), scores.values.shape[:2])
         best = replace(plan, penalty=float(penalties[p]), ridge=ridges[r])
-        rows = RowsToFit(table, weights, SAMPLE_ROWS)
+        rows = OpenRows(table, weights)
         self._take(discover(table, best, weights=weights), X, rows)
         self.cv_results_ = _results(scores, penalties, ridges)
         return self

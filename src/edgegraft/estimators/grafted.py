@@ -12,8 +12,9 @@ from edgegraft.config import ModelOptions, PenaltyOptions
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.estimators.network import NetworkEstimator
 from edgegraft.estimators.parameters import constraints_of, plan_of, suit_batches
-from edgegraft.estimators.reading import as_table, rows_to_fit
+from edgegraft.estimators.reading import as_table
 from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.rows import open_rows
 from edgegraft.learn import discover
 from edgegraft.table import Schema
 
@@ -180,7 +181,7 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
             cache_dir=self.cache_dir,
             cache_size=self.cache_size,
         )
-        with rows_to_fit(X, self.schema, options, sample_weight) as given:
+        with open_rows(X, self.schema, options, sample_weight) as given:
             plan = suit_batches(plan, given.rows)
             found = discover(given.rows, plan, weights=given.weights, sample_rows=given.sample_rows)
             self._take(found, X, given)

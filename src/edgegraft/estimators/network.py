@@ -17,12 +17,12 @@ from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.estimators.parameters import make_seed
-from edgegraft.estimators.reading import RowsToFit, as_table
+from edgegraft.estimators.reading import as_table
 from edgegraft.estimators.row_methods import RowMethods
-from edgegraft.estimators.writing import Kind
 from edgegraft.ingest.kinds import column_labels
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.rows import read_table
+from edgegraft.ingest.output import OutputForm
+from edgegraft.ingest.rows import OpenRows, read_table
 from edgegraft.learn import Discovery
 from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.learn.checkpoint import recall, remember
@@ -122,7 +122,7 @@ class NetworkEstimator(RowMethods):
         table = read_table(X, schema, ReadOptions(n_jobs=n_jobs), stacklevel=4)
         return X, table
 
-    def _take(self, found: Discovery, X: Any, rows: RowsToFit) -> None:
+    def _take(self, found: Discovery, X: Any, rows: OpenRows) -> None:
         """Set the fitted attributes, all of them at the end of a fit or none."""
         search, plan, schema = found.search, found.plan, rows.rows.schema
         strengths = found.model.edge_strengths()
@@ -136,7 +136,7 @@ class NetworkEstimator(RowMethods):
             self.feature_names_in_ = np.array(labels, object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._kind, self._plan, self._search = Kind.of(X), plan, remember(search)
+        self._kind, self._plan, self._search = OutputForm.of(X), plan, remember(search)
         file = {"file": Path(X).name} if isinstance(X, str | PathLike) else {}
         self._details = details_of(found, file | rows.source(search.objective.n_rows))
         self._edge_columns = edge_columns(found)

@@ -15,8 +15,8 @@ from edgegraft.core.checks import check_weights
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, ModelError
 from edgegraft.estimators.reading import as_table
-from edgegraft.estimators.writing import Kind, fill
 from edgegraft.ingest.kinds import TableKind, column_labels, table_kind
+from edgegraft.ingest.output import OutputForm, fill
 from edgegraft.ingest.rows import read_codes
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import Schema
@@ -28,7 +28,7 @@ class RowMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
     model_: PairwiseMRF
     schema_: Schema
     n_features_in_: int
-    _kind: Kind
+    _kind: OutputForm
 
     def score_samples(self, X: Any) -> Floats:
         """Return the log pseudolikelihood of each row, in nats.

@@ -27,13 +27,12 @@ from edgegraft.core.atomic import replacing
 from edgegraft.errors import Argument, DiskFullError, FileFormatError
 from edgegraft.ingest.encoder import store_source
 from edgegraft.ingest.files import KNOWN, open_file
+from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, table_kind
 from edgegraft.ingest.many_files import FilesSource, find_files
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.passes import OnRows
-from edgegraft.ingest.sources import Source
-from edgegraft.ingest.wording import Findings
+from edgegraft.ingest.sources import OnRows, Source
 from edgegraft.table.schema import Schema
 from edgegraft.table.store import FORMAT, PlaneStore, StoreMetadata, StoreWriter, block_rows
 
@@ -85,7 +84,7 @@ def open_store(
         Bytes that all stores of the folder may take.
     on_rows : callable, optional
         Told of the pass a few times a second, with a
-        :class:`~edgegraft.ingest.passes.RowsRead`.
+        :class:`~edgegraft.ingest.sources.RowsRead`.
     options : ReadOptions, optional
         How the table is read.
 

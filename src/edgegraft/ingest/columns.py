@@ -8,7 +8,7 @@ the order in which they turn up; their final order is known only at the end of t
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,32 +19,29 @@ from edgegraft.core.text import listing
 from edgegraft.core.types import Integers
 from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.binning import assign_bins
+from edgegraft.ingest.cells import (
+    Place,
+    dressed_number,
+    numbers_of,
+    odd_tokens,
+    read_number,
+    read_text_as,
+    reject_infinity,
+    unseen_category,
+)
 from edgegraft.ingest.code_buffer import CodeBuffer
 from edgegraft.ingest.decide import Observed
-from edgegraft.ingest.numeric_cells import numbers_of, reject_infinity, unseen_category
+from edgegraft.ingest.findings import missing_values
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.text_types import dressed_number, odd_tokens, read_number, read_text_as
 from edgegraft.ingest.whole_numbers import DirectCodes, near_counts
-from edgegraft.ingest.wording import missing_values
 from edgegraft.table.arrow_types import LabelKind, kind_of, labels_of, simplify, type_name
 from edgegraft.table.schema import MAX_STATES, Variable
 from edgegraft.table.store import MISSING
 
-__all__ = ["BinnedColumn", "ClosedColumn", "Column", "OpenColumn", "make_column"]
+__all__ = ["BinnedColumn", "ClosedColumn", "OpenColumn", "make_column"]
 
 _NOTHING = DirectCodes({})
 _FEW = 1024  # labels up to which whole numbers are looked up in a table
-
-
-class Column(Protocol):
-    """A column that receives cells."""
-
-    name: str
-    buffer: CodeBuffer
-
-    def append(self, array: pa.Array, first_row: int) -> None:
-        """Receive the cells from row `first_row` on."""
-        ...
 
 
 def make_column(
@@ -64,9 +61,8 @@ class OpenColumn:
     ----------
     labels : list
         Distinct labels in order of appearance; a label's place is its provisional code.
-    first_rows : list of int
-        Row in which each label occurs first, -1 for one that was only declared, and for whole
-        numbers.
+    first_rows : list of str
+        Row in which each label occurs first; not known of declared labels and whole numbers.
     overflowed : bool
         More distinct numbers were met than codes exist: the column must be binned from a
         second reading, and its codes have been dropped.
@@ -85,14 +81,14 @@ class OpenColumn:
         self.buffer = CodeBuffer()
         self.overflowed = False
         self.labels: list[Any] = []
-        self.first_rows: list[int] = []
+        self.first_rows: list[str] = []
         self._direct = _NOTHING
         self._n_numeric = 0  # labels of a text file that are known to be numbers
         self._max_states = options.max_states
         self._code: dict[Any, int] = dict.fromkeys(options.missing_labels(from_text), MISSING)
         if self.kind is LabelKind.BOOL and not self.declared:
-            self._add(False, -1)
-            self._add(True, -1)
+            self._add(False)
+            self._add(True)
             self._direct = DirectCodes(self._code)
 
     def observed(self) -> Observed:
@@ -109,8 +105,8 @@ class OpenColumn:
             first_rows=self.first_rows,
         )
 
-    def append(self, array: pa.Array, first_row: int) -> None:
-        """Receive the cells from row `first_row` on."""
+    def append(self, array: pa.Array, place: Place) -> None:
+        """Receive cells, whose rows messages call by `place`."""
         if self.overflowed:
             return
         found = self._direct.find(array)
@@ -122,7 +118,7 @@ class OpenColumn:
         labels, indices = distinct(array)
         codes = [self._code.get(label, -1) for label in labels]
         if -1 in codes:
-            if not self._meet(labels, codes, indices, first_row):
+            if not self._meet(labels, codes, indices, place):
                 return
             self._look_up_directly()
         self.buffer.append(np.array([*codes, MISSING], np.uint16)[indices])
@@ -140,7 +136,7 @@ class OpenColumn:
         if len(self.labels) + len(new) > min(_FEW, self._max_states):
             return False
         for value in new:
-            self._add(value, -1)
+            self._add(value)
         self._look_up_directly()
         found = self._direct.find(array)
         if found is None:
@@ -153,7 +149,7 @@ class OpenColumn:
         return True
 
     def _meet(
-        self, labels: list[Any], codes: list[int], indices: NDArray[Any], first_row: int
+        self, labels: list[Any], codes: list[int], indices: NDArray[Any], place: Place
     ) -> bool:
         """Give codes to the labels that have none yet; return whether there were enough."""
         numeric = self.kind.numeric and not self.declared
@@ -166,23 +162,23 @@ class OpenColumn:
             if label != label:  # NaN
                 codes[k] = MISSING
                 continue
-            place = first_row + int(firsts[k]) if firsts[k] >= 0 else -1
+            row = place(int(firsts[k])) if firsts[k] >= 0 else ""
             if self.kind is LabelKind.FLOAT:
-                reject_infinity(self.name, label, place)
+                reject_infinity(self.name, label, row)
             # A declared dictionary may hold the same value twice.
-            codes[k] = self._code[label] if label in self._code else self._add(label, place)
-            if codes[k] >= self._max_states and not self._may_grow(place):
+            codes[k] = self._code[label] if label in self._code else self._add(label, row)
+            if codes[k] >= self._max_states and not self._may_grow(row):
                 return False
         return True
 
-    def _add(self, label: Any, row: int) -> int:
+    def _add(self, label: Any, row: str = "") -> int:
         code = len(self.labels)
         self._code[label] = code
         self.labels.append(label)
         self.first_rows.append(row)
         return code
 
-    def _may_grow(self, row: int) -> bool:
+    def _may_grow(self, row: str) -> bool:
         """Decide what more labels than allowed mean: an error, or numbers to be binned."""
         numeric = self.kind.numeric and not self.declared
         if self.from_text:
@@ -199,7 +195,7 @@ class OpenColumn:
         self._code.clear()
         return False
 
-    def _too_many(self, row: int) -> DataError:
+    def _too_many(self, row: str) -> DataError:
         parts: list[str | Argument] = [
             f"column '{self.name}' has more than {self._max_states} categories (the limit was "
             f"passed in row {row}, counted from 0), such as {listing(self.labels, 3)}: leave "
@@ -230,8 +226,8 @@ class ClosedColumn:
         missing = dict.fromkeys(self._missing, MISSING)
         self._direct = DirectCodes({**self._code, **missing})
 
-    def append(self, array: pa.Array, first_row: int) -> None:
-        """Receive the cells from row `first_row` on."""
+    def append(self, array: pa.Array, place: Place) -> None:
+        """Receive cells, whose rows messages call by `place`."""
         found = self._direct.find(array)
         if found is not None:
             self.buffer.append(found)
@@ -247,7 +243,7 @@ class ClosedColumn:
             firsts = _first_places(indices, len(labels)) if firsts is None else firsts
             # Declared categories that do not occur do no harm.
             if firsts[k] >= 0 and self._unseen == "error":
-                raise unseen_category(self.variable, label, first_row + int(firsts[k]))
+                raise unseen_category(self.variable, label, place(int(firsts[k])))
         self.buffer.append(codes[indices])
 
     def code_of(self, label: Any) -> int | None:
@@ -269,10 +265,10 @@ class BinnedColumn:
         self._options = options
         self._from_text = from_text
 
-    def append(self, array: pa.Array, first_row: int) -> None:
-        """Receive the cells from row `first_row` on."""
+    def append(self, array: pa.Array, place: Place) -> None:
+        """Receive cells, whose rows messages call by `place`."""
         self.append_values(
-            numbers_of(self.name, array, self._options, self._from_text, first_row, self.variable)
+            numbers_of(self.name, array, self._options, self._from_text, place, self.variable)
         )
 
     def append_values(self, values: NDArray[np.float64]) -> None:

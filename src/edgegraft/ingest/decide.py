@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from edgegraft.core.text import listing
 from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.binning import RowSample, assign_bins, bin_edges, bin_labels
-from edgegraft.ingest.numeric_cells import reject_infinity
+from edgegraft.ingest.cells import dressed_number, infer_labels, odd_tokens, reject_infinity
+from edgegraft.ingest.findings import Findings, missing_values
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.text_types import dressed_number, infer_labels, odd_tokens
-from edgegraft.ingest.wording import Findings, missing_values
 from edgegraft.table.arrow_types import LabelKind
 from edgegraft.table.schema import Variable
 
@@ -44,7 +43,7 @@ class Observed:
         How often each occurs; declared categories may not occur.
     from_text : bool
         Whether the labels are text whose type is still open (a CSV file).
-    first_rows : list of int
+    first_rows : list of str
         Where text labels occur first.
     """
 
@@ -56,7 +55,7 @@ class Observed:
     labels: list[Any]
     counts: NDArray[np.int64]
     from_text: bool = False
-    first_rows: list[int] = field(default_factory=list)
+    first_rows: list[str] = field(default_factory=list)
 
 
 def decide(

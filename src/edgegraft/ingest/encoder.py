@@ -18,15 +18,13 @@ import pyarrow as pa
 from edgegraft.core.text import listing
 from edgegraft.errors import Argument, DataError, DataTypeError
 from edgegraft.ingest.binning import RowSample
-from edgegraft.ingest.code_buffer import CodeBuffer, Codes
+from edgegraft.ingest.cells import Place, numbers_of
+from edgegraft.ingest.code_buffer import BytesOrCodes, CodeBuffer, Codes
 from edgegraft.ingest.columns import OpenColumn, make_column
 from edgegraft.ingest.decide import decide, decide_sampled
-from edgegraft.ingest.numeric_cells import numbers_of
+from edgegraft.ingest.findings import Findings, Problems
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.passes import PassWatch
-from edgegraft.ingest.problems import Problems
-from edgegraft.ingest.sources import Source
-from edgegraft.ingest.wording import Findings
+from edgegraft.ingest.sources import PassWatch, Source
 from edgegraft.table.arrow_types import check_type, plain_type
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Schema, Variable
@@ -36,34 +34,35 @@ __all__ = ["Encoder", "encode_source", "open_encoder", "store_source"]
 
 
 class Encoder:
-    """Some columns on their way from batches to codes.
+    """Some columns of a source on their way from batches to codes.
 
     Parameters
     ----------
+    source : Source
     names : sequence of str
-    fields : pyarrow.Schema
     variables : dict of str to Variable
         Of the columns whose categories are known.
     options : ReadOptions
-    from_text : bool
-        Whether cells are text whose type is still to be found.
     writer : StoreWriter, optional
         Receives blocks of rows, which otherwise stay in memory.
     """
 
     def __init__(
         self,
+        source: Source,
         names: Sequence[str],
-        fields: pa.Schema,
         variables: dict[str, Variable],
         options: ReadOptions,
-        from_text: bool,
         writer: StoreWriter | None = None,
     ) -> None:
         self.names = list(names)
         self.columns = [
             make_column(
-                name, plain_type(fields.field(name).type), variables.get(name), options, from_text
+                name,
+                plain_type(source.fields.field(name).type),
+                variables.get(name),
+                options,
+                source.from_text,
             )
             for name in names
         ]
@@ -73,8 +72,8 @@ class Encoder:
         if writer is not None:
             writer.begin(names)
 
-    def append(self, batch: pa.RecordBatch, first_row: int) -> None:
-        """Receive a batch, whose first row messages call `first_row`.
+    def append(self, batch: pa.RecordBatch, place: Place) -> None:
+        """Receive a batch, whose rows messages call by `place`.
 
         Raises
         ------
@@ -84,7 +83,7 @@ class Encoder:
         problems = Problems()
         for name, column, array in zip(self.names, self.columns, batch.columns, strict=True):
             try:
-                column.append(array, first_row)
+                column.append(array, place)
             except DataError as error:
                 problems.add(name, error)
         problems.raise_all()
@@ -111,26 +110,19 @@ class Encoder:
         self._n_written += rows
 
 
-class _Encoded(NamedTuple):
-    """A column that has been read and decided about."""
-
-    variable: Variable
-    buffer: CodeBuffer
-    recode: Codes | None  # final code of every provisional one; None if they are final
-
-
 def encode_source(
     source: Source, schema: Schema | None, options: ReadOptions, findings: Findings
 ) -> PackedTable:
     """Return the packed table of a source, under `schema` or one that is learned."""
-    schema, order, encoded, n_rows = _encode(source, schema, options, findings, None)
+    reading = _Reading(source, options, findings)
+    schema, names = reading.encode(schema)
 
-    def columns() -> Iterator[np.ndarray]:
-        for name in order:
-            column = encoded.pop(name)  # its buffer is released once it is in the table
+    def columns() -> Iterator[BytesOrCodes]:
+        for name in names:
+            column = reading.encoded.pop(name)  # its buffer is released once it is in the table
             yield column.buffer.finish(column.recode, column.variable.n_states)
 
-    return PackedTable.from_columns(schema, columns(), n_rows)
+    return PackedTable.from_columns(schema, columns(), reading.n_rows)
 
 
 def store_source(
@@ -141,69 +133,149 @@ def store_source(
     writer: StoreWriter,
 ) -> tuple[Schema, int, dict[str, StoredColumn]]:
     """Write the rows of a source to a store; return its schema, rows, and columns by name."""
-    schema, order, encoded, n_rows = _encode(source, schema, options, findings, writer)
+    reading = _Reading(source, options, findings, writer)
+    schema, names = reading.encode(schema)
     stored = {}
-    for place, name in enumerate(order):
-        variable, buffer, recode = encoded[name]
+    for place, name in enumerate(names):
+        variable, buffer, recode = reading.encoded[name]
         final = np.arange(variable.n_states, dtype=np.uint16) if recode is None else recode
         known = buffer.counts(len(final))[final != MISSING].sum()
-        stored[name] = StoredColumn(place, final, n_rows - int(known))
-    return schema, n_rows, stored
+        stored[name] = StoredColumn(place, final, reading.n_rows - int(known))
+    return schema, reading.n_rows, stored
 
 
 def open_encoder(source: Source, options: ReadOptions) -> Encoder:
     """Return an encoder that has read all of a source, whose categories are still open."""
-    names = _choose(source, options)
-    return _read(source, names, {}, options, None)
+    reading = _Reading(source, options, Findings())
+    return reading.read(reading.select(), {})
 
 
-def _encode(
-    source: Source,
-    schema: Schema | None,
-    options: ReadOptions,
-    findings: Findings,
-    writer: StoreWriter | None,
-) -> tuple[Schema, list[str], dict[str, _Encoded], int]:
-    """Return the schema, the source's names in its order, the columns by name, and the rows."""
-    names = options.choose(source.names, source.named)
-    variables = {} if schema is None else _match(schema, names, source.named)
-    _choose(source, options)
-    encoded: dict[str, _Encoded] = {}
-    again: dict[str, str] = {}  # columns of very many numbers, and their types
-    problems, n_rows = Problems(), 0
-    for group in source.groups(names) if writer is None else [names]:
-        encoder = _read(source, group, variables, options, writer)
-        n_rows = encoder.n_rows
-        if not n_rows:
-            raise DataError(f"{source.where} has no rows")
-        for name, column in zip(group, encoder.columns, strict=True):
-            if not isinstance(column, OpenColumn):
-                encoded[name] = _Encoded(column.variable, column.buffer, None)
-            elif column.overflowed:
-                again[name] = column.dtype
-            else:
-                _settle(name, column, options, findings, problems, encoded)
-    if again:
-        _encode_again(source, again, options, findings, problems, encoded, writer)
-    problems.raise_all()
-    if schema is None:
-        return Schema(encoded[name].variable for name in names), names, encoded, n_rows
-    at = {variable.name: name for name, variable in variables.items()}
-    return schema, [at[name] for name in schema.names], encoded, n_rows
+class _Encoded(NamedTuple):
+    """A column that has been read and decided about."""
+
+    variable: Variable
+    buffer: CodeBuffer
+    recode: Codes | None  # final code of every provisional one; None if they are final
 
 
-def _choose(source: Source, options: ReadOptions) -> list[str]:
-    """Select the columns that are wanted, refusing those that have no categories."""
-    names = options.choose(source.names, source.named)
-    source.select(names)
-    problems = Problems()
-    for name in names:
+class _Reading:
+    """The passes over one source, and what has been decided so far."""
+
+    def __init__(
+        self,
+        source: Source,
+        options: ReadOptions,
+        findings: Findings,
+        writer: StoreWriter | None = None,
+    ) -> None:
+        self.encoded: dict[str, _Encoded] = {}
+        self.n_rows = 0
+        self._source = source
+        self._options = options
+        self._findings = findings
+        self._problems = Problems()
+        self._writer = writer
+
+    def encode(self, schema: Schema | None) -> tuple[Schema, list[str]]:
+        """Read all columns; return the schema, given or learned, and the names in its order."""
+        source = self._source
+        names = self._options.choose(source.names, source.named)
+        variables = {} if schema is None else _match(schema, names, source.named)
+        self.select()
+        again: dict[str, str] = {}  # columns of very many numbers, and their types
+        for group in source.groups(names) if self._writer is None else [names]:
+            encoder = self.read(group, variables)
+            self.n_rows = encoder.n_rows
+            if not self.n_rows:
+                raise DataError(f"{source.where} has no rows")
+            for name, column in zip(group, encoder.columns, strict=True):
+                if not isinstance(column, OpenColumn):
+                    self.encoded[name] = _Encoded(column.variable, column.buffer, None)
+                elif column.overflowed:
+                    again[name] = column.dtype
+                else:
+                    self._settle(name, column)
+        if again:
+            self._encode_again(again)
+        self._problems.raise_all()
+        if schema is None:
+            return Schema(self.encoded[name].variable for name in names), names
+        at = {variable.name: name for name, variable in variables.items()}
+        return schema, [at[name] for name in schema.names]
+
+    def select(self) -> list[str]:
+        """Select the columns that are wanted, refusing those that have no categories."""
+        names = self._options.choose(self._source.names, self._source.named)
+        self._source.select(names)
+        for name in names:
+            try:
+                check_type(name, self._source.fields.field(name).type)
+            except DataTypeError as error:
+                self._problems.add(name, error)
+        self._problems.raise_all()
+        return names
+
+    def read(self, names: Sequence[str], variables: dict[str, Variable]) -> Encoder:
+        """Read some columns once."""
+        source = self._source
+        encoder = Encoder(source, names, variables, self._options, self._writer)
+        watch = PassWatch(source, self._options.on_rows)
+        for batch in source.batches(names):
+            encoder.append(batch, source.place(encoder.n_rows))
+            watch.report(encoder.n_rows)
+        encoder.finish()
+        return encoder
+
+    def _settle(self, name: str, column: OpenColumn) -> None:
+        """Decide about a column that has been read."""
+        observed = column.observed()
+        if not observed.counts.any():
+            self._problems.empty.append(name)
+            return
         try:
-            check_type(name, source.fields.field(name).type)
-        except DataTypeError as error:
-            problems.add(name, error)
-    problems.raise_all()
-    return names
+            variable, final = decide(observed, self._options, self._findings)
+        except DataError as error:
+            self._problems.add(name, error)
+        else:
+            self.encoded[name] = _Encoded(variable, column.buffer, final)
+
+    def _encode_again(self, dtypes: dict[str, str]) -> None:
+        """Bin columns that have more distinct numbers than there are codes.
+
+        Their bins need the whole column: one reading takes a sample of rows and the extremes, the
+        edges follow, and another reading (or the sample itself, if it is everything) is encoded.
+        Quantiles are exact for tables of up to 2**20 rows; beyond that they are those of a fixed
+        uniform sample of 2**20 rows, which is an approximation. Uniform bins always use the exact
+        smallest and largest value.
+        """
+        source, options, names = self._source, self._options, list(dtypes)
+        sample = RowSample(names)
+        first_row = 0
+        for batch in source.batches(names):
+            place = source.place(first_row)
+            numbers = [
+                numbers_of(name, array, options, source.from_text, place)
+                for name, array in zip(names, batch.columns, strict=True)
+            ]
+            sample.offer(first_row, dict(zip(names, numbers, strict=True)))
+            first_row += batch.num_rows
+        variables: dict[str, Variable] = {}
+        for name in names:
+            try:
+                found = decide_sampled(name, dtypes[name], sample, options, self._findings)
+                variables[name] = found
+            except DataError as error:
+                self._problems.add(name, error)
+        self._problems.raise_all()
+        encoder = Encoder(source, names, variables, options, self._writer)
+        batches: Iterable[pa.RecordBatch] = (
+            [sample.batch()] if sample.complete else source.batches(names)
+        )
+        for batch in batches:
+            encoder.append(batch, source.place(encoder.n_rows))
+        encoder.finish()
+        for name, column in zip(names, encoder.columns, strict=True):
+            self.encoded[name] = _Encoded(variables[name], column.buffer, None)
 
 
 def _match(schema: Schema, names: Sequence[str], named: bool) -> dict[str, Variable]:
@@ -227,89 +299,3 @@ def _match(schema: Schema, names: Sequence[str], named: bool) -> dict[str, Varia
             ", or take the schema's alone with columns=schema.names",
         )
     return {name: schema[name] for name in names}
-
-
-def _read(
-    source: Source,
-    names: Sequence[str],
-    variables: dict[str, Variable],
-    options: ReadOptions,
-    writer: StoreWriter | None,
-) -> Encoder:
-    """Read some columns once."""
-    encoder = Encoder(names, source.fields, variables, options, source.from_text, writer)
-    watch = PassWatch(source, options.on_rows)
-    for batch in source.batches(names):
-        encoder.append(batch, source.row(encoder.n_rows))
-        watch.report(encoder.n_rows)
-    encoder.finish()
-    return encoder
-
-
-def _settle(
-    name: str,
-    column: OpenColumn,
-    options: ReadOptions,
-    findings: Findings,
-    problems: Problems,
-    encoded: dict[str, _Encoded],
-) -> None:
-    """Decide about a column that has been read."""
-    observed = column.observed()
-    if not observed.counts.any():
-        problems.empty.append(name)
-        return
-    try:
-        variable, final = decide(observed, options, findings)
-    except DataError as error:
-        problems.add(name, error)
-    else:
-        encoded[name] = _Encoded(variable, column.buffer, final)
-
-
-def _encode_again(
-    source: Source,
-    dtypes: dict[str, str],
-    options: ReadOptions,
-    findings: Findings,
-    problems: Problems,
-    encoded: dict[str, _Encoded],
-    writer: StoreWriter | None,
-) -> None:
-    """Bin columns that have more distinct numbers than there are codes.
-
-    Their bins need the whole column: one reading takes a sample of rows and the extremes, the
-    edges follow, and another reading (or the sample itself, if it is everything) is encoded.
-    Quantiles are exact for tables of up to 2**20 rows; beyond that they are those of a fixed
-    uniform sample of 2**20 rows, which is an approximation. Uniform bins always use the exact
-    smallest and largest value.
-    """
-    names = list(dtypes)
-    sample = RowSample(names)
-    first_row = 0
-    for batch in source.batches(names):
-        at = source.row(first_row)
-        sample.offer(
-            first_row,
-            {
-                name: numbers_of(name, array, options, source.from_text, at)
-                for name, array in zip(names, batch.columns, strict=True)
-            },
-        )
-        first_row += batch.num_rows
-    variables: dict[str, Variable] = {}
-    for name in names:
-        try:
-            variables[name] = decide_sampled(name, dtypes[name], sample, options, findings)
-        except DataError as error:
-            problems.add(name, error)
-    problems.raise_all()
-    encoder = Encoder(names, source.fields, variables, options, source.from_text, writer)
-    batches: Iterable[pa.RecordBatch] = (
-        [sample.batch()] if sample.complete else source.batches(names)
-    )
-    for batch in batches:
-        encoder.append(batch, source.row(encoder.n_rows))
-    encoder.finish()
-    for name, column in zip(names, encoder.columns, strict=True):
-        encoded[name] = _Encoded(variables[name], column.buffer, None)

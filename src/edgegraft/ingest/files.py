@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from edgegraft.errors import Argument, DataError, FileFormatError
-from edgegraft.ingest.csv_source import CsvSource
-from edgegraft.ingest.foreign import foreign_content
+from edgegraft.ingest.csv_source import CsvSource, foreign_content
 from edgegraft.ingest.many_files import FilesSource, find_files
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source, check_names

@@ -14,7 +14,6 @@ import pyarrow as pa
 from edgegraft.errors import DataError, DataTypeError
 from edgegraft.ingest.files import open_path
 from edgegraft.ingest.kinds import TableKind, library_of, table_kind
-from edgegraft.ingest.object_columns import to_arrow
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import ArraySource, Source, StreamSource, TableSource, check_names
 
@@ -124,3 +123,84 @@ def _from_array(array: np.ndarray[Any, Any], options: ReadOptions) -> Source:
         return ArraySource(array, options.batch_rows)
     names = [f"x{i}" for i in range(array.shape[1])]
     return _from_columns(names, list(array.T), options, named=False)
+
+
+def to_arrow(name: str, column: Any) -> pa.Array | pa.ChunkedArray:
+    """Return a pandas Series, NumPy array, Arrow array or list as an Arrow array.
+
+    Raises
+    ------
+    DataTypeError
+        If the cells have no common type; two of them and their rows are named.
+    """
+    column = _readable(name, column)
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return column
+    try:
+        if isinstance(column, np.ma.MaskedArray):
+            return pa.array(column.data, mask=np.ma.getmaskarray(column), from_pandas=True)
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise _explain(name, column, error) from error
+
+
+def _readable(name: str, column: Any) -> Any:
+    """Return the column in a form that Arrow converts without losing its meaning."""
+    dtype: Any = getattr(column, "dtype", None)
+    kind = type(dtype).__name__
+    if kind == "SparseDtype":
+        return column.sparse.to_dense()
+    if kind in ("IntervalDtype", "PeriodDtype"):
+        return column.astype("string")
+    if kind == "CategoricalDtype" and type(dtype.categories.dtype).__name__ in (
+        "IntervalDtype",
+        "PeriodDtype",
+    ):
+        return column.cat.rename_categories(dtype.categories.astype(str))
+    if isinstance(column, np.ndarray):
+        if column.ndim != 1:
+            raise DataTypeError(
+                f"column '{name}' has {column.ndim} dimensions where a column has 1"
+            )
+        if column.dtype.kind == "T":  # NumPy's variable-width text
+            return column.astype(object)
+        if column.dtype.kind == "c":
+            raise DataTypeError(f"column '{name}' holds complex numbers: split their parts")
+    if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
+        raise DataTypeError(f"column '{name}' is a {type(column).__name__}, not a column of cells")
+    return column
+
+
+def _explain(name: str, column: Any, error: Exception) -> DataTypeError:
+    """Name two cells that do not go together."""
+    seen: dict[str, tuple[int, Any]] = {}
+    for row, cell in enumerate(column):
+        if _is_missing(cell):
+            continue
+        seen.setdefault(_family(cell), (row, cell))
+        if len(seen) == 2:
+            (first, (row_a, cell_a)), (second, (row_b, cell_b)) = seen.items()
+            return DataTypeError(
+                f"column '{name}' mixes {first} and {second}: row {row_a} holds {cell_a!r}, row "
+                f"{row_b} holds {cell_b!r} (rows counted from 0); make them one type, for example "
+                "with .astype(str)"
+            )
+    found = next(iter(seen), "nothing")
+    return DataTypeError(f"column '{name}' holds {found}, which cannot be encoded: {error}")
+
+
+def _is_missing(cell: Any) -> bool:
+    # By name: pandas need not be installed, and its NA has no truth value.
+    return (
+        cell is None
+        or (isinstance(cell, float) and cell != cell)
+        or type(cell).__name__ in ("NAType", "NaTType")
+    )
+
+
+def _family(cell: Any) -> str:
+    if isinstance(cell, bool | np.bool_):
+        return "bool"
+    if isinstance(cell, int | float | np.integer | np.floating):
+        return "numbers"
+    return type(cell).__name__

@@ -14,6 +14,7 @@ import pyarrow.types as pt
 
 from edgegraft.core.text import listing
 from edgegraft.errors import DataError, DataTypeError
+from edgegraft.ingest.cells import Place
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source
 from edgegraft.table.arrow_types import kind_of, plain_type
@@ -160,9 +161,10 @@ class FilesSource(Source):
                 f"{now.size:,} now): start again when nothing writes to it"
             )
 
-    def row(self, number: int) -> int:
-        """Return a row's number, which messages show as that within its file."""
-        return FileRow(number, number - self._first_row, self._path)
+    def place(self, first_row: int) -> Place:
+        """Return what messages call the rows from `first_row` on: by their number in the file."""
+        path, before = self._path, self._first_row
+        return lambda k: f"{first_row + k - before} of '{path}'"
 
     @property
     def share(self) -> float | None:
@@ -173,35 +175,6 @@ class FilesSource(Source):
             return None
         at = min(len(self.states) - 1, self._paths.index(self._path))
         return (self._before + (inside or 0.0) * self.states[at].size) / total
-
-
-class FileRow(int):
-    """The number of a row in the whole table, shown as its number in its file.
-
-    Examples
-    --------
-    >>> row = FileRow(1_000_007, 7, Path("part-3.csv"))
-    >>> row + 1 == 1_000_008, f"row {row + 1}"
-    (True, "row 8 of 'part-3.csv'")
-    """
-
-    local: int
-    path: Path
-
-    def __new__(cls, number: int, local: int, path: Path) -> FileRow:
-        """Return a row number that knows its file."""
-        row = super().__new__(cls, number)
-        row.local, row.path = local, path
-        return row
-
-    def __add__(self, rows: int) -> FileRow:
-        return FileRow(int(self) + rows, self.local + rows, self.path)
-
-    def __str__(self) -> str:
-        return f"{self.local} of '{self.path}'"
-
-    def __format__(self, spec: str) -> str:
-        return format(str(self), spec)
 
 
 def _suffix(path: Path) -> str:

@@ -12,9 +12,9 @@ import numpy as np
 from edgegraft.config import BinRule, TableOptions, Unseen, setting
 from edgegraft.core.text import listing, suggestion
 from edgegraft.errors import Argument, DataError, SettingError
+from edgegraft.ingest.cells import MISSING_TOKENS
 from edgegraft.ingest.memory import read_size
-from edgegraft.ingest.passes import OnRows
-from edgegraft.ingest.text_types import MISSING_TOKENS
+from edgegraft.ingest.sources import OnRows
 from edgegraft.table.schema import MAX_STATES
 
 __all__ = ["BinRule", "ReadOptions", "Unseen"]

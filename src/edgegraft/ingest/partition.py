@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 from edgegraft.core.text import listing
 from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.binning import assign_bins
+from edgegraft.ingest.cells import read_number
 from edgegraft.ingest.columns import ClosedColumn, OpenColumn
 from edgegraft.ingest.decide import Observed, decide
 from edgegraft.ingest.encoder import encode_source, open_encoder
+from edgegraft.ingest.findings import Findings, Problems
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.problems import Problems
-from edgegraft.ingest.text_types import read_number
-from edgegraft.ingest.wording import Findings
 from edgegraft.table.arrow_types import LabelKind
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Schema, Variable
@@ -190,9 +189,9 @@ def _merge_columns(parts: Sequence[Observed]) -> Observed:
             "declare the same everywhere, or give schema="
         )
     place: dict[Any, int] = {}
-    first_rows: list[int] = []
+    first_rows: list[str] = []
     for part in typed:
-        rows = part.first_rows or [-1] * len(part.labels)
+        rows = part.first_rows or [""] * len(part.labels)
         for label, row in zip(_read_as(kind, part.labels), rows, strict=True):
             if label not in place:
                 place[label] = len(place)

@@ -12,9 +12,9 @@ import numpy as np
 from edgegraft.core.text import suggestion
 from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, DataError
+from edgegraft.ingest.cells import read_number
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.text_types import read_number
 
 
 def read_weights(X: Any, name: str, options: ReadOptions) -> Floats:
@@ -40,7 +40,7 @@ def read_weights(X: Any, name: str, options: ReadOptions) -> Floats:
             for cell in batch.column(0).to_pylist():
                 weight = _weight(cell, missing)
                 if weight is None:
-                    raise _refused(name, cell, missing, source.row(first) + (len(weights) - first))
+                    raise _refused(name, cell, missing, source.place(first)(len(weights) - first))
                 weights.append(weight)
     if weights and not any(weights):
         raise DataError(f"every cell of the weights' column '{name}' is zero, so no row counts")
@@ -59,7 +59,7 @@ def _is_missing(cell: Any, missing: Collection[Any]) -> bool:
     return cell in missing or (isinstance(cell, float) and math.isnan(cell))
 
 
-def _refused(name: str, cell: Any, missing: Collection[Any], row: int) -> DataError:
+def _refused(name: str, cell: Any, missing: Collection[Any], row: str) -> DataError:
     found = "the cell is missing" if _is_missing(cell, missing) else f"{cell!r} was found"
     return DataError(
         f"weights in column '{name}', row {row} (counted from 0): {found}, expected a number that "

@@ -13,22 +13,25 @@ from tempfile import gettempdir
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from edgegraft.core.checks import check_weights
 from edgegraft.core.machine import physical_memory
 from edgegraft.core.threads import resolve_jobs
+from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError, DataTypeError, UnseenCategoryError
 from edgegraft.ingest.cache import CACHE_SIZE, open_store
 from edgegraft.ingest.encoder import encode_source
 from edgegraft.ingest.files import KNOWN
+from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, plugin_of, table_kind
-from edgegraft.ingest.labels import labels
 from edgegraft.ingest.many_files import find_files
-from edgegraft.ingest.memory import Budget, check_limit, read_size, share_out
+from edgegraft.ingest.memory import SAMPLE_ROWS, Budget, check_limit, read_size, share_out
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.wording import Findings
 from edgegraft.table import PackedTable, Schema
+from edgegraft.table.blocks import Rows, StoredRows
+from edgegraft.table.decode import labels
 from edgegraft.table.store import PlaneStore
 
 __all__ = ["OpenRows", "open_rows", "read_codes", "read_table"]
@@ -43,20 +46,37 @@ class OpenRows:
 
     Attributes
     ----------
-    table : PackedTable or None
-        All rows, if they are in memory.
+    rows : PackedTable or Rows
+        A table in memory; or rows on disk or on a cluster, which have their own weights.
+    weights : array of float or None
+        Weights of the rows of a table.
+    sample_rows : int
+        Rows of the sample that a search begins on, if not all are in memory.
     store : PlaneStore or None
-        The rows on disk, if they were read through it.
-    remote : object or None
-        The rows as a plug-in keeps them.
+        The store that the rows were read through.
     budget : Budget or None
         What learning may take, if there is a limit of memory.
     """
 
-    table: PackedTable | None = None
+    rows: PackedTable | Rows
+    weights: Floats | None = None
+    sample_rows: int = SAMPLE_ROWS
     store: PlaneStore | None = None
-    remote: Any = None
     budget: Budget | None = None
+
+    def source(self, n_fitted: float) -> dict[str, Any]:
+        """Return what a model file keeps of the rows; `n_fitted` is the weight of those fitted."""
+        described = self.rows if isinstance(self.rows, PackedTable) else self.store
+        source: dict[str, Any] = {"rows": self.rows.n_rows}
+        if described is not None:
+            source["missing"] = described.n_missing.tolist()
+        if not isinstance(self.rows, PackedTable):
+            source["sample"] = self.sample_rows  # on which edges were tested
+            if n_fitted < self.rows.weight:
+                source["fitted"] = "the sample"  # interrupted before all rows were used
+        if self.weights is not None:
+            source["weight"] = float(self.weights.sum())
+        return source
 
     def __enter__(self) -> Self:
         return self
@@ -66,7 +86,12 @@ class OpenRows:
             self.store.close()
 
 
-def open_rows(X: Any, schema: Schema | None = None, options: ReadOptions | None = None) -> OpenRows:
+def open_rows(
+    X: Any,
+    schema: Schema | None = None,
+    options: ReadOptions | None = None,
+    weights: ArrayLike | None = None,
+) -> OpenRows:
     """Open a table to learn from it.
 
     Parameters
@@ -78,6 +103,8 @@ def open_rows(X: Any, schema: Schema | None = None, options: ReadOptions | None 
     options : ReadOptions, optional
         Files and streams that do not fit in ``max_memory`` are kept on disk and read in blocks;
         what lies on a cluster stays there.
+    weights : array of float, shape (n_rows,), optional
+        Non-negative row weights.
 
     Returns
     -------
@@ -85,32 +112,30 @@ def open_rows(X: Any, schema: Schema | None = None, options: ReadOptions | None 
 
     Examples
     --------
-    >>> with open_rows({"smoker": ["no", "yes", None]}) as rows:
-    ...     rows.table
+    >>> with open_rows({"smoker": ["no", "yes", None]}) as opened:
+    ...     opened.rows
     PackedTable(3 rows x 1 variables, 2 states, 1 missing cell, ...)
     """
     options = options or ReadOptions()
     kind = table_kind(X)
     if kind is TableKind.REMOTE:
-        return OpenRows(remote=plugin_of(X).open_rows(X, schema, options))
+        if weights is not None:
+            raise DataError("rows on a cluster have no weights: repeat rows instead")
+        return OpenRows(plugin_of(X).open_rows(X, schema, options))
     limit = _limit(X, kind, options)
     if limit is None:
-        return OpenRows(table=read_table(X, schema, options, stacklevel=3))
+        table = read_table(X, schema, options, stacklevel=3)
+        return OpenRows(table, _checked(weights, table.n_rows))
     check_limit(limit)
-    size = CACHE_SIZE if options.cache_size is None else read_size(options.cache_size)
-    folder = options.cache_dir
-    if folder is None and kind is TableKind.STREAM:
-        folder = gettempdir()  # what a stream leaves on disk is not kept
-    store = open_store(X, schema=schema, folder=folder, max_bytes=size, options=options)
+    store = _open_store(X, kind, schema, options)
     try:
-        budget = share_out(
-            limit,
-            store.n_rows,
-            store.n_variables,
-            resolve_jobs(options.n_jobs),
-            options.sample_rows,
-        )
-        return OpenRows(store.table() if budget.whole else None, store, None, budget)
+        n_jobs = resolve_jobs(options.n_jobs)
+        budget = share_out(limit, store.n_rows, store.n_variables, n_jobs, options.sample_rows)
+        checked = _checked(weights, store.n_rows)
+        if budget.whole:
+            return OpenRows(store.table(), checked, SAMPLE_ROWS, store, budget)
+        rows = StoredRows(store, checked, budget.n_jobs, budget.kept_bytes)
+        return OpenRows(rows, None, budget.sample_rows, store, budget)
     except BaseException:
         store.close()
         raise
@@ -148,7 +173,7 @@ def read_table(
     return table
 
 
-def read_codes(X: Any, schema: Schema, options: ReadOptions | None = None) -> NDArray[np.int64]:
+def read_codes(X: Any, schema: Schema, options: ReadOptions | None = None) -> Integers:
     """Return a table's codes under a schema, -1 for a missing cell, in rows.
 
     Examples
@@ -175,15 +200,19 @@ def _recoded(table: PackedTable, schema: Schema | None) -> PackedTable:
     """Return a packed table under another schema."""
     if schema is None or table.schema == schema:
         return table
-    for name in schema.names:
-        if name in table.schema and (table.schema[name].binned or schema[name].binned):
-            if table.schema[name] == schema[name]:
-                continue
+    for own in table.schema:
+        if own.name not in schema or own == schema[own.name]:
+            continue
+        if own.binned or schema[own.name].binned:
             raise DataError(
-                f"column '{name}' was binned differently when this table was packed: pack it "
+                f"column '{own.name}' was binned differently when this table was packed: pack it "
                 "with schema=estimator.schema_"
             )
     return read_table(labels(table.schema, table.codes()), schema)
+
+
+def _checked(weights: ArrayLike | None, n_rows: int) -> Floats | None:
+    return None if weights is None else check_weights(weights, n_rows)
 
 
 def _limit(X: Any, kind: TableKind, options: ReadOptions) -> int | None:
@@ -200,3 +229,11 @@ def _limit(X: Any, kind: TableKind, options: ReadOptions) -> int | None:
         if size <= _LARGE * memory:
             return None
     return int(_USED * memory)
+
+
+def _open_store(X: Any, kind: TableKind, schema: Schema | None, options: ReadOptions) -> PlaneStore:
+    size = CACHE_SIZE if options.cache_size is None else read_size(options.cache_size)
+    folder = options.cache_dir
+    if folder is None and kind is TableKind.STREAM:
+        folder = gettempdir()  # what a stream leaves on disk is not kept
+    return open_store(X, schema=schema, folder=folder, max_bytes=size, options=options)

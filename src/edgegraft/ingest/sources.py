@@ -11,8 +11,9 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from time import perf_counter
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +21,23 @@ from numpy.typing import NDArray
 
 from edgegraft.core.text import listing
 from edgegraft.errors import DataError
+from edgegraft.ingest.cells import Place
 from edgegraft.kernels.counting.encode import turn
 from edgegraft.table.arrow_types import LabelKind, kind_of, plain_type
 
+_EVERY = 0.25  # seconds between two reports of a pass
 _GROUP = 64  # columns of an array that are read together: a cache line of bytes
 
-__all__ = ["ArraySource", "Source", "StreamSource", "TableSource", "check_names"]
+__all__ = [
+    "ArraySource",
+    "OnRows",
+    "PassWatch",
+    "RowsRead",
+    "Source",
+    "StreamSource",
+    "TableSource",
+    "check_names",
+]
 
 
 class Source(ABC):
@@ -61,9 +73,9 @@ class Source(ABC):
         """Yield the columns in groups that are best read one after another; here all at once."""
         yield list(columns)
 
-    def row(self, number: int) -> int:
-        """Return a row's number, as messages shall call it."""
-        return number
+    def place(self, first_row: int) -> Place:
+        """Return what messages call the rows from `first_row` on, which are being read."""
+        return lambda k: str(first_row + k)
 
     @property
     def share(self) -> float | None:
@@ -248,3 +260,61 @@ def check_names(names: Sequence[str], where: str = "the table") -> None:
             f"{where} has more than one column named {listing(twice)}: rename them so that every "
             "name is distinct"
         )
+
+
+class RowsRead(NamedTuple):
+    """A report of a pass.
+
+    Attributes
+    ----------
+    rows : int
+        Rows read so far.
+    seconds : float
+        Since the pass began.
+    share : float or None
+        Share of the data that has been read; None where their size is not known.
+
+    Examples
+    --------
+    >>> report = RowsRead(rows=3000, seconds=2.0, share=0.25)
+    >>> report.rate, report.seconds_left
+    (1500.0, 6.0)
+    """
+
+    rows: int
+    seconds: float
+    share: float | None = None
+
+    @property
+    def rate(self) -> float:
+        """Rows a second."""
+        return self.rows / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Time to the end of the pass at this rate; None where it is not known."""
+        if not self.share:
+            return None
+        return max(0.0, self.seconds * (1.0 / self.share - 1.0))
+
+
+OnRows = Callable[[RowsRead], None]
+
+
+class PassWatch:
+    """Reports a pass over a source, a few times a second."""
+
+    def __init__(self, source: Source, on_rows: OnRows | None) -> None:
+        self._source = source
+        self._on_rows = on_rows
+        self._begun = perf_counter()
+        self._next = 0.0
+
+    def report(self, rows: int) -> None:
+        """Report how many rows have been read, if it is time for it."""
+        if self._on_rows is None:
+            return
+        seconds = perf_counter() - self._begun
+        if seconds >= self._next:
+            self._next = seconds + _EVERY
+            self._on_rows(RowsRead(rows, seconds, self._source.share))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from edgegraft.core.atomic import replace_file
 from edgegraft.errors import ModelError
-from edgegraft.ingest.parquet_out import write_parquet
+from edgegraft.ingest.output import write_parquet
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.file import Columns, check_edge_columns
 

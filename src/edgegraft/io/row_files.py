@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from edgegraft.core.atomic import replace_file
 from edgegraft.errors import DataError
-from edgegraft.ingest.parquet_out import write_parquet
+from edgegraft.ingest.output import write_parquet
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _BLOCK = 65536  # rows converted to Python values at a time

@@ -1,6 +1,8 @@
-"""From codes back to the caller's labels and types."""
+"""From codes back to the caller's labels and types, and to numbers inside of bins."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,9 @@ from edgegraft.errors import DataError
 from edgegraft.table.arrow_types import LabelKind, kind_of, storage_type, type_from_name
 from edgegraft.table.schema import Schema, Variable
 
-__all__ = ["decode_table"]
+__all__ = ["Codes", "decode_table", "labels", "middles"]
+
+Codes = NDArray[np.integer[Any]]
 
 
 def decode_table(schema: Schema, codes: ArrayLike) -> pa.Table:
@@ -26,7 +30,7 @@ def decode_table(schema: Schema, codes: ArrayLike) -> pa.Table:
     return pa.table(columns, names=list(schema.names))
 
 
-def _decode(variable: Variable, codes: NDArray[np.integer]) -> pa.Array:
+def _decode(variable: Variable, codes: Codes) -> pa.Array:
     wrong = np.flatnonzero((codes < -1) | (codes >= variable.n_states))
     if wrong.size:
         row = int(wrong[0])
@@ -55,3 +59,33 @@ def _category_array(variable: Variable) -> pa.Array:
         # The labels are in UTC, so that their order as text is their order in time.
         stored = pc.assume_timezone(stored.cast(pa.timestamp(dtype.unit)), "UTC")
     return stored.cast(dtype)
+
+
+def labels(schema: Schema, codes: Codes) -> pa.Table:
+    """Return codes as a table of labels that can be read again: bins as their middles."""
+    table = schema.decode(codes)
+    for k, variable in enumerate(schema):
+        if variable.edges is not None:
+            middle = middles(variable)
+            values = np.append(middle, np.nan)[codes[:, k]]
+            if (codes[:, k] >= 0).all():
+                values = values.astype(middle.dtype)
+            table = table.set_column(k, variable.name, [values])
+    return table
+
+
+def middles(variable: Variable) -> NDArray[Any]:
+    """Return a number inside of each bin; whole where the column holds whole numbers.
+
+    Examples
+    --------
+    >>> middles(Variable("age", ("[0, 3)", "[3, 4)", "[4, 9]"), "int64", True, (0, 3, 4, 9)))
+    array([1, 3, 6])
+    """
+    edges = np.array(variable.edges, np.float64)
+    low, high = edges[:-1], edges[1:]
+    middle = low + (high - low) / 2
+    if variable.dtype.startswith(("double", "float", "half", "decimal")):
+        return np.asarray(middle)
+    whole = np.floor(middle)
+    return np.asarray(np.where(whole < low, np.ceil(middle), whole).astype(np.int64))

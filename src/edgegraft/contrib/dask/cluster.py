@@ -21,9 +21,9 @@ import numpy as np
 from edgegraft.contrib.dask import partitions as packing
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ClusterError, DataError, MissingExtraError
+from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.partition import settle
-from edgegraft.ingest.wording import Findings
 from edgegraft.table import Schema
 from edgegraft.table.blocks import Block
 

@@ -1,26 +1,41 @@
 """Tables out: rows of codes as the kind of table that the caller works with.
 
-Names, categories, their order and types are those of the table that was fitted. A binned column
+Names, categories, their order and types are those of the table that was read. A binned column
 gets a number, the middle of the bin: what is sampled or imputed can be scored and fitted again.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from edgegraft.ingest import encode
+from edgegraft.core.atomic import replacing
+from edgegraft.core.types import Mask
 from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_kind
-from edgegraft.ingest.labels import Codes, labels
+from edgegraft.ingest.pack import encode
 from edgegraft.table import PackedTable, Schema, Variable
+from edgegraft.table.decode import Codes, labels
+
+__all__ = ["OutputForm", "fill", "write_parquet"]
+
+
+def write_parquet(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
+    """Write named columns of equal length, lists or arrays, replacing the file in one step."""
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    with replacing(path) as file:
+        pq.write_table(table, file)
 
 
 @dataclass(frozen=True)
-class Kind:
+class OutputForm:
     """What kind of table rows are given back as.
 
     Attributes
@@ -37,7 +52,7 @@ class Kind:
     dtypes: tuple[Any, ...] | None = None
 
     @classmethod
-    def of(cls, X: Any) -> Kind:
+    def of(cls, X: Any) -> OutputForm:
         """Return the kind of a table; files and streams are given back as Arrow tables."""
         kind = table_kind(X)
         if kind in (TableKind.ARRAY, TableKind.RECORDS):
@@ -88,7 +103,7 @@ def fill(X: Any, schema: Schema, before: Codes, after: Codes) -> Any:
     before, after : array of int, shape (n_rows, n)
         Codes of the columns in the order of the schema, with -1 and without.
     """
-    kind, names = Kind.of(X), column_labels(X)
+    kind, names = OutputForm.of(X), column_labels(X)
     if kind.library == "packed":
         return kind.build(schema, after)
     if kind.library == "pyarrow" and not hasattr(X, "set_column"):
@@ -129,9 +144,7 @@ def _to_array(table: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     return out
 
 
-def _fill_array(
-    X: NDArray[Any], complete: Any, missing: NDArray[np.bool_], wanting: list[int]
-) -> NDArray[Any]:
+def _fill_array(X: NDArray[Any], complete: Any, missing: Mask, wanting: list[int]) -> NDArray[Any]:
     out = np.array(np.ma.getdata(X))
     for k in wanting:
         holes = missing[:, k]
@@ -145,7 +158,7 @@ def _fill_array(
     return out
 
 
-def _fill_list(own: Any, complete: Any, missing: NDArray[np.bool_]) -> list[Any]:
+def _fill_list(own: Any, complete: Any, missing: Mask) -> list[Any]:
     known = own.to_pylist() if hasattr(own, "to_pylist") else list(own)
     filled = complete.to_pylist()
     return [filled[r] if hole else known[r] for r, hole in enumerate(missing)]
@@ -200,7 +213,7 @@ def _to_arrow(column: Any, codes: Codes, dtype: Any, variable: Variable) -> Any:
 _COLUMN = {"pandas": _to_pandas, "polars": _to_polars, "pyarrow": _to_arrow}
 
 
-def _keep_known(X: Any, k: int, column: Any, missing: NDArray[np.bool_]) -> Any:
+def _keep_known(X: Any, k: int, column: Any, missing: Mask) -> Any:
     """Return the k-th column of a frame with the missing cells of another; both are numbers."""
     library = library_of(X)
     if library == "pandas":
