@@ -18,17 +18,21 @@ from edgegraft.kernels.elimination.traversal import depth_first
 def build_tree(layout: Layout, found: Elimination) -> JunctionTree:
     """Return the bucket tree of a complete elimination order."""
     n = layout.n_variables
-    owner = np.repeat(np.arange(n), np.diff(found.scope_start))
-    rank = _depth_first_rank(found, owner)
+    before = found.parents(n)
+    # Children right before their parents: any order with children first has the same cliques, and
+    # this one uses a message soon after it was written, while it is still in cache.
+    by_rank = depth_first(np.where(before == n, -1, before))
+    rank = np.empty(n + 1, np.int64)  # the new place of each bucket
+    rank[by_rank], rank[n] = np.arange(n), n
+    variable, parent = found.order[by_rank], rank[before[by_rank]]
     position = np.empty(n, np.int64)
-    position[found.order] = rank
-    variable = np.empty(n, np.int64)
-    variable[rank] = found.order
+    position[variable] = np.arange(n)
     states = layout.states[variable]
 
-    owner, scope = _by_owner(rank[owner], position[found.scope], n)
-    parent = np.full(n, n)
-    np.minimum.at(parent, owner, scope)
+    owner = rank[np.repeat(np.arange(n), np.diff(found.scope_start))]
+    scope = position[found.scope]
+    falling = np.argsort(owner * n - scope)  # by owner, and within each by falling position
+    owner, scope = owner[falling], scope[falling]
     message_cells = _products(n, owner, states[scope])
 
     ends = position[layout.edges]
@@ -59,28 +63,6 @@ def build_tree(layout: Layout, found: Elimination) -> JunctionTree:
         other_stride=np.where(own_is_row, 1, layout.states[j]),
         largest=np.array(largest, np.int64),
     )
-
-
-def _depth_first_rank(found: Elimination, owner: Integers) -> Integers:
-    """Return the new place of each bucket: children right before their parents.
-
-    Any order with children first has the same cliques; this one uses a message soon after it was
-    written, while it is still in cache.
-    """
-    n = len(found.order)
-    position = np.empty(n, np.int64)
-    position[found.order] = np.arange(n)
-    parent = np.full(n, n)
-    np.minimum.at(parent, owner, position[found.scope])
-    rank = np.empty(n, np.int64)
-    rank[depth_first(np.where(parent == n, -1, parent))] = np.arange(n)
-    return rank
-
-
-def _by_owner(owner: Integers, scope: Integers, n: int) -> tuple[Integers, Integers]:
-    """Sort scopes by their owner, and within each by falling position."""
-    order = np.argsort(owner * n - scope)
-    return owner[order], scope[order]
 
 
 def _blocks(states: Integers, first: Integers, cells: Integers) -> tuple[Integers, Integers]:

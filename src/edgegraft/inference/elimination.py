@@ -69,6 +69,15 @@ class Elimination(NamedTuple):
     cells: float  # of all cliques together
     blocking: int  # the variable whose table was over budget, or -1
 
+    def parents(self, n: int) -> Integers:
+        """Return the place in the order of the first of each scope; after all, if there is none."""
+        place = np.full(n, len(self.order))  # those that the search did not reach come after all
+        place[self.order] = np.arange(len(self.order))
+        owner = np.repeat(np.arange(len(self.order)), np.diff(self.scope_start))
+        parent = np.full(len(self.order), len(self.order))
+        np.minimum.at(parent, owner, place[self.scope])
+        return parent
+
 
 def order_variables(layout: Layout, max_cells: float) -> Elimination:
     """Return the cheapest elimination order found, cut short at messages of `max_cells`."""
@@ -155,17 +164,10 @@ def _n_retries(found: Elimination, max_cells: float) -> int:
 
 def _n_maximal(found: Elimination, n: int) -> int:
     """Count the cliques that are in no other: a child's scope is all of its parent otherwise."""
-    widths = np.diff(found.scope_start)
-    position = np.full(n, len(found.order))  # of those that it did not reach: after all others
-    position[found.order] = np.arange(len(found.order))
-    contained = np.zeros(len(found.order), np.bool_)
-    owners = np.repeat(np.arange(len(found.order)), widths)
-    parent = np.full(len(found.order), len(found.order))
-    np.minimum.at(parent, owners, position[found.scope])
-    inside = parent < len(found.order)
-    same = widths[inside] == widths[parent[inside]] + 1
-    contained[parent[inside][same]] = True
-    return int((~contained).sum())
+    widths, parent = np.diff(found.scope_start), found.parents(n)
+    child = np.flatnonzero(parent < len(parent))
+    same = widths[child] == widths[parent[child]] + 1
+    return len(parent) - len(np.unique(parent[child[same]]))
 
 
 def _remaining_clique(layout: Layout, found: Elimination) -> Integers:
