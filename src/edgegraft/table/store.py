@@ -202,7 +202,8 @@ class PlaneStore:
         order = sorted(i for part in self._parts for i in part if i != SKIPPED)
         bounds = field("recode", lambda sizes: np.append(0, np.cumsum([int(n) for n in sizes])))
         recode = read("recode")
-        if order != list(range(len(self.schema))) or bounds[-1] != len(recode):
+        whole = order == list(range(len(self.schema))) and bounds[-1] == len(recode)
+        if not whole or self.n_missing.shape != (len(self.schema),):
             raise self._file.damaged("its columns are not those of its schema")
         self._recode: list[Codes] = []
         for i, states in enumerate(self.schema.n_states.tolist()):

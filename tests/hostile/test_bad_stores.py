@@ -1,0 +1,100 @@
+"""Damaged stores: no changed byte is read as another cell, and the message says what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from edgegraft.core.container import read_container, write_container
+from edgegraft.errors import FileFormatError
+from edgegraft.ingest import cache as cache_module
+from edgegraft.ingest.cache import open_store
+from edgegraft.table.store import FORMAT, PlaneStore
+
+REMEDY = "delete it, and it is made again"
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    """A store of several blocks, and its codes."""
+    monkeypatch.setattr(cache_module, "block_rows", lambda n: 512)
+    rng = np.random.default_rng(0)
+    columns = {f"c{k}": rng.integers(0, k + 2, 1800) for k in range(4)}
+    columns["many"] = rng.integers(0, 200, 1800).astype(str)
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    with open_store(tmp_path / "rows.parquet", folder=tmp_path / "cache") as store:
+        return store.path, store.table().codes()
+
+
+def read_blocks(path):
+    with PlaneStore(path) as store:
+        parts = [store.block(k).codes() for k in range(len(store.starts) - 1)]
+    return np.concatenate(parts)
+
+
+def changed(content, kind, rng):
+    out = bytearray(content)
+    at, other = (int(k) for k in rng.integers(0, len(out) - 64, 2))
+    if kind == "flipped":
+        out[at] ^= 1 << int(rng.integers(8))
+    elif kind == "zeroed":
+        out[at : at + 64] = bytes(64)
+    else:
+        out[at : at + 64], out[other : other + 64] = out[other : other + 64], out[at : at + 64]
+    return bytes(out)
+
+
+@pytest.mark.parametrize("kind", ["flipped", "zeroed", "swapped"])
+def test_no_damage_is_read_as_other_cells(stored, kind):
+    path, expected = stored
+    content, rng = path.read_bytes(), np.random.default_rng(1)
+    refused = 0
+    for _ in range(80):
+        path.write_bytes(changed(content, kind, rng))
+        try:
+            found = read_blocks(path)
+        except FileFormatError as error:
+            assert REMEDY in str(error)  # noqa: PT017 - most, not all, changes are noticed
+            refused += 1
+        else:  # blanks of the header, or bytes that were zero before
+            np.testing.assert_array_equal(found, expected)
+    assert refused
+
+
+@pytest.mark.parametrize("key", ["schema", "n_rows", "rows", "parts", "recode", "notes", "source"])
+@pytest.mark.parametrize("value", [None, "x", -1, 0, [], [1, 2], [[9]], {}, 1 << 62])
+def test_forged_headers_are_refused(stored, tmp_path, key, value):
+    path, expected = stored
+    found = read_container(path, FORMAT)
+    write_container(tmp_path / "forged", FORMAT, {**found.content, key: value}, found.arrays)
+    try:
+        np.testing.assert_array_equal(read_blocks(tmp_path / "forged"), expected)
+    except FileFormatError as error:
+        assert REMEDY in str(error)  # noqa: PT017 - a source may be any text
+
+
+@pytest.mark.parametrize("name", ["heights.0", "n_missing", "recode", "0.0"])
+def test_forged_arrays_are_refused(stored, tmp_path, name):
+    path, _ = stored
+    found = read_container(path, FORMAT)
+    for array in (found.arrays[name][:-1], np.zeros(0, found.arrays[name].dtype), None):
+        arrays = {**found.arrays, name: array}
+        if array is None:
+            del arrays[name]
+        write_container(tmp_path / "forged", FORMAT, found.content, arrays)
+        with pytest.raises(FileFormatError, match=REMEDY):
+            read_blocks(tmp_path / "forged")
+
+
+def test_a_damaged_block_of_a_known_store_says_to_delete_it(stored, tmp_path):
+    path, _ = stored
+    whole = bytearray(path.read_bytes())
+    whole[1 << 17 if len(whole) > 1 << 17 else (1 << 16) + 64] ^= 1
+    path.write_bytes(whole)
+    with (
+        open_store(tmp_path / "rows.parquet", folder=tmp_path / "cache") as store,
+        pytest.raises(FileFormatError, match=f"damaged store of rows: .*{REMEDY}"),
+    ):
+        store.table()
