@@ -11,7 +11,7 @@ from edgegraft.cli.declared_options import parse_names
 from edgegraft.core.text import listing, nearest, suggestion
 from edgegraft.errors import ModelError
 from edgegraft.ingest.binning import assign_bins
-from edgegraft.ingest.text_types import read_number, read_text_as
+from edgegraft.ingest.cells import read_number, read_text_as
 from edgegraft.table import Schema, Variable
 
 _SHOWN = 8  # names or categories in a message
