@@ -120,6 +120,17 @@ class Request:
         """Return the path at which the request of a checkpoint is kept."""
         return checkpoint.with_name(checkpoint.name + ".json")
 
+    def advice(self, checkpoint: Path | None, interrupted: bool) -> str:
+        """Return how to resume a search that was interrupted, or with twice its budgets."""
+        if checkpoint is None:
+            return "The search was interrupted. To be able to resume one, learn with --checkpoint."
+        if interrupted:
+            return f"The search was interrupted. Resume it with:\n  {resume_command(checkpoint)}"
+        edges, time = self.learning["max_edges"], self.learning["max_time"]
+        more = "" if edges is None else f" --max-edges {2 * max(1, edges)}"
+        more += "" if time is None else f" --max-time {2 * max(1.0, time):g}"
+        return f"Resume with a larger budget:\n  {resume_command(checkpoint)}{more}"
+
     def write(self, checkpoint: Path) -> None:
         """Keep the request beside a checkpoint."""
         from edgegraft.core.atomic import replacing
@@ -170,24 +181,6 @@ def _grouped(content: dict[str, Any]) -> dict[str, Any]:
             values[setting.name] = None if value == "none" and setting.optional else value
         rest[group] = values
     return rest
-
-
-def after_interruption(checkpoint: Path | None) -> str:
-    """Return what the model of an interrupted search is, and how to resume the search."""
-    if checkpoint is None:
-        return (
-            "The search was interrupted. To be able to resume a search, learn with "
-            "--checkpoint FILE."
-        )
-    return f"The search was interrupted. Resume it with:\n  {resume_command(checkpoint)}"
-
-
-def after_budget(request: Request, checkpoint: Path) -> str:
-    """Return how to resume with twice the budgets."""
-    edges, time = request.learning["max_edges"], request.learning["max_time"]
-    more = "" if edges is None else f" --max-edges {2 * max(1, edges)}"
-    more += "" if time is None else f" --max-time {2 * max(1.0, time):g}"
-    return f"Resume with a larger budget:\n  {resume_command(checkpoint)}{more}"
 
 
 def resume_command(checkpoint: Path) -> str:

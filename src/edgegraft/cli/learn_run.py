@@ -15,12 +15,7 @@ from rich.markup import escape
 from edgegraft import __version__
 from edgegraft.cli.console import give, near, say, warned
 from edgegraft.cli.formatting import clock
-from edgegraft.cli.learn_request import (
-    Request,
-    after_budget,
-    after_interruption,
-    resume_command,
-)
+from edgegraft.cli.learn_request import Request, resume_command
 from edgegraft.cli.learn_rows import LearnRows, open_request, show_rows
 from edgegraft.cli.progress import Progress
 from edgegraft.cli.summary import describe_model, show_model
@@ -87,12 +82,11 @@ class LearnRun:
             if checkpoint is not None and resumable:
                 restart(found.search)  # checkpoints hold the state that a restart was given
                 save_checkpoint(checkpoint, found.search)
+            if checkpoint is not None and (resumable or resumed):
                 self._request.write(checkpoint)
         self._report(stored)
-        if found.interrupted:
-            say(self._console, escape(after_interruption(checkpoint)))
-        elif checkpoint is not None and resumable:
-            say(self._console, escape(after_budget(self._request, checkpoint)))
+        if found.interrupted or (checkpoint is not None and resumable):
+            say(self._console, escape(self._request.advice(checkpoint, found.interrupted)))
         if found.interrupted or self._report_failed:
             raise typer.Exit(1)
 
@@ -103,9 +97,7 @@ class LearnRun:
             "observers": [self._progress],
         }
         if checkpoint is not None:
-            # If the search is resumed, its checkpoint has been found to fit at the start.
-            when = "start" if resumed else "checkpoint"
-            common["observers"] += [RequestKeeper(self._request, checkpoint, when)]
+            common["observers"] += [RequestKeeper(self._request, checkpoint)]
             if resumed:
                 return resume_discovery(
                     checkpoint,
@@ -193,24 +185,15 @@ class LearnRun:
 
 
 class RequestKeeper:
-    """An observer that writes a request beside its checkpoint, once there is one.
+    """An observer that writes a request beside its checkpoint, once there is one."""
 
-    Parameters
-    ----------
-    request : Request
-    checkpoint : Path
-    when : {"start", "checkpoint"}
-        At the start if the search is resumed: its checkpoint has then been found to fit.
-    """
-
-    def __init__(self, request: Request, checkpoint: Path, when: str) -> None:
+    def __init__(self, request: Request, checkpoint: Path) -> None:
         self._request = request
         self._checkpoint = checkpoint
-        self._when = when
 
-    def on_event(self, event: Event, growth: SearchState) -> None:
-        """Write the request at that kind of event."""
-        if event.kind == self._when:
+    def on_event(self, event: Event, state: SearchState) -> None:
+        """Write the request with a checkpoint."""
+        if event.kind == "checkpoint":
             self._request.write(self._checkpoint)
 
 

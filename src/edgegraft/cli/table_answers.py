@@ -101,7 +101,7 @@ def _filled(
             yield block
 
 
-class Scores(NamedTuple):
+class RowScores(NamedTuple):
     """Log-pseudolikelihoods in nats."""
 
     names: tuple[str, ...]
@@ -137,7 +137,7 @@ class Scores(NamedTuple):
 
 def scores(
     model: PairwiseMRF, path: Path, reading: ReadOptions, weights_column: str | None = None
-) -> Scores:
+) -> RowScores:
     """Return how well a model predicts the known cells of a file."""
     weights = None
     if weights_column is not None:
@@ -149,10 +149,10 @@ def scores(
     values = np.where(known, cells, 0.0)
     sums, counts = weights @ values, weights @ known
     means = np.where(counts, sums / np.where(counts, counts, 1.0), np.nan)
-    return Scores(model.names, values.sum(axis=1), means, weights)
+    return RowScores(model.names, values.sum(axis=1), means, weights)
 
 
-def show_scores(console: Console, found: Scores) -> None:
+def show_scores(console: Console, found: RowScores) -> None:
     """Show the mean, and the variables that the rest predicts worst."""
     table = Table(title="Variables predicted worst", title_justify="left")
     table.add_column("variable")
