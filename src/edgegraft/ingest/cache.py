@@ -83,7 +83,7 @@ def open_store(
     max_bytes : int or None, default 32 GiB
         Bytes that all stores of the folder may take.
     on_rows : callable, optional
-        Told of the pass a few times a second, with a
+        Called a few times per second during the pass, with a
         :class:`~edgegraft.ingest.sources.RowsRead`.
     options : ReadOptions, optional
         How the table is read.
@@ -91,7 +91,7 @@ def open_store(
     Raises
     ------
     DataError, DataTypeError, FileFormatError, FileNotFoundError
-        As :func:`edgegraft.ingest.pack`; also where a file changes under way.
+        As :func:`edgegraft.ingest.pack`; also if a file changes while it is read.
     MemoryBudgetError
         Where the planes exceed `max_bytes`.
     OSError
@@ -142,7 +142,7 @@ def _source(X: Any, options: ReadOptions) -> Source:
 
 
 def _key(source: FilesSource, schema: Schema | None, options: ReadOptions) -> str:
-    told = json.dumps(
+    described = json.dumps(
         [
             [FORMAT.name, FORMAT.version],
             source.states,
@@ -150,11 +150,11 @@ def _key(source: FilesSource, schema: Schema | None, options: ReadOptions) -> st
             {name: _plain(value) for name, value in options.of_cells().items()},
         ]
     )
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
+    return hashlib.sha256(described.encode()).hexdigest()[:32]
 
 
 def _plain(value: Any) -> Any:
-    """Return an option as JSON can hold it; types are told apart (0 is not "0")."""
+    """Return an option as JSON can hold it; 0 and "0" stay different."""
     if isinstance(value, dict):
         return sorted((name, int(count)) for name, count in value.items())
     if isinstance(value, set | frozenset):
@@ -163,7 +163,7 @@ def _plain(value: Any) -> Any:
 
 
 def _found(path: Path) -> PlaneStore | None:
-    """Return the store of a name where there is a whole one, and note that it was used."""
+    """Return the store at a path if there is a whole one, and note that it was used."""
     if not path.exists():
         return None
     try:
@@ -193,7 +193,7 @@ def _write(
 
 @contextmanager
 def _roomy(folder: Path) -> Iterator[None]:
-    """Say what to do where the disk is full."""
+    """Report a full disk with what to do about it."""
     try:
         yield
     except OSError as error:

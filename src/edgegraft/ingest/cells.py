@@ -110,7 +110,7 @@ def odd_tokens(texts: Sequence[str]) -> list[str]:
 
 
 def dressed_number(texts: Sequence[str]) -> str | None:
-    """Return an example, where all texts are numbers and some are not written plainly.
+    """Return an example if all texts are numbers and some are not written plainly.
 
     Those are amounts of money, percentages, and numbers with thousands separators or a decimal
     comma. They are not read as numbers because their meaning is open: is 1,234 more than a
@@ -180,7 +180,7 @@ def _read_text(
             try:
                 return pc.utf8_trim_whitespace(array).cast(pa.float64())
             except pa.ArrowInvalid:
-                pass  # one of the cells is no number; which one is found below
+                pass  # one of the cells is not a number; which one is found below
     cells = array.to_pylist()
     numbers: list[float | None] = [
         read_number(cell) if from_text and cell is not None else None for cell in cells

@@ -33,7 +33,7 @@ _TEXT_DTYPE = {
 
 @dataclass
 class Observed:
-    """What one reading learned of a column.
+    """What one reading found out about a column.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ def _read_text(column: Observed) -> list[str]:
             reject_infinity(column.name, float(number), row)
     column.dtype = _TEXT_DTYPE[column.kind]
     if column.kind is LabelKind.BOOL:
-        # Two states are declared by the type, even where one of them does not occur.
+        # Two states are declared by the type, even if one of them does not occur.
         absent = [label for label in (False, True) if label not in column.labels]
         column.labels = [*column.labels, *absent]
         column.counts = np.append(column.counts, np.zeros(len(absent), np.int64))

@@ -178,7 +178,7 @@ class FilesSource(Source):
 
 
 def _suffix(path: Path) -> str:
-    """Return the extension of a file, that of the content where it is compressed."""
+    """Return the extension of a file, that of the content if it is compressed."""
     plain = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     return plain.suffix.lower()
 

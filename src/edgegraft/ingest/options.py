@@ -96,7 +96,7 @@ class ReadOptions(TableOptions):
         return self.bins.get(name) if isinstance(self.bins, Mapping) else self.bins
 
     def bins_named(self, name: str) -> bool:
-        """Tell whether bins were asked for this very column."""
+        """Return whether bins were asked for this very column."""
         return isinstance(self.bins, Mapping) and name in self.bins
 
     def missing_labels(self, from_text: bool) -> frozenset[Any]:

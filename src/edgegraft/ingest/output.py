@@ -165,7 +165,7 @@ def _fill_list(own: Any, complete: Any, missing: Mask) -> list[Any]:
 
 
 def _cells(column: Any) -> NDArray[Any]:
-    """Return a column's labels as an array, of objects where they are no numbers."""
+    """Return a column's labels as an array, of Python objects."""
     cells = np.empty(len(column), object)
     cells[:] = column.to_pylist()
     return cells

@@ -97,7 +97,7 @@ def pack(
         For constant columns, for numeric columns that were binned unasked, for text columns that
         are numeric but for a few tokens or whose numbers are not written plainly ("$3.50"), for
         columns of many categories with few rows each, and for categories that differ in blanks
-        or capitals only: one warning a subject.
+        or capitals only: one warning per subject.
 
     Notes
     -----

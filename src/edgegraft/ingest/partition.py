@@ -42,7 +42,7 @@ class Survey:
     Attributes
     ----------
     columns : tuple of Observed
-        In the order of the first part; none where the parts have no rows.
+        In the order of the first part; none if the parts have no rows.
     n_rows : int
     """
 

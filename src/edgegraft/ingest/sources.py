@@ -79,7 +79,7 @@ class Source(ABC):
 
     @property
     def share(self) -> float | None:
-        """Share of the data that has been read in this pass; None where that is not known."""
+        """Share of the data that has been read in this pass; None if that is not known."""
         return None
 
     def close(self) -> None:  # noqa: B027 - a table in memory has nothing to let go of
@@ -287,12 +287,12 @@ class RowsRead(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Rows a second."""
+        """Rows per second."""
         return self.rows / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def seconds_left(self) -> float | None:
-        """Time to the end of the pass at this rate; None where it is not known."""
+        """Time to the end of the pass at this rate; None if it is not known."""
         if not self.share:
             return None
         return max(0.0, self.seconds * (1.0 / self.share - 1.0))

@@ -75,7 +75,7 @@ def labels(schema: Schema, codes: Codes) -> pa.Table:
 
 
 def middles(variable: Variable) -> NDArray[Any]:
-    """Return a number inside of each bin; whole where the column holds whole numbers.
+    """Return a number inside of each bin; whole if the column holds whole numbers.
 
     Examples
     --------
