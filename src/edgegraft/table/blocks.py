@@ -160,13 +160,13 @@ class TableRows:
         return self.table.n_rows
 
     def subsample(self, share: float, rng: np.random.Generator) -> TableRows:
-        """Return a share of the rows, drawn in runs of neighbours, with their weights.
+        """Return about a share of the rows, drawn in whole runs of neighbours, with their weights.
 
         Examples
         --------
         >>> rows = TableRows(PackedTable.from_codes(np.arange(1000)[:, None] % 3))
         >>> rows.subsample(0.25, np.random.default_rng(0)).n_rows
-        250
+        252
         """
         if not 0 < share <= 1:
             raise ValueError(f"the share of rows must be above 0 and at most 1, found {share}")
