@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from edgegraft.core import Layout
-from edgegraft.learn.edge_tests import LEAST_ROWS
+from edgegraft.learn.edge_tests import MIN_DIRECTION_ROWS
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
@@ -105,7 +105,7 @@ def _judge(u, informations, score, weights, raised):
 
     across = covariance(u[0], u[1])
     spread, axes = np.linalg.eigh(raised * (sum(informations) + across + across.T))
-    axes, spread = axes[:, spread >= LEAST_ROWS], spread[spread >= LEAST_ROWS]
+    axes, spread = axes[:, spread >= MIN_DIRECTION_ROWS], spread[spread >= MIN_DIRECTION_ROWS]
     along = axes.T @ score
     whole = raised * axes.T @ covariance(u[0] + u[1], u[0] + u[1]) @ axes
     statistic = min((along**2 / spread).sum(), along @ np.linalg.solve(whole, along))

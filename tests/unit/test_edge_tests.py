@@ -28,7 +28,9 @@ def agree(found, expected, rtol=1e-6):
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_twin_finds_the_same(seed, missing, weighted, monkeypatch):
-    monkeypatch.setattr(conditional, "_STEPS", 0)  # the twin takes the parameters as they are
+    monkeypatch.setattr(
+        conditional, "_NEWTON_STEPS", 0
+    )  # the twin uses the given parameters
     codes, table, layout, _ = make_case(STATES, 600, missing, density=0.6, seed=seed)
     weights = np.random.default_rng(100 + seed).integers(0, 3, 600) if weighted else None
     model = fit(table, layout.edges, weights=weights)
@@ -63,7 +65,7 @@ def test_where_cells_are_missing_parameters_are_brought_to_fit_complete_rows(mon
         return np.abs(scores).max()
 
     assert largest_score() < 3  # rows, of about 2,900
-    monkeypatch.setattr(conditional, "_STEPS", 0)
+    monkeypatch.setattr(conditional, "_NEWTON_STEPS", 0)
     assert largest_score() > 100
 
 

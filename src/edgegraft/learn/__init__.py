@@ -1,4 +1,4 @@
-"""Growing a graph: the loop, what it tells, and what it certifies."""
+"""Learning a network: the search, its events and certificate, edge tests, selection, bootstrap."""
 
 from edgegraft.config import Plan, Settings
 from edgegraft.learn.certificate import Certificate, certify

@@ -1,25 +1,25 @@
-"""How sure the edges of a network are: the fit repeated on rows drawn again.
+"""Frequencies and intervals of the edges of a network, by repeating the fit on resampled rows.
 
-A replicate weighs the rows by how often each was drawn, starts from the fit and decides anew which
-edges there are (:mod:`~edgegraft.learn.replicate`); then the kept edges of the fit are refitted on
-it with the ridge alone. The share of replicates with an edge is its *frequency*; how the refitted
-strengths vary gives its *interval*.
+A replicate weights the rows by how often each was drawn, starts from the fit and selects the edges
+again (:mod:`~edgegraft.learn.replicate`); then the kept edges of the fit are refitted with only the
+ridge. The share of replicates with an edge is its *frequency*; the variation of the refitted
+strengths gives its *interval*.
 
 **Included.** A pair is in a replicate's network if it is active at the end of its search (for a
 penalised fit: its table is not zero) and, with `fdr`, its q-value over all pairs of the replicate
 is at most that. The q-values are first-order approximations
 (:mod:`~edgegraft.learn.replicate_tests`). A relaxed search drops nothing, so without `fdr` its
-edges are tested at the level of the automatic threshold, which chance passes about once a variable.
-Because a replicate is worth half of the rows, an edge that just passes in the fit has a
-frequency well below one half; near one, an edge would be found with half of the rows. Where half
-of the rows cannot tell of an edge (too few of them show what it is about), there is no frequency:
-it is NaN, as a test without degrees of freedom has no q-value.
+edges are tested at the level of the automatic threshold, which chance exceeds about once per
+variable. A replicate carries about half of the information of the rows. An edge that just passes in
+the fit therefore has a frequency well below one half, and an edge with a frequency near one would
+be found with half of the rows. If half of the rows are too few to test an edge, its frequency is
+NaN, just as a test without degrees of freedom has no q-value.
 
-**Interval.** Noise adds to a norm, so percentiles of replicated strengths would lie far too high;
-:mod:`~edgegraft.learn.strength_intervals` has what is done instead. Intervals hold for the
-strengths that the same ridge would give with unlimited data like these, not for those of a model
-without a ridge, and for the kept graph: that the same rows chose it is not taken into account.
-Replicates count for the interval whether or not their own search has the edge.
+**Interval.** Noise increases a norm, so percentiles of replicated strengths would be far too high;
+:mod:`~edgegraft.learn.strength_intervals` describes the method used instead. Intervals are for the
+strengths that the same ridge would give with unlimited data of this kind, not for those of a model
+without a ridge, and for the kept graph: they ignore that the same rows chose it. All replicates
+count for the interval, whether or not their own search has the edge.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ from edgegraft.table import PackedTable
 OnReplicate = Callable[[int, int], object]
 
 _LARGEST_RATE = 0.05
-_RARE = 0.02  # share of replicates below which a pair outside the fit is not worth a test
-_CHUNK_BYTES = 1 << 26  # of row weights of replicates held together
+_RARE = 0.02  # pairs outside the fit in a smaller share of replicates are not tested
+_CHUNK_BYTES = 1 << 26  # row weights of replicates held at a time
 
 
 class Bootstrap(NamedTuple):
-    """How sure edges are, and how strong.
+    """Frequencies and strengths of edges over replicates.
 
     Attributes
     ----------
@@ -64,18 +64,18 @@ class Bootstrap(NamedTuple):
         The kept edges of the fit, in its order; then other pairs that some replicates include,
         most frequent first.
     frequency : array of float, shape (m,)
-        Share of the replicates whose network has the edge; NaN where replicates cannot be tested
+        Share of the replicates whose network has the edge; NaN if replicates cannot be tested
         for it.
     strength : array of float, shape (m,)
-        Of the kept edges, refitted with the ridge; NaN for other pairs, here and below.
+        Strengths of the kept edges, refitted with the ridge; NaN for other pairs, here and below.
     mean_strength : array of float, shape (m,)
-        Mean over the replicates; above `strength`, because noise adds to a norm.
+        Mean over the replicates; above `strength`, because noise increases a norm.
     lower, upper : array of float, shape (m,)
-        Ends of the intervals. They may leave out `strength`, which has a bias of its own.
+        Ends of the intervals. They may exclude `strength`, which is itself biased.
     level : float
-        Of the intervals.
+        Level of the intervals.
     n : int
-        Number of replicates made.
+        Number of replicates.
     """
 
     edges: Edges
@@ -102,7 +102,7 @@ def bootstrap(
     random_state: int = 0,
     on_replicate: OnReplicate | None = None,
 ) -> Bootstrap:
-    """Repeat a fit on rows drawn again, and return how often edges are found and how strong.
+    """Repeat a fit on resampled rows, and return the frequencies and strengths of edges.
 
     Parameters
     ----------
@@ -111,30 +111,29 @@ def bootstrap(
     table : PackedTable
         The rows of the fit.
     n : int, default 200
-        Replicates. The first ones are the same for any number.
+        Number of replicates. The first replicates are the same for any number.
     model : PairwiseMRF, optional
         The network of a search, some of its edges; all of them by default.
     ridge : float, optional
-        Of the refits of a search's network; by default the search's own.
+        Ridge of the refits of a search's network; by default that of the search.
     weights : array of float, shape (table.n_rows,), optional
-        Row weights of the fit. As many rows are drawn as their sum says.
+        Row weights of the fit. The number of drawn rows is their sum.
     fdr : float, None or "auto"
         False discovery rate of a replicate's network, which should be that of the fit; None for
         no such cut. "auto" is the rate that a `Discovery` was cut with, and None for a
         `SearchState`.
     level : float, default 0.95
-        Of the intervals.
+        Level of the intervals.
     n_jobs : int, optional
-        Threads, each on replicates of its own; -1 for all cores. The result does not depend on it.
+        Threads, each with its own replicates; -1 for all cores. The result does not depend on it.
     random_state : int, default 0
     on_replicate : callable, optional
-        Called with the number of replicates done and `n` after each; True asks to stop.
+        Called after each replicate with the number done and `n`; returns True to stop.
 
     Warns
     -----
     RuntimeWarning
-        Where Ctrl-C, or `on_replicate`, ended the replicates early: the result is that of those
-        done.
+        If Ctrl-C or `on_replicate` ended the replicates early: the result uses those done.
 
     Examples
     --------
@@ -142,8 +141,8 @@ def bootstrap(
     >>> from edgegraft.learn import discover
     >>> data = make_chain(5, n_rows=1000, couplings="ising", random_state=0)
     >>> table = PackedTable.from_codes(data.X.astype(int))
-    >>> sure = bootstrap(discover(table), table, 50)
-    >>> sorted(map(tuple, sure.edges[sure.frequency > 0.9].tolist()))
+    >>> replicated = bootstrap(discover(table), table, 50)
+    >>> sorted(map(tuple, replicated.edges[replicated.frequency > 0.9].tolist()))
     [(0, 1), (1, 2), (2, 3), (3, 4)]
     """
     if isinstance(found, Discovery):
@@ -153,7 +152,7 @@ def bootstrap(
     rate = _rate(fdr, planned)
     n_jobs = resolve_jobs(n_jobs)
     draws = Draws(_check(growth, table, n, level, weights), _seeds(random_state, n))
-    with threadpool_limits(1, "blas"):  # the threads are ours
+    with threadpool_limits(1, "blas"):  # replicates use the threads
         replicator = Replicator(growth, kept, table, draws, ridge)
         made = _make_all(replicator, n, n_jobs, on_replicate)
         frequency = _frequency(growth, table, replicator.pairs, draws, made, rate, n_jobs)
@@ -163,7 +162,7 @@ def bootstrap(
 def _check(
     growth: SearchState, table: PackedTable, n: int, level: float, weights: ArrayLike | None
 ) -> Floats:
-    """Return the row weights, refusing what cannot be replicated."""
+    """Return the row weights; refuse fits that cannot be replicated."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n must be a positive number of replicates, found {n!r}")
     if not 0 < level < 1:
@@ -237,7 +236,7 @@ def _frequency(
     rate: float | None,
     n_jobs: int,
 ) -> Floats:
-    """Return the share of the replicates whose network has each pair; NaN where no test can say."""
+    """Return the share of the replicates whose network has each pair; NaN if it has no test."""
     numbers, relaxed = list(made), not growth.policy.shrinks
     active = np.stack([replicate.active for replicate in made.values()])
     if rate is None and not relaxed:

@@ -1,8 +1,8 @@
-"""What was checked at the end of a run, and what was found.
+"""The certificate: what was checked at the end of a search, and the result.
 
 The learned graph is optimal when no inactive pair has ``s_e > penalty`` and every active group is
-stationary. All pairs are scored in blocks where that is affordable; otherwise a random sample is,
-and the share of violating pairs is bounded with 95 % confidence (Clopper and Pearson).
+stationary. All pairs are scored in blocks if that is affordable; otherwise a random sample is
+scored, and the share of violating pairs is bounded with 95 % confidence (Clopper and Pearson).
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ class Certificate(NamedTuple):
     Attributes
     ----------
     n_pairs : int
-        Inactive pairs there are.
+        Number of inactive pairs.
     n_checked : int
-        Inactive pairs that were scored.
+        Number of inactive pairs that were scored.
     n_violating : int
-        Those among them that should be active: ``(s_e - penalty) d_e > slack``.
+        Number of scored pairs that should be active: ``(s_e - penalty) d_e > slack``.
     largest : float
-        Largest ``s_e - penalty`` found, in units of the penalty; negative where nothing violates.
+        Largest ``s_e - penalty``, in units of the penalty; negative if no pair violates.
     share_bound : float
-        Upper bound of the share of violating pairs: what was found if all pairs were checked,
-        else with 95 % confidence.
+        Upper bound of the share of violating pairs: exact if all pairs were checked, otherwise with
+        95 % confidence.
     residual : float
         Largest violation of an active group's stationarity.
     exhaustive : bool
         Whether every pair was checked.
     slack : float
-        Allowance for parameters that are fitted to a tolerance only.
+        Allowance for parameters that are fitted only to a tolerance.
     """
 
     n_pairs: int
@@ -63,7 +63,7 @@ class Certificate(NamedTuple):
 
 
 def certify(growth: SearchState, *, max_pairs: int = 200_000) -> Certificate:
-    """Score the inactive pairs of a finished run, all of them or `max_pairs` random ones."""
+    """Score the inactive pairs of a finished search, all of them or `max_pairs` random ones."""
     n = len(growth.objective.schema)
     n_inactive = n * (n - 1) // 2 - len(growth.graph)
     exhaustive = n_inactive <= max_pairs
@@ -100,7 +100,7 @@ def _inactive(growth: SearchState, n: int) -> Edges:
 
 
 def _sample(growth: SearchState, n: int, size: int, rng: np.random.Generator) -> Edges:
-    """Draw different inactive pairs uniformly; few of many, so repeats are simply drawn again."""
+    """Draw distinct inactive pairs uniformly; repeats are rare and drawn again."""
     found = np.empty((0, 2), np.int64)
     while len(found) < size:
         pairs = rng.integers(0, n, (2 * size, 2))

@@ -1,10 +1,10 @@
-"""A search in a file, from which it is resumed as if it had never stopped.
+"""Checkpoint files, from which a search resumes as if it had never stopped.
 
-Checkpoints are taken every ``checkpoint_every`` activations, at which the loop itself forgets all
-but its parameters (messages, curvature), whether a file is written or not. A resumed search
-therefore has exactly what the uninterrupted one has, and gives the same bits. Files are containers
-of plain arrays under checksums, replaced in one step. They hold settings and numbers, no code: a
-search with a penalty or a policy of the caller's own is refused.
+Checkpoints are taken every ``checkpoint_every`` activations. At these points the loop discards
+everything except its parameters (messages, curvature), whether or not a file is written. A resumed
+search therefore has exactly the state of an uninterrupted one, and gives the same bits. Files are
+containers of plain arrays with checksums, replaced atomically. They contain settings and numbers
+but no code: a search with a custom penalty or policy is refused.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FORMAT = ContainerFormat(
     "give the file that was written with checkpoint=",
     "begin the search anew",
 )
-_SAME = 1e-9  # of an objective: rows summed in another order differ by rounding
+_SAME = 1e-9  # relative difference of objectives that a different order of sums can cause
 _PENALTY = ("penalty", "ridge", "kind", "group_weight", "penalize_nodes")
 
 
@@ -55,7 +55,7 @@ class Checkpoints:
         self.path = Path(path)
 
     def on_event(self, event: Event, state: SearchState) -> None:
-        """Write the search at a checkpoint; refuse at the start what a file cannot hold."""
+        """Write the search at a checkpoint; refuse at the start what a file cannot store."""
         if event.kind == "start":
             _check(state.problem)
         if event.kind == "checkpoint":
@@ -68,13 +68,13 @@ def save(path: str | os.PathLike[str], state: SearchState) -> None:
     Raises
     ------
     ValueError
-        If a file cannot hold the search's penalty or policy.
+        If a file cannot store the penalty or policy of the search.
     """
     write_container(path, FORMAT, *_describe(state))
 
 
 def _describe(state: SearchState) -> Description:
-    """Return a search and its problem, but for the objective, as JSON values and arrays."""
+    """Return a search and its problem, without the objective, as JSON values and arrays."""
     problem = state.problem
     _check(problem)
     header, arrays = state.state()
@@ -91,7 +91,7 @@ def _describe(state: SearchState) -> Description:
 
 
 def remember(state: SearchState) -> Description:
-    """Return what is worth keeping of a finished search: neither its rows nor its candidates."""
+    """Return a finished search without its rows and candidates."""
     header, arrays = _describe(state)
     n = len(state.objective.schema)
     left_out = ["stream.", "reservoir."]
@@ -102,7 +102,7 @@ def remember(state: SearchState) -> Description:
 
 
 def recall(description: Description, objective: Objective) -> SearchState:
-    """Return a search of which :func:`remember` kept the description, over its rows.
+    """Return the search that :func:`remember` described, over its rows.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def recall(description: Description, objective: Objective) -> SearchState:
 
 
 def _check(problem: Problem) -> None:
-    """Refuse parts that would come back from a file as the library's own."""
+    """Refuse custom parts, which a file would restore as those of the library."""
     own = choose_policy(problem.settings, len(problem.objective.schema))
     foreign = []
     if type(problem.penalty) not in PENALTIES:
@@ -184,11 +184,12 @@ def resume(
     ----------
     path : path
     objective : Objective
-        The one that the search was started with, made again from the same rows.
+        The objective of the search, created again from the same rows.
     observers : sequence of Observer
         Give :class:`Checkpoints` again to keep writing them.
     max_time, max_edges : optional
-        Other budgets than those of the checkpoint, of the whole search: what it took before counts.
+        Budgets of the whole search, including what it has used so far, instead of those of the
+        checkpoint.
     """
     state = load(path, objective)
     state.problem = state.problem.within(max_time, max_edges)

@@ -1,10 +1,10 @@
 """One variable's conditional as a softmax regression: its design, information and its inverse.
 
-Logits and design columns are contrasts to the commonest states, so that nothing is redundant.
-Only rows in which the variable and all its neighbours are known are used: with a neighbour left
-out, the others would seem to depend on each other. The pseudolikelihood does leave it out, so
-where cells are missing the given parameters are first brought to fit the rows used. States that
-no row shows have no parameters.
+Logits and design columns are contrasts to the most common states, so that nothing is redundant.
+Only rows in which the variable and all its neighbours are known are used: if a neighbour were
+omitted, the others would seem to depend on each other. The pseudolikelihood does omit it, so if
+cells are missing, the given parameters are first refitted to the rows used. States that do not
+occur have no parameters.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from edgegraft.kernels.conditionals.effective_scores import (
 )
 from edgegraft.table import PackedTable
 
-_ROWS_A_COLUMN = 5  # with fewer, a regression fits noise and the normal approximation fails
-_STEPS = 3  # of Newton
-_PULL = 1.0  # information of the given parameters while they are brought to fit, in rows
-_FARTHEST = 2.0  # that a parameter may go in a step
-_SMALL = 400  # parameters up to which our own inverse is the faster one
-_LEAST = 1e-9  # of the largest information: keeps the inverse finite, far below one row
+_ROWS_PER_COLUMN = 5  # with fewer, a regression fits noise and the normal approximation fails
+_NEWTON_STEPS = 3
+_PULL = 1.0  # weight of the given parameters during the refit, in rows
+_MAX_MOVE = 2.0  # largest change of a parameter in a step
+_SMALL = 400  # parameters up to which our own inverse is faster
+_MIN_INFORMATION = 1e-9  # share of the largest; keeps the inverse finite, far below one row
 
 
 class Rows(NamedTuple):
-    """The rows of a table, with the contrasts that its margins ask for."""
+    """The rows of a table, with the contrasts that follow from its margins."""
 
-    codes: NDArray[Any]  # (n, N); the number of states where the cell is missing
+    codes: NDArray[Any]  # (n, N); the number of states for a missing cell
     weights: Floats  # (N,)
-    known: NDArray[np.bool_]  # (n, N), or (n, 0) where no cell is missing
-    kept: list[Integers]  # states that rows show, of each variable, but for its reference
-    reference: Integers  # (n,) commonest state
+    known: NDArray[np.bool_]  # (n, N), or (n, 0) if no cell is missing
+    kept: list[Integers]  # observed states of each variable, except its reference
+    reference: Integers  # (n,) most common state
 
 
 class Conditional(NamedTuple):
@@ -53,12 +53,12 @@ class Conditional(NamedTuple):
     ----------
     design : Design
     weights : array of float, shape (N,)
-        Of the rows, zero for those not used.
+        Row weights; zero for unused rows.
     coefficients : array of float, shape (columns, q)
     start : array of int, shape (degree,)
         First design column of each neighbour, in the order of the design's sources.
     inverse : array of float, shape (columns * q, columns * q), or None
-        Inverse of the information; None where the rows do not suffice, or the memory.
+        Inverse of the information; None if there are too few rows or too little memory.
     """
 
     design: Design
@@ -69,9 +69,9 @@ class Conditional(NamedTuple):
 
     @property
     def correction(self) -> float:
-        """Return what variances are to be multiplied by for the parameters that were fitted."""
+        """Return the factor that corrects variances for the number of fitted parameters."""
         total = float(self.weights.sum())
-        return total / max(total - len(self.coefficients), total / _ROWS_A_COLUMN)
+        return total / max(total - len(self.coefficients), total / _ROWS_PER_COLUMN)
 
     def columns_of(self, other: int) -> slice:
         """Return the design columns of a neighbour."""
@@ -80,7 +80,7 @@ class Conditional(NamedTuple):
         return slice(int(self.start[k]), int(last))
 
     def residuals(self, rows: Rows) -> Floats:
-        """Return shown minus expected, a row for each row of the table."""
+        """Return observed minus expected indicators, one row per row of the table."""
         out = np.zeros((rows.codes.shape[1], self.coefficients.shape[1]))
         find_residuals(
             rows.codes, self.weights, self.design, self.coefficients, out, np.empty_like(out)
@@ -89,10 +89,10 @@ class Conditional(NamedTuple):
 
 
 def read_rows(table: PackedTable, weights: Floats) -> Rows:
-    """Return a table's rows with the reference and the observed states of each variable."""
+    """Return the rows of a table with the reference and the observed states of each variable."""
     states = table.schema.n_states
     codes = np.ascontiguousarray(table.cells[:, : table.n_rows])
-    codes.flags.writeable = False  # one compiled version, whether it is a copy or not
+    codes.flags.writeable = False  # one compiled version, for copies and views
     kept, reference = [], np.zeros(table.n_variables, np.int64)
     for i, s in enumerate(states.tolist()):
         shown = np.bincount(codes[i], weights, minlength=s + 1)[:s]
@@ -115,7 +115,7 @@ def describe(
     if rows.known.size:
         weights = weights * rows.known[np.append(sources, i)].all(axis=0)
     n_columns, q = coefficients.shape
-    enough = weights.sum() >= _ROWS_A_COLUMN * n_columns
+    enough = weights.sum() >= _ROWS_PER_COLUMN * n_columns
     found = Conditional(design, weights, coefficients, start, None)
     if q == 0 or not enough or 8 * (n_columns * q) ** 2 > max_bytes:
         return found
@@ -125,9 +125,9 @@ def describe(
 
 
 def without(node: Conditional, rows: Rows, other: int) -> Conditional:
-    """Return the conditional with the table of one neighbour at zero, the rest as it was.
+    """Return the conditional with the table of one neighbour at zero, otherwise unchanged.
 
-    What the table said on average over the rows goes to the intercept.
+    The mean contribution of the table over the rows is added to the intercept.
     """
     states = rows.kept[other]
     at = node.columns_of(other)
@@ -151,7 +151,7 @@ def _design(i: int, rows: Rows, layout: Layout, sources: Integers, start: Intege
 def _coefficients(
     i: int, rows: Rows, layout: Layout, theta: Floats, edges: Integers, sources: Integers
 ) -> Floats:
-    """Return the parameters as contrasts: an intercept, then each neighbour's states."""
+    """Return the parameters as contrasts: an intercept, then the states of each neighbour."""
     own, first = rows.kept[i], rows.reference[i]
     node = layout.node(theta, i)
     intercept = node[own] - node[first]
@@ -168,15 +168,15 @@ def _coefficients(
 def _settle(rows: Rows, given: Conditional) -> Conditional:
     """Return the conditional after Newton steps on its rows, held near the given one by a ridge.
 
-    Without the ridge, states that never meet would send parameters away without end.
+    Without the ridge, states that never occur together would make parameters diverge.
     """
     node = given
-    for _ in range(_STEPS):
+    for _ in range(_NEWTON_STEPS):
         moved = node.coefficients - given.coefficients
         score = -_PULL * moved
         add_scores(rows.codes, node.weights, node.design, node.residuals(rows), score)
         step = _inverse_information(rows, node, _PULL) @ score.ravel()
-        step = np.clip(step, -_FARTHEST, _FARTHEST).reshape(score.shape)
+        step = np.clip(step, -_MAX_MOVE, _MAX_MOVE).reshape(score.shape)
         node = node._replace(coefficients=node.coefficients + step)
     return node
 
@@ -189,7 +189,9 @@ def _inverse_information(rows: Rows, of: Conditional, ridge: float = 0.0) -> Flo
     add_information(rows.codes, of.weights, of.design, p, packed)
     whole = np.empty((n_columns * q, n_columns * q))
     unpack_information(packed, whole)
-    whole[np.diag_indices_from(whole)] += max(ridge, _LEAST * max(1.0, whole.diagonal().max()))
+    whole[np.diag_indices_from(whole)] += max(
+        ridge, _MIN_INFORMATION * max(1.0, whole.diagonal().max())
+    )
     if not _invert(whole):
         raise ModelError(
             f"the conditional of variable {of.design.target} has no finite information: "
@@ -205,7 +207,7 @@ def _invert(matrix: Floats) -> bool:
         positive = bool(invert_positive(matrix, out))
         matrix[:] = out
         return positive
-    # Symmetric: a matrix in Fortran's order is its own transpose, and nothing is copied.
+    # A symmetric matrix in Fortran order is its own transpose: nothing is copied.
     factor, failed = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)
     if not failed:
         inverse, failed = lapack.dpotri(factor, lower=1, overwrite_c=1)

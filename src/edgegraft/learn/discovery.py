@@ -1,10 +1,10 @@
-"""From a table to a network and a model, with nothing tuned.
+"""From a table to a network and a model, without tuning.
 
     grow -> sharpen -> test every edge -> keep those below the false discovery rate -> refit
 
-The search is relaxed by default (see :class:`~edgegraft.config.Settings`) and its threshold is what
-chance passes about once per variable, so it ends with nearly all true edges and some false ones;
-the tests of :mod:`~edgegraft.learn.edge_tests` separate them.
+The search is relaxed by default (see :class:`~edgegraft.config.Settings`), and its threshold is the
+level that chance exceeds about once per variable, so it ends with nearly all true edges and some
+false ones; the tests of :mod:`~edgegraft.learn.edge_tests` separate them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from edgegraft.search import BestChoice
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows
 
-_NEEDED = 1.5  # of the threshold, for an edge without a test
+_NEEDED = 1.5  # score of an edge without a test, in units of the threshold
 
 
 class Discovery(NamedTuple):
@@ -50,22 +50,22 @@ class Discovery(NamedTuple):
     Attributes
     ----------
     model : PairwiseMRF
-        Of the edges kept.
+        The model of the kept edges.
     kept : array of bool
-        Which of the edges that the search ended with are kept.
+        Which of the edges that the search found are kept.
     tests : EdgeTests
-        Of all edges that the search ended with, in its order.
+        Tests of all edges that the search found, in its order.
     search_strengths : array of float
-        Of those edges in the search's own model, before the cut; those of the network are
+        Strengths of those edges in the search's own model, before the cut; those of the network are
         ``model.edge_strengths()``.
     search : SearchState
         The search: trajectory, reason, counters.
     certificate : Certificate
-        Of the search, before the cut: what it left out, not what the tests did.
+        Certificate of the search before the cut: it concerns the pairs that the search left out.
     converged : bool
         Whether the last fits, of the search and of the model, reached their tolerance.
     plan : Plan
-        What it was learned by.
+        Settings of the discovery.
     interrupted : bool
         Whether Ctrl-C was pressed.
     """
@@ -107,18 +107,18 @@ def discover(
     Parameters
     ----------
     table : PackedTable or Rows
-        Rows in memory; or in blocks on disk or on a cluster, of which a sample is learned from
-        first and then all (see :mod:`~edgegraft.learn.stages`).
+        Rows in memory, or in blocks on disk or on a cluster. Blocks are learned from first by a
+        sample and then by all rows (see :mod:`~edgegraft.learn.stages`).
     plan : Plan, optional
     weights : array of float, shape (n_rows,), optional
-        Of a table: a row of weight 2 counts as two rows. `Rows` have their own.
+        Row weights of a table: a row of weight 2 counts as two rows. `Rows` have their own weights.
     checkpoint : path, optional
-        File for :func:`resume_discovery`, written as the search goes.
+        File for :func:`resume_discovery`, written during the search.
     observers : sequence of Observer
         Notified of every step of the search; each may end it.
     sample_rows : int, default 524288
-        Rows in blocks are sampled: this many are read into memory, for the first steps and for
-        the tests of edges. If there are no more rows than that, they are learned from as any table.
+        Rows in blocks are sampled: this many are read into memory, for the first steps and for the
+        edge tests. If there are no more rows than that, they are treated like a table in memory.
 
     Notes
     -----
@@ -153,8 +153,8 @@ def resume_discovery(
 ) -> Discovery:
     """Resume from a checkpoint of :func:`discover`, over the same rows and with the same plan.
 
-    The search's settings and penalty are those of the checkpoint, but for the budgets given here:
-    `max_time` seconds and `max_edges` edges, in both of which the search until then counts.
+    The settings and the penalty of the search are those of the checkpoint, except for the budgets
+    given here: `max_time` seconds and `max_edges` edges, which include the search so far.
     """
     watching = [*observers, Checkpoints(path)]
     with interruptible() as interruption:
@@ -165,13 +165,13 @@ def resume_discovery(
 
 
 def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]) -> Discovery:
-    """Sharpen, test, cut and refit what the search found."""
+    """Sharpen, test, cut and refit the edges of the search."""
     plan, table, weights = stages.plan, stages.sample.table, stages.sample.weights
     if _deserves_second_look(search):
         second = sharpen(search, table, weights)
         search = run_search(second, observers, checkpoint=over_all_rows(search))
     model = refit(search, search.penalty.ridge) if search.policy.shrinks else search.model()
-    with threadpool_limits(1, "blas"):  # the threads are ours
+    with threadpool_limits(1, "blas"):  # the tests use the threads
         tests = edge_tests(table, model, weights=weights, n_jobs=plan.n_jobs)
     kept = np.ones(len(tests.edges), bool) if plan.fdr is None else tests.q_value <= plan.fdr
     last, kept, fitted = _last_model(search, kept, tests.dof == 0, plan)
@@ -188,7 +188,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
 
 
 def _deserves_second_look(search: SearchState) -> bool:
-    """Return whether sharper weights may let in edges that the search has missed."""
+    """Return whether sharper weights may add edges that the search has missed."""
     n = len(search.objective.schema)
     return (
         search.reason is StopReason.OPTIMAL
@@ -202,18 +202,18 @@ def _deserves_second_look(search: SearchState) -> bool:
 def _last_model(
     search: SearchState, kept: Mask, untestable: Mask, plan: Plan
 ) -> tuple[PairwiseMRF, Mask, bool]:
-    """Fit what is kept; edges that cannot be tested return if the model needs them.
+    """Fit the kept edges; edges that cannot be tested return if the model needs them.
 
-    If columns determine each other (identical ones, or a hub whose neighbours leave nothing open)
-    an edge has no test. Of three identical columns each pair is explained by the third, and with
-    all edges cut nothing would be. Such edges come back, the strongest first, as long as their
+    If columns determine each other (identical columns, or a hub that its neighbours determine), an
+    edge has no test. Among three identical columns, each pair is explained by the third, but with
+    all edges removed nothing is explained. Such edges return, the strongest first, as long as their
     score at the fitted parameters exceeds the threshold of the search by half.
     """
     ridge = last_ridge(plan, search.objective.n_rows)
     if kept.all() and not plan.refit:
         return search.model(), kept, True
     if not plan.refit or not search.policy.whole_edges:
-        # A fit that does not reach its tolerance warns.
+        # Warns if a fit does not reach its tolerance.
         return refit(search, ridge, keep=kept, shrunk=not plan.refit), kept, True
     problem = search.problem.changed(
         penalty=replace(search.penalty, ridge=ridge),
@@ -246,15 +246,15 @@ def refit(
 ) -> PairwiseMRF:
     """Return the model of a search's edges, fitted with a ridge only.
 
-    Norms that choose edges also shrink those they keep. With the graph settled, strengths are
-    better compared, and predictions better made, without them.
+    Norms that select edges also shrink them. Once the graph is fixed, strengths are easier to
+    compare and predictions are better without norms.
 
     Parameters
     ----------
     search : SearchState
         A finished search; it is not changed.
     ridge : float, default 1e-3
-        Weight of the squared norms. Zero lets tables of states that never meet grow without end.
+        Weight of the squared norms. With zero, tables of states that never occur together diverge.
     keep : array of bool, shape (n_edges,), optional
         Which edges of the search to fit; all by default.
     shrunk : bool, default False

@@ -1,31 +1,32 @@
-"""Whether an edge is more than chance: a test of ``w_ij = 0`` for every edge of a fitted model.
+"""Significance of edges: a test of ``w_ij = 0`` for every edge of a fitted model.
 
-In the conditional of ``i`` given its neighbours, the score of the table ``w_ij`` is freed of what
-the other parameters could explain (Neyman's effective score), by the information of that
-conditional; likewise in the conditional of ``j``. Both are taken to ``w_ij = 0`` by one Newton
-step from the fit, where ``H`` is one for all edges of a variable, and added:
+In the conditional of ``i`` given its neighbours, the part that the other parameters could explain
+is removed from the score of the table ``w_ij`` (Neyman's effective score), by the information of
+that conditional; likewise in the conditional of ``j``. Both are moved to ``w_ij = 0`` by one Newton
+step from the fit, for which all edges of a variable share ``H``, and added:
 
     U = sum over sides of sum_r u_r + J w,      u_r = J [H^-1 psi_r]_w,     J = ([H^-1]_ww)^-1
 
 ``psi_r`` is the score of row ``r`` for all parameters of the conditional and ``H`` their
 information. To first order ``U`` does not depend on errors in the other parameters, so a ridge
-refit will do. A table too strong for one step (where states hardly ever meet, conditionals at
-the fit are nearly certain and hold no information) is tested at ``w_ij = 0`` itself, with an
-``H`` of its own, unless the step leaves no doubt anyway. The variance is estimated twice:
+refit is sufficient. A table that is too strong for one step (if states rarely occur together,
+conditionals at the fit are nearly certain and have no information) is tested at ``w_ij = 0``
+itself, with a separate ``H``, unless the step is already clearly significant. The variance is
+estimated twice:
 
 - from the model, ``J_i + J_j`` plus the covariance of the two sides over the rows;
-- from the rows alone, the covariance of ``u_r`` (the sandwich), which also holds where the
-  conditionals are wrong.
+- from the rows, the covariance of ``u_r`` (the sandwich), which also holds if the conditionals are
+  wrong.
 
 Both are raised by ``N / (N - columns)`` for the parameters that the conditionals fit. The p-value
-is the larger of the two. The second alone would be far too small where states are
-rare: a cell that happens to stay empty shows no variance. Directions of the table for which the
-data have little information (`LEAST_ROWS`) are left out, which is what rare states,
-states that never meet and columns that say the same come to; the degrees of freedom fall with
-them, and without any left the p-value is 1.
+is the larger of the two. The second alone would be far too small if states are rare: a cell that
+happens to be empty has no variance. Directions of the table for which the data have little
+information (`MIN_DIRECTION_ROWS`) are omitted: those of rare states, of states that never occur
+together, and of redundant columns. The degrees of freedom decrease accordingly; if none remain, the
+p-value is 1.
 
-A side whose conditional has too many parameters for its rows is not used, and an edge without a
-side cannot be told from chance: p-value 1, no degrees of freedom.
+A side whose conditional has too many parameters for its rows is not used. An edge without a usable
+side cannot be tested: its p-value is 1, with no degrees of freedom.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import ModelError
 from edgegraft.learn.conditional import Conditional, Rows, read_rows, without
 from edgegraft.learn.effective_score import (
-    LEAST_ROWS,
     LINEAR,
-    SURE,
+    MIN_DIRECTION_ROWS,
+    SIGNIFICANT,
     describe_all,
     directions,
     moments,
@@ -54,24 +55,24 @@ from edgegraft.learn.effective_score import (
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
 
-__all__ = ["LEAST_ROWS", "EdgeTests", "edge_tests", "q_values"]
+__all__ = ["MIN_DIRECTION_ROWS", "EdgeTests", "edge_tests", "q_values"]
 
 
 class EdgeTests(NamedTuple):
-    """One test an edge.
+    """One test per edge.
 
     Attributes
     ----------
     edges : array of int, shape (m, 2)
         In the order of the model.
     statistic : array of float, shape (m,)
-        Chi-squared with `dof` degrees of freedom where ``w_ij = 0``.
+        Chi-squared with `dof` degrees of freedom if ``w_ij = 0``.
     dof : array of int, shape (m,)
         At most ``(s_i - 1) (s_j - 1)``.
     p_value : array of float, shape (m,)
         Never zero: at least the smallest normal number.
     q_value : array of float, shape (m,)
-        Least false discovery rate at which the edge is kept.
+        Smallest false discovery rate at which the edge is kept.
     """
 
     edges: Edges
@@ -91,23 +92,22 @@ def edge_tests(
 ) -> EdgeTests:
     """Test every edge of a model that was fitted to `table`.
 
-    The q-values are those of Benjamini and Hochberg over all ``n (n - 1) / 2`` pairs. A pair
-    that is no edge counts as tested with a p-value of 1. That keeps the rate honest although the
-    same rows chose the edges: the choice can only have raised p-values to 1, against testing
-    every pair. The p-values of the edges by themselves, or q-values over the edges alone, would
-    take the best of many for the only ones. What this does not cover: a true edge that the model
-    lacks lets others stand in for it, so the model should rather have too many edges.
+    The q-values are those of Benjamini and Hochberg over all ``n (n - 1) / 2`` pairs. A pair that
+    is not an edge counts as tested with a p-value of 1. This keeps the rate valid although the same
+    rows chose the edges: compared with testing every pair, the choice can only have raised p-values
+    to 1. The p-values of the edges alone, or q-values over the edges only, would ignore that they
+    are the best of many. One case is not covered: other edges may replace a true edge that the
+    model lacks, so the model should rather have too many edges.
 
     Parameters
     ----------
     table : PackedTable
-        Rows with missing cells are used by a conditional if they know its variable and all of
-        its neighbours.
+        A conditional uses the rows in which its variable and all of its neighbours are known.
     model : PairwiseMRF
-        With parameters fitted by pseudolikelihood and a small ridge, as `refit` gives.
+        Model fitted by pseudolikelihood and a small ridge, as by `refit`.
     weights : array of float, shape (table.n_rows,), optional
-        Row weights; a row of weight 2 is two rows. Weights that do not count rows should add up
-        to the number of rows that the data are worth.
+        Row weights; a row of weight 2 is two rows. Weights that are not counts should add up to the
+        effective number of rows.
     n_jobs : int, optional
         Threads; -1 for all cores. The results do not depend on it.
     max_bytes : int, default 256 MiB
@@ -141,7 +141,7 @@ def edge_tests(
         if not ends or not len(rows.kept[i]) or not len(rows.kept[j]):
             return
         found = _judge(*moments([side_of(nodes[a], rows, b, kept.get(a)) for a, b in ends], rows))
-        if found[2] > SURE and table_strength(nodes[ends[0][0]], ends[0][1]) > LINEAR:
+        if found[2] > SIGNIFICANT and table_strength(nodes[ends[0][0]], ends[0][1]) > LINEAR:
             sides = [side_of(without(nodes[a], rows, b), rows, b, None) for a, b in ends]
             found = _judge(*moments(sides, rows))
         statistic[k], dof[k], p_value[k] = found
@@ -152,7 +152,7 @@ def edge_tests(
 
 
 def q_values(p_values: ArrayLike, n_tests: int) -> Floats:
-    """Return the q-values of Benjamini and Hochberg among `n_tests`, the others having p = 1.
+    """Return the q-values of Benjamini and Hochberg among `n_tests`; further tests have p = 1.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def _check_fit(table: PackedTable, model: PairwiseMRF) -> None:
 def _keep_residuals(
     nodes: dict[int, Conditional], rows: Rows, n_jobs: int, max_bytes: int
 ) -> dict[int, Floats]:
-    """Return the residuals of as many variables as fit, those of most edges first."""
+    """Return the residuals of as many variables as fit, those with the most edges first."""
     room, chosen = max_bytes // (8 * rows.codes.shape[1]), []
     for i in sorted(nodes, key=lambda i: -len(nodes[i].start)):
         room -= nodes[i].coefficients.shape[1]
@@ -203,9 +203,10 @@ def _keep_residuals(
 
 
 def _judge(score: Floats, by_model: Floats, by_rows: Floats) -> tuple[float, int, float]:
-    """Return statistic, degrees of freedom and p-value, the larger of the two variances'."""
-    told = directions(by_model, by_rows)
-    if told.dof == 0:
+    """Return statistic, degrees of freedom and p-value, by the larger of the two variances."""
+    usable = directions(by_model, by_rows)
+    if usable.dof == 0:
         return 0.0, 0, 1.0
-    statistic = float(told.statistics(score))
-    return statistic, told.dof, max(float(chdtrc(told.dof, statistic)), float(np.finfo(float).tiny))
+    statistic = float(usable.statistics(score))
+    p_value = max(float(chdtrc(usable.dof, statistic)), float(np.finfo(float).tiny))
+    return statistic, usable.dof, p_value

@@ -1,7 +1,7 @@
-"""The effective score of an edge, its variance, and the directions that the data can tell of.
+"""The effective score of an edge, its variance, and the directions with enough data.
 
-What :mod:`~edgegraft.learn.edge_tests` tests edges with, and
-:mod:`~edgegraft.learn.replicate_tests` tests them with on other weights of the same rows.
+Used by :mod:`~edgegraft.learn.edge_tests`, and by :mod:`~edgegraft.learn.replicate_tests` with
+other weights of the same rows.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from edgegraft.kernels.conditionals.effective_scores import (
 )
 from edgegraft.learn.conditional import Conditional, Rows, describe
 
-LEAST_ROWS = 10.0
-"""Least variance of a direction of a table, in rows; below it chance is not Gaussian.
+MIN_DIRECTION_ROWS = 10.0
+"""Minimum variance of a direction of a table, in rows; below it, noise is not Gaussian.
 
-Both sides add up, and where they tell the same the variance is four times the expected count of
-a cell: 10 stands for 2.5 to 5 expected rows.
+The two sides are added; if they agree, the variance is four times the expected count of a cell, so
+10 corresponds to 2.5 to 5 expected rows.
 """
 
-LINEAR = 1.0  # log-odds up to which one step from the fit to zero is near enough
-_SETTLED = 1e-6  # of the model's variance: less over the rows is rounding
-SURE = 1e-6  # p-value at the fit below which nothing more is asked
+LINEAR = 1.0  # log-odds up to which one step from the fit to zero is accurate enough
+_MIN_RATIO = 1e-6  # variance over the rows, in units of the model's; less is rounding
+SIGNIFICANT = 1e-6  # p-value at the fit below which no further test is needed
 
-_BLOCK = 1 << 14  # numbers of projected scores held at a time
+_BLOCK = 1 << 14  # projected scores held at a time
 
 
 class Side(NamedTuple):
-    """What one end's conditional says of an edge."""
+    """The effective score of an edge in the conditional of one end."""
 
     conditional: Conditional
     residuals: Floats
-    tables: Floats  # of the projection, see `lay_out`
+    tables: Floats  # tables of the projection, see `lay_out`
     information: Floats  # (size, size)
     shift: Floats  # (size,) information times parameters
 
 
 class Directions(NamedTuple):
-    """Directions of a table that the data can tell of, white under the model's variance.
+    """Directions of a table with enough data, white under the model's variance.
 
     Attributes
     ----------
     axes : array of float, shape (size, dof)
     ratio : array of float, shape (dof,)
-        Variance over the rows along each, in units of the model's.
+        Variance over the rows along each direction, in units of the model's.
     """
 
     axes: Floats
@@ -71,16 +71,16 @@ class Directions(NamedTuple):
 
 
 def directions(by_model: Floats, by_rows: Floats) -> Directions:
-    """Return what an edge's score can be judged by; directions of too few rows are left out.
+    """Return the directions of an edge's score, without those of too few rows.
 
-    Without variance over the rows a direction has only the model's to go by: one column may
-    settle the other, or a cell happens to be empty.
+    A direction without variance over the rows uses only that of the model: one column may determine
+    the other, or a cell happens to be empty.
     """
     spread, axes = np.linalg.eigh((by_model + by_model.T) / 2)
-    told = spread >= LEAST_ROWS
-    white = axes[:, told] / np.sqrt(spread[told])
+    enough = spread >= MIN_DIRECTION_ROWS
+    white = axes[:, enough] / np.sqrt(spread[enough])
     ratio, turn = np.linalg.eigh(white.T @ ((by_rows + by_rows.T) / 2) @ white)
-    return Directions(white @ turn, np.maximum(ratio, _SETTLED))
+    return Directions(white @ turn, np.maximum(ratio, _MIN_RATIO))
 
 
 def describe_all(
@@ -103,8 +103,8 @@ def describe_all(
 def side_of(node: Conditional, rows: Rows, other: int, residuals: Floats | None) -> Side:
     """Return the effective score of an edge in the conditional of one of its ends.
 
-    Tables are laid out with the end of the smaller index first, in contrasts that are
-    orthonormal over the cells, so that no state is special.
+    Tables have the end of the smaller index first, in contrasts that are orthonormal over the
+    cells, so that all states are treated alike.
     """
     i, q = node.design.target, node.coefficients.shape[1]
     m = len(rows.kept[other])
@@ -127,7 +127,7 @@ def side_of(node: Conditional, rows: Rows, other: int, residuals: Floats | None)
 
 
 def table_strength(node: Conditional, other: int) -> float:
-    """Return the largest entry of an edge's table over the states that rows show, zero-sum."""
+    """Return the largest entry of an edge's table over observed states, in zero-sum gauge."""
     table = np.pad(node.coefficients[node.columns_of(other)], ((0, 1), (0, 1)))
     table -= table.mean(axis=0)
     table -= table.mean(axis=1, keepdims=True)
@@ -135,16 +135,16 @@ def table_strength(node: Conditional, other: int) -> float:
 
 
 def _basis(q: int) -> Floats:
-    """Return what takes scores of `q` contrasts to orthonormal coordinates of all the states.
+    """Return the matrix from scores of `q` contrasts to orthonormal coordinates of all states.
 
-    The reference's score is minus the sum of the others: the Gram matrix is ``I + 1 1'``.
+    The score of the reference is minus the sum of the others: the Gram matrix is ``I + 1 1'``.
     """
     return np.asarray(np.linalg.cholesky(np.eye(q) + 1.0).T)
 
 
 @lru_cache(maxsize=64)
 def _table_basis(tall: int, wide: int) -> Floats:
-    """Return the same for the contrasts of a table."""
+    """Return the same matrix for the contrasts of a table."""
     return np.asarray(np.kron(_basis(tall), _basis(wide)), np.float64)
 
 

@@ -1,9 +1,9 @@
-"""What happens while a graph grows, why that ends, and who may watch.
+"""Events of a search, the reasons for its end, and its observers.
 
-Progress displays, traces and checkpoints are observers. An observer sees a snapshot after every
-activation and may ask the loop to stop; it never changes what is learned. The loop itself records
-time, objective, edges, activations, tests and tables; how well the model predicts rows that it was
-not learned from, and how many true edges it has found, is measured if a :class:`Monitor` watches.
+Progress displays, traces and checkpoints are observers. An observer receives a snapshot after every
+activation and may stop the loop; it never changes what is learned. The loop itself records time,
+objective, edges, activations, tests and tables; a :class:`Monitor` also measures the held-out loss
+and the recall.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Columns = dict[str, NDArray[Any]]
 
 
 class StopReason(StrEnum):
-    """Why a search ended; the text is what users and files see.
+    """Why a search ended; the text is shown to users and stored in files.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class StopReason(StrEnum):
 
     @property
     def requested(self) -> bool:
-        """Whether somebody asked the search to end: what would follow it is left out."""
+        """Whether a user or an observer ended the search, so that later steps are skipped."""
         return self in (StopReason.OBSERVER, StopReason.INTERRUPTED)
 
     @property
@@ -63,7 +63,7 @@ class Event:
     ----------
     kind : {"start", "activation", "checkpoint", "end"}
     seconds : float
-        Since the search began, earlier parts of a resumed one included.
+        Time since the search began, including earlier parts of a resumed search.
     objective : float
         Loss plus penalty.
     n_edges : int
@@ -71,13 +71,13 @@ class Event:
     n_activations : int
         Activation steps so far.
     n_tests : int
-        Pairs scored so far, a pair scored again counted again.
+        Pairs scored so far, counting repeated scores.
     n_tables : int
         Different pairs scored so far.
     reason : str
         Why the search ended, with kind "end".
     n_trips : int
-        Questions to a cluster so far, of this process; 0 while the rows are on this machine.
+        Round trips of this process to a cluster so far; 0 while the rows are on this machine.
     """
 
     kind: str
@@ -92,10 +92,10 @@ class Event:
 
 
 class Observer(Protocol):
-    """Watches a search."""
+    """Receives the events of a search."""
 
     def on_event(self, event: Event, state: SearchState) -> bool | None:
-        """Note an event; True asks the loop to stop after this step."""
+        """Process an event; return True to stop the loop after this step."""
         ...
 
 
@@ -123,11 +123,11 @@ class Monitor:
     Parameters
     ----------
     held_out : PackedTable, optional
-        Rows, of the schema that is learned from, for the mean negative log-pseudolikelihood.
+        Rows with the same schema, for the mean negative log-pseudolikelihood.
     truth : array of int, shape (m, 2), optional
         True edges, for the recall.
     every : int, default 1
-        Measure after every so many activations; always at the start and at the end.
+        Activations between two measurements; the start and the end are always measured.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class Monitor:
         self._recall: list[float] = []
 
     def on_event(self, event: Event, state: SearchState) -> None:
-        """Measure the model as it is."""
+        """Measure the current model."""
         between = event.kind == "checkpoint" or event.n_activations % self.every
         if between and event.kind not in ("start", "end"):
             return
@@ -174,7 +174,7 @@ class Monitor:
             self._recall.append(float(found.mean()) if len(found) else 1.0)
 
     def columns(self) -> Columns:
-        """Return what was measured, one entry per event, beside the events' own columns."""
+        """Return the measurements with the columns of the events, one entry per event."""
         out = as_columns(self._events)
         if self._loss is not None:
             out["held_out"] = np.array(self._held_out)

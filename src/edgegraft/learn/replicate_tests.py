@@ -22,7 +22,7 @@ from edgegraft.core.types import Edges, Floats
 from edgegraft.learn.conditional import Conditional, Rows, describe, without
 from edgegraft.learn.effective_score import (
     LINEAR,
-    SURE,
+    SIGNIFICANT,
     Side,
     describe_all,
     directions,
@@ -58,7 +58,7 @@ def replicate_p_values(
         Edges of the model, or pairs that it lacks; the smaller index first.
     weights : array of float, shape (n_replicates, n_rows)
     inflation : float
-        Variance of a replicate's scores where the table is zero, in those of the fit.
+        Variance of a replicate's scores if the table is zero, in units of that of the fit.
     n_jobs : int, default 1
         Threads; the results do not depend on it. The caller keeps the matrix library to one.
     max_bytes : int, default 256 MiB
@@ -106,34 +106,34 @@ def _with_pair(
 def _test(
     rows: Rows, ends: list[tuple[Conditional, int]], weights: Floats, inflation: float
 ) -> Floats:
-    """Return the p-values of one pair; NaN where no conditional can be used."""
+    """Return the p-values of one pair; NaN if no conditional can be used."""
     ends = [(node, other) for node, other in ends if node.inverse is not None]
     if not ends:
         return np.full(len(weights), np.nan)
     found = _judge_all(
         rows, [side_of(node, rows, other, None) for node, other in ends], weights, inflation
     )
-    if not found.max() <= SURE and table_strength(*ends[0]) > LINEAR:
+    if not found.max() <= SIGNIFICANT and table_strength(*ends[0]) > LINEAR:
         sides = [side_of(without(node, rows, other), rows, other, None) for node, other in ends]
         found = _judge_all(rows, sides, weights, inflation)
     return found
 
 
 def _judge_all(rows: Rows, sides: list[Side], weights: Floats, inflation: float) -> Floats:
-    """Return the p-values of the larger of the two variances, a replicate each, or NaN.
+    """Return one p-value per replicate, by the larger of the two variances, or NaN.
 
-    A replicate is worth ``1 / inflation`` of the rows, and so are its score and its information.
+    A replicate carries ``1 / inflation`` of the information of the rows; its score scales alike.
     """
     _, by_model, by_rows = moments(sides, rows)
-    told = directions(by_model / inflation, by_rows / inflation)
-    if told.dof == 0:
+    usable = directions(by_model / inflation, by_rows / inflation)
+    if usable.dof == 0:
         return np.full(len(weights), np.nan)
-    statistics = told.statistics(_scores(rows, sides, weights) / inflation)
-    return np.asarray(chdtrc(told.dof, statistics))
+    statistics = usable.statistics(_scores(rows, sides, weights) / inflation)
+    return np.asarray(chdtrc(usable.dof, statistics))
 
 
 def _scores(rows: Rows, sides: list[Side], weights: Floats) -> Floats:
-    """Return the effective scores of the replicates, one a row."""
+    """Return the effective scores of the replicates, one per row."""
     size, n = len(sides[0].shift), len(rows.weights)
     out = np.zeros((len(weights), size))
     block = max(4, _BLOCK // size)

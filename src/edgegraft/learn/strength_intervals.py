@@ -1,15 +1,16 @@
 """Intervals of edge strengths from the errors of bootstrap replicates.
 
 The norm of a table is biased upwards, ``E ||w*||^2 = ||w||^2 + tr Var(w*)``, in the fit and once
-more in replicates, so percentiles of replicated strengths would lie far too high. Instead each
-replicate says how long a table in the direction of ``w`` would have to be for its error
-``e* = w* - w`` to make it as strong as the fit's,
+more in replicates, so percentiles of replicated strengths would be far too high. Instead, for each
+replicate, ``l*`` is the length of a table in the direction of ``w`` that the error ``e* = w* - w``
+would make as strong as that of the fit,
 
     || (l* / ||w||) w + e* || = ||w||,      l* = -u* + sqrt(||w||^2 - (||e*||^2 - u*^2)),
 
-with ``u*`` the part of ``e*`` along ``w``; zero where no length would do. The interval is between
-quantiles of ``l*``: the lengths that a test on the same errors would not reject. For a table of one
-free entry it is the basic bootstrap interval. Approximate: the direction is the fit's.
+with ``u*`` the part of ``e*`` along ``w``; zero if there is no such length. The interval is between
+quantiles of ``l*``: the lengths that a test with the same errors would not reject. For a table with
+one free entry it is the basic bootstrap interval. It is approximate, because the direction is that
+of the fit.
 """
 
 from __future__ import annotations
