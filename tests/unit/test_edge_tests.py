@@ -28,9 +28,7 @@ def agree(found, expected, rtol=1e-6):
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_twin_finds_the_same(seed, missing, weighted, monkeypatch):
-    monkeypatch.setattr(
-        conditional, "_NEWTON_STEPS", 0
-    )  # the twin uses the given parameters
+    monkeypatch.setattr(conditional, "_NEWTON_STEPS", 0)  # the twin uses the given parameters
     codes, table, layout, _ = make_case(STATES, 600, missing, density=0.6, seed=seed)
     weights = np.random.default_rng(100 + seed).integers(0, 3, 600) if weighted else None
     model = fit(table, layout.edges, weights=weights)
