@@ -22,7 +22,7 @@ class Heap(NamedTuple):
 
 @kernel
 def empty_heap(n):
-    """Return a heap with room for the vertices ``0..n-1``."""
+    """Return a heap with capacity for the vertices ``0..n-1``."""
     place = np.full(n, -1, np.int64)
     return Heap(np.empty(n, np.int64), place, np.empty((n, 2)), np.zeros(1, np.int64))
 
@@ -56,7 +56,7 @@ def discard(heap, v):
 
 @kernel
 def pop(heap):
-    """Remove and return the vertex of the least key, -1 if the heap is empty."""
+    """Remove and return the vertex of the smallest key, -1 if the heap is empty."""
     if heap.length[0] == 0:
         return -1
     v = heap.items[0]

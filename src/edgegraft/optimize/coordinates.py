@@ -28,8 +28,8 @@ from edgegraft.kernels.solver.centring import (
     shift_nodes,
 )
 
-#: Least share of an entry's curvature that is left to it.
-LEAST_SHARE = 0.02
+#: Minimum share of its curvature that an entry keeps.
+MIN_SHARE = 0.02
 
 
 class Coordinates:
@@ -86,7 +86,7 @@ class Coordinates:
         """Return a diagonal Hessian in the solver's coordinates."""
         out = diagonal.copy()
         if self._projection is not None:
-            centre_curvature(self._projection, out, LEAST_SHARE)
+            centre_curvature(self._projection, out, MIN_SHARE)
         return out
 
     def _shifted(self, theta: Floats, sign: float) -> Floats:

@@ -14,7 +14,7 @@ that the objective does not trust is never accepted.
 
 Every loss here is convex, so the values at two points lie on or above each other's tangents. Those
 of belief propagation do as long as its messages settle in the lowest of its fixed points, where
-the Bethe free energy is least; a value below a tangent proves that one of them did not. Such a
+the Bethe free energy is smallest; a value below a tangent proves that one of them did not. Such a
 loss has no minimum to be found: it falls on from one false fixed point to the next. At a kink,
 where two fixed points are equally low, the slope changes however short the step is.
 """
@@ -33,9 +33,9 @@ from edgegraft.objective.penalty import Groups, Penalty
 from edgegraft.optimize.coordinates import Coordinates
 from edgegraft.optimize.metric import Metric, Model
 
-#: A direction is good enough when its own residual has fallen to this share.
+#: A direction is accurate enough when its residual has fallen to this share.
 ACCURACY = 0.3
-#: Share of the largest violation from which a group takes part in a step.
+#: Share of the largest violation above which a group takes part in a step.
 WORTHWHILE = 0.03
 #: Inner iterations.
 MAX_INNER = 200
@@ -60,7 +60,7 @@ CONTRADICTION = (
 
 
 class Point(NamedTuple):
-    """Parameters and what is known there."""
+    """Parameters, and the values and gradients at them."""
 
     theta: Floats
     inner: Floats  # the same in the solver's coordinates
@@ -68,7 +68,7 @@ class Point(NamedTuple):
     total: float  # loss plus penalty
     gradient: Floats  # of the loss alone, with respect to theta
     slope: Floats  # of the smooth part, in the solver's coordinates
-    violation: Floats  # of each group
+    violation: Floats  # violation of each group
     residual: float  # the largest of them
     state: State
     trusted: bool
@@ -103,7 +103,7 @@ class Descent:
         return np.asarray(np.maximum(diagonal, 1e-9 * diagonal.max(initial=1.0)))
 
     def start(self, theta: Floats, state: State) -> Point:
-        """Evaluate everything at parameters, which are kept to the last bit."""
+        """Evaluate everything at parameters, which are kept bit for bit."""
         return self._evaluate(theta, self.coordinates.inward(theta), state)
 
     def at(self, inner: Floats, state: State) -> Point:

@@ -2,8 +2,8 @@
 
     minimise  L(theta) + penalty * sum_e d_e ||w_e||_2 + ridge * ||w||_2^2
 
-over the node vectors and the tables of the edges asked for; edges whose tables the penalty sets
-to zero are not in the model that comes back.
+over the node vectors and the tables of the given edges; edges whose tables the penalty sets to zero
+are not in the returned model.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
 from edgegraft.table import Schema
 from edgegraft.table.blocks import TableRows
 
-#: What a run may take for "auto" to fit with exact inference: a fit makes hundreds.
+#: Budget of one run of exact inference for "auto": a fit needs hundreds of runs.
 EXACT = ExactBudget(seconds=0.05)
 #: Rows of a sample on which the fit of more than twice as many begins.
 SAMPLE = 50_000
-#: A sample's optimum is no better than this: its own error is larger.
+#: Tolerance of the fit to a sample, whose own error is larger.
 SAMPLE_TOL = 1e-2
-#: Below this tolerance rounding of single precision would be seen.
+#: Tolerance below which the rounding of single precision matters.
 SINGLE_TOL = 1e-5
 
 
@@ -97,7 +97,7 @@ def fit_parameters(
         Euclidean norm. Gradients are differences of probabilities.
     max_iter : int, default 1000
     start : PairwiseMRF, or array of parameters, optional
-        First parameters; a model's edges that are not asked for are left out.
+        First parameters; edges of a model that are not among `edges` are omitted.
     kind, group_weight, penalize_nodes
         See :func:`~edgegraft.objective.penalties.make_penalty`.
     n_jobs : int, default 1

@@ -31,14 +31,14 @@ from edgegraft.optimize.descent import Descent, Point, Refusal, solve_step
 from edgegraft.optimize.metric import DenseMetric, Metric, suits_dense
 
 MEMORY = 20
-#: Steps that inference may spoil before a surer engine takes over: shorter ones get nowhere.
+#: Failed steps of inference before a more reliable engine takes over.
 MAX_UNTRUSTED = 20
 #: Of the residual, for a step through a stand-in to be worth the next; and how far one is solved.
 _NEARER, _SOLVED = 0.8, 0.03
 _INNER_ITERATIONS = 300
 
 
-#: What the solver asks of its two parts.
+#: Members that the solver needs of its two parts.
 _OBJECTIVE_MEMBERS = (
     *("init", "grow", "start", "evaluate", "curvature", "margins", "pair_frequencies"),
     *("stand_in", "fallback", "accuracy", "engine_name"),
@@ -50,7 +50,7 @@ class FitInfo(NamedTuple):
     """The trajectory and the end of a minimisation."""
 
     converged: bool  # whether the residual is at most the tolerance
-    residual: float  # largest over the groups: Euclidean norm of the least subgradient
+    residual: float  # largest Euclidean norm of a group's smallest subgradient
     objective: float  # loss plus penalty at the answer
     path: Floats  # loss plus penalty at the start and after every iteration
     n_iter: int
@@ -67,7 +67,7 @@ class Solution(NamedTuple):
     theta: Floats
     gradient: Floats  # of the loss alone
     state: State  # the objective's, at `theta`
-    objective: Objective  # the one asked for, or the fallback that took over
+    objective: Objective  # the given objective, or the fallback that took over
     metric: Metric  # curvature learned on the way
     info: FitInfo
 
@@ -101,13 +101,13 @@ def minimize(
     start : Solution or array, optional
         A solution of this or another graph, whose parameters, messages and (for the same graph)
         curvature are kept; or parameters. By default the objective's own start. If inference
-        failed on the way to a solution and a surer engine took over, it stays in charge.
+        failed on the way to a solution and a more reliable engine took over, that engine is kept.
     stopping : Stopping, optional
     counts : PairCounts, optional
         Of the rows of a pseudolikelihood: on dense graphs with a ridge and no penalty they give
         a first metric that saves most of the evaluations.
     quiet : bool, default False
-        Do not warn of an early end: for callers who end early on purpose.
+        Do not warn about an early end, for callers that end early on purpose.
 
     Returns
     -------

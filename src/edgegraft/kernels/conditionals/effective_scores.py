@@ -161,7 +161,7 @@ def project_rows(codes, weights, design, residuals, tables, first, out):
     """Write the projected scores of the rows from `first` on, as many as `out` has.
 
     What a row's columns add up to comes first, in vector registers, a tile at a time, so that the
-    tables of a tile stay in cache; the residuals are multiplied once a row.
+    tables of a tile stay in cache; the residuals are multiplied once per row.
     """
     if residuals.shape[1] == 1 and out.shape[1] == 1:
         _project_binary(codes, weights, design, residuals, tables, first, out)
@@ -255,7 +255,7 @@ def add_rows(rows, weights, first, out):
 
 @kernel
 def invert_positive(matrix, out):
-    """Write the inverse of a positive definite matrix to `out`; tell whether it was one.
+    """Write the inverse of a positive definite matrix to `out`; return whether it was one.
 
     `matrix` is overwritten. For the small matrices of most variables: a library would take to
     threads for them, and lose more by that than the inverse costs.

@@ -65,7 +65,7 @@ class Results(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """What is noted about the columns of a block, one a target in a row."""
+    """Records about the columns of a block, one per target and row."""
 
     seen: np.ndarray  # (4, columns) weight, weight unless in state 0, logit of the state, m
     totals: np.ndarray  # float64 t of the softmax

@@ -61,7 +61,7 @@ def count_codes(cells, n_rows, states, weights, edges, chosen, variables, slots,
 def _count_small(x, y, s_i, s_j, weights, cells, copies, table):
     """Add one block's counts; missing cells fall into a row and a column that are left behind.
 
-    The cell of each row is worked out first, in a loop that the compiler turns into vector
+    The cell of each row is computed first, in a loop that the compiler turns into vector
     operations; what remains is one load, add and store per row, without a branch.
     """
     width = s_j + 1

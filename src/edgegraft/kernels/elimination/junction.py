@@ -14,7 +14,7 @@ is the messages alone plus one clique. On a forest this is the two sweeps and no
 
 Numbers are kept plain and scaled, which is exact as long as nothing underflows; every factor
 knows the logarithm of the ratio of its largest to its smallest positive entry, and a bucket
-whose ratios add up to more than `SAFE_RANGE` is worked out in logarithms instead. Zero stays zero.
+whose ratios add up to more than `SAFE_RANGE` is computed in logarithms instead. Zero stays zero.
 """
 
 from typing import NamedTuple

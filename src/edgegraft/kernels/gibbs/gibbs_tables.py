@@ -2,7 +2,7 @@
 
 The conditional of variable ``i`` is ``p(x_i = a | rest) ~ exp(u_i(a) + sum_j w_ij(a, x_j))``.
 Neighbours are taken in groups with at most `max_rows` joint states, and for each joint state of a
-group one row over ``a`` is worked out beforehand:
+group one row over ``a`` is computed beforehand:
 
 - a variable whose neighbours fit one group has its whole conditional in the row, stored as
   cumulative probabilities: a draw is one lookup and a count of the thresholds passed;

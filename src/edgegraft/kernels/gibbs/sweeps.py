@@ -7,7 +7,7 @@ updates of different chains, which do not wait for each other, overlap. ``stream
 GIL; callers give each thread chains of its own.
 
 If the product of several groups underflows (a hub whose neighbours disagree, or zero entries),
-that one conditional is worked out again in logarithms.
+that conditional is computed again in logarithms.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TINY = 1e-200
 def sweep(tables, state, streams, n_sweeps):
     """Update every variable of every chain `n_sweeps` times, in order.
 
-    Returns how many conditionals were worked out in logarithms.
+    Returns how many conditionals were computed in logarithms.
     """
     n, n_chains = state.shape
     uniform = np.empty(n_chains)

@@ -6,7 +6,7 @@
 With ``rho = 1`` this is belief propagation, with edge appearance probabilities tree-reweighted
 belief propagation; with a maximum in place of the sum, max-product. The sum is one product with
 the exponentiated table; an entry that comes out so small that what mattered may have underflowed
-is worked out again by a full log-sum-exp.
+is computed again by a full log-sum-exp.
 """
 
 from __future__ import annotations

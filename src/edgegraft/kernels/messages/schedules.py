@@ -138,7 +138,7 @@ def chase(wiring, potentials, value, inverse, kind, damping, tol, max_updates, f
 
 @kernel
 def _pass_on(nodes, count, start, links, change, damping, key):
-    """Tell neighbours how much the answers of `nodes` changed; return the number of answers.
+    """Notify neighbours how much the answers of `nodes` changed; return the number of answers.
 
     The nodes answered one after another: each has taken note of what came before its turn.
     """

@@ -90,7 +90,7 @@ def _norm_after(values, step, first, last, c, r):
 
 @kernel
 def group_violation(values, gradient, offsets, strength, ridge, out):
-    """Write how far each group is from stationary: the least norm of a subgradient."""
+    """Write how far each group is from stationary: the smallest norm of a subgradient."""
     for g in range(len(strength)):
         first, last = offsets[g], offsets[g + 1]
         square, steep = 0.0, 0.0
