@@ -1,12 +1,12 @@
 """Rows on disk, in blocks: tables that need not fit in memory.
 
 A store is a container (:mod:`edgegraft.core.container`) with one array per block of rows, under a
-checksum of its own that is verified whenever the block is read. A block holds its columns one
-after another, under provisional codes, as they came: as bit planes, which take an eighth of the
-space of codes for binary columns and are unpacked faster than codes are read, or as 16-bit codes
-if there are more than 64 of them. The header, written last, has the schema and the final code of
-every provisional one; a block is put under final codes when it is read. Nothing is mapped: memory
-is that of the blocks in use. Columns that had to be read twice stand in blocks of their own.
+checksum of its own that is verified when an open store first reads the block. A block holds its
+columns one after another, under provisional codes, as they came: as bit planes, which take an
+eighth of the space of codes for binary columns and are quick to unpack, or as 16-bit codes if
+there are more than 64 of them. The header, written last, has the schema and the final code of every
+provisional one; a block is put under final codes when it is read. Nothing is mapped: memory is that
+of the blocks in use. Columns that had to be read twice stand in blocks of their own.
 """
 
 from __future__ import annotations
