@@ -93,7 +93,7 @@ def test_without_room_for_residuals_single_pairs_are_summed(monkeypatch):
 
 def test_too_many_products_have_no_price():
     loss, *_ = make_case(0.0, "single", n_rows=50)
-    columns = columns_of(loss.rows.block, np.float32)
+    columns = columns_of(loss.rows, np.float32)
     assert np.isfinite(all_pairs.price(columns))
     wide = columns._replace(states=np.full(3, 2000))
     assert all_pairs.price(wide) == np.inf

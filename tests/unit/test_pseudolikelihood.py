@@ -13,7 +13,7 @@ from edgegraft.objective.block_sums import columns_of
 from edgegraft.objective.bundles import alternatives_of, bundle, route, wire
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import Block
+from edgegraft.table.blocks import TableRows
 from tests.pseudolikelihood_twin import evaluate, make_case
 
 
@@ -130,7 +130,7 @@ def test_growing_keeps_a_state_or_makes_one_for_the_new_graph():
 def columns_of_states(states, n_rows=10_000):
     codes = np.zeros((n_rows, len(states)), int)
     table = PackedTable.from_codes(codes, Schema.from_states(states))
-    return columns_of(Block(table), np.float32)
+    return columns_of(TableRows(table), np.float32)
 
 
 def test_dense_graphs_are_bundled_and_sparse_ones_are_not():

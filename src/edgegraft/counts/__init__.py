@@ -3,6 +3,4 @@
 from edgegraft.counts.information import mutual_information
 from edgegraft.counts.pair_counts import PairCounts
 
-LocalCounts = PairCounts  # its former name
-
 __all__ = ["PairCounts", "mutual_information"]

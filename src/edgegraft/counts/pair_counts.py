@@ -24,7 +24,7 @@ from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.counting.histogram import count_codes, count_margin_codes
 from edgegraft.kernels.counting.popcount import count_margins, count_planes
 from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import Block, Rows, add_in_order, as_rows
+from edgegraft.table.blocks import Rows, TableRows, add_in_order, as_rows
 from edgegraft.table.packed import MIN_CODED
 from edgegraft.table.store import PlaneStore
 
@@ -153,19 +153,19 @@ def _margin_offsets(schema: Schema) -> Integers:
     return np.concatenate(([0], np.cumsum(schema.n_states)))
 
 
-def _zeros(block: Block, length: int) -> NDArray[Any]:
+def _zeros(block: TableRows, length: int) -> NDArray[Any]:
     return np.zeros(length, np.int64 if block.weights is None else np.float64)
 
 
-def _copy_margins(block: Block) -> NDArray[Any]:
+def _copy_margins(block: TableRows) -> NDArray[Any]:
     return _margins_of(block).copy()
 
 
-def _margins_of(block: Block) -> NDArray[Any]:
+def _margins_of(block: TableRows) -> NDArray[Any]:
     return block.derive("margins", _count_margins)
 
 
-def _count_margins(block: Block) -> NDArray[Any]:
+def _count_margins(block: TableRows) -> NDArray[Any]:
     table, offsets = block.table, _margin_offsets(block.table.schema)
     values = _zeros(block, int(offsets[-1]))
     remaining = np.arange(table.n_variables)
@@ -180,7 +180,7 @@ def _count_margins(block: Block) -> NDArray[Any]:
     return values
 
 
-def _count_pairs(block: Block, edges: Edges, offsets: Integers) -> NDArray[Any]:
+def _count_pairs(block: TableRows, edges: Edges, offsets: Integers) -> NDArray[Any]:
     """Return the tables of a block's rows, one after another."""
     out = _zeros(block, int(offsets[-1]))
     order = _tile_order(edges, block.table.n_variables)
@@ -192,7 +192,7 @@ def _count_pairs(block: Block, edges: Edges, offsets: Integers) -> NDArray[Any]:
     return out
 
 
-def _by_codes(block: Block, edges: Edges) -> Mask:
+def _by_codes(block: TableRows, edges: Edges) -> Mask:
     """Return which edges are cheaper, or only possible, by direct histogram."""
     if block.weights is not None:
         return np.ones(len(edges), bool)
@@ -209,14 +209,14 @@ def _by_codes(block: Block, edges: Edges) -> Mask:
 
 
 def _count_by_planes(
-    block: Block, edges: Edges, offsets: Integers, out: NDArray[Any], piece: Integers
+    block: TableRows, edges: Edges, offsets: Integers, out: NDArray[Any], piece: Integers
 ) -> None:
     starts = _margin_offsets(block.table.schema)
     count_planes(block.table.planes, _margins_of(block), starts, edges, piece, offsets, out)
 
 
 def _count_by_codes(
-    block: Block, edges: Edges, offsets: Integers, out: NDArray[Any], piece: Integers
+    block: TableRows, edges: Edges, offsets: Integers, out: NDArray[Any], piece: Integers
 ) -> None:
     variables, slots = np.unique(edges[piece], return_inverse=True)
     table = block.table

@@ -24,7 +24,7 @@ from edgegraft.kernels.conditionals.directed import (
 )
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept, Results, work_bundles
 from edgegraft.objective.bundles import BundleSources, route
-from edgegraft.table.blocks import Block
+from edgegraft.table.blocks import TableRows
 
 _PIECES = 4  # pieces of work per thread, so that the last to finish is not waited for long
 
@@ -38,12 +38,12 @@ class Job(NamedTuple):
     kept: Kept
 
 
-def columns_of(block: Block, dtype: type[np.floating]) -> Columns:
+def columns_of(block: TableRows, dtype: type[np.floating]) -> Columns:
     """Return the rows of a block as the kernels read them; nothing is copied but the weights."""
     return block.derive(("columns", dtype), partial(_lay_out, dtype=dtype))
 
 
-def _lay_out(block: Block, dtype: type[np.floating]) -> Columns:
+def _lay_out(block: TableRows, dtype: type[np.floating]) -> Columns:
     table, states = block.table, block.table.schema.n_states
     weights = np.zeros(table.cells.shape[1], dtype)
     weights[: table.n_rows] = 1.0 if block.weights is None else block.weights
@@ -52,7 +52,7 @@ def _lay_out(block: Block, dtype: type[np.floating]) -> Columns:
     return Columns(table.cells, weights, np.array(states), states + (table.n_missing > 0), plain)
 
 
-def margins_of(block: Block, dtype: type[np.floating]) -> Floats:
+def margins_of(block: TableRows, dtype: type[np.floating]) -> Floats:
     """Return the weight of a block's rows in each state of each variable."""
     columns = columns_of(block, dtype)
     out = np.zeros(int(columns.states.sum()))
@@ -61,7 +61,7 @@ def margins_of(block: Block, dtype: type[np.floating]) -> Floats:
 
 
 def evaluate_block(
-    block: Block,
+    block: TableRows,
     theta: Floats,
     layout: Layout,
     dtype: type[np.floating],

@@ -41,7 +41,7 @@ from edgegraft.objective.known import AllGradients, Known, PairsAt, reuse
 from edgegraft.objective.objective import Evaluation, Objective
 from edgegraft.objective.scoring import Residuals, score_block
 from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import Block, Rows, TableRows, add_in_order, as_rows
+from edgegraft.table.blocks import Rows, TableRows, add_in_order, as_rows
 from edgegraft.table.store import PlaneStore
 
 Precision = Literal["single", "double"]
@@ -246,9 +246,9 @@ class Pseudolikelihood(Objective):
         return theta
 
     @property
-    def _in_memory(self) -> Block | None:
-        """The only block of a table in memory."""
-        return self.rows.block if isinstance(self.rows, TableRows) else None
+    def _in_memory(self) -> TableRows | None:
+        """The rows if they are a table in memory, which is one block."""
+        return self.rows if isinstance(self.rows, TableRows) else None
 
     @property
     def _some_rows(self) -> Floats:

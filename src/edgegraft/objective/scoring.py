@@ -26,7 +26,7 @@ from edgegraft.objective.block_sums import (
     nothing_kept,
 )
 from edgegraft.objective.bundles import alternatives_of, bundle, estimate, wire
-from edgegraft.table.blocks import Block
+from edgegraft.table.blocks import TableRows
 
 _BLOCK_BYTES = 1 << 27  # of a block's residuals that are not kept
 
@@ -66,7 +66,7 @@ class Residuals:
 
 
 def score_block(
-    block: Block,
+    block: TableRows,
     theta: Floats,
     layout: Layout,
     edges: Edges,

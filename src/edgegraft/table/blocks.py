@@ -32,43 +32,6 @@ _RUN = 256  # neighbouring rows drawn together, if that leaves enough draws
 _DRAWS = 64
 
 
-class Block:
-    """A block of rows in memory, with what has been derived from it.
-
-    Parameters
-    ----------
-    table : PackedTable
-    weights : array of float, shape (table.n_rows,), optional
-        Row weights; None if every row weighs 1.
-    n_jobs : int
-        Threads that work on the block may use.
-    """
-
-    def __init__(self, table: PackedTable, weights: Floats | None = None, n_jobs: int = 1) -> None:
-        self.table = table
-        self.weights = weights
-        self.n_jobs = n_jobs
-        self._derived: dict[Any, Any] = {}
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.table.n_rows
-
-    def derive(self, key: Any, make: Callable[[Block], Result]) -> Result:
-        """Return ``make(block)``, computed once for each key; it must be small beside the table."""
-        if key not in self._derived:
-            self._derived[key] = make(self)
-        found: Result = self._derived[key]
-        return found
-
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.table.nbytes
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Block, (self.table, self.weights, self.n_jobs)
-
-
 class Rows(Protocol):
     """Rows in blocks."""
 
@@ -107,7 +70,7 @@ class Rows(Protocol):
 
 
 class TableRows:
-    """The rows of a table in memory: one block, on which several threads may work.
+    """The rows of a table in memory: one block, with what has been derived from it.
 
     Parameters
     ----------
@@ -115,7 +78,7 @@ class TableRows:
     weights : array of float, shape (table.n_rows,), optional
         Non-negative row weights.
     n_jobs : int, optional
-        Threads; -1 for all cores. Results do not depend on it.
+        Threads that work on the rows may use; -1 for all cores. Results do not depend on it.
 
     Examples
     --------
@@ -130,24 +93,10 @@ class TableRows:
     def __init__(
         self, table: PackedTable, weights: ArrayLike | None = None, n_jobs: int | None = None
     ) -> None:
-        checked = None if weights is None else check_weights(weights, table.n_rows)
-        self.block = Block(table, _frozen(checked), resolve_jobs(n_jobs))
-        self.weight = float(table.n_rows if checked is None else checked.sum())
-
-    @property
-    def table(self) -> PackedTable:
-        """The table."""
-        return self.block.table
-
-    @property
-    def weights(self) -> Floats | None:
-        """Row weights; None if every row weighs 1."""
-        return self.block.weights
-
-    @property
-    def n_jobs(self) -> int:
-        """Threads."""
-        return self.block.n_jobs
+        self.table = table
+        self.weights = _checked(weights, table.n_rows)
+        self.n_jobs = resolve_jobs(n_jobs)
+        self._derived: dict[Any, Any] = {}
 
     @property
     def schema(self) -> Schema:
@@ -158,6 +107,28 @@ class TableRows:
     def n_rows(self) -> int:
         """Number of rows."""
         return self.table.n_rows
+
+    @property
+    def weight(self) -> float:
+        """Weight of all rows: their number if they have no weights."""
+        return float(self.n_rows if self.weights is None else self.weights.sum())
+
+    def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
+        """Yield ``work(block, *values)`` for the only block, which is this."""
+        yield work(self, *(values[0] for values in each))
+
+    def derive(self, key: Any, make: Callable[[TableRows], Result]) -> Result:
+        """Return ``make(self)``, computed once for each key; it must be small beside the table."""
+        if key not in self._derived:
+            self._derived[key] = make(self)
+        found: Result = self._derived[key]
+        return found
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.table.nbytes  # by which Dask decides what to move
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TableRows, (self.table, self.weights, self.n_jobs)
 
     def subsample(self, share: float, rng: np.random.Generator) -> TableRows:
         """Return about a share of the rows, drawn in whole runs of neighbours, with their weights.
@@ -191,10 +162,6 @@ class TableRows:
         threads = self.n_jobs if n_jobs is None else n_jobs
         return TableRows(self.table.take(shown), checked[shown], threads)
 
-    def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
-        """Yield ``work(block, *values)`` for the only block."""
-        yield work(self.block, *(values[0] for values in each))
-
 
 class StoredRows:
     """Rows on disk, read block by block; each thread holds one block.
@@ -221,10 +188,10 @@ class StoredRows:
     ) -> None:
         self.store = store
         self.n_jobs = resolve_jobs(n_jobs)
-        self.weights = _frozen(None if weights is None else check_weights(weights, store.n_rows))
+        self.weights = _checked(weights, store.n_rows)
         self.weight = float(store.n_rows if self.weights is None else self.weights.sum())
         self._free = max_bytes
-        self._kept: dict[int, tuple[Block, int]] = {}
+        self._kept: dict[int, tuple[TableRows, int]] = {}
         self._lock = Lock()
 
     @property
@@ -253,14 +220,16 @@ class StoredRows:
 
         return run_in_order(task, range(self.n_blocks), self.n_jobs)
 
-    def _block(self, k: int) -> Block:
+    def _block(self, k: int) -> TableRows:
         if k in self._kept:
             return self._kept[k][0]
-        first, stop = self.store.starts[k : k + 2]
-        weights = None if self.weights is None else self.weights[first:stop]
-        return Block(self.store.block(k), weights)
+        block = TableRows(self.store.block(k))
+        if self.weights is not None:  # checked as a whole: those of one block may all be zero
+            first, stop = self.store.starts[k : k + 2]
+            block.weights = self.weights[first:stop]
+        return block
 
-    def _keep(self, k: int, block: Block) -> None:
+    def _keep(self, k: int, block: TableRows) -> None:
         """Keep a block if it fits.
 
         The first blocks stay: of blocks read in turn, the least recently used is the next.
@@ -343,14 +312,16 @@ def draw_rows(n: int, share: float, rng: np.random.Generator) -> Integers:
     return rows[rows < n].astype(np.int64)
 
 
-def _draw_from(block: Block, seed: int, share: float) -> _Drawn:
+def _draw_from(block: TableRows, seed: int, share: float) -> _Drawn:
     table = block.table
     rows = draw_rows(table.n_rows, share, np.random.default_rng(seed))
     return _Drawn(table.cells[:, rows], None if block.weights is None else block.weights[rows])
 
 
-def _frozen(weights: Floats | None) -> Floats | None:
-    """Return weights read-only, as kernels are compiled for them."""
-    if weights is not None:
-        weights.flags.writeable = False
-    return weights
+def _checked(weights: ArrayLike | None, n_rows: int) -> Floats | None:
+    """Return a copy of row weights, read-only as kernels are compiled for them."""
+    if weights is None:
+        return None
+    checked = check_weights(weights, n_rows)
+    checked.flags.writeable = False
+    return checked

@@ -25,7 +25,7 @@ from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.partition import settle
 from edgegraft.table import Schema
-from edgegraft.table.blocks import Block
+from edgegraft.table.blocks import TableRows
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -232,7 +232,7 @@ def _same(work: bytes) -> bytes:
     return work
 
 
-def _ask(work: bytes, block: Block | None, *values: Any) -> Any:
+def _ask(work: bytes, block: TableRows | None, *values: Any) -> Any:
     """Return what `work` gives of a partition; counts in as few bytes as hold them."""
     result = loads(work)(block, *values)
     if not isinstance(result, np.ndarray) or result.dtype != np.int64 or not result.size:
@@ -246,7 +246,7 @@ def _widen(result: Any) -> Any:
     return result.astype(np.int64) if counts else result
 
 
-def _count_rows(block: Block | None) -> int:
+def _count_rows(block: TableRows | None) -> int:
     return 0 if block is None else block.n_rows
 
 

@@ -16,7 +16,7 @@ from edgegraft.errors import DataError, DataTypeError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.partition import OpenPart, Survey, merge, open_part, pack_part
 from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import Block
+from edgegraft.table.blocks import TableRows
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -101,16 +101,16 @@ def _computed(client: Client, sources: Sequence[Any]) -> list[Any]:
     return [futures.get(k, source) for k, source in enumerate(sources)]
 
 
-def _close(part: OpenPart, schema: str, options: ReadOptions) -> Block | None:
+def _close(part: OpenPart, schema: str, options: ReadOptions) -> TableRows | None:
     return _held(part.close(_read_schema(schema), options))
 
 
-def _pack(source: Any, schema: str, options: ReadOptions) -> Block | None:
+def _pack(source: Any, schema: str, options: ReadOptions) -> TableRows | None:
     return _held(pack_part(source, _read_schema(schema), options))
 
 
-def _held(table: PackedTable | None) -> Block | None:
-    return None if table is None else Block(table)
+def _held(table: PackedTable | None) -> TableRows | None:
+    return None if table is None else TableRows(table)
 
 
 @lru_cache(maxsize=16)
