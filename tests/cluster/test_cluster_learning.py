@@ -156,7 +156,7 @@ def test_batches_that_suit_the_round_trip_are_a_setting_like_any_other(client, r
 
 def test_what_a_cluster_cannot_fit_is_refused(client, rows):
     frame = dd.from_pandas(rows, npartitions=2)
-    with client.as_current(), pytest.raises(DataError, match="no sample_weight"):
+    with client.as_current(), pytest.raises(DataError, match="no weights"):
         eg.GraftedMRF().fit(frame, sample_weight=np.ones(len(rows)))
     there = eg.ClusterRows(client, frame)
     other = pack(rows.rename(columns={"v0": "w0"})).schema
