@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from edgegraft.core.checks import check_weights
+from edgegraft.core.interrupts import interruptible
 from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Edges, Floats
@@ -204,18 +205,18 @@ def _make_all(
     reason = ""
     pool = ThreadPoolExecutor(min(n_jobs, n))
     try:
-        futures: dict[Future[Replicate], int] = {
-            pool.submit(replicator.make, k): k for k in range(n)
-        }
-        for future in as_completed(futures):
-            made[futures[future]] = future.result()
-            if on_replicate is not None and on_replicate(len(made), n) is True:
-                reason = "on_replicate asked to stop"
-                break
-    except KeyboardInterrupt:
-        if not made:
-            raise
-        reason = "interrupted"
+        with interruptible() as interruption:
+            futures: dict[Future[Replicate], int] = {
+                pool.submit(replicator.make, k): k for k in range(n)
+            }
+            for future in as_completed(futures):
+                made[futures[future]] = future.result()
+                if on_replicate is not None and on_replicate(len(made), n) is True:
+                    reason = "on_replicate asked to stop"
+                elif interruption.asked:
+                    reason = "interrupted"
+                if reason:
+                    break
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
     if reason and len(made) < n:

@@ -101,31 +101,34 @@ def run_search(
             state.reason = state.spent or (StopReason.OBSERVER if stopped else None)
             if interruption.asked:
                 state.reason = StopReason.INTERRUPTED
-        steps.fit_fully(state)
-        steps.drop_zeros(state)
+        if not state.settled:
+            steps.fit_fully(state)
+            steps.drop_zeros(state)
     _notify(state, observers, "end")
     return state
 
 
 def _step(state: SearchState) -> StopReason | None:
     """Take one step; return why there is none to take, or None."""
-    activate = state.policy.activate
     if state.full and state.policy.whole_edges:
         return state.full
     if state.n_significant and steps.begin(state):
         return None
     steps.boost_hubs(state)
     steps.fill(state)
-    if not activate(state):
-        # Scores were those of parameters fitted in a hurry: look again at fitted ones.
-        steps.fit_fully(state)
-        steps.drop_zeros(state)
-        steps.fill(state)
-        if not activate(state):
-            return state.full or state.spent or _conclude(state)
+    if not state.policy.activate(state) and (state.settled or not _look_again(state)):
+        return state.full or state.spent or _conclude(state)
     steps.drop_zeros(state, moved=steps.fit(state))
     steps.rescore(state)
     return None
+
+
+def _look_again(state: SearchState) -> bool:
+    """Fit to the tolerance, since scores were those of a fit in a hurry; try to activate again."""
+    steps.fit_fully(state)
+    steps.drop_zeros(state)
+    steps.fill(state)
+    return state.policy.activate(state)
 
 
 def _conclude(state: SearchState) -> StopReason:
@@ -133,6 +136,8 @@ def _conclude(state: SearchState) -> StopReason:
     pairs = steps.given_up(state)
     if not len(pairs):
         return StopReason.OPTIMAL
+    if state.problem.quiet:
+        return StopReason.GIVEN_UP
     names = state.objective.schema.names
     shown = ", ".join(f"('{names[i]}', '{names[j]}')" for i, j in pairs[:_SHOWN].tolist())
     more = f" and {len(pairs) - _SHOWN:,} more" if len(pairs) > _SHOWN else ""

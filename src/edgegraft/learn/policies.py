@@ -59,6 +59,8 @@ class SearchStrategy(NamedTuple):
         Whether every pair is scored at every step.
     first_hit : bool
         Whether what follows the first violating pair of a batch is returned unseen.
+    listed : bool
+        Whether only queued pairs are candidates.
     """
 
     rule: ActivationRule
@@ -68,6 +70,7 @@ class SearchStrategy(NamedTuple):
     batch: int
     exhaustive: bool = False
     first_hit: bool = False
+    listed: bool = False
 
 
 @dataclass(frozen=True)

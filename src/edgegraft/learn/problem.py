@@ -46,12 +46,15 @@ class Problem:
         What pairs are judged by, bound to the objective.
     settings : Settings
     policy : Policy
+    quiet : bool
+        Whether not to warn.
     """
 
     objective: Objective
     penalty: Penalty
     settings: Settings
     policy: Policy
+    quiet: bool = False
 
     @classmethod
     def of(
@@ -96,7 +99,7 @@ class Problem:
             layout,
             start,
             Stopping(tol=self.settings.tol, max_iter=max_iter),
-            quiet=quiet,
+            quiet=quiet or self.quiet,
         )
 
     def changed(

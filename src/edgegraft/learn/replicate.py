@@ -1,4 +1,4 @@
-"""One bootstrap replicate: rows drawn again, the search taken up from the fit, its graph refitted.
+"""One bootstrap replicate: rows drawn again, the search continued from the fit, its graph refitted.
 
 The rows are not copied: a replicate is the same table with other row weights, the number of times
 that each row was drawn. So drawn, a replicate holds the chance of the sample and, once more, the
@@ -9,6 +9,9 @@ independent columns would pass. All rules are therefore those of the fit for hal
 
 - the threshold of the activation test, and the penalty of a penalised fit, grow by ``sqrt(2)``;
 - the chi-squared statistics of edges are halved (:mod:`~edgegraft.learn.replicate_tests`).
+
+The search of a replicate is the loop itself, on the reweighted loss, over the pairs that came near
+enough: a policy of the fit's kind that scores all of them at every step and fits to a tolerance.
 """
 
 from __future__ import annotations
@@ -17,20 +20,25 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from edgegraft.core import Layout
-from edgegraft.core.pairs import pair_ids, pairs_of_ids
+from edgegraft.config import Settings
+from edgegraft.core.pairs import pairs_of_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.kernels.solver.gauge import strengths
-from edgegraft.kernels.solver.penalty import group_norms
-from edgegraft.learn.state import SearchState
+from edgegraft.learn import steps
+from edgegraft.learn.loop import run_search
+from edgegraft.learn.policies import Policy, Relaxed, SearchStrategy
+from edgegraft.learn.problem import Problem
+from edgegraft.learn.state import Arrays, Header, SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.optimize.solver import Solution, Stopping, minimize
+from edgegraft.optimize.solver import Stopping, minimize
+from edgegraft.search import CandidateStream
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 
@@ -39,14 +47,13 @@ INFLATION = 2.0
 
 _NEAR = 0.5  # of the fit's threshold: pairs that came less far are not looked at again
 _BLOCK = 4096  # pairs scored together
-_ROUNDS = 20  # of activations: each has a fit, so their number is bounded
 # Tolerances in standard deviations of a gradient, 1 / sqrt(rows): what is left undone is then far
 # below the noise of the draw. On 25 items of 6 states strengths are within .05 of their standard
 # deviations; one step from the fit would leave them .2 short on average, and up to 1.
 _REFIT_TOL, _SEARCH_TOL, _BASE_TOL = 0.05, 0.15, 0.005
-_SLACK = 1.1  # of the tolerance, as in the search itself
-_LEAST_TOL = 1e-5  # where single precision begins to show
-_MOST_ITERATIONS = 200
+_MIN_TOL = 1e-5  # where single precision begins to show
+_MAX_ITERATIONS = 200
+_BEYOND = 1e300  # a priority after that of any candidate
 
 
 class Replicate(NamedTuple):
@@ -92,7 +99,7 @@ class Replicator:
 
     Parameters
     ----------
-    growth : SearchState
+    search : SearchState
         The finished search.
     kept : PairwiseMRF
         The model whose edges are refitted on every replicate.
@@ -112,23 +119,29 @@ class Replicator:
 
     def __init__(
         self,
-        growth: SearchState,
+        search: SearchState,
         kept: PairwiseMRF,
         table: PackedTable,
         draws: Draws,
         ridge: float | None = None,
     ) -> None:
-        self._growth, self._table, self._draws = growth, table, draws
+        self._given, self._table, self._draws = search.solution.objective, table, draws
         self._rows = TableRows(table, draws.base)
-        rule = growth.penalty
+        rule = search.penalty
         weight = rule.ridge if ridge is None else ridge
         self._ridge = Penalty(0.0, weight, penalize_nodes=rule.penalize_nodes)
-        self._rule = replace(rule, penalty=float(np.sqrt(INFLATION)) * rule.penalty)
         self._layout = kept.layout
         self._theta = kept.theta
         self._theta = self._refit(self._objective(draws.base), _BASE_TOL)
         self.strengths = self._norms(self._theta)
-        self.pairs = np.concatenate((growth.graph.layout.edges, _near_misses(growth)))
+        near = _near_misses(search)
+        self.pairs = np.concatenate((search.graph.layout.edges, near))
+        self._near, self._start = near, _starting_point(search)
+        self._rule = replace(rule, penalty=float(np.sqrt(INFLATION)) * rule.penalty)
+        tol = self._tol(_SEARCH_TOL)
+        self._policy = _replicate_policy(search.policy, tol / search.settings.tol, len(self.pairs))
+        budget = search.settings.max_edges
+        self._settings = Settings(tol=tol, max_edges=budget, hub_threshold=None)
 
     def make(self, k: int) -> Replicate:
         """Return the `k`-th replicate."""
@@ -137,57 +150,26 @@ class Replicator:
         return Replicate(self._search(loss), self._norms(theta), self._norms(theta - self._theta))
 
     def _objective(self, weights: Floats) -> Objective:
-        given = self._growth.solution.objective
-        if isinstance(given, Likelihood):
-            return Likelihood(PairCounts(self._table, 1, weights), given.engine)
+        if isinstance(self._given, Likelihood):
+            return Likelihood(PairCounts(self._table, 1, weights), self._given.engine)
         return Pseudolikelihood(self._rows.reweighted(weights, n_jobs=1), precision="single")
 
-    def _refit(self, loss: Objective, tol: float) -> Floats:
-        stopping = self._stopping(tol)
+    def _refit(self, loss: Objective, share: float) -> Floats:
+        stopping = Stopping(self._tol(share), _MAX_ITERATIONS)
         return minimize(loss, self._ridge, self._layout, self._theta, stopping, quiet=True).theta
 
     def _search(self, loss: Objective) -> Mask:
-        """Return which pairs are active at the end of a search that starts from the fit.
+        """Return which pairs are active at the end of a search that starts from the fit."""
+        problem = Problem(loss, self._rule, self._settings, self._policy, quiet=True)
+        state = SearchState.from_state(problem, *self._start, max_iter=_MAX_ITERATIONS)
+        state.stream = CandidateStream(len(loss.schema), default_priority=_BEYOND)
+        state.stream.remove(state.graph.layout.edges)
+        state.stream.prioritise(self._near, np.zeros(len(self._near)))
+        steps.drop_zeros(state)
+        return run_search(state).graph.contains(self.pairs)
 
-        A relaxed search activates the best of what violates, as the fit did, and drops nothing.
-        The end of a penalised one does not depend on the way: all that violates enters at once.
-        """
-        growth, stopping = self._growth, self._stopping(_SEARCH_TOL)
-        relaxed, most = not growth.policy.shrinks, growth.settings.max_edges
-        fitted = growth.policy.fit_penalty(self._rule, growth.allowed)
-        active = np.arange(len(self.pairs)) < len(growth.graph)
-        layout, start = growth.graph.layout, growth.theta()
-        for _ in range(_ROUNDS):
-            found = minimize(loss, fitted, layout, start, stopping, quiet=True)
-            if not relaxed:
-                nonzero = layout.edges[_group_norms(found) > 0]
-                active = _contains(nonzero, self.pairs, layout.n_variables)
-            entering = self._entering(found, np.flatnonzero(~active), stopping.tol)
-            if most is not None:
-                entering = entering[: max(0, most - int(active.sum()))]
-            if not len(entering):
-                break
-            active[entering] = True
-            layout = Layout(layout.states, self.pairs[active])
-            start = layout.carry(found.theta, found.layout)
-        return active
-
-    def _entering(self, found: Solution, waiting: Integers, tol: float) -> Integers:
-        """Return those of the waiting pairs that violate optimality and are activated."""
-        edges = self.pairs[waiting]
-        if not len(edges):
-            return waiting
-        relaxed = not self._growth.policy.shrinks
-        scores, weights = _scores(found, self._rule, edges)
-        slack = 0.0 if relaxed else _SLACK * tol
-        violating = np.flatnonzero((scores - self._rule.penalty) * weights > slack)
-        if relaxed:
-            rule = self._growth.policy.strategy.rule
-            violating = violating[rule.select(edges[violating], scores[violating])]
-        return waiting[violating]
-
-    def _stopping(self, share: float) -> Stopping:
-        return Stopping(max(_LEAST_TOL, share / np.sqrt(self._rows.weight)), _MOST_ITERATIONS)
+    def _tol(self, share: float) -> float:
+        return float(max(_MIN_TOL, share / np.sqrt(self._rows.weight)))
 
     def _norms(self, theta: Floats) -> Floats:
         """Return the zero-sum-gauge norms of the kept edges' tables."""
@@ -199,31 +181,48 @@ class Replicator:
         return out
 
 
-def _near_misses(growth: SearchState) -> Edges:
+class AllAtOnce:
+    """An activation rule that takes everything.
+
+    The end of a penalised search does not depend on the order of its activations.
+    """
+
+    def select(self, edges: ArrayLike, scores: ArrayLike) -> Integers:
+        """Return all indices, best first."""
+        return np.argsort(-np.asarray(scores, np.float64), kind="stable")
+
+
+def _replicate_policy(policy: Policy, looser: float, n_pairs: int) -> Policy:
+    """Return a policy that scores all candidates at every step, at parameters that are fitted."""
+    rule = AllAtOnce() if policy.shrinks else policy.strategy.rule
+    n = max(1, n_pairs)
+    strategy = SearchStrategy(rule, None, n, 0.0, n, exhaustive=True, listed=True)
+    found = replace(
+        policy, strategy=strategy, iterations=_MAX_ITERATIONS, slack=looser * policy.slack
+    )
+    return replace(found, bulk=False) if isinstance(found, Relaxed) else found
+
+
+def _starting_point(search: SearchState) -> tuple[Header, Arrays]:
+    """Return the graph and parameters of a search as the state that replicates start from."""
+    header, arrays = search.state()
+    header |= {"filled": True, "ranked": False, "n_significant": 0, "sharpened": 0}
+    header |= {"fell_back": False, "events": []}
+    kept: Arrays = {"edges": arrays["edges"], "allowed": arrays["allowed"]}
+    return header, kept | {
+        "theta": search.theta(),
+        "returned": np.empty((0, 2), np.int64),
+        "tested": np.empty(0, np.int64),
+    }
+
+
+def _near_misses(search: SearchState) -> Edges:
     """Return the pairs, tested and left out by the fit, that came near to violating optimality."""
-    n = len(growth.objective.schema)
-    pairs = pairs_of_ids(growth.tested.ids(), n)
-    pairs = pairs[~growth.graph.contains(pairs)]
+    pairs = pairs_of_ids(search.tested.ids(), len(search.objective.schema))
+    pairs = pairs[~search.graph.contains(pairs)]
     near = [np.empty((0, 2), np.int64)]
     for first in range(0, len(pairs), _BLOCK):
         block = pairs[first : first + _BLOCK]
-        scores, _ = _scores(growth.solution, growth.penalty, block)
-        near.append(block[scores > _NEAR * growth.penalty.penalty])
+        scores = search.penalty.score(search.gradients(block))
+        near.append(block[scores > _NEAR * search.penalty.penalty])
     return np.concatenate(near)
-
-
-def _scores(found: Solution, rule: Penalty, edges: Edges) -> tuple[Floats, Floats]:
-    """Return the activation scores of pairs and their weights."""
-    tables = found.objective.edge_gradients(found.theta, found.state, edges)
-    return rule.score(tables), rule.edge_weights(edges, np.diff(tables.offsets))
-
-
-def _group_norms(found: Solution) -> Floats:
-    out = np.empty(found.layout.n_edges)
-    group_norms(found.theta, found.layout.edge_offset, out)
-    return out
-
-
-def _contains(edges: Edges, pairs: Edges, n: int) -> Mask:
-    """Tell which pairs are among the edges."""
-    return np.isin(pair_ids(pairs, n), pair_ids(edges, n))

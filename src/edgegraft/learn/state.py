@@ -172,12 +172,18 @@ class SearchState:
 
     @classmethod
     def from_state(
-        cls, problem: Problem, header: Header, arrays: Arrays, start: Solution | None = None
+        cls,
+        problem: Problem,
+        header: Header,
+        arrays: Arrays,
+        start: Solution | None = None,
+        max_iter: int = 0,
     ) -> Self:
         """Return the search that :meth:`state` described, of the same or of another problem.
 
         With `start`, a solution of the same objective, what its rows were asked is not asked again.
         If the arrays lack the candidates and the tested pairs, all pairs are tested candidates.
+        `max_iter` are the iterations of a first fit.
         """
         schema, theta = problem.objective.schema, np.array(arrays["theta"])
         graph, allowed = ActiveGraph(schema.n_states, arrays["edges"]), np.array(arrays["allowed"])
@@ -189,7 +195,7 @@ class SearchState:
         return cls(
             problem,
             graph,
-            problem.solve(graph.layout, allowed, start or theta, objective=fallback),
+            problem.solve(graph.layout, allowed, start or theta, max_iter, objective=fallback),
             CandidateStream.from_state(stream) if stream else CandidateStream(n),
             Reservoir.from_state(waiting) if waiting else Reservoir(),
             rng,
@@ -197,7 +203,7 @@ class SearchState:
             PairSet.from_ids(tested, n),
             **{name: header[name] for name in _SCALARS},
             returned=Counter(dict(arrays["returned"].tolist())),
-            restarted_from=theta,
+            restarted_from=None if max_iter else theta,
             seconds_before=header["seconds"],
             events=[Event(*values) for values in header["events"]],
         )
@@ -303,6 +309,15 @@ class SearchState:
         if settings.max_tables is not None and self.n_tables >= settings.max_tables:
             return StopReason.MAX_TABLES
         return None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the parameters are those of the graph, fitted to the tolerance.
+
+        Not after an edge has left: engines may judge pairs outside of the model by another
+        approximation than its edges.
+        """
+        return self.solution.layout is self.graph.layout and self.solution.info.converged
 
     def gradients(self, edges: Edges) -> PairTables:
         """Return the loss's gradient with respect to tables of pairs at the current parameters."""

@@ -65,7 +65,8 @@ def fill(state: SearchState) -> None:
     _close_triangles(state)
     tests, batch = 0, strategy.batch
     while not _enough(state, tests):
-        edges = stream.draw(min(batch, _LARGEST_BATCH), state.rng)
+        most = min(batch, _LARGEST_BATCH)
+        edges = stream.draw(min(most, stream.n_prioritised) if strategy.listed else most, state.rng)
         if len(edges):
             tests += len(edges)
             hits = _test(state, edges)

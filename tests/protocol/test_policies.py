@@ -1,0 +1,146 @@
+"""What the loop relies on, of every policy: how it fits, what it tests and what it activates."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+import pytest
+
+from edgegraft.counts import PairCounts
+from edgegraft.learn import Problem, SearchState, Settings, certify, grow, steps
+from edgegraft.learn.policies import FeatureWise, Penalised, Relaxed, choose_policy
+from edgegraft.objective.penalties import FeaturePenalty, NoisePenalty
+from edgegraft.objective.penalty import Penalty
+from edgegraft.search import rank_pairs
+from tests.learn_cases import make_loss, make_table
+
+POLICIES = {
+    "relaxed": (Relaxed, {}),
+    "relaxed exhaustive": (Relaxed, {"strategy": "exhaustive", "max_edges": 6}),
+    "relaxed first hit": (Relaxed, {"strategy": "first-hit", "max_edges": 6}),
+    "penalised": (Penalised, {"relaxed": False}),
+    "penalised exhaustive": (Penalised, {"relaxed": False, "strategy": "exhaustive"}),
+    "penalised first hit": (Penalised, {"relaxed": False, "strategy": "first-hit"}),
+    "keeping zeros": (Penalised, {"relaxed": False, "keep_zeros": True}),
+    "feature": (FeatureWise, {"relaxed": False, "strategy": "feature", "max_edges": 4}),
+    "feature-light": (FeatureWise, {"relaxed": False, "strategy": "feature-light", "max_edges": 4}),
+}
+LEVEL, RIDGE = 0.02, 1e-3
+
+
+@pytest.fixture(scope="module")
+def table():
+    return make_table(8, 800)[0]
+
+
+@pytest.fixture(params=POLICIES)
+def settings(request):
+    return Settings(**POLICIES[request.param][1])
+
+
+@pytest.fixture
+def policy(settings):
+    return choose_policy(settings, 8)
+
+
+@pytest.fixture
+def state(table, settings):
+    return SearchState.begin(Problem.of(make_loss(table), Penalty(LEVEL, RIDGE), settings))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_settings_choose_the_policy(name):
+    kind, settings = POLICIES[name]
+    chosen = choose_policy(Settings(**settings), 8)
+    assert type(chosen) is kind
+    assert chosen == choose_policy(Settings(**settings), 8)
+
+
+def test_policies_do_not_change(policy):
+    with pytest.raises(FrozenInstanceError):
+        policy.slack = 1.0
+    assert replace(policy, slack=1.0) != policy
+
+
+def test_the_penalty_that_pairs_are_judged_by_keeps_its_weights(table, policy):
+    loss = make_loss(table)
+    bound = policy.bind(NoisePenalty(LEVEL, RIDGE), loss)
+    assert (bound.penalty, bound.ridge) == (LEVEL, RIDGE)
+    assert isinstance(bound, NoisePenalty if policy.whole_edges else FeaturePenalty)
+
+
+def test_fits_have_the_penalty_if_the_policy_shrinks(state, policy):
+    used = policy.fit_penalty(state.penalty, state.allowed)
+    assert used.penalty == (LEVEL if policy.shrinks else 0.0)
+    assert used.ridge == RIDGE
+
+
+def test_a_pair_within_the_slack_is_not_activated(state, policy, settings):
+    """Only a fit with the penalty leaves a group alone that violates by no more."""
+    assert policy.slack == pytest.approx(1.1 * settings.tol if policy.shrinks else 0.0)
+    scores = np.array([LEVEL, LEVEL + 2 * policy.slack + 1e-6])
+    assert state.exceeds(scores, np.array([(0, 1), (0, 2)])).tolist() == [False, True]
+
+
+def test_ranked_pairs_are_tested_once_each(table, policy):
+    ranking = rank_pairs(PairCounts(table), np.random.default_rng(0))
+    edges, n_first = policy.first_pairs(ranking)
+    assert sorted(map(tuple, edges.tolist())) == sorted(map(tuple, ranking.edges.tolist()))
+    assert n_first <= len(edges)
+    significant = {tuple(edge) for edge in ranking.edges[ranking.significant].tolist()}
+    assert {tuple(edge) for edge in edges[:n_first].tolist()} <= significant
+
+
+def test_tests_come_to_an_end(policy):
+    """However many edges there are, some number of tests is enough."""
+    for n_edges in (0, 10, 10_000):
+        assert policy.enough(1 << 40, 1, n_edges)
+
+
+def test_an_activation_counts_and_stays_within_the_budget(state, policy):
+    steps.fill(state)
+    assert len(state.reservoir)
+    assert policy.activate(state)
+    assert state.n_activations == 1
+    assert 1 <= len(state.graph) <= (state.settings.max_edges or 28)
+    steps.fit(state)
+    assert state.solution.layout is state.graph.layout
+
+
+def test_nothing_is_activated_from_an_empty_reservoir(state, policy):
+    assert not policy.activate(state)
+    assert (state.n_activations, len(state.graph)) == (0, 0)
+
+
+def test_edges_at_zero_leave_if_the_policy_drops_them(state, policy):
+    state.graph.add([(0, 1)])
+    state.stream.remove(state.graph.layout.edges)
+    state.allowed = np.ones(state.graph.layout.n_parameters, bool)
+    steps.restart(state)  # at zero, and evaluated there
+    steps.drop_zeros(state)
+    assert len(state.graph) == (0 if policy.drops_zeros else 1)
+
+
+def test_a_search_ends_with_the_conditions_of_its_policy(table, settings):
+    found = grow(make_loss(table), Penalty(LEVEL, RIDGE), settings, counts=PairCounts(table))
+    assert found.reason is not None
+    assert len(found.graph)
+    if settings.max_edges is None:
+        assert certify(found).n_violating == 0
+    assert found.theta()[found.graph.layout.edge_offset[0] :].any()
+
+
+def test_a_search_is_the_same_after_a_round_trip(state):
+    """State to arrays and back: nothing that a policy uses is lost."""
+    steps.fill(state)
+    state.policy.activate(state)
+    steps.fit(state)
+    steps.restart(state)
+    again = SearchState.from_state(state.problem, *state.state())
+    for run in (state, again):
+        steps.fill(run)
+        run.policy.activate(run)
+        steps.fit(run)
+    assert again.graph.layout.edges.tolist() == state.graph.layout.edges.tolist()
+    assert again.theta().tobytes() == state.theta().tobytes()
