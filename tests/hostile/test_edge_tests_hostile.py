@@ -128,7 +128,7 @@ def test_a_model_without_edges():
         (np.full(400, np.nan), "the weight of row 0 is nan"),
         (-np.ones(400), "not negative"),
         (np.zeros(400), "all weights are zero"),
-        (np.ones(3), "where the table has 400 rows"),
+        (np.ones(3), "but the table has 400 rows"),
     ],
 )
 def test_bad_weights_are_refused(weights, message):

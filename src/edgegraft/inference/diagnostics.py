@@ -62,7 +62,7 @@ def mixing(draws: NDArray[Any], modes: Integers, n_jobs: int | None = 1) -> Mixi
     >>> bool(mixing(draws, np.array([1])).r_hat < 1.01)
     True
     >>> draws[0, :, 0] = 1
-    >>> bool(mixing(draws, np.array([1])).r_hat > 1.2)
+    >>> bool(mixing(draws, np.array([1])).r_hat > 1.1)
     True
     """
     found = Mixing(np.empty(len(modes)), np.empty(len(modes)))
