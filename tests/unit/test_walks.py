@@ -21,7 +21,7 @@ def test_the_three_walks_are_counted_and_listed(capsys):
         assert functions + kernels < 1000
     assert fit[0] > query[0]
     assert "GraftedMRF.fit*" in shown
-    assert "BeliefPropagation.run*" in shown
+    assert "MessageEngine.run*" in shown
 
 
 def test_a_walk_sees_other_threads_and_no_imports():
