@@ -139,3 +139,22 @@ def test_frame_libraries_are_not_needed():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[ 0 -1  1] 3"
+
+
+@pytest.mark.parametrize("dtype", [">i4", ">f8", ">u2"])
+def test_arrays_of_another_byte_order_keep_their_numbers(dtype):
+    table = pack(np.array([[1, 0], [2, 1], [1, 1]], dtype))
+    assert [variable.categories for variable in table.schema] == [(1, 2), (0, 1)]
+    assert table.codes().tolist() == [[0, 0], [1, 1], [0, 1]]
+
+
+def test_packing_an_array_does_not_import_pandas():
+    program = (
+        "import sys, numpy, edgegraft\n"
+        "edgegraft.pack(numpy.eye(3, dtype=int))\n"
+        "print('pandas' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"

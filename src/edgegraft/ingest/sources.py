@@ -147,6 +147,7 @@ class ArraySource(Source):
     def __init__(self, array: NDArray[Any], batch_rows: int) -> None:
         self.names = [f"x{i}" for i in range(array.shape[1])]
         check_names(self.names)
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)  # Arrow knows no other
         dtype = pa.from_numpy_dtype(array.dtype)
         self.fields = pa.schema([(name, dtype) for name in self.names])
         self._array = array
@@ -166,8 +167,20 @@ class ArraySource(Source):
         for first in range(0, len(self._array), self._batch_rows):
             part = self._array[first : first + self._batch_rows, chosen]
             turned = _turned(part)
-            arrays = [pa.array(column, from_pandas=True) for column in turned]
-            yield pa.record_batch(arrays, names=list(columns))
+            yield pa.record_batch([_arrow(each) for each in turned], names=list(columns))
+
+
+def _arrow(column: NDArray[Any]) -> pa.Array:
+    """Return a contiguous column as an Arrow array, NaN as null.
+
+    Not by ``pa.array``, which imports pandas if it is installed.
+    """
+    known = None
+    if column.dtype.kind == "f" and np.isnan(column).any():
+        known = pa.py_buffer(np.packbits(~np.isnan(column), bitorder="little"))
+    cells = np.packbits(column, bitorder="little") if column.dtype.kind == "b" else column
+    dtype = pa.from_numpy_dtype(column.dtype)
+    return pa.Array.from_buffers(dtype, len(column), [known, pa.py_buffer(cells)])
 
 
 def _turned(rows: NDArray[Any]) -> NDArray[Any]:

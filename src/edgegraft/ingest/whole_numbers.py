@@ -71,7 +71,7 @@ class DirectCodes:
         if self._table is None or not pt.is_integer(array.type):
             return None
         out = np.empty(len(array), self._table.dtype)
-        values = array.to_numpy(zero_copy_only=True)
+        values = _numbers(array)
         return out if look_up(values, self._base, self._table, out) else None
 
 
@@ -93,7 +93,7 @@ def near_counts(array: pa.Array) -> dict[int, int] | None:
     """
     if not pt.is_integer(array.type) or array.null_count or not len(array):
         return None
-    values = array.to_numpy(zero_copy_only=True)
+    values = _numbers(array)
     low, high = int(values.min()), int(values.max())
     if high - low >= _SPAN or low not in _INT64 or high not in _INT64:
         return None
@@ -101,3 +101,12 @@ def near_counts(array: pa.Array) -> dict[int, int] | None:
     count_near(values, low, counts)
     seen = np.flatnonzero(counts)
     return dict(zip((seen + low).tolist(), counts[seen].tolist(), strict=True))
+
+
+def _numbers(array: pa.Array) -> NDArray[Any]:
+    """Return the integers of an array without a copy.
+
+    Not by ``to_numpy``, which imports pandas if it is installed.
+    """
+    whole = np.frombuffer(array.buffers()[1], np.dtype(str(array.type)))
+    return whole[array.offset : array.offset + len(array)]
