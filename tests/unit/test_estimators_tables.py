@@ -8,8 +8,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, EncodingWarning
-from edgegraft.estimators import GraftedMRF
+from edgegraft.estimators import GraftedMRF, GraftedMRFCV
 from edgegraft.ingest import pack
 from edgegraft.ingest.output import OutputForm, fill
 from edgegraft.ingest.rows import read_codes
@@ -266,3 +267,49 @@ def test_a_packed_table_with_other_bins_is_refused():
     with pytest.raises(DataError, match=r"'score' was binned differently.*schema_"):
         estimator.score(other)
     assert estimator.score(pack(frame, schema=estimator.schema_)) == estimator.score(frame)
+
+
+def _with_odd_columns():
+    codes = make_chain(4, n_states=3, n_rows=600, random_state=0).X.astype(int)
+    frame = pd.DataFrame(codes, columns=list("abcd"))
+    frame.insert(0, "id", np.arange(600))
+    frame["dose"] = np.random.default_rng(0).normal(size=600)
+    frame.loc[3, "a"] = -9
+    return frame
+
+
+READING = {"drop": ["id"], "bins": 3, "missing_values": [-9], "max_numeric_states": 4}
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [lambda f: f, pl.from_pandas, pa.Table.from_pandas, lambda f: f.to_dict("list")],
+    ids=["pandas", "polars", "arrow", "dict"],
+)
+def test_tables_are_read_as_the_parameters_say(turn):
+    frame = _with_odd_columns()
+    network = GraftedMRF(**READING, random_state=0).fit(turn(frame))
+    assert network.schema_.names == ("a", "b", "c", "d", "dose")
+    assert network.schema_["a"].categories == (0, 1, 2)
+    assert network.schema_["dose"].n_states == 3
+    assert network.score(turn(frame)) == pytest.approx(
+        GraftedMRF(random_state=0).fit(pack(frame, **READING)).score(pack(frame, **READING))
+    )
+    filled = pd.DataFrame(network.impute(frame))
+    assert list(filled) == ["a", "b", "c", "d", "dose"]
+    assert filled["a"][3] in (0, 1, 2)
+
+
+def test_columns_of_arrays_are_dropped_by_position():
+    frame = _with_odd_columns()
+    array = frame.to_numpy()
+    network = GraftedMRF(**{**READING, "drop": [0]}, random_state=0).fit(array)
+    assert len(network.schema_) == 5
+    assert network.impute(array[:2]).shape == (2, 5)
+    assert network.predict_proba(array[:2], target=1).shape == (2, 3)
+
+
+def test_cross_validation_reads_as_the_parameters_say():
+    frame = _with_odd_columns()
+    network = GraftedMRFCV(**READING, penalties=2, cv=2, random_state=0).fit(frame)
+    assert network.schema_["dose"].n_states == 3

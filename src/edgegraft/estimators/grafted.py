@@ -12,8 +12,6 @@ from edgegraft.config import ModelOptions, PenaltyOptions
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.estimators.network import NetworkEstimator
 from edgegraft.estimators.parameters import constraints_of, plan_of, suit_batches
-from edgegraft.estimators.reading import as_table
-from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import open_rows
 from edgegraft.learn import discover
 from edgegraft.table import Schema
@@ -74,6 +72,14 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         on a sample and ends over all rows, edges are tested on the sample (see
         :mod:`edgegraft.learn.stages`). By default files up to an eighth of the machine's memory
         are read as they are, and larger ones within half of it.
+    drop : list of str or int, optional
+        Columns to leave out, by name or position, in the fit and in tables given to other methods.
+    bins : int or dict of str to int, optional
+        Bins of numeric columns of many values; 5 by default.
+    missing_values : collection, default ()
+        Cells that mean missing, besides NaN and nulls.
+    max_numeric_states : int, default 32
+        Distinct values up to which a numeric column keeps them as categories.
     cache_dir : path, optional
         Folder of the bit planes, which are found again as long as the files are the same. By
         default that of the environment variable EDGEGRAFT_CACHE, or the user's cache.
@@ -161,8 +167,8 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
             them, or a pattern (``"rows/*.parquet"``): whatever :func:`edgegraft.ingest.pack` takes.
             Of a Dask frame, or :class:`~edgegraft.contrib.dask.cluster.ClusterRows`, the rows stay
             with the workers.
-            NaN and nulls are missing cells. For bins, declared missing values and the like, pack
-            first and fit what that gives.
+            NaN and nulls are missing cells. For options of reading that the estimator does not
+            have, pack first and fit what that gives.
         y : ignored
         sample_weight : array of float, shape (n_rows,), optional
             A row of weight 2 counts as two rows.
@@ -174,8 +180,10 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         """
         self._validate_params()
         plan = plan_of(self)
-        X = as_table(X, type(self).__name__)
-        options = ReadOptions(
+        X = self._table(X)
+        options = self._read_options(
+            X,
+            fitting=True,
             n_jobs=resolve_jobs(plan.n_jobs),
             max_memory=self.max_memory,
             cache_dir=self.cache_dir,

@@ -17,10 +17,8 @@ from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.estimators.parameters import make_seed
-from edgegraft.estimators.reading import as_table
 from edgegraft.estimators.row_methods import RowMethods
 from edgegraft.ingest.kinds import column_labels
-from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import OutputForm
 from edgegraft.ingest.rows import OpenRows, read_table
 from edgegraft.learn import Discovery
@@ -118,8 +116,9 @@ class NetworkEstimator(RowMethods):
 
     def _read(self, X: Any, schema: Schema | None, n_jobs: int) -> tuple[Any, PackedTable]:
         """Return what was given, and it packed."""
-        X = as_table(X, type(self).__name__)
-        table = read_table(X, schema, ReadOptions(n_jobs=n_jobs), stacklevel=4)
+        X = self._table(X)
+        options = self._read_options(X, fitting=schema is None, n_jobs=n_jobs)
+        table = read_table(X, schema, options, stacklevel=4)
         return X, table
 
     def _take(self, found: Discovery, X: Any, rows: OpenRows) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from numbers import Integral, Real
 from os import PathLike
@@ -22,6 +23,10 @@ _OWN: dict[str, list[Any]] = {
     "max_memory": _SIZE,
     "cache_dir": [str, PathLike, None],
     "cache_size": _SIZE,
+    "drop": ["array-like", None],
+    "bins": [Interval(Integral, 1, None, closed="left"), Mapping, None],
+    "missing_values": ["array-like", set, frozenset],
+    "max_numeric_states": [Interval(Integral, 1, None, closed="left")],
 }
 """Parameters of the estimators that are not settings of a plan."""
 

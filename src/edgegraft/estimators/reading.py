@@ -2,13 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from edgegraft.config import TableOptions
 from edgegraft.errors import DataError
-from edgegraft.ingest.kinds import TableKind, library_of, table_kind
+from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_kind
+from edgegraft.ingest.options import ReadOptions
+
+
+@dataclass(kw_only=True, eq=False)
+class ReadingParameters:
+    """Parameters of an estimator that decide how its tables are read; see `edgegraft.pack`."""
+
+    drop: Sequence[str | int] | None = None
+    bins: int | Mapping[str, int] | None = None
+    missing_values: Collection[Any] = ()
+    max_numeric_states: int = TableOptions.max_numeric_states
+
+    def _table(self, X: Any) -> Any:
+        """Return `X` as a table that can be read, without the columns to drop."""
+        return without_columns(as_table(X, type(self).__name__), self.drop)
+
+    def _read_options(self, X: Any, *, fitting: bool = False, **others: Any) -> ReadOptions:
+        """Return how a table of :meth:`_table` is read; bins are those of the fit afterwards."""
+        in_files = table_kind(X) in (TableKind.PATH, TableKind.STREAM)
+        options: dict[str, Any] = {
+            "missing_values": self.missing_values,
+            "drop": self.drop if in_files else None,
+        }
+        if fitting:
+            options |= {"bins": self.bins, "max_numeric_states": self.max_numeric_states}
+        return ReadOptions(**options, **others)
+
+
+def without_columns(X: Any, drop: Sequence[str | int] | None) -> Any:
+    """Return a table in memory without some columns, given by name or position.
+
+    Columns that it does not have are passed over. Files and streams are returned as they are: they
+    are read without the columns.
+
+    Examples
+    --------
+    >>> without_columns({"id": [1, 2], "smoker": ["no", "yes"]}, ["id"])
+    {'smoker': ['no', 'yes']}
+    >>> without_columns(np.eye(2, dtype=int), [0]).tolist()
+    [[0], [1]]
+    """
+    kind = table_kind(X)
+    if drop is None or kind in (TableKind.PATH, TableKind.STREAM):
+        return X
+    labels = column_labels(X)
+    names = [f"x{i}" for i in range(X.shape[1])] if labels is None else list(map(str, labels))
+    unwanted = {name if isinstance(name, str) else names[name] for name in drop}
+    kept = [k for k, name in enumerate(names) if name not in unwanted]
+    if kind is TableKind.COLUMNS:
+        return {labels[k]: X[labels[k]] for k in kept}  # type: ignore[index]
+    if kind is TableKind.PANDAS:
+        return X.iloc[:, kept]
+    if kind in (TableKind.POLARS, TableKind.ARROW):
+        return X.select([names[k] for k in kept])
+    if kind is TableKind.ARRAY:
+        return X[:, kept]
+    raise DataError(
+        f"columns of a {type(X).__name__} cannot be dropped by an estimator: leave them out when "
+        "it is made"
+    )
 
 
 def as_table(X: Any, estimator: str) -> Any:

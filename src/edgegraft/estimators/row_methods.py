@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, check_scalar
 from edgegraft.core.checks import check_weights
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, ModelError
-from edgegraft.estimators.reading import as_table
+from edgegraft.estimators.reading import ReadingParameters
 from edgegraft.ingest.kinds import TableKind, column_labels, table_kind
 from edgegraft.ingest.output import OutputForm, fill
 from edgegraft.ingest.rows import read_codes
@@ -22,7 +22,7 @@ from edgegraft.model import PairwiseMRF
 from edgegraft.table import Schema
 
 
-class RowMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class RowMethods(BaseEstimator, ReadingParameters):  # type: ignore[misc]  # scikit-learn has no types
     """Questions about rows, answered by ``model_`` in the caller's own kind of table."""
 
     model_: PairwiseMRF
@@ -109,8 +109,8 @@ class RowMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             bin. Of a file, an Arrow table.
         """
         check_is_fitted(self)
-        X = as_table(X, type(self).__name__)
-        before = self._codes(X)
+        X = self._table(X)
+        before = self._codes_of(X)
         after = self.model_.impute_codes(before, method=method, random_state=random_state)
         return fill(X, self.schema_, before, after)
 
@@ -140,7 +140,11 @@ class RowMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
     def _codes(self, X: Any, optional: str | None = None) -> NDArray[np.int64]:
         """Return a table's codes; the column `optional` may be absent and is missing then."""
         check_is_fitted(self)
-        X, schema = as_table(X, type(self).__name__), self.schema_
+        return self._codes_of(self._table(X), optional)
+
+    def _codes_of(self, X: Any, optional: str | None = None) -> NDArray[np.int64]:
+        """Return the codes of what :meth:`_table` returned."""
+        schema = self.schema_
         if table_kind(X) is TableKind.ARRAY:
             X = np.asanyarray(X)
             if optional is not None and X.shape[1:] == (len(schema) - 1,):
@@ -151,11 +155,11 @@ class RowMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             self._check_names(labels)
             if optional is not None and labels is not None and optional not in map(str, labels):
                 return self._codes_without(X, optional)
-        return read_codes(X, schema)
+        return read_codes(X, schema, self._read_options(X))
 
     def _codes_without(self, X: Any, absent: str) -> NDArray[np.int64]:
         others = [name for name in self.schema_.names if name != absent]
-        codes = read_codes(X, self.schema_.select(others))
+        codes = read_codes(X, self.schema_.select(others), self._read_options(X))
         return np.insert(codes, self.schema_.index(absent), -1, axis=1)
 
     def _check_width(self, X: NDArray[Any]) -> None:
