@@ -313,3 +313,9 @@ def test_cross_validation_reads_as_the_parameters_say():
     frame = _with_odd_columns()
     network = GraftedMRFCV(**READING, penalties=2, cv=2, random_state=0).fit(frame)
     assert network.schema_["dose"].n_states == 3
+
+
+@pytest.mark.parametrize("drop", [["idd"], [9]])
+def test_a_column_to_drop_that_is_not_there_is_refused(drop):
+    with pytest.raises(DataError, match="which the table does not have"):
+        GraftedMRF(drop=drop).fit(_with_odd_columns())

@@ -180,7 +180,7 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         """
         self._validate_params()
         plan = plan_of(self)
-        X = self._table(X)
+        X = self._table(X, fitting=True)
         options = self._read_options(
             X,
             fitting=True,

@@ -116,7 +116,7 @@ class NetworkEstimator(RowMethods):
 
     def _read(self, X: Any, schema: Schema | None, n_jobs: int) -> tuple[Any, PackedTable]:
         """Return what was given, and it packed."""
-        X = self._table(X)
+        X = self._table(X, fitting=schema is None)
         options = self._read_options(X, fitting=schema is None, n_jobs=n_jobs)
         table = read_table(X, schema, options, stacklevel=4)
         return X, table

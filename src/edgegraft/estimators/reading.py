@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgegraft.config import TableOptions
+from edgegraft.core.text import listing
 from edgegraft.errors import DataError
 from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_kind
 from edgegraft.ingest.options import ReadOptions
@@ -23,9 +24,9 @@ class ReadingParameters:
     missing_values: Collection[Any] = ()
     max_numeric_states: int = TableOptions.max_numeric_states
 
-    def _table(self, X: Any) -> Any:
+    def _table(self, X: Any, *, fitting: bool = False) -> Any:
         """Return `X` as a table that can be read, without the columns to drop."""
-        return without_columns(as_table(X, type(self).__name__), self.drop)
+        return without_columns(as_table(X, type(self).__name__), self.drop, strict=fitting)
 
     def _read_options(self, X: Any, *, fitting: bool = False, **others: Any) -> ReadOptions:
         """Return how a table of :meth:`_table` is read; bins are those of the fit afterwards."""
@@ -39,11 +40,11 @@ class ReadingParameters:
         return ReadOptions(**options, **others)
 
 
-def without_columns(X: Any, drop: Sequence[str | int] | None) -> Any:
+def without_columns(X: Any, drop: Sequence[str | int] | None, *, strict: bool = False) -> Any:
     """Return a table in memory without some columns, given by name or position.
 
-    Columns that it does not have are passed over. Files and streams are returned as they are: they
-    are read without the columns.
+    Columns that it does not have are passed over, or refused if `strict`. Files and streams are
+    returned as they are: they are read without the columns.
 
     Examples
     --------
@@ -57,7 +58,13 @@ def without_columns(X: Any, drop: Sequence[str | int] | None) -> Any:
         return X
     labels = column_labels(X)
     names = [f"x{i}" for i in range(X.shape[1])] if labels is None else list(map(str, labels))
-    unwanted = {name if isinstance(name, str) else names[name] for name in drop}
+    places = dict(enumerate(names))
+    unwanted = {name if isinstance(name, str) else places.get(int(name), name) for name in drop}
+    unknown = unwanted.difference(names)
+    if strict and unknown:
+        raise DataError(
+            f"drop= names {listing(sorted(unknown, key=str))}, which the table does not have"
+        )
     kept = [k for k, name in enumerate(names) if name not in unwanted]
     if kind is TableKind.COLUMNS:
         return {labels[k]: X[labels[k]] for k in kept}  # type: ignore[index]
