@@ -45,3 +45,15 @@ def replace_file(path: str | os.PathLike[str], text: str) -> None:
         content = gzip.compress(content, mtime=0)
     with replacing(path) as file:
         file.write(content)
+
+
+def suffix_of(path: Path) -> str:
+    """Return the suffix of a file in small letters, that of the content if it is gzipped.
+
+    Examples
+    --------
+    >>> suffix_of(Path("rows.CSV.gz")), suffix_of(Path("rows"))
+    ('.csv', '')
+    """
+    plain = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return plain.suffix.lower()

@@ -1,7 +1,6 @@
 """Formats of other programs."""
 
-from edgegraft.io.edge_table import edge_table
-from edgegraft.io.exports import FORMATS, export
+from edgegraft.io.exports import FORMATS, edge_table, export
 from edgegraft.io.graph_files import to_networkx, write_gexf, write_graphml
 from edgegraft.io.pgmpy_network import from_pgmpy, to_pgmpy
 from edgegraft.io.uai import PairwiseFile, model_from_uai, read_uai

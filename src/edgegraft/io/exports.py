@@ -1,30 +1,90 @@
-"""Export to every file format, chosen by the suffix of the file."""
+"""Models for other programs: the edges as a table, and every file format by its suffix."""
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from edgegraft.io.edge_table import write_csv, write_edge_parquet
-from edgegraft.io.graph_files import write_gexf, write_graphml
+from edgegraft.core.atomic import replace_file, suffix_of
+from edgegraft.errors import ModelError
+from edgegraft.ingest.output import write_parquet
+from edgegraft.io.graph_files import edge_attributes, write_gexf, write_graphml
+from edgegraft.io.row_files import write_text
 from edgegraft.io.uai_write import model_to_uai
 from edgegraft.model import PairwiseMRF
 
+_ENDS = ("first", "second")
 
-def _uai(path: Any, model: PairwiseMRF, edge_columns: Any) -> None:
+
+def edge_table(
+    model: PairwiseMRF, edge_columns: Mapping[str, ArrayLike] | None = None
+) -> dict[str, Any]:
+    """Return the edges as columns of a table, strongest first.
+
+    Parameters
+    ----------
+    model : PairwiseMRF
+    edge_columns : dict of name to array, optional
+        One number for each of the model's edges, in their order. A column named ``strength``
+        replaces the model's own strengths.
+
+    Returns
+    -------
+    dict of str to list or array
+        The names of the two variables as ``first`` and ``second``, ``strength``, and the given
+        columns; suitable for a data frame.
+
+    Examples
+    --------
+    >>> model = PairwiseMRF.from_potentials(
+    ...     {"smoker": ["no", "yes"], "cancer": ["no", "yes"]},
+    ...     edges={("smoker", "cancer"): [[1.0, 0.0], [0.0, 1.0]]},
+    ... )
+    >>> edge_table(model, {"q_value": [0.01]})
+    {'first': ['smoker'], 'second': ['cancer'], 'strength': array([1.]), 'q_value': array([0.01])}
+    """
+    attributes = edge_attributes(model, edge_columns)
+    for name in _ENDS:
+        if name in attributes:
+            raise ModelError(f"an edge column cannot be called {name!r}: the variables are")
+    order = np.argsort(-attributes["strength"].astype(np.float64), kind="stable")
+    ends = {
+        name: [model.names[v] for v in model.edges[order, side]] for side, name in enumerate(_ENDS)
+    }
+    return ends | {name: values[order] for name, values in attributes.items()}
+
+
+def _write_csv(path: Any, model: PairwiseMRF, edge_columns: Any) -> None:
+    """Write the edges as CSV in UTF-8; NaN is an empty cell."""
+    table = _text_table(model, edge_columns)
+    for name, values in table.items():
+        if not isinstance(values, list):
+            table[name] = [None if value != value else value for value in values.tolist()]
+    out = io.StringIO()
+    write_text(out, list(table), [table], line_end="\r\n")  # as RFC 4180 has it
+    replace_file(path, out.getvalue())
+
+
+def _write_parquet(path: Any, model: PairwiseMRF, edge_columns: Any) -> None:
+    write_parquet(path, _text_table(model, edge_columns))
+
+
+def _write_uai(path: Any, model: PairwiseMRF, edge_columns: Any) -> None:
     model_to_uai(path, model)
 
 
 _WRITERS: dict[str, Callable[[Any, PairwiseMRF, Any], None]] = {
-    "csv": write_csv,
+    "csv": _write_csv,
     "gexf": write_gexf,
     "graphml": write_graphml,
-    "parquet": write_edge_parquet,
-    "uai": _uai,
+    "parquet": _write_parquet,
+    "uai": _write_uai,
 }
 FORMATS = tuple(_WRITERS)
 
@@ -68,10 +128,7 @@ def export(
 
 
 def _chosen(path: Path, format: str | None) -> str:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = suffixes[-1:] == [".gz"]
-    own = suffixes[-2:-1] if packed else suffixes[-1:]
-    name = format or "".join(own).removeprefix(".")
+    name = format or suffix_of(path).removeprefix(".")
     known = ", ".join(FORMATS)
     if format is not None and format not in FORMATS:
         raise ValueError(f"there is no export format {format!r}; choose one of {known}")
@@ -80,6 +137,19 @@ def _chosen(path: Path, format: str | None) -> str:
             f"'{path}' does not end in the suffix of a known format ({known}); change the name, "
             "or give the format"
         )
-    if packed and name == "parquet":
+    if name == "parquet" and path.suffix.lower() == ".gz":
         raise ValueError(f"'{path}': Parquet files are compressed as they are; leave out .gz")
     return name
+
+
+def _text_table(model: PairwiseMRF, edge_columns: Any) -> dict[str, Any]:
+    """Return the table of the edges, having refused names that cannot be encoded as text."""
+    for name in model.names:
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise ModelError(
+                f"variable {name!r} has half of a surrogate pair in its name, which is not text: "
+                "rename it"
+            ) from error
+    return edge_table(model, edge_columns)

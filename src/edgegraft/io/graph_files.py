@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 
 from edgegraft.core.atomic import replace_file
 from edgegraft.errors import MissingExtraError, ModelError
-from edgegraft.io.edge_table import edge_attributes
 from edgegraft.model import PairwiseMRF
+from edgegraft.model.file import Columns, check_edge_columns
 
 if TYPE_CHECKING:
     import networkx
@@ -31,21 +31,22 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TYPES = {"b": "boolean", "i": "long", "f": "double"}
 
 
+def edge_attributes(model: PairwiseMRF, edge_columns: Mapping[str, ArrayLike] | None) -> Columns:
+    """Return the columns of the edges in the model's order, the strength before those given.
+
+    A given column named ``strength`` replaces the model's own.
+    """
+    checked = check_edge_columns(edge_columns, model.n_edges)
+    strength = checked.pop("strength") if "strength" in checked else model.edge_strengths()
+    return {"strength": strength, **checked}
+
+
 def write_graphml(
     path: str | os.PathLike[str],
     model: PairwiseMRF,
     edge_columns: Mapping[str, ArrayLike] | None = None,
 ) -> None:
-    """Write the network of a model as GraphML.
-
-    Parameters
-    ----------
-    path : path-like
-        The file; compressed if its name ends in ``.gz``.
-    model : PairwiseMRF
-    edge_columns : dict of name to array, optional
-        One number for each of the model's edges, in their order.
-    """
+    """Write the network of a model as GraphML; arguments as in :func:`~edgegraft.io.export`."""
     attributes = edge_attributes(model, edge_columns)
     node_types = {"name": "string", "n_states": "long", "categories": "string"}
     lines = [
@@ -54,9 +55,7 @@ def write_graphml(
     ]
     for k, (name, kind) in enumerate(node_types.items()):
         lines.append(f'<key id="v{k}" for="node" attr.name="{name}" attr.type="{kind}"/>')
-    for k, (name, values) in enumerate(attributes.items()):
-        kind = _TYPES[values.dtype.kind]
-        title = _quoted(name, f"edge column {name!r}")
+    for k, (title, kind) in enumerate(_titles(attributes)):
         lines.append(f'<key id="e{k}" for="edge" attr.name={title} attr.type="{kind}"/>')
     lines.append('<graph edgedefault="undirected">')
     for i, described in enumerate(_nodes(model)):
@@ -80,15 +79,7 @@ def write_gexf(
     """Write the network of a model as GEXF 1.2, for Gephi.
 
     The name of a variable is the label of its node; the strength of an edge, if finite, is also its
-    weight.
-
-    Parameters
-    ----------
-    path : path-like
-        The file; compressed if its name ends in ``.gz``.
-    model : PairwiseMRF
-    edge_columns : dict of name to array, optional
-        One number for each of the model's edges, in their order.
+    weight. Arguments are those of :func:`~edgegraft.io.export`.
     """
     attributes = edge_attributes(model, edge_columns)
     lines = [
@@ -101,9 +92,7 @@ def write_gexf(
         "</attributes>",
         '<attributes class="edge" mode="static">',
     ]
-    for k, (name, values) in enumerate(attributes.items()):
-        kind = _TYPES[values.dtype.kind]
-        title = _quoted(name, f"edge column {name!r}")
+    for k, (title, kind) in enumerate(_titles(attributes)):
         lines.append(f'<attribute id="{k}" title={title} type="{kind}"/>')
     lines += ["</attributes>", "<nodes>"]
     for i, (name, *described) in enumerate(_nodes(model)):
@@ -175,6 +164,12 @@ def _nodes(model: PairwiseMRF) -> Iterator[tuple[str, str, str]]:
         yield name, str(variable.n_states), categories
 
 
+def _titles(attributes: Columns) -> Iterator[tuple[str, str]]:
+    """Yield the quoted name and the type of each column."""
+    for name, values in attributes.items():
+        yield quoteattr(_writable(name, f"edge column {name!r}")), _TYPES[values.dtype.kind]
+
+
 def _edges(
     model: PairwiseMRF, attributes: Mapping[str, Any]
 ) -> Iterator[tuple[list[int], tuple[Any, ...]]]:
@@ -197,10 +192,6 @@ def _number(value: bool | int | float) -> str:
         # Spelled as in XML Schema.
         return "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"
     return repr(value)
-
-
-def _quoted(text: str, what: str) -> str:
-    return quoteattr(_writable(text, what))
 
 
 def _writable(text: str, what: str) -> str:

@@ -1,4 +1,4 @@
-"""Writing rows as delimited text or Parquet."""
+"""Rows as delimited text or Parquet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from edgegraft.core.atomic import replace_file
+from edgegraft.core.atomic import replace_file, suffix_of
 from edgegraft.errors import DataError
 from edgegraft.ingest.output import write_parquet
 
@@ -19,13 +19,16 @@ _BLOCK = 65536  # rows converted to Python values at a time
 
 def check_format(path: Path | None) -> None:
     """Refuse a name without the suffix of a format for rows."""
-    if path is not None and path.suffix.lower() != ".parquet":
-        _delimiter(path)
+    if path is not None and not _is_parquet(path) and suffix_of(path) not in _DELIMITERS:
+        raise DataError(
+            f"'{path}' does not say in which format rows are to be written: use a name in .csv or "
+            ".tsv (also with .gz), or in .parquet"
+        )
 
 
 def write_rows(path: Path | None, table: Any) -> None:
     """Write an Arrow table atomically to a file by its suffix, or to stdout as CSV."""
-    if path is not None and path.suffix.lower() == ".parquet":
+    if path is not None and _is_parquet(path):
         write_parquet(path, {name: table.column(name) for name in table.column_names})
         return
     blocks = (table.slice(first, _BLOCK).to_pydict() for first in range(0, table.num_rows, _BLOCK))
@@ -34,7 +37,7 @@ def write_rows(path: Path | None, table: Any) -> None:
 
 def write_columns(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
     """Write columns of values to a file by its suffix."""
-    if path.suffix.lower() == ".parquet":
+    if _is_parquet(path):
         write_parquet(path, columns)
     else:
         write_blocks(path, list(columns), [columns])
@@ -45,25 +48,30 @@ def write_blocks(
 ) -> None:
     """Write blocks of named columns as delimited text, to a file or to stdout."""
     if path is None:
-        _write(sys.stdout, ",", names, blocks)
+        write_text(sys.stdout, names, blocks)
         return
+    check_format(path)
     out = io.StringIO()
-    _write(out, _delimiter(path), names, blocks)
+    write_text(out, names, blocks, _DELIMITERS[suffix_of(path)])
     replace_file(path, out.getvalue())
 
 
-def _write(
-    out: TextIO, delimiter: str, names: Sequence[str], blocks: Iterable[Mapping[str, Sequence[Any]]]
+def write_text(
+    out: TextIO,
+    names: Sequence[str],
+    blocks: Iterable[Mapping[str, Sequence[Any]]],
+    delimiter: str = ",",
+    line_end: str = "\n",
 ) -> None:
-    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    """Write blocks of named columns as text that `pack` reads back; None is an empty cell."""
+    writer = csv.writer(out, delimiter=delimiter, lineterminator=line_end)
     writer.writerow(names)
     for block in blocks:
-        columns = [[cell_text(value) for value in block[name]] for name in names]
+        columns = [[_cell(value) for value in block[name]] for name in names]
         writer.writerows(zip(*columns, strict=True))
 
 
-def cell_text(value: Any) -> str:
-    """Return a value as text that `pack` reads back."""
+def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -71,12 +79,5 @@ def cell_text(value: Any) -> str:
     return str(value)
 
 
-def _delimiter(path: Path) -> str:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    own = next(iter(suffixes[-2:-1] if suffixes[-1:] == [".gz"] else suffixes[-1:]), "")
-    if own not in _DELIMITERS:
-        raise DataError(
-            f"'{path}' does not say in which format rows are to be written: use a name in .csv or "
-            ".tsv (also with .gz), or in .parquet"
-        )
-    return _DELIMITERS[own]
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() == ".parquet"

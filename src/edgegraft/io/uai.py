@@ -49,7 +49,7 @@ _MAX_EXPONENT_DIGITS = 18
 class PairwiseFile:
     """The content of a pairwise model file.
 
-    Parameters
+    Attributes
     ----------
     layout : Layout
         The variables' states and the edges, in the order of their first appearance in the file.
@@ -58,12 +58,6 @@ class PairwiseFile:
     log_constant : float
         Natural log of the product of the factors without variables. It is part of the partition
         function of the file, but not of its distribution.
-
-    Examples
-    --------
-    >>> model = PairwiseFile(Layout([2, 2], [(0, 1)]), np.zeros(8))
-    >>> model.layout.n_edges, model.log_constant
-    (1, 0.0)
     """
 
     layout: Layout
@@ -81,28 +75,16 @@ class _Factors(NamedTuple):
 
 
 def read_uai(path: str | os.PathLike[str]) -> PairwiseFile:
-    """Read a pairwise model in the UAI format.
+    """Read a pairwise model in the UAI format, plain or gzip (recognised by its content).
 
-    Parameters
-    ----------
-    path : path-like
-        The file, plain or gzip (recognised by its content).
-
-    Returns
-    -------
-    PairwiseFile
-        Layout, flat log-potentials and the log of the constant factors.
+    Entries outside the range of a double (``1e-400``) are read exactly, since only their logs are
+    kept.
 
     Raises
     ------
     FileFormatError
         The file is malformed, or has a factor over three or more variables. The message names
         the line and the token.
-
-    Notes
-    -----
-    Time is linear in the size of the file. Entries outside the range of a double (``1e-400``) are
-    read exactly, since only their logs are kept.
 
     Examples
     --------

@@ -42,22 +42,10 @@ _RESTART = b"-BEGIN-"
 
 
 def read_evidence(path: str | os.PathLike[str]) -> dict[int, int]:
-    """Read an evidence file in either of its two forms.
+    """Read an evidence file in either of its two forms, plain or gzip.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, plain or gzip (recognised by its content).
-
-    Returns
-    -------
-    dict of int to int
-        The observed state of each observed variable, both counted from 0.
-
-    Raises
-    ------
-    FileFormatError
-        The file is malformed, contains a variable twice or has several samples.
+    Returns the state of each observed variable, both counted from 0. A file that is malformed,
+    contains a variable twice or has several samples is refused with a FileFormatError.
 
     Examples
     --------
@@ -81,24 +69,9 @@ def read_evidence(path: str | os.PathLike[str]) -> dict[int, int]:
 
 
 def write_evidence(path: str | os.PathLike[str], evidence: Mapping[int, int]) -> None:
-    r"""Write observed states in the new form, atomically.
+    """Write the states of observed variables in the new form, for :func:`read_evidence`.
 
-    Parameters
-    ----------
-    path : path-like
-        The file; compressed if its name ends in ``.gz``.
-    evidence : mapping of int to int
-        The observed state of each observed variable, both counted from 0.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "model.uai.evid")
-    ...     write_evidence(path, {2: 1, 1: 0})
-    ...     path.read_text()
-    '2 1 0 2 1\n'
+    The file is replaced atomically, and compressed if its name ends in ``.gz``.
     """
     tokens = [len(evidence)]
     for variable, state in sorted(evidence.items()):
@@ -109,17 +82,7 @@ def write_evidence(path: str | os.PathLike[str], evidence: Mapping[int, int]) ->
 
 
 def format_pr(log_z: float) -> str:
-    r"""Return the text of a PR result for a natural log partition function.
-
-    Parameters
-    ----------
-    log_z : float
-        Natural log of Z; minus infinity if no assignment is possible.
-
-    Returns
-    -------
-    str
-        Two lines, the second with the decimal log; ends in a line end.
+    r"""Return the text of a PR result for the natural log of Z, which may be minus infinity.
 
     Examples
     --------
@@ -132,17 +95,7 @@ def format_pr(log_z: float) -> str:
 
 
 def format_mar(marginals: Sequence[ArrayLike]) -> str:
-    r"""Return the text of a MAR result.
-
-    Parameters
-    ----------
-    marginals : sequence of arrays of float
-        The distribution of each variable, in the order of the model.
-
-    Returns
-    -------
-    str
-        Two lines; ends in a line end.
+    r"""Return the text of a MAR result for the distribution of each variable, in their order.
 
     Examples
     --------
@@ -157,19 +110,9 @@ def format_mar(marginals: Sequence[ArrayLike]) -> str:
 
 
 def format_map(assignment: ArrayLike, *, word: Literal["MAP", "MPE"] = "MAP") -> str:
-    r"""Return the text of a MAP result.
+    r"""Return the text of a MAP result for the state of each variable.
 
-    Parameters
-    ----------
-    assignment : array of int, shape (n,)
-        The state of each variable.
-    word : {"MAP", "MPE"}
-        The first line; competitions use different names for the task.
-
-    Returns
-    -------
-    str
-        Two lines; ends in a line end.
+    Competitions use different names for the task: `word` is the first line.
 
     Examples
     --------
@@ -181,18 +124,7 @@ def format_map(assignment: ArrayLike, *, word: Literal["MAP", "MPE"] = "MAP") ->
 
 
 def read_pr(path: str | os.PathLike[str]) -> float:
-    r"""Read a PR result and return the natural log of the partition function.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "model.uai.PR")
-    ...     _ = path.write_text("PR\n2.0\n")
-    ...     round(read_pr(path), 6)
-    4.60517
-    """
+    """Read a PR result and return the natural log of the partition function."""
     file = read_numbers(path, ("PR", ""), restart=_RESTART, alphabet=NUMERIC_OR_INFINITE)
     if not len(file):
         raise file.truncated("the log10 of the partition function")
@@ -204,18 +136,7 @@ def read_pr(path: str | os.PathLike[str]) -> float:
 
 
 def read_mar(path: str | os.PathLike[str]) -> list[Floats]:
-    r"""Read a MAR result and return the distribution of each variable.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "model.uai.MAR")
-    ...     _ = path.write_text("MAR\n2 2 .25 .75 3 .5 .25 .25")
-    ...     read_mar(path)
-    [array([0.25, 0.75]), array([0.5 , 0.25, 0.25])]
-    """
+    """Read a MAR result and return the distribution of each variable."""
     file = read_numbers(path, ("MAR", ""), restart=_RESTART)
     n = file.integer(0, "the number of variables", 0, len(file))
     marginals, place = [], 1
@@ -228,18 +149,7 @@ def read_mar(path: str | os.PathLike[str]) -> list[Floats]:
 
 
 def read_map(path: str | os.PathLike[str]) -> Integers:
-    r"""Read a MAP (or MPE) result and return the state of each variable.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "model.uai.MAP")
-    ...     _ = path.write_text("MAP\n3 0 1 0\n")
-    ...     read_map(path)
-    array([0, 1, 0])
-    """
+    """Read a MAP (or MPE) result and return the state of each variable."""
     file = read_numbers(path, ("MAP", "MPE", ""), restart=_RESTART)
     n = file.integer(0, "the number of variables", 0, len(file))
     states = file.integers(1, n, "the state of variable {}", 0, _MAX_STATE)

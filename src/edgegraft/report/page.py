@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from edgegraft.core.atomic import replace_file
 from edgegraft.errors import DataError
-from edgegraft.io.edge_table import edge_attributes
+from edgegraft.io.graph_files import edge_attributes
 from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF
 from edgegraft.report.escape import as_script_json, as_text
