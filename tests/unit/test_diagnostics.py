@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from edgegraft.inference.diagnostics import mixing
+from edgegraft.inference.chains import mixing
 from edgegraft.kernels.gibbs.mixing import measure_halves
 
 

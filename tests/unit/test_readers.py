@@ -125,15 +125,15 @@ def test_debd_another_content_is_refused(tmp_path):
 
 def test_debd_download(server, monkeypatch):
     folder, address = server
-    known = {split: fingerprint(np.array(rows, np.uint8)) for split, rows in TINY.items()}
+    known = {f"tiny.{k}": fingerprint(np.array(rows, np.uint8)) for k, rows in TINY.items()}
     monkeypatch.setattr(debd, "_URL", address + "/{name}/{name}.{split}.data")
-    monkeypatch.setitem(debd._CONTENT, "tiny", known)
+    monkeypatch.setattr(debd, "_fingerprints", lambda: known)
     write_debd(folder / "tiny", "tiny", TINY)
     assert load_debd("tiny").split("test").tolist() == TINY["test"]
     for file in (folder / "tiny").iterdir():
         file.unlink()
     assert load_debd("tiny").X.shape == (5, 3)  # from the cache
-    monkeypatch.setitem(known, "valid", "0" * 64)
+    monkeypatch.setitem(known, "tiny.valid", "0" * 64)
     with pytest.raises(FileFormatError, match="expected 0000"):
         load_debd("tiny")
 

@@ -84,18 +84,7 @@ def scale_free(n: int, rng: np.random.Generator) -> Edges:
 def erdos_renyi(
     n: int, rng: np.random.Generator, *, p: float | None = None, n_edges: int | None = None
 ) -> Edges:
-    """Choose edges uniformly among all pairs.
-
-    Parameters
-    ----------
-    n : int
-        Number of variables.
-    rng : numpy.random.Generator
-        Source of randomness.
-    p : float, optional
-        Probability of each pair. Give this or `n_edges`.
-    n_edges : int, optional
-        Exact number of edges.
+    """Choose edges uniformly among all pairs, each with probability `p` or `n_edges` in total.
 
     Examples
     --------

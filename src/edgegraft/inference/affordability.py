@@ -15,12 +15,12 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.machine import physical_memory
-from edgegraft.inference.bucket_tree import build_tree
 from edgegraft.inference.elimination import (
     CELL_BYTES,
     CELL_SECONDS,
     Elimination,
     ExactCost,
+    build_tree,
     cost_of,
     order_variables,
 )

@@ -34,7 +34,7 @@ from edgegraft.inference.chains import (
     scattered,
     tables_of,
 )
-from edgegraft.inference.floors import floored
+from edgegraft.inference.messages import floored
 from edgegraft.kernels.gibbs.annealing import anneal
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables
 from edgegraft.kernels.solver.gauge import to_zero_sum

@@ -20,14 +20,15 @@ from edgegraft.core.tables import PairTables
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import ModelError
 from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals, score
-from edgegraft.inference.floors import Floored, floored
 from edgegraft.inference.messages import (
+    Floored,
     MessageState,
     Passed,
     Schedule,
     beliefs_of,
     carry_messages,
     cold_state,
+    floored,
     pass_messages,
     wire,
 )

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.neighbours import neighbours_of
-from edgegraft.core.threads import resolve_jobs, run_in_order
-from edgegraft.core.types import Floats, Mask
+from edgegraft.core.threads import resolve_jobs, run, run_in_order
+from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
+from edgegraft.kernels.gibbs.mixing import measure_indicators
 from edgegraft.kernels.gibbs.sweeps import start_uniform
 
 RandomState = int | np.random.Generator | None
@@ -25,6 +26,11 @@ Streams = NDArray[np.uint64]
 
 #: Chains per block if sums are kept: what one variable's tables are reused for in cache.
 BLOCK = 32
+#: Draws per chain below which halves mean nothing.
+MIN_DRAWS = 4
+#: Chains agree if R-hat is below this.
+AGREEMENT = 1.05
+_VARIABLES_PER_TASK = 32
 #: Chains per block otherwise: enough that tables are reused, few enough to share out.
 _MIN_BLOCK, _MAX_BLOCK = 16, 128
 
@@ -116,3 +122,54 @@ def check_at_least(**limits: tuple[int, int]) -> None:
     for name, (value, least) in limits.items():
         if value < least:
             raise ValueError(f"{name} must be at least {least}, found {value}")
+
+
+class Mixing(NamedTuple):
+    """Whether chains agree, and how many independent draws theirs are worth, by variable.
+
+    Each chain is cut into halves, so that a chain that still drifts disagrees with itself. With
+    ``W`` the mean variance within the ``m`` halves of ``n`` draws, and ``B / n`` the variance of
+    their means,
+
+        R-hat = sqrt(((n - 1) / n W + B / n) / W),      ESS = m n / (1 + 2 sum_t rho_t),
+
+    ``rho_t`` being the autocorrelation at lag ``t`` over all halves (Gelman et al., "Bayesian Data
+    Analysis", 2013; Vehtari et al., "Rank-normalization, folding, and localization", 2021). The
+    series are indicators of a state, for which rank-normalisation changes neither figure.
+
+    Attributes
+    ----------
+    r_hat : array of float, shape (n,)
+        Split R-hat of the indicator of the variable's most frequent state; 1 if it is constant,
+        infinite if chains are stuck in different states.
+    effective_size : array of float, shape (n,)
+        Independent draws that would give that state's probability as precisely.
+    """
+
+    r_hat: Floats
+    effective_size: Floats
+
+
+def mixing(draws: NDArray[Any], modes: Integers, n_jobs: int | None = 1) -> Mixing:
+    """Return the diagnostics of `draws`, states of shape ``(n, n_draws, n_chains)``.
+
+    The indicators of the states `modes`, one per variable, are followed. There are at least 4
+    draws; of an odd number the middle one is left out.
+
+    Examples
+    --------
+    >>> draws = np.random.default_rng(0).integers(0, 2, (1, 1000, 4))
+    >>> bool(mixing(draws, np.array([1])).r_hat < 1.01)
+    True
+    >>> draws[0, :, 0] = 1
+    >>> bool(mixing(draws, np.array([1])).r_hat > 1.1)
+    True
+    """
+    found = Mixing(np.empty(len(modes)), np.empty(len(modes)))
+
+    def measure(first: int) -> None:
+        own = slice(first, first + _VARIABLES_PER_TASK)
+        measure_indicators(draws[own], modes[own], found.r_hat[own], found.effective_size[own])
+
+    run(measure, range(0, len(modes), _VARIABLES_PER_TASK), resolve_jobs(n_jobs))
+    return found

@@ -1,4 +1,4 @@
-"""In which order to sum variables out, and what that would cost, before anything is allocated.
+"""In which order to sum variables out, what that would cost, and the tree that follows from it.
 
 The cost of exact inference is decided here: summing out a variable makes one table over it and
 its remaining neighbours, and the best order is NP-hard to find. Weighted min-fill is cheap and
@@ -6,6 +6,7 @@ good, but far from the best if its ties matter (on a 20 x 20 grid it needs table
 cells, a plain sweep 2**21). So, for about as long as one run of inference would take, further
 greedy orders are tried, with noise and with sweeps across the graph, from a fixed seed, and the
 one with the fewest cells is kept. Every try ends at the budget or once it costs more than the best.
+Nothing is allocated before the cost is known.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.neighbours import neighbours_of
 from edgegraft.core.types import Floats, Integers
+from edgegraft.kernels.elimination.buckets import JunctionTree
 from edgegraft.kernels.elimination.ordering import FILL_FIRST, SIZE_FIRST, Rule, eliminate
-from edgegraft.kernels.elimination.traversal import sweep_levels
+from edgegraft.kernels.elimination.traversal import depth_first, sweep_levels
 
 CELL_BYTES = 8
 #: What both sweeps take per cell of a clique, measured on grids, complete and bipartite graphs.
@@ -189,3 +191,77 @@ def _remaining_clique(layout: Layout, found: Elimination) -> Integers:
                 seen[w] = True
                 (frontier if gone[w] else members).append(int(w))
     return np.array(members, np.int64)
+
+
+def build_tree(layout: Layout, found: Elimination) -> JunctionTree:
+    """Return the bucket tree of a complete elimination order.
+
+    It depends on the graph alone: each new parameter vector only runs the kernels over it.
+    """
+    n = layout.n_variables
+    before = found.parents(n)
+    # Children right before their parents: any order with children first has the same cliques, and
+    # this one uses a message soon after it was written, while it is still in cache.
+    by_rank = depth_first(np.where(before == n, -1, before))
+    rank = np.empty(n + 1, np.int64)  # the new place of each bucket
+    rank[by_rank], rank[n] = np.arange(n), n
+    variable, parent = found.order[by_rank], rank[before[by_rank]]
+    position = np.empty(n, np.int64)
+    position[variable] = np.arange(n)
+    states = layout.states[variable]
+
+    owner = rank[np.repeat(np.arange(n), np.diff(found.scope_start))]
+    scope = position[found.scope]
+    falling = np.argsort(owner * n - scope)  # by owner, and within each by falling position
+    owner, scope = owner[falling], scope[falling]
+    message_cells = _products(n, owner, states[scope])
+
+    ends = position[layout.edges]
+    first, other = ends.min(axis=1, initial=n), ends.max(axis=1, initial=-1)
+    by_bucket = np.argsort(first * n - other)
+    first, other = first[by_bucket], other[by_bucket]
+    i, j = layout.edges[by_bucket].T
+    own_is_row = position[i] == first
+    node_block, edge_block = _blocks(states, first, states[first] * states[other])
+    local_cells = _products(n, first, states[other]) * states
+    axes = np.bincount(owner, minlength=n) + 1
+    largest = [x.max(initial=0) for x in (message_cells * states, local_cells, axes)]
+    return JunctionTree(
+        variable=variable,
+        states=states,
+        scope_start=_starts(axes - 1),
+        scope=scope,
+        message_start=_starts(message_cells),
+        child_start=_starts(np.bincount(parent, minlength=n + 1)[:n]),
+        child=np.argsort(parent, kind="stable")[: int((parent < n).sum())],
+        local_start=_starts(np.bincount(first, minlength=n)),
+        other=other,
+        node_block=node_block,
+        edge_block=edge_block,
+        unary=layout.node_offset[variable],
+        table=layout.edge_offset[:-1][by_bucket],
+        own_stride=np.where(own_is_row, layout.states[j], 1),
+        other_stride=np.where(own_is_row, 1, layout.states[j]),
+        largest=np.array(largest, np.int64),
+    )
+
+
+def _blocks(states: Integers, first: Integers, cells: Integers) -> tuple[Integers, Integers]:
+    """Return where the blocks of each bucket and of each edge start; edges are by bucket."""
+    total = np.zeros(len(states), np.int64)
+    np.add.at(total, first, cells)
+    node_block = _starts(states + total)
+    before = _starts(cells)[:-1]  # cells of all earlier edges
+    return node_block, before + _starts(states)[first + 1]
+
+
+def _products(n: int, owner: Integers, values: Integers) -> Integers:
+    product = np.ones(n, np.int64)
+    np.multiply.at(product, owner, values)
+    return product
+
+
+def _starts(lengths: Integers) -> Integers:
+    start = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=start[1:])
+    return start

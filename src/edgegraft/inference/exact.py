@@ -12,13 +12,17 @@ bucket tree is the forest.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges, check_theta
+from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.tables import PairTables
-from edgegraft.core.types import Edges, Floats, Integers
+from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.errors import ModelError, TreewidthError
 from edgegraft.inference.affordability import (
     ExactBudget,
@@ -27,10 +31,9 @@ from edgegraft.inference.affordability import (
     exact_cost,
     readable_bytes,
 )
-from edgegraft.inference.bucket_tree import build_tree
-from edgegraft.inference.elimination import ExactCost
+from edgegraft.inference.elimination import Elimination, ExactCost, build_tree
 from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals, score
-from edgegraft.inference.exact_pairs import exact_pair_tables
+from edgegraft.inference.pair_tables import product_tables
 from edgegraft.kernels.elimination import buckets, junction, junction_draws
 
 _CAPABILITIES = Capabilities("exact", exact=True, log_partition="exact", pair_marginals="exact")
@@ -78,24 +81,11 @@ class ExactEngine:
         return _CAPABILITIES
 
     def estimate(self, layout: Layout) -> ExactCost:
-        """Return what inference on a graph would take, without doing it.
-
-        Examples
-        --------
-        >>> chain = Layout([3, 3, 3, 3], [(0, 1), (1, 2), (2, 3)])
-        >>> ExactEngine().estimate(chain)[:3]
-        (1, 3, 9)
-        """
+        """Return what inference on a graph would take, without doing it."""
         return exact_cost(layout, self.budget)
 
     def init(self, layout: Layout) -> ExactState:
-        """Return the bucket tree of a graph.
-
-        Raises
-        ------
-        TreewidthError
-            If a run would need more than `max_bytes`.
-        """
+        """Return the bucket tree of a graph; a TreewidthError if a run needs too much memory."""
         state = affordable(layout, self.budget)
         if state is None:
             raise TreewidthError(_refusal(self.estimate(layout), self.budget.max_bytes))
@@ -106,50 +96,42 @@ class ExactEngine:
         return state if layout is state.layout else self.init(layout)
 
     def run(
-        self,
-        theta: Floats,
-        state: ExactState,
-        rng: np.random.Generator | None = None,
+        self, theta: Floats, state: ExactState, rng: np.random.Generator | None = None
     ) -> tuple[Marginals, ExactState, Info]:
         """Return the exact marginals and log-partition function; `rng` is not used.
 
-        Raises
-        ------
-        ModelError
-            If no state of the model has positive probability, or `theta` does not fit.
+        A model in which no state has positive probability is refused with a ModelError.
         """
         return _calibrate(check_theta(theta, state.layout), state.tree), state, _info(state)
 
     def pair_marginals(self, theta: Floats, state: ExactState, edges: Edges) -> PairTables:
         """Return the exact joint marginals of any pairs.
 
-        Edges of the graph, pairs that share a clique and pairs in different components cost
-        one run all together. For the others variables are clamped: one run for each state of a
-        variable answers all pairs that it is in, and variables are chosen greedily by the pairs
-        that they answer for each state.
+        One run answers all edges of the graph, all pairs that share a clique (as edges with tables
+        of ones, which change neither the distribution nor the cliques), and all pairs in different
+        components, which are independent. For the others variables are clamped: one run for each
+        state of a variable answers all pairs that it is in, and variables are chosen greedily by
+        the pairs that they answer per state.
         """
-        theta = check_theta(theta, state.layout)
-        pairs = check_edges(edges, state.layout.n_variables)
-
-        def run(values: Floats, layout: Layout) -> Floats:
-            tree = state.tree
-            if layout is not state.layout:
-                tree = build_tree(layout, state.elimination)
-            return _calibrate(values, tree).values
-
-        return exact_pair_tables(theta, state.layout, state.elimination, pairs, run)
+        layout, theta = state.layout, check_theta(theta, state.layout)
+        pairs = check_edges(edges, layout.n_variables)
+        extended = _with_clique_pairs(layout, state.elimination, pairs)
+        tree = state.tree if extended is layout else build_tree(extended, state.elimination)
+        padded = np.concatenate((theta, np.zeros(extended.n_parameters - len(theta))))
+        values = _calibrate(padded, tree).values
+        tables, others = product_tables(extended, values, pairs)
+        left = others[_are_connected(layout, pairs[others])]
+        for i, chosen in _cover(pairs, left, layout.states):
+            for a, probability in enumerate(layout.node(values, i)):
+                given = _given(theta, state, i, a) if probability > 0 else np.zeros_like(theta)
+                for k in chosen.tolist():
+                    first, second = pairs[k]
+                    table, other = (tables[k], second) if first == i else (tables[k].T, first)
+                    table[a] = probability * layout.node(given, other)
+        return tables
 
     def map(self, theta: Floats, graph: ExactState | Layout) -> Assignment:
-        """Return a most probable assignment and its log score, ``log Z`` not subtracted.
-
-        Examples
-        --------
-        >>> layout = Layout([2, 3], [(0, 1)])
-        >>> theta = np.array([0.0, 0.5, 0.0, 0.0, 1.0, 3.0, 0.0, 0.0, 0.0, 0.0, 2.0])
-        >>> assignment, value, info = ExactEngine().map(theta, layout)
-        >>> assignment, value
-        (array([1, 2]), 3.5)
-        """
+        """Return a most probable assignment and its log score, ``log Z`` not subtracted."""
         state = self.init(graph) if isinstance(graph, Layout) else graph
         layout = state.layout
         potentials = buckets.gather_potentials(state.tree, check_theta(theta, layout))
@@ -162,25 +144,9 @@ class ExactEngine:
         return Assignment(assignment, value, _info(state))
 
     def sample(
-        self,
-        theta: Floats,
-        state: ExactState,
-        n_samples: int,
-        rng: np.random.Generator,
+        self, theta: Floats, state: ExactState, n_samples: int, rng: np.random.Generator
     ) -> Integers:
-        """Return independent exact samples, one per row.
-
-        Examples
-        --------
-        >>> engine = ExactEngine()
-        >>> state = engine.init(Layout([2, 2], [(0, 1)]))
-        >>> theta = np.array([0.0, 0.0, 0.0, 0.0, 9.0, -9.0, -9.0, 9.0])  # the two agree
-        >>> engine.sample(theta, state, 4, np.random.default_rng(0))
-        array([[0, 0],
-               [0, 0],
-               [1, 1],
-               [1, 1]])
-        """
+        """Return independent exact samples, one per row."""
         potentials, messages, _ = _collect(check_theta(theta, state.layout), state.tree)
         n = state.layout.n_variables
         samples = np.empty((n_samples, n), np.int64)
@@ -200,6 +166,15 @@ def _calibrate(theta: Floats, tree: buckets.JunctionTree) -> Marginals:
     values = np.empty_like(theta)
     buckets.scatter_marginals(tree, potentials.logs, values)
     return Marginals(values, log_partition)
+
+
+def _given(theta: Floats, state: ExactState, i: int, a: int) -> Floats:
+    """Return the marginals if variable `i` is in state `a`."""
+    clamped = theta.copy()
+    own = state.layout.node(clamped, i)
+    own[:] = -np.inf
+    own[a] = 0.0
+    return _calibrate(clamped, state.tree).values
 
 
 def _collect(
@@ -242,3 +217,33 @@ def _refusal(cost: ExactCost, max_bytes: int) -> str:
 
 def _power(number: int) -> str:
     return f"{number:,}" if number < 10**9 else f"10^{math.log10(number):.0f}"
+
+
+def _cover(pairs: Edges, left: Integers, states: Integers) -> Iterator[tuple[int, Integers]]:
+    """Yield variables to clamp with the pairs each answers: most pairs per state first."""
+    while len(left):
+        count = np.bincount(pairs[left].ravel(), minlength=len(states))
+        i = int(np.argmax(count / states))
+        mine = (pairs[left] == i).any(axis=1)
+        yield i, left[mine]
+        left = left[~mine]
+
+
+def _with_clique_pairs(layout: Layout, found: Elimination, pairs: Edges) -> Layout:
+    """Return the layout with those pairs as edges that are in a clique and not edges yet.
+
+    A pair is in a clique exactly if it is an edge of the triangulated graph.
+    """
+    n = layout.n_variables
+    owner = np.repeat(found.order, np.diff(found.scope_start))
+    filled = pair_ids(np.stack((owner, found.scope), axis=1), n)
+    new = np.setdiff1d(np.intersect1d(pair_ids(pairs, n), filled), pair_ids(layout.edges, n))
+    return layout.grow(pairs_of_ids(new, n)) if len(new) else layout
+
+
+def _are_connected(layout: Layout, pairs: Edges) -> Mask:
+    """Return whether the variables of each pair are in the same component."""
+    n = layout.n_variables
+    graph = coo_array((np.ones(layout.n_edges), tuple(layout.edges.T)), shape=(n, n))
+    component = connected_components(graph, directed=False)[1]
+    return np.asarray(component[pairs[:, 0]] == component[pairs[:, 1]])

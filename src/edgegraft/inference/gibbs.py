@@ -25,19 +25,22 @@ from edgegraft.core.types import Edges, Floats
 from edgegraft.counts import PairCounts
 from edgegraft.errors import MemoryBudgetError, ModelError
 from edgegraft.inference.chains import (
+    AGREEMENT,
     BLOCK,
+    MIN_DRAWS,
     Chains,
+    Mixing,
     are_possible,
     check_at_least,
     code_type,
     make_streams,
+    mixing,
     run_chains,
     scattered,
     tables_of,
 )
-from edgegraft.inference.diagnostics import AGREEMENT, MIN_DRAWS, Mixing, mixing
 from edgegraft.inference.engine import Capabilities, Info, Marginals
-from edgegraft.inference.floors import floored
+from edgegraft.inference.messages import floored
 from edgegraft.kernels.gibbs.gibbs_moments import observe
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables
 from edgegraft.kernels.gibbs.sweeps import sweep

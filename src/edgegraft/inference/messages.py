@@ -13,11 +13,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.checks import check_theta, owner_of
 from edgegraft.core.pairs import find_pairs
 from edgegraft.core.tables import stretches
 from edgegraft.core.types import Floats, Mask
 from edgegraft.errors import ModelError
-from edgegraft.inference.floors import Floored
 from edgegraft.kernels.messages.beliefs import linear_marginals, log_marginals
 from edgegraft.kernels.messages.forests import Forests, root_forest
 from edgegraft.kernels.messages.linear_messages import WIDEST
@@ -25,6 +25,8 @@ from edgegraft.kernels.messages.schedules import LINEAR, LOG, MAX, chase, flood
 from edgegraft.kernels.messages.wiring import MessagePotentials, Wiring, fill_potentials
 
 Schedule = Literal["residual", "flooding"]
+#: Exponentials of less than minus this are zero in double precision.
+UNDERFLOW = 800.0
 
 
 class MessageState(NamedTuple):
@@ -41,6 +43,63 @@ class MessageState(NamedTuple):
     theta: Floats  # finite parameters of the last run; nan before the first
     potentials: MessagePotentials | None  # what was made of them
     beliefs: Floats  # marginals of the last run; empty before the first
+
+
+class Floored(NamedTuple):
+    """Finite parameters and what they stand for.
+
+    Impossible configurations (entries of ``-inf``) are given a finite weight so small that all of
+    them together weigh nothing beside one possible configuration,
+
+        floor = -(sum of the spans of all finite potentials + sum_i log s_i + 800),
+
+    so no loop ever meets an infinity, beliefs of impossible states underflow to zeros, and a model
+    in which nothing is possible shows itself by a log Z near the floor.
+    """
+
+    theta: Floats
+    least: float  # a possible configuration scores no less; -inf if everything is possible
+    negligible: float  # a log message below this means "impossible"; -inf likewise
+
+
+def floored(theta: Floats, layout: Layout, weight: Floats) -> Floored:
+    """Return `theta` with every ``-inf`` replaced by a floor, or refuse it.
+
+    Examples
+    --------
+    >>> floored(np.array([0.0, -np.inf]), Layout([2], []), np.empty(0)).theta
+    array([    0., -1024.])
+    """
+    theta = check_theta(theta, layout).copy()  # states remember it, callers may write to theirs
+    if np.isfinite(theta).all():
+        return Floored(theta, -np.inf, -np.inf)
+    return _replace_zeros(theta, layout, weight)
+
+
+def _replace_zeros(theta: Floats, layout: Layout, weight: Floats) -> Floored:
+    n, states = layout.n_variables, layout.states
+    starts = np.concatenate((layout.node_offset[:-1], layout.edge_offset[:-1]))
+    zero = np.isneginf(theta)
+    top = np.maximum.reduceat(theta, starts)
+    if np.isneginf(top).any():
+        at = int(starts[int(np.argmax(np.isneginf(top)))])
+        raise ModelError(
+            f"every entry of {owner_of(layout, at)} is -inf: the model allows no configuration"
+        )
+    least = np.minimum.reduceat(np.where(zero, np.inf, theta), starts)
+    span = top - least
+    needed = float(span.sum() + np.log(states).sum() + UNDERFLOW)
+    # A power of two, so that small changes of the parameters leave the floor where it was.
+    depth = 2.0 ** np.ceil(np.log2(needed))
+    deep = np.repeat(top, np.concatenate((states, np.diff(layout.edge_offset)))) - depth
+    around = span[:n].copy()
+    for side in (0, 1):
+        np.add.at(around, layout.edges[:, side], span[n:] / weight)
+    return Floored(
+        theta=np.where(zero, deep, theta),
+        least=float(least.sum()),
+        negligible=-float(around.max()) - 50.0,
+    )
 
 
 class Passed(NamedTuple):

@@ -23,8 +23,14 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.types import Integers
 from edgegraft.inference.bp import MessageEngine
-from edgegraft.inference.floors import Floored
-from edgegraft.inference.messages import MessageState, Passed, cold_state, pass_messages, wire
+from edgegraft.inference.messages import (
+    Floored,
+    MessageState,
+    Passed,
+    cold_state,
+    pass_messages,
+    wire,
+)
 from edgegraft.kernels.messages.forests import (
     Forests,
     forest_log_partition,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import Argument, ConvergenceWarning, ModelError
 from edgegraft.inference import ExactEngine, affordable, gibbs_sample
-from edgegraft.inference.diagnostics import AGREEMENT, mixing
+from edgegraft.inference.chains import AGREEMENT, mixing
 from edgegraft.kernels.conditionals.row_conditionals import log_conditionals, state_conditionals
 from edgegraft.model.answers import RowCodes, RowLikelihood
 from edgegraft.model.evidence import Conditioned, condition, variable_index
