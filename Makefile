@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-REPORT ?= edgegraft-demo.html
+DEMO ?= edgegraft-demo
 EXPERIMENTS ?= all
 
 .DEFAULT_GOAL := help
@@ -21,8 +21,8 @@ $(VENV)/.installed-%: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
 
-demo: $(VENV)/.installed-demo ## install and learn from a bundled table
-	$(BIN)/edgegraft demo --output $(REPORT) --force
+demo: $(VENV)/.installed-demo ## install and learn from the bundled survey, into the folder edgegraft-demo
+	$(BIN)/edgegraft demo $(DEMO) --force
 
 test: lint types imports ## lint, types, import rules, the test suite and the doctests
 	$(BIN)/python -m pytest -m "not browser and not paper and not (cluster and slow)"
@@ -67,5 +67,5 @@ examples: $(VENV)/.installed-browser ## run the commands of docs/examples.md; up
 	$(BIN)/python docs/examples/screenshots.py
 
 clean: ## remove everything that make has created
-	rm -rf $(VENV) docs/_build docs/api docs/tutorials build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(REPORT)
+	rm -rf $(VENV) docs/_build docs/api docs/tutorials build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(DEMO)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import re
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from edgegraft.cli import digits_demo as demo
 from edgegraft.core import Layout
 from edgegraft.io import read_mar, read_pr, write_evidence, write_uai
 from edgegraft.model import PairwiseMRF
@@ -128,37 +128,22 @@ def test_bad_usage_is_told_from_bad_work():
     assert edgegraft("--help").returncode == 0
 
 
-def test_what_the_demo_compiles_ahead_runs(monkeypatch):
-    """Its errors would be seen by nobody: the process that calls it is silent."""
-    called = []
-    for name in ("_impute", "write_report", "plot_network"):
-        whole = getattr(demo, name)
-        monkeypatch.setattr(
-            demo,
-            name,
-            lambda *a, name=name, whole=whole, **k: (called.append(name), whole(*a, **k))[1],
-        )
-    demo.compile_ahead()
-    assert called == ["_impute", "write_report", "plot_network"]
-
-
-def test_demo_writes_and_names_its_report(tmp_path):
-    path = tmp_path / "report.html"
-    done = edgegraft("demo", "--output", path)
+def test_demo_learns_the_true_network_of_the_survey(tmp_path, inside):
+    folder = tmp_path / "demo"
+    done = edgegraft("demo", folder)
     assert done.returncode == 0, done.stderr
-    assert "report.html" in done.stderr
-    assert path.read_text(encoding="utf-8").startswith("<!")
-    assert path.with_suffix(".png").stat().st_size > 10_000
-    assert edgegraft_load(path.with_suffix(".edgegraft")).n_edges > 50
-    rows = [line for line in done.stdout.splitlines() if line.startswith("| r")]
-    assert len(rows) == 15
-    assert sum(row.endswith("| 1 |") for row in rows) > 10
-    right, usual = map(int, re.search(r"(\d+)% are imputed.* for (\d+)%", done.stdout).groups())
-    assert right > usual + 5
-    again = edgegraft("demo", "--output", path)
-    assert again.returncode == 2
-    assert "--force" in again.stderr
-    assert edgegraft("demo", "--output", tmp_path / "no" / "x.md").returncode == 2
+    assert {path.name for path in folder.iterdir()} == {
+        f"survey.{suffix}" for suffix in ("csv", "edgegraft", "html", "png")
+    }
+    assert "28 edges" in done.stdout
+    assert "survey.html" in done.stderr
+    made = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "make_survey.py"))
+    found = edgegraft_load(folder / "survey.edgegraft")
+    pairs = {frozenset(found.names[v] for v in edge) for edge in found.edges}
+    assert pairs == {frozenset(pair) for pair in (*made["SLOPES"], *made["TABLES"])}
+    asked = done.stderr.strip().splitlines()[-1].split()
+    assert inside(*asked[1:]).returncode == 0
+    refused(inside("demo", folder), "survey.csv", "--force")
 
 
 def test_the_command_needs_its_extra(tmp_path):

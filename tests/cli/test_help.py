@@ -23,13 +23,13 @@ def commands():
 
 def test_every_command_ends_its_help_with_an_example(inside, commands):
     assert {"learn", "resume", "query", "sample", "impute", "score", "export"} <= set(commands)
-    assert {"plot", "explore", "simulate", "info", "infer", "demo"} <= set(commands)
+    assert {"plot", "report", "explore", "simulate", "info", "infer", "demo"} <= set(commands)
     for name in commands:
         done = inside(name, "--help")
         assert done.returncode == 0
         last = re.search(r"Example: (.*)$", " ".join(done.stdout.split()), re.DOTALL)
         assert last, name
-        assert last[1].startswith(f"edgegraft {name} "), name
+        assert f"{last[1]} ".startswith(f"edgegraft {name} "), name
         assert len(last[1]) < 100, name
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -98,6 +99,12 @@ def test_learn_writes_a_report(inside, survey, tmp_path):
     assert "left out by --drop" in text
     assert "cut into bins" in text  # what was said of the columns
     assert "inactive pairs violate optimality" in text
+    again = tmp_path / "again.html"  # the model file has all but the trajectory
+    assert inside("report", path, "-o", again).returncode == 0
+    without = re.sub(r'<section id="trajectory">.*?</section>\n', "", text, flags=re.DOTALL)
+    sections = re.compile(r"<section .*?</section>", re.DOTALL)
+    assert sections.findall(again.read_text(encoding="utf-8")) == sections.findall(without)
+    refused(inside("report", path), "m.html", "--force")
     path.unlink()
     refused(inside(*learn), "m.html", "--force")
     refused(inside("learn", survey, "-o", path, "--report", path), "named for something else")
@@ -113,7 +120,7 @@ def test_an_edge_that_replicates_cannot_tell_of_has_no_frequency(inside, tmp_pat
     assert told["ab"]["frequency"] is None
     assert told["ab"]["q_value"] < 0.005
     assert told["bc"]["frequency"] > 0.5
-    shown = inside("info", path).stderr
+    shown = inside("info", path).stdout
     row = next(line for line in shown.splitlines() if line.split()[1:4] == ["a", "│", "b"])
     assert row.split("│")[-2].strip() == ""
     inside("export", path, edges)
@@ -126,10 +133,9 @@ def test_dry_run_estimates_and_writes_nothing(inside, survey, tmp_path):
     path = tmp_path / "none.edgegraft"
     done = inside("learn", survey, "-o", path, *LEARN, "--dry-run")
     assert done.returncode == 0, done.stderr
-    assert done.stdout == ""
-    assert "10 pairs would be searched" in done.stderr
-    assert "MiB" in done.stderr
-    assert "Time: about 0:0" in done.stderr
+    assert "10 pairs would be searched" in done.stdout
+    assert "MiB" in done.stdout
+    assert "Time: about 0:0" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 
@@ -189,10 +195,11 @@ def test_info_tells_of_a_model_that_was_learned(inside, learned):
     _, path, summary = learned
     done = edgegraft("info", path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == ""
-    assert "5 variables, 3 edges" in done.stderr
-    assert "Learned from 800 rows of 'survey.csv'" in done.stderr
-    assert "inactive pairs violate optimality" in done.stderr
+    assert done.stderr == ""
+    assert "5 variables, 3 edges" in done.stdout
+    assert "Learned from 800 rows of 'survey.csv'" in done.stdout
+    assert "inactive pairs violate optimality" in done.stdout
+    assert "Bonn, Köln, west, Ulm" in done.stdout  # the categories of a variable
     told = json.loads(inside("info", path, "--json").stdout)
     assert told == {
         name: value for name, value in summary.items() if name not in ("seconds", "report")
@@ -207,8 +214,8 @@ def test_info_tells_of_a_model_that_python_saved(inside, tmp_path):
     ).save(path)
     done = inside("info", path)
     assert done.returncode == 0, done.stderr
-    assert "[red]a[/]" in done.stderr  # a name, not a colour
-    assert "2.000" in done.stderr
+    assert "[red]a[/]" in done.stdout  # a name, not a colour
+    assert "2.000" in done.stdout
 
 
 def test_foreign_files_are_no_models(inside, survey, tmp_path):

@@ -35,16 +35,16 @@ def test_query_answers_programs_as_the_model_does(model):
     assert found["given"] == {"smoker": "yes"}
 
 
-def test_query_answers_people_on_stderr(inside, model):
+def test_query_answers_people_on_stdout(inside, model):
     done = inside("query", model, "-g", "age=77", "-g", "tired=TRUE")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "smoker" in done.stderr
-    assert "without evidence" in done.stderr
-    assert "tired = True" in done.stderr
-    assert "age = [" in done.stderr  # the bin that 77 falls into
-    assert "'exact': exact" in done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "smoker" in done.stdout
+    assert "without evidence" in done.stdout
+    assert "tired = True" in done.stdout
+    assert "age = [" in done.stdout  # the bin that 77 falls into
+    assert "'exact': exact" in done.stdout
     done = inside("query", model, "--of", "smoker")
-    assert "without evidence" not in done.stderr
+    assert "without evidence" not in done.stdout
 
 
 def test_query_names_its_approximation(inside, model):
@@ -53,7 +53,7 @@ def test_query_names_its_approximation(inside, model):
     assert not found["exact"]
     assert found["approximation"] in done.stderr
     done = inside("query", model, "--of", "smoker", "--likeliest", "--engine", "bp")
-    assert "an approximation (max-product belief propagation" in done.stderr
+    assert "an approximation (max-product belief propagation" in done.stdout
     done = inside("query", model, "--json")
     assert (json.loads(done.stdout)["approximation"], done.stderr) == (None, "")
 
@@ -64,7 +64,7 @@ def test_query_finds_the_likeliest_state(inside, model):
     state = eg.load(model).map({"cough": 1})
     assert found["state"] == {name: state[name] for name in ("smoker", "tired", "age", "city")}
     shown = inside("query", model, "-g", "cough=1.0", "--likeliest", "--of", "age")
-    assert state["age"] in shown.stderr
+    assert state["age"] in shown.stdout
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,21 @@ def test_score_says_how_likely_rows_are(model, survey, tmp_path, inside):
     )
     written = [float(row[0]) for row in read_table(rows.read_text())[1:]]
     np.testing.assert_allclose(written, expected)
+    own = table.codes()[:, 0]
+    share = np.bincount(own) / len(own)
+    likeliest = known.predict_proba(target="smoker", codes=table.codes()).argmax(axis=1)
+    smoker = found["by_variable"]["smoker"]
+    assert smoker["baseline_log_probability"] == pytest.approx(share @ np.log(share))
+    assert smoker["baseline_accuracy"] == pytest.approx(share.max())
+    assert smoker["accuracy"] == pytest.approx((likeliest == own).mean())
+    assert smoker["explained"] > 0.1 > abs(found["by_variable"]["city"]["explained"])
+    assert found["baseline"] == pytest.approx(
+        sum(v["baseline_log_probability"] * n for v, n in zip(
+            found["by_variable"].values(), (table.codes() >= 0).mean(axis=0), strict=True))
+    )  # fmt: skip
     done = inside("score", model, survey, "--missing", "n/k")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "city" in done.stderr  # which nothing predicts
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.index("smoker") < done.stdout.index("city")  # which nothing predicts
     refused(inside("score", model, survey), "n/k")
     assert inside("score", model, survey, "--unseen", "missing", "--json").returncode == 0
 

@@ -11,7 +11,7 @@ from edgegraft import __version__
 from edgegraft.cli.bundled_commands import demo, simulate
 from edgegraft.cli.console import set_debug
 from edgegraft.cli.learn_commands import learn, resume
-from edgegraft.cli.model_commands import explore, export, info, plot
+from edgegraft.cli.model_commands import explore, export, info, plot, report
 from edgegraft.cli.query_commands import infer, query, sample
 from edgegraft.cli.table_commands import impute, score
 
@@ -24,11 +24,12 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     impute: "edgegraft impute survey.edgegraft survey.csv -o complete.csv",
     score: "edgegraft score survey.edgegraft other.csv --json",
     export: "edgegraft export survey.edgegraft survey.graphml",
+    report: "edgegraft report survey.edgegraft -o survey.html",
     plot: "edgegraft plot survey.edgegraft -o survey.svg --around smoker",
     explore: "edgegraft explore survey.edgegraft",
     simulate: "edgegraft simulate scale-free -o rows.csv --variables 50 --truth truth.edgegraft",
     infer: "edgegraft infer grid.uai --task MAR --evidence grid.uai.evid",
-    demo: "edgegraft demo --output report.html",
+    demo: "edgegraft demo",
 }
 
 app = typer.Typer(

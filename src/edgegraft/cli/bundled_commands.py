@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
-from edgegraft.cli.console import refuse_overwriting, require_report, say, working
+from edgegraft.cli.console import require_report, say, working
+from edgegraft.cli.declared_options import default_of
 from edgegraft.cli.flags import Force, GraphName, Jobs, Quiet, Seed
 
 if TYPE_CHECKING:
@@ -18,30 +19,42 @@ if TYPE_CHECKING:
 
 
 def demo(
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", help="Where the report goes (.html); picture and model go beside it."
-        ),
-    ] = Path("edgegraft-demo.html"),
-    edges: Annotated[int, typer.Option(min=1, help="How many edges to show.")] = 15,
+    folder: Annotated[
+        Path, typer.Argument(help="Where survey.csv, and what is learned from it, are written.")
+    ] = Path(),
     jobs: Jobs = -1,
     force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Learn the network of the pixels of scikit-learn's handwritten digits, and use it."""
-    with working(writes=[output], force=force) as console:
-        require_report()
-        from edgegraft.cli.digits_demo import Outputs, run_demo
+    """Learn the network of a bundled survey; write its table, model, report and picture.
 
-        outputs = Outputs.beside(output)
-        for path in outputs[1:]:
-            refuse_overwriting(path, force)
-        sys.stdout.write(run_demo(outputs, edges, jobs))
-        say(
-            console,
-            f"\nThe report is in [bold]{escape(str(output))}[/], the picture in "
-            f"{escape(str(outputs.picture))}, the model in {escape(str(outputs.model))}.",
+    The survey is made up, so that its true network is known.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    names = ("survey.csv", "survey.edgegraft", "survey.html", "survey.png")
+    data, model, page, picture = (folder / name for name in names)
+    with working(writes=[data, model, page, picture], force=force, quiet=quiet) as console:
+        require_report()
+        from edgegraft.cli.learn_request import LEARNING, READING, Request
+        from edgegraft.cli.learn_run import LearnRun
+        from edgegraft.cli.model_commands import Picture, save_picture
+        from edgegraft.core.atomic import replace_file
+        from edgegraft.datasets.survey import SURVEY_FILE
+        from edgegraft.model import load
+
+        replace_file(data, SURVEY_FILE.read_text("utf-8"))
+        request = Request(
+            data=str(data.absolute()),
+            output=str(model.absolute()),
+            report=str(page.absolute()),
+            weights="weight",
+            reading={setting.name: default_of(setting) for setting in READING},
+            learning={setting.name: default_of(setting) for setting in LEARNING} | {"n_jobs": jobs},
         )
+        LearnRun(request, console, top=15, as_json=False).run(None)
+        save_picture(Picture().draw(load(model)), picture)
+        say(console, f"The picture is in [bold]{escape(str(picture))}[/]. Now ask, for example:")
+        say(console, f"  edgegraft query {quote(str(model))} --given stress=5 --of sleep")
 
 
 def simulate(

@@ -1,16 +1,17 @@
 """Shared by all commands: a console for people, errors in one line, outputs kept safe.
 
-Exit codes: 0 done, 1 the work failed or was interrupted, 2 bad usage or bad input. Output for
-people goes to stderr, results for programs to stdout.
+Exit codes: 0 done, 1 the work failed or was interrupted, 2 bad usage or bad input. Results go to
+stdout, progress, notes and errors to stderr.
 """
 
 from __future__ import annotations
 
 import glob
 import json
+import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 from edgegraft.cli.formatting import message, visible
 from edgegraft.errors import MissingExtraError
@@ -38,13 +40,13 @@ _FAILED = (OSError, ImportError, MemoryError)  # nothing wrong with what was ask
 
 
 def set_debug(on: bool) -> None:
-    """Let errors through with their tracebacks, or not."""
+    """Set whether errors are shown with their tracebacks."""
     _DEBUG["on"] = on
 
 
 @contextmanager
 def reported(quiet: bool = False) -> Iterator[Console]:
-    """Yield the console for people, and turn errors into one line and an exit code.
+    """Yield the console of progress and notes, and turn errors into one line and an exit code.
 
     A quiet console shows nothing but errors.
     """
@@ -103,7 +105,7 @@ def _fail(text: str) -> None:
 
 @contextmanager
 def warned(console: Console) -> Iterator[list[str]]:
-    """Show warnings as single lines, each once, on the console for people when the block ends.
+    """Show warnings as single lines, each once, on the console when the block ends.
 
     They are then also in the list that is yielded.
     """
@@ -122,9 +124,29 @@ def say(console: Console, text: str) -> None:
 
 
 def say_approximation(console: Console, approximation: str | None) -> None:
-    """Say how an answer was approximated, if it was."""
+    """Report how an answer was approximated, if it was."""
     if approximation is not None:
         say(console, f"The answer is an approximation: {escape(approximation)}.")
+
+
+def results(console: Console) -> Console:
+    """Return the console of results, on stdout; it is quiet if that of progress is."""
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(quiet=console.quiet, width=None if known else 160)  # a file is as wide as needed
+
+
+def show_table(
+    console: Console, title: str, heads: Iterable[str], rows: Iterable[Sequence[str] | None]
+) -> None:
+    """Show a table; a head that starts with ``>`` aligns right, a row that is None draws a line."""
+    say(console, f"[bold]{title}[/]")
+    table = Table()
+    for head in heads:
+        justify: Any = "right" if head.startswith(">") else "left"
+        table.add_column(head.removeprefix(">"), justify=justify, overflow="fold")
+    for row in rows:
+        table.add_section() if row is None else table.add_row(*row)
+    console.print(table, highlight=False)
 
 
 def give(result: Any) -> None:

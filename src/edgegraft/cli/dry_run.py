@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from edgegraft.cli.console import give, near, say, warned
+from edgegraft.cli.console import give, near, results, say, warned
 from edgegraft.cli.formatting import clock, size
 from edgegraft.cli.learn_request import Request
 from edgegraft.cli.learn_rows import LearnRows, open_request, show_rows
@@ -36,7 +36,7 @@ def show_dry_run(request: Request, console: Console, as_json: bool) -> None:
         if as_json:
             _give(rows, found)
         else:
-            _show(console, rows, plan, found)
+            _show(results(console), rows, plan, found)
 
 
 def _give(rows: LearnRows, found: Estimate) -> None:

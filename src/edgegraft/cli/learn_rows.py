@@ -107,7 +107,9 @@ def show_rows(console: Console, rows: LearnRows) -> None:
     show_columns(console, rows.table)
     if rows.weights is not None:
         name, whole = rows.request.weights, rows.weights.sum()
-        text = f"Rows are weighed by '{name}': {rows.table.n_rows:,} rows weigh {whole:,.6g}."
+        text = (
+            f"Rows are weighted by '{name}': {rows.table.n_rows:,} rows weigh {whole:,.6g} in all."
+        )
         say(console, escape(text))
     budget, store = rows.fitted.budget, rows.fitted.store
     if budget is None or store is None:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from edgegraft import __version__
-from edgegraft.cli.console import give, near, say, warned
+from edgegraft.cli.console import give, near, results, say, warned
 from edgegraft.cli.formatting import clock
 from edgegraft.cli.learn_request import Request, resume_command
 from edgegraft.cli.learn_rows import LearnRows, open_request, show_rows
@@ -31,6 +31,7 @@ from edgegraft.learn.checkpoint import save as save_checkpoint
 from edgegraft.learn.provenance import details_of, edge_columns
 from edgegraft.learn.steps import restart
 from edgegraft.model import StoredModel
+from edgegraft.report import data_quality
 from edgegraft.table import PackedTable
 
 
@@ -75,8 +76,11 @@ class LearnRun:
                     columns |= self._bootstrap(found, rows)
             progress.stage("writing")
             details = details_of(found, rows.source(found), self._request.settings())
+            details["data_quality"] = data_quality(
+                rows.table, dropped=self._request.dropped(), notes=rows.notes
+            )
             stored = _stored(found, details, columns)
-            self._write(found, stored, rows)
+            self._write(found, stored)
             reason = found.search.reason
             resumable = found.interrupted or (reason is not None and reason.resumable)
             if checkpoint is not None and resumable:
@@ -144,12 +148,12 @@ class LearnRun:
             return {}
         return {"frequency": replicates.frequency[: found.model.n_edges]}
 
-    def _write(self, found: Discovery, stored: StoredModel, rows: LearnRows) -> None:
+    def _write(self, found: Discovery, stored: StoredModel) -> None:
         details, columns = stored.details, stored.edge_columns
         found.model.save(self._request.output, details=details, edge_columns=columns)
         if self._request.report is None:
             return
-        from edgegraft.report import data_quality, write_report
+        from edgegraft.report import write_report
 
         self._progress.stage("writing the report")
         try:
@@ -159,9 +163,6 @@ class LearnRun:
                 details=details,
                 edge_columns=columns,
                 trace=found.search.trace(),
-                data_quality=data_quality(
-                    rows.table, dropped=self._request.dropped(), notes=rows.notes
-                ),
                 title=f"The network of {Path(self._request.data).name}",
             )
         except KeyboardInterrupt:
@@ -175,7 +176,7 @@ class LearnRun:
             summary["report"] = None if self._report_failed else page
             give(summary | {"seconds": round(self._progress.seconds, 3)})
         else:
-            show_model(self._console, summary, self._top)
+            show_model(results(self._console), summary, self._top)
         taken = clock(self._progress.seconds)
         say(self._console, f"The model is in [bold]{escape(str(path))}[/] after {taken}.")
         if self._report_failed:
@@ -207,6 +208,6 @@ def _stored(found: Discovery, details: dict[str, Any], columns: dict[str, Any]) 
         n_states=tuple(model.schema.n_states.tolist()),
         edges=model.edges,
         theta=model.theta,
-        schema_json="",
+        schema_json=model.schema.to_json(),
         written_by=f"edgegraft {__version__}",
     )

@@ -1,15 +1,16 @@
-"""Commands that show or convert a model file: ``info``, ``export``, ``plot`` and ``explore``."""
+"""Commands that show or convert a model file, and the page that explores one."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 from rich.markup import escape
 
-from edgegraft.cli.console import give, say, working
+from edgegraft.cli.console import give, require_report, results, say, working
 from edgegraft.cli.flags import (
     AsJson,
     Corrected,
@@ -39,7 +40,7 @@ def info(
 ) -> None:
     """Show what a model file holds, and how its model was learned."""
     with working(model) as console:
-        from edgegraft.cli.summary import describe_model, show_model
+        from edgegraft.cli.summary import describe_model, show_model, show_variables
         from edgegraft.model.file import read_details
 
         stored = read_details(model)
@@ -47,7 +48,43 @@ def info(
         if without or correction or "strength" not in columns:
             columns["strength"] = _strengths(model, without, correction)
         found = describe_model(stored, columns, model)
-        give(found) if as_json else show_model(console, found, top)
+        if as_json:
+            give(found)
+            return
+        show_model(results(console), found, top)
+        show_variables(results(console), found)
+
+
+def report(
+    model: ModelFile,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The page (.html); beside the model by default."),
+    ] = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a page about a model: its network, its tables, and how it was learned.
+
+    It is one file that works offline.
+    """
+    page = model.with_suffix(".html") if output is None else output
+    with working(model, writes=[page], force=force, quiet=quiet) as console:
+        require_report()
+        from edgegraft.model import load, read_details
+        from edgegraft.report import write_report
+
+        stored = read_details(model)
+        source = stored.details.get("source") or {}
+        title = f"The network of {source.get('file', model.name)}"
+        write_report(
+            page,
+            load(model),
+            details=stored.details,
+            edge_columns=stored.edge_columns,
+            title=title,
+        )
+        say(console, f"The report is in [bold]{escape(str(page))}[/].")
 
 
 def export(
@@ -89,13 +126,13 @@ def _strengths(path: Path, without: list[str] | None, correction: Literal["apc"]
 class Picture(NamedTuple):
     """The subject of a picture; see ``edgegraft plot --help``."""
 
-    around: str | None
-    top: int | None
-    min_strength: float | None
-    edge: tuple[str, str] | None
-    of: list[str]
-    given: list[str]
-    seed: int
+    around: str | None = None
+    top: int | None = None
+    min_strength: float | None = None
+    edge: tuple[str, str] | None = None
+    of: Sequence[str] = ()
+    given: Sequence[str] = ()
+    seed: int = 0
 
     def check(self) -> None:
         """Refuse subjects that cannot be drawn together."""
@@ -158,20 +195,24 @@ def plot(
 ) -> None:
     """Draw the network of a model, the table of an edge, or probabilities given evidence."""
     with working(model, writes=[output], force=force, quiet=quiet) as console:
-        suffix = output.suffix.lower()
-        if suffix not in _PICTURES:
+        if output.suffix.lower() not in _PICTURES:
             raise ModelError(
                 f"'{output}' does not end in the suffix of a picture: use .png, .svg or .pdf"
             )
-        from edgegraft.core.atomic import replacing
         from edgegraft.model import load
 
         picture = Picture(around, strongest, min_strength, edge, of or [], given or [], seed)
         picture.check()
-        axes = picture.draw(load(model))
-        with replacing(output) as file:
-            axes.figure.savefig(file, format=suffix[1:], dpi=dpi)
+        save_picture(picture.draw(load(model)), output, dpi)
         say(console, f"The picture is in [bold]{escape(str(output))}[/].")
+
+
+def save_picture(axes: Any, path: Path, dpi: int = 200) -> None:
+    """Write a picture to a file, in the format of its suffix."""
+    from edgegraft.core.atomic import replacing
+
+    with replacing(path) as file:
+        axes.figure.savefig(file, format=path.suffix.lower()[1:], dpi=dpi)
 
 
 def explore(

@@ -1,6 +1,6 @@
 """Commands that ask a model: ``query``, ``sample`` and ``infer``.
 
-Any answer that is not exact says so on stderr, and in the JSON for programs.
+Answers name their engine and whether they are exact, in text as in JSON.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from edgegraft.cli.console import give, say, say_approximation, working
+from edgegraft.cli.console import give, results, say, say_approximation, show_table, working
 from edgegraft.cli.flags import (
     AsJson,
     Engine,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from edgegraft.model import NodeMarginals, PairwiseMRF
 
 Json = dict[str, Any]
+_CHANGES = (">without evidence", ">change")
 
 
 def query(
@@ -64,10 +64,11 @@ def query(
             found = ask_marginals(known, evidence, wanted, engine, seed)
         if as_json:
             give(found)
-        else:
-            _show_state(console, found) if likeliest else _show_marginals(console, found)
-        if not (as_json and found["exact"]):
-            say(console, _trust(found))
+            say_approximation(console, found["approximation"])
+            return
+        out = results(console)
+        _show_state(out, found) if likeliest else _show_marginals(out, found)
+        say(out, _trust(found))
 
 
 def ask_marginals(
@@ -118,27 +119,21 @@ def ask_state(model: PairwiseMRF, given: Mapping[str, Any], of: Sequence[str], e
 
 def _show_marginals(console: Console, found: Json) -> None:
     given = bool(found["given"])
-    table = Table(title=_title("Probabilities", found["given"]), title_justify="left")
-    table.add_column("variable")
-    table.add_column("category")
-    for name in ("probability", *(("without evidence", "change") if given else ())):
-        table.add_column(name, justify="right")
+    rows: list[list[str] | None] = []
     for name, states in found["probabilities"].items():
         for k, state in enumerate(states):
             p, q = state["probability"], state["without_evidence"]
             cells = [cell(name) if k == 0 else "", cell(state["category"]), f"{p:.4f}"]
-            table.add_row(*cells, *([f"{q:.4f}", f"{p - q:+.4f}"] if given else []))
-        table.add_section()
-    console.print(table, highlight=False)
+            rows.append(cells + ([f"{q:.4f}", f"{p - q:+.4f}"] if given else []))
+        rows.append(None)
+    heads = ["variable", "category", ">probability", *(_CHANGES if given else ())]
+    show_table(console, _title("Probabilities", found["given"]), heads, rows)
 
 
 def _show_state(console: Console, found: Json) -> None:
-    table = Table(title=_title("Likeliest joint state", found["given"]), title_justify="left")
-    table.add_column("variable")
-    table.add_column("category")
-    for name, category in found["state"].items():
-        table.add_row(cell(name), cell(category))
-    console.print(table, highlight=False)
+    rows = [[cell(name), cell(category)] for name, category in found["state"].items()]
+    title = _title("Likeliest joint state", found["given"])
+    show_table(console, title, ["variable", "category"], rows)
     say(console, "(All variables together; each alone may prefer another category.)")
 
 

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from edgegraft.cli.console import say
+from edgegraft.cli.console import say, show_table
 from edgegraft.cli.formatting import cell, counted
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 _HUBS = 5
 _COLUMNS = 25
-_LABELS = 4
+_LABELS = 6
 _DOUBTFUL = (" ", "?", "-", "--", ".", "*")  # often written for a missing cell, not read as one
 
 
@@ -52,6 +52,10 @@ def describe_model(model: StoredModel, columns: Mapping[str, Any], path: Path) -
         "states": sum(model.n_states),
         "parameters": len(model.theta),
         "written_by": model.written_by,
+        "categories": {
+            variable["name"]: variable["categories"]
+            for variable in json.loads(model.schema_json)["variables"]
+        },
         "edges": edges,
         "hubs": _hubs(model, columns["strength"]),
         "details": model.details,
@@ -97,20 +101,35 @@ def show_model(console: Console, found: Json, top: int) -> None:
 def _show_edges(console: Console, edges: list[Json], top: int) -> None:
     n = len(edges)
     title = f"The {top:,} strongest of {n:,} edges" if n > top else counted(n, "edge")
-    table = Table(title=title, title_justify="left")
-    table.add_column("variable", overflow="fold")
-    table.add_column("variable", overflow="fold")
     numeric = [name for name in ("strength", "q_value", "frequency") if name in edges[0]]
-    for name in numeric:
-        table.add_column(name.replace("_", "-"), justify="right")
-    for edge in edges[:top]:
-        untested = edge.get("dof") == 0
-        cells = [
-            "" if untested and name == "q_value" else _edge_cell(name, edge[name])
+    heads = ["variable", "variable", *(">" + name.replace("_", "-") for name in numeric)]
+    rows = [
+        [cell(edge["first"]), cell(edge["second"])]
+        + [
+            "" if edge.get("dof") == 0 and name == "q_value" else _edge_cell(name, edge[name])
             for name in numeric
         ]
-        table.add_row(cell(edge["first"]), cell(edge["second"]), *cells)
-    console.print(table, highlight=False)
+        for edge in edges[:top]
+    ]
+    show_table(console, title, heads, rows)
+
+
+def show_variables(console: Console, found: Json) -> None:
+    """Show the variables of a description with their categories; of many, those of most edges."""
+    degree = dict.fromkeys(found["categories"], 0)
+    for edge in found["edges"]:
+        degree[edge["first"]] += 1
+        degree[edge["second"]] += 1
+    names = list(degree)
+    if len(names) > _COLUMNS:
+        names.sort(key=lambda name: -degree[name])
+    rows = [
+        [cell(name), str(degree[name]), _labels(found["categories"][name], 8)]
+        for name in names[:_COLUMNS]
+    ]
+    show_table(console, counted(len(names), "variable"), ["variable", ">edges", "categories"], rows)
+    if len(names) > _COLUMNS:
+        say(console, f"... and {len(names) - _COLUMNS:,} more variables; --json has all.")
 
 
 def _edge_cell(name: str, value: float | None) -> str:
@@ -126,7 +145,7 @@ def _history(details: Json) -> list[str]:
     if isinstance(source, dict):
         line = f"Learned from {counted(source.get('rows', 0), 'row')} of '{source.get('file')}'"
         if source.get("weights") is not None:
-            line += f", weighed by '{source['weights']}'"
+            line += f", weighted by '{source['weights']}'"
         if source.get("sample") is not None:
             done = "all was done" if source.get("fitted") else "edges were tested"
             line += f"; {done} on a sample of about {counted(source['sample'], 'row')}"
@@ -166,20 +185,16 @@ def describe_columns(table: PackedTable | PlaneStore) -> list[Json]:
 
 def show_columns(console: Console, table: PackedTable | PlaneStore) -> None:
     """Show the columns; of many, those that are binned, constant or incomplete come first."""
-    shown = Table(title=f"{counted(table.n_variables, 'column')} of {counted(table.n_rows, 'row')}")
-    shown.title_justify = "left"
-    shown.add_column("column", overflow="fold")
-    shown.add_column("states", justify="right")
-    shown.add_column("missing", justify="right")
-    shown.add_column("what they are", overflow="fold")
     order = list(range(table.n_variables))
     if len(order) > _COLUMNS:
         order.sort(key=lambda i: not _remarkable(table, i))
+    rows = []
     for i in order[:_COLUMNS]:
         variable, missing = table.schema[i], int(table.n_missing[i])
         share = f"{missing:,} ({missing / table.n_rows:.1%})" if missing else ""
-        shown.add_row(cell(variable.name), f"{variable.n_states:,}", share, _states(variable))
-    console.print(shown, highlight=False)
+        rows.append([cell(variable.name), f"{variable.n_states:,}", share, _states(variable)])
+    title = f"{counted(table.n_variables, 'column')} of {counted(table.n_rows, 'row')}"
+    show_table(console, title, ["column", ">states", ">missing", "categories"], rows)
     if len(order) > _COLUMNS:
         say(console, f"... and {len(order) - _COLUMNS:,} more columns.")
     for token in _DOUBTFUL:
@@ -198,11 +213,14 @@ def _remarkable(table: PackedTable | PlaneStore, i: int) -> bool:
 
 
 def _states(variable: Variable) -> str:
-    labels = ", ".join(cell(label, 30) for label in variable.categories[:_LABELS])
-    if variable.n_states > _LABELS:
-        labels += ", ..."
+    labels = _labels(variable.categories, _LABELS)
     if variable.binned:
         return f"numbers in {variable.n_states} bins: {labels}"
     if variable.n_states == 1:
         return f"constant, so without edges: {labels}"
     return labels
+
+
+def _labels(categories: Sequence[Any], limit: int) -> str:
+    labels = ", ".join(cell(label, 30) for label in categories[:limit])
+    return labels + (", ..." if len(categories) > limit else "")

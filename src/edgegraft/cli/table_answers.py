@@ -9,9 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
-from edgegraft.cli.console import say
+from edgegraft.cli.console import say, show_table
 from edgegraft.cli.formatting import cell, counted
 from edgegraft.core.text import listing
 from edgegraft.core.types import Floats, Integers
@@ -25,7 +24,7 @@ from edgegraft.table import Variable
 from edgegraft.table.decode import middles
 
 Block = Mapping[str, list[Any]]
-_SHOWN = 15
+_SHOWN = 40
 
 
 class Completed(NamedTuple):
@@ -102,36 +101,56 @@ def _filled(
 
 
 class RowScores(NamedTuple):
-    """Log-pseudolikelihoods in nats."""
+    """How well a model predicts cells, beside a guess that knows only how common answers are.
+
+    Scores are in nats. Arrays of variables are means over known cells, nan if there are none.
+    """
 
     names: tuple[str, ...]
-    rows: Floats  # sums over the known cells of each row
-    variables: Floats  # means over the known cells of each column; nan without any
+    rows: Floats  # log-pseudolikelihoods: sums over the known cells of each row
+    guessed_rows: Floats  # the same for the guess
+    variables: Floats  # mean log-probability of a cell
+    guesses: Floats  # the same for the guess: minus the entropy
+    accuracy: Floats  # share of cells that the likeliest category matches
+    usual: Floats  # share of the commonest category
     weights: Floats  # row weights; all means are weighted
+
+    @property
+    def explained(self) -> Floats:
+        """Share of each variable's entropy that the other variables explain."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(self.guesses < 0, 1 - self.variables / self.guesses, np.nan)
 
     def summary(self) -> dict[str, Any]:
         """Return the scores for programs."""
-        means = {
-            name: None if np.isnan(value) else float(value)
-            for name, value in zip(self.names, self.variables, strict=True)
+        columns = {
+            "mean_log_probability": self.variables,
+            "baseline_log_probability": self.guesses,
+            "explained": self.explained,
+            "accuracy": self.accuracy,
+            "baseline_accuracy": self.usual,
+        }
+        by_variable = {
+            name: {key: _number(values[i]) for key, values in columns.items()}
+            for i, name in enumerate(self.names)
         }
         return {
             "rows": len(self.rows),
-            "mean_log_pseudolikelihood": self.mean,
+            "mean_log_pseudolikelihood": self.mean(self.rows),
             "standard_error": self.standard_error,
-            "mean_by_variable": means,
+            "baseline": self.mean(self.guessed_rows),
+            "by_variable": by_variable,
         }
 
-    @property
-    def mean(self) -> float:
-        """Mean score of the rows."""
-        return float(np.average(self.rows, weights=self.weights))
+    def mean(self, rows: Floats) -> float:
+        """Return the weighted mean of a value per row."""
+        return float(np.average(rows, weights=self.weights))
 
     @property
     def standard_error(self) -> float | None:
         """Standard error of the mean, a row of weight 2 being two rows; None for a single row."""
         n = float(self.weights.sum())
-        squares = float(self.weights @ np.square(self.rows - self.mean))
+        squares = float(self.weights @ np.square(self.rows - self.mean(self.rows)))
         return float(np.sqrt(squares / (n - 1) / n)) if n > 1 else None
 
 
@@ -143,28 +162,64 @@ def scores(
     if weights_column is not None:
         weights = read_weights(path, weights_column, reading)
     codes = _codes(model, path, reading, weights_column)
+    weights = np.ones(len(codes)) if weights is None else weights
     cells = model.pseudo_log_likelihood(codes=codes, per_variable=True)
-    weights = np.ones(len(cells)) if weights is None else weights
-    known = ~np.isnan(cells)
-    values = np.where(known, cells, 0.0)
-    sums, counts = weights @ values, weights @ known
-    means = np.where(counts, sums / np.where(counts, counts, 1.0), np.nan)
-    return RowScores(model.names, values.sum(axis=1), means, weights)
+    guessed = np.zeros_like(cells)
+    accuracy, usual = np.full(len(model.names), np.nan), np.full(len(model.names), np.nan)
+    for i, variable in enumerate(model.schema):
+        known = codes[:, i] >= 0
+        own, weight = codes[known, i], weights[known]
+        if weight.sum() > 0:
+            shares = np.bincount(own, weight, variable.n_states) / weight.sum()
+            with np.errstate(divide="ignore"):  # cells of weight zero
+                guessed[known, i] = np.log(shares)[own]
+            likeliest = model.predict_proba(target=variable.name, codes=codes[known]).argmax(axis=1)
+            accuracy[i] = np.average(likeliest == own, weights=weight)
+            usual[i] = shares.max()
+    values = np.where(np.isnan(cells), 0.0, cells)
+    guessed = np.where(weights[:, None] > 0, guessed, 0.0)
+    counts = weights @ ~np.isnan(cells)
+    counts = np.where(counts > 0, counts, np.nan)
+    return RowScores(
+        model.names,
+        values.sum(axis=1),
+        guessed.sum(axis=1),
+        weights @ values / counts,
+        weights @ guessed / counts,
+        accuracy,
+        usual,
+        weights,
+    )
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 def show_scores(console: Console, found: RowScores) -> None:
-    """Show the mean, and the variables that the rest predicts worst."""
-    table = Table(title="Variables predicted worst", title_justify="left")
-    table.add_column("variable")
-    table.add_column("mean log p(cell | rest)", justify="right")
+    """Show the variables, those predicted best first, and the mean of the rows."""
     known = np.flatnonzero(~np.isnan(found.variables))
-    for i in known[np.argsort(found.variables[known], kind="stable")][:_SHOWN]:
-        table.add_row(cell(found.names[i]), f"{found.variables[i]:.4f}")
-    console.print(table, highlight=False)
-    error = found.standard_error
+    order = known[np.argsort(-np.nan_to_num(found.explained[known], nan=-1.0), kind="stable")]
+    rows = [
+        [
+            cell(found.names[i]),
+            f"{found.accuracy[i]:.1%}",
+            f"{found.usual[i]:.1%}",
+            f"{-found.variables[i]:.3f}",
+            f"{-found.guesses[i]:.3f}",
+            "" if np.isnan(found.explained[i]) else f"{found.explained[i].round(3) + 0.0:.1%}",
+        ]
+        for i in order[:_SHOWN]
+    ]
+    heads = ["variable", ">accuracy", ">commonest", ">nats", ">entropy", ">explained"]
+    show_table(console, "Each variable, predicted from the others", heads, rows)
+    if len(order) > _SHOWN:
+        say(console, f"... and {len(order) - _SHOWN:,} variables predicted worse; --json has all.")
+    error, baseline = found.standard_error, found.mean(found.guessed_rows)
     spread = "" if error is None else f" (standard error {error:.2g})"
     say(
         console,
         f"Mean log-pseudolikelihood of {counted(len(found.rows), 'row')}: "
-        f"[bold]{found.mean:.4f}[/] nats{spread}; nearer to zero is better.",
+        f"[bold]{found.mean(found.rows):.4f}[/] nats{spread}, against {baseline:.4f} for the "
+        "frequencies of these rows alone; nearer to zero is better.",
     )

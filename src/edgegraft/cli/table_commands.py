@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from edgegraft.cli.console import give, say, say_approximation, working
+from edgegraft.cli.console import give, results, say, say_approximation, working
 from edgegraft.cli.declared_options import flagged, settings_from, with_options
 from edgegraft.cli.flags import (
     AsJson,
@@ -77,7 +77,10 @@ def score(
     quiet: Quiet = False,
     **options: Any,
 ) -> None:
-    """Say how well a model predicts each cell of a table from the rest of its row."""
+    """Measure how well a model predicts each cell of a table from the rest of its row.
+
+    Beside each figure stands that of a guess that knows only how common the answers are.
+    """
     with working(model, data, writes=[output], force=force, quiet=quiet) as console:
         from edgegraft.cli.table_answers import scores, show_scores
         from edgegraft.ingest.options import ReadOptions
@@ -89,4 +92,4 @@ def score(
         found = scores(load(model), data, reading, weights)
         if output is not None:
             write_columns(output, {"log_pseudolikelihood": found.rows.tolist()})
-        give(found.summary()) if as_json else show_scores(console, found)
+        give(found.summary()) if as_json else show_scores(results(console), found)

@@ -1,9 +1,10 @@
-"""Data with a known true network, and readers of public data."""
+"""Data with a known true network, a bundled survey, and readers of public data."""
 
 from edgegraft.datasets.bundled import load_digits
 from edgegraft.datasets.debd import load_debd
 from edgegraft.datasets.jester import load_jester
 from edgegraft.datasets.source import Dataset
+from edgegraft.datasets.survey import load_survey
 from edgegraft.datasets.synthetic import (
     SyntheticData,
     make_chain,
@@ -25,6 +26,7 @@ __all__ = [
     "load_debd",
     "load_digits",
     "load_jester",
+    "load_survey",
     "load_yummly",
     "make_chain",
     "make_erdos_renyi",

@@ -227,8 +227,9 @@ def quality_section(quality: Mapping[str, Any] | None, n_variables: int) -> Sect
     if rare:
         rows = [(r["variable"], r["category"], int(r["count"])) for r in rare[:_MAX_RARE]]
         title = f"Categories in fewer than {int(quality.get('rare_below', 10)):,} rows"
-        if len(rare) > _MAX_RARE:
-            title += f": the {_MAX_RARE} rarest of {len(rare):,}"
+        n_rare = int(quality.get("n_rare", len(rare)))
+        if n_rare > len(rows):
+            title += f": the {len(rows)} rarest of {n_rare:,}"
         parts.append(titled_table(title, ("variable", "category", "rows"), rows))
     if quality.get("dropped"):
         parts.append(titled_table("Omitted columns", ("column", "why"), quality["dropped"].items()))

@@ -9,6 +9,8 @@ from edgegraft.counts import PairCounts
 from edgegraft.table import PackedTable
 from edgegraft.table.store import PlaneStore
 
+_MAX_RARE = 100
+
 
 def data_quality(
     table: PackedTable | PlaneStore,
@@ -32,8 +34,8 @@ def data_quality(
     Returns
     -------
     dict
-        ``n_rows``, ``missing`` (cells by variable, if any), ``rare`` (variable,
-        category and count, the rarest first), ``rare_below``, ``dropped`` and ``notes``.
+        ``n_rows``, ``missing`` (cells by variable, if any), ``rare`` (variable, category and count
+        of the 100 rarest), ``n_rare`` (how many there are), ``rare_below``, ``dropped``, ``notes``.
 
     Examples
     --------
@@ -52,7 +54,8 @@ def data_quality(
     return {
         "n_rows": int(table.n_rows),
         "missing": {name: count for name, count in missing if count},
-        "rare": sorted(rare, key=lambda found: int(str(found["count"]))),
+        "rare": sorted(rare, key=lambda found: int(str(found["count"])))[:_MAX_RARE],
+        "n_rare": len(rare),
         "rare_below": int(rare_below),
         "dropped": {str(name): str(reason) for name, reason in (dropped or {}).items()},
         "notes": [str(note) for note in notes],
