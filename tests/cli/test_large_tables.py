@@ -80,7 +80,7 @@ def test_rows_that_do_not_fit_are_learned_from_on_disk(inside, folder, cache, tm
     assert not cache.exists()
     assert "do not fit in the 1,003 MiB of memory allowed" in done.stderr
     assert str(store) in done.stderr
-    assert "edges were tested on a sample of about 10,922 rows" in done.stderr
+    assert "edges were tested on a sample of about 10,922 rows" in done.stdout
     assert edges(path) >= CHAIN  # rows that weigh 2 make chance look twice as sure
     source = eg.read_details(path).details["source"]
     assert (source["rows"], source["sample"], source["weight"]) == (N_ROWS, 10922, 1.5 * N_ROWS)
@@ -126,14 +126,14 @@ def test_a_dry_run_says_where_the_rows_would_lie(inside, folder, cache, tmp_path
     learn = ("learn", folder, "--drop", "w", "-o", tmp_path / "m", "--dry-run")
     done = inside(*learn, *TIGHT)
     assert done.returncode == 0, done.stderr
-    assert "The rows do not fit in the 1,003 MiB" in done.stderr
-    assert "Memory: about 1,003 MiB" in done.stderr
-    assert "passes over all rows come on top" in done.stderr
+    assert "The rows do not fit in the 1,003 MiB" in done.stdout
+    assert "Memory: about 1,003 MiB" in done.stdout
+    assert "passes over all rows come on top" in done.stdout
     told = json.loads(inside(*learn, *TIGHT, "--json").stdout)["memory"]
     (store,) = cache.iterdir()
     expected = {"limit": 1003 << 20, "all_rows_fit": False, "sample_rows": 10922}
     assert told == expected | {"store": str(store)}
-    assert "All rows fit in the 2.00 GiB" in inside(*learn, "--max-memory", "2 GiB").stderr
+    assert "All rows fit in the 2.00 GiB" in inside(*learn, "--max-memory", "2 GiB").stdout
     told = json.loads(inside(*learn, "--json").stdout)["memory"]
     assert told == {"limit": None, "all_rows_fit": True, "sample_rows": None, "store": None}
     assert list(tmp_path.iterdir()) == []
@@ -223,13 +223,13 @@ def test_ctrl_c_over_the_sample_keeps_its_model(inside, folder, tmp_path, monkey
     learn = ("learn", folder, "-o", path, "--drop", "w", "--checkpoint", checkpoint)
     done = inside(*learn, *TIGHT)
     assert done.returncode == 1, done.stderr
-    assert "all was done on a sample of about 10,922 rows" in done.stderr
+    assert "all was done on a sample of about 10,922 rows" in done.stdout
     assert eg.read_details(path).details["reason"] == "interrupted"
     monkeypatch.undo()
     monkeypatch.setenv("EDGEGRAFT_CACHE", str(tmp_path / "another"))
     done = inside("resume", checkpoint, "--force")
     assert done.returncode == 0, done.stderr
-    assert "edges were tested on a sample" in done.stderr
+    assert "edges were tested on a sample" in done.stdout
     assert edges(path) == CHAIN
 
 
