@@ -172,10 +172,9 @@ def require_table(data: Path) -> list[Path]:
     """
     if not data.exists() and not glob.has_magic(str(data)):
         raise FileNotFoundError(f"there is no file or folder '{data}'")
-    from edgegraft.ingest.files import KNOWN
-    from edgegraft.ingest.many_files import find_files
+    from edgegraft.ingest.files import find_files
 
-    return find_files(data, KNOWN)
+    return find_files(data)
 
 
 def require_folder(path: Path | None) -> None:

@@ -26,17 +26,14 @@ from uuid import uuid4
 from edgegraft.core.atomic import replacing
 from edgegraft.errors import Argument, DiskFullError, FileFormatError
 from edgegraft.ingest.encoder import store_source
-from edgegraft.ingest.files import KNOWN, open_file
+from edgegraft.ingest.files import FilesSource, find_files
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, table_kind
-from edgegraft.ingest.many_files import FilesSource, find_files
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import OnRows, Source
 from edgegraft.table.schema import Schema
 from edgegraft.table.store import FORMAT, PlaneStore, StoreMetadata, StoreWriter, block_rows
-
-__all__ = ["CACHE_SIZE", "cache_folder", "open_store", "remove_stores"]
 
 #: Bytes that stores may take together on disk, by default.
 CACHE_SIZE = 32 << 30
@@ -77,7 +74,6 @@ def open_store(
         :func:`edgegraft.ingest.pack` takes. Planes of files are kept and found again as long as
         the files are the same; those of anything else go when the store is closed.
     schema : Schema, optional
-        As for :func:`edgegraft.ingest.pack`.
     folder : path, optional
         Where stores are kept; by default that of :func:`cache_folder`.
     max_bytes : int or None, default 32 GiB
@@ -86,16 +82,12 @@ def open_store(
         Called a few times per second during the pass, with a
         :class:`~edgegraft.ingest.sources.RowsRead`.
     options : ReadOptions, optional
-        How the table is read.
 
     Raises
     ------
-    DataError, DataTypeError, FileFormatError, FileNotFoundError
-        As :func:`edgegraft.ingest.pack`; also if a file changes while it is read.
-    MemoryBudgetError
-        Where the planes exceed `max_bytes`.
-    OSError
-        Where the disk is full. Nothing is left behind in any of these cases.
+    DataError, DataTypeError, FileFormatError, MemoryBudgetError, OSError
+        As :func:`edgegraft.ingest.pack`; also if a file changes while it is read, if the planes
+        exceed `max_bytes` or if the disk is full. Nothing is left behind.
 
     Examples
     --------
@@ -137,7 +129,7 @@ def remove_stores(folder: str | PathLike[str] | None = None, max_bytes: int = 0)
 
 def _source(X: Any, options: ReadOptions) -> Source:
     if table_kind(X) is TableKind.PATH:
-        return FilesSource(find_files(fspath(X), KNOWN), open_file, options)
+        return FilesSource(find_files(fspath(X)), options)
     return open_source(X, options)
 
 

@@ -20,8 +20,6 @@ from edgegraft.errors import Argument, DataError, FileFormatError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source, check_names
 
-__all__ = ["CsvSource", "foreign_content"]
-
 MIN_BLOCK = 1 << 16
 MAX_BLOCK = 1 << 22  # larger blocks leave the cache and are slower
 HEADER_LIMIT = 1 << 28  # characters of a header before it is taken for something else
@@ -180,10 +178,9 @@ class CsvSource(Source):
         )
 
 
-_SHEET = "a zip archive or a spreadsheet: unpack it, or save the sheet as .csv"
 _CONTENTS = {
     b"\x1f\x8b": "gzipped: let its name end in .gz",
-    b"PK\x03\x04": _SHEET,
+    b"PK\x03\x04": "a zip archive or a spreadsheet: unpack it, or save the sheet as .csv",
     b"\xd0\xcf\x11\xe0": "an old spreadsheet: save the sheet as .csv",
     b"\x28\xb5\x2f\xfd": "compressed with zstd: unpack it first",
     b"BZh": "compressed with bzip2: unpack it first",
@@ -198,11 +195,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 def foreign_content(path: Path, utf8: bool) -> list[str | Argument]:
     """Return what a file is that cannot be delimited text, and the remedy; nothing if it can be.
 
-    Parameters
-    ----------
-    path : Path
-    utf8 : bool
-        Whether it is to be read as UTF-8, in which no file begins as UTF-16 does.
+    A file that is to be read as UTF-8 does not begin as one in UTF-16.
     """
     with path.open("rb") as file:
         start = file.read(16)

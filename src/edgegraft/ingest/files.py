@@ -1,43 +1,75 @@
-"""Tables in files, read in batches: CSV and TSV, Parquet, Feather and Arrow IPC."""
+"""Tables in files: one by its extension; a folder, a pattern or several of them as one table."""
 
 from __future__ import annotations
 
+import glob
+import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from os import PathLike, fspath
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.types as pt
 
-from edgegraft.errors import Argument, DataError, FileFormatError
+from edgegraft.core.atomic import suffix_of
+from edgegraft.core.text import listing
+from edgegraft.errors import Argument, DataError, DataTypeError, FileFormatError
+from edgegraft.ingest.arrow_files import ArrowSource, ipc_file, parquet_file
+from edgegraft.ingest.cells import Place
 from edgegraft.ingest.csv_source import CsvSource, foreign_content
-from edgegraft.ingest.many_files import FilesSource, find_files
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.sources import Source, check_names
+from edgegraft.ingest.sources import Source
+from edgegraft.table.arrow_types import kind_of, plain_type
 
-__all__ = ["KNOWN", "IpcSource", "ParquetSource", "open_file", "open_path"]
+__all__ = ["FilesSource", "find_files", "open_path"]
 
 _TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
 _PARQUET = (".parquet", ".pq")
 _IPC = (".feather", ".arrow", ".ipc", ".arrows")
-KNOWN = (".csv", ".tsv", ".tab", *_PARQUET, *_IPC)  # in a folder, where .txt is seldom a table
+_KNOWN = (".csv", ".tsv", ".tab", *_PARQUET, *_IPC)  # in a folder, where .txt is seldom a table
+_HEADER = 1 << 16  # bytes that stand for the content, beside size and time
+
+
+def find_files(data: str | PathLike[str]) -> list[Path]:
+    """Return the files meant by a path, in the order of their names.
+
+    It is that of a file; of a folder, whose files with a known extension are taken (hidden ones,
+    and those that begin with an underscore, are not); or a pattern with ``*``, ``?``, ``[...]`` and
+    ``**``.
+    """
+    path = Path(fspath(data))
+    if path.is_dir():
+        found = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
+        tables = [p for p in found if suffix_of(p) in _KNOWN]
+        if not tables:
+            inside = f"; it holds {listing([p.name for p in found], 3)}" if found else ""
+            raise DataError(
+                f"the folder '{path}' has no file with a known extension "
+                f"({', '.join(_KNOWN)}){inside}; for files in folders below it give a pattern, "
+                f"such as '{path}/**/*.parquet'"
+            )
+        return tables
+    if not path.exists() and glob.has_magic(str(path)):
+        matched = sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
+        tables = [p for p in matched if p.is_file()]
+        if not tables:
+            raise FileNotFoundError(f"no file matches the pattern '{path}'")
+        return tables
+    return [path]
 
 
 def open_path(path: Path, options: ReadOptions) -> Source:
     """Return the source for a file, a folder of files or a pattern."""
-    files = find_files(path, KNOWN)
-    if files == [path]:
-        return open_file(path, options)
-    return FilesSource(files, open_file, options)
+    files = find_files(path)
+    return _open_file(path, options) if files == [path] else FilesSource(files, options)
 
 
-def open_file(path: Path, options: ReadOptions) -> Source:
+def _open_file(path: Path, options: ReadOptions) -> Source:
     """Return the source for a file, chosen by its extension."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file '{path}'")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    gzipped = suffixes[-1:] == [".gz"]
-    suffix = next(iter(suffixes[-2:-1] if gzipped else suffixes[-1:]), "")
+    suffix, gzipped = suffix_of(path), path.suffix.lower() == ".gz"
     if suffix in _TEXT:
         delimiter = options.delimiter or _TEXT[suffix]
         if delimiter is None:
@@ -50,14 +82,14 @@ def open_file(path: Path, options: ReadOptions) -> Source:
             _doubt_delimiter(path, source.names, delimiter)
         return source
     if suffix in _PARQUET and not gzipped:
-        return ParquetSource(path, options)
+        return ArrowSource(path, options, parquet_file)
     if suffix in _IPC and not gzipped:
-        return IpcSource(path, options)
+        return ArrowSource(path, options, ipc_file)
     if options.delimiter is not None:
         return CsvSource(path, options.delimiter, gzipped, options)
     content = foreign_content(path, utf8=True)
     raise DataError(
-        f"'{path}' has the unknown extension '{''.join(suffixes[-2:])}'",
+        f"'{path}' has the unknown extension '{''.join(path.suffixes[-2:]).lower()}'",
         *([" and is ", *content] if content else []),
         "; known are .csv, .tsv and these with .gz, any other text with ",
         Argument("delimiter"),
@@ -65,96 +97,116 @@ def open_file(path: Path, options: ReadOptions) -> Source:
     )
 
 
-@contextmanager
-def _explained(path: Path, format_name: str) -> Iterator[None]:
-    """Turn a reader's errors into one that names the file."""
-    try:
-        yield
-    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-        raise FileFormatError(
-            f"'{path}' cannot be read as {format_name}: {_first_line(error)}; the file is "
-            "truncated, damaged or of another format"
-        ) from error
+class FileState(NamedTuple):
+    """What tells whether a file is still the same."""
+
+    path: str
+    size: int
+    modified: int  # nanoseconds
+    header: str  # hash of the first bytes
 
 
-def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Check offsets, indices and text: those of a damaged file would crash the process."""
-    batch.validate(full=True)
-    return batch
+def _state_of(path: Path) -> FileState:
+    """Return the state of a file."""
+    stat = path.stat()
+    with path.open("rb") as file:
+        header = hashlib.sha256(file.read(_HEADER)).hexdigest()
+    return FileState(str(path.resolve()), stat.st_size, stat.st_mtime_ns, header)
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0].rstrip(".")
+class FilesSource(Source):
+    """Files of the same columns as one table.
 
+    All headers are looked at before the first row is read. A file that changes while it is read
+    is an error: half of it would be of another table.
+    """
 
-class ParquetSource(Source):
-    """A Parquet file."""
-
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        self._path = path
-        self.where = f"'{path}'"
+    def __init__(self, paths: Sequence[Path], options: ReadOptions) -> None:
+        self._paths = list(paths)
         self._options = options
-        self._n_read = 0
-        with _explained(path, "Parquet"):
-            # Buffered pages, because a row group can be as large as the file.
-            self._file = pq.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False)
-            self.fields = self._file.schema_arrow
-            self.names = list(self.fields.names)
-        check_names(self.names, self.where)
+        self.where = f"'{paths[0]}'" if len(paths) == 1 else f"the {len(paths)} files"
+        types: dict[str, tuple[pa.DataType, Path]] = {}
+        for k, path in enumerate(self._paths):
+            with _open_file(path, options) as source:
+                if k == 0:
+                    self.names, self.named = list(source.names), source.named
+                    self.from_text = source.from_text
+                self._compare(source, path, types)
+        self.fields = pa.schema([(name, types[name][0]) for name in self.names])
+        self.states = [_state_of(path) for path in self._paths]
+        self._before = 0  # bytes of the files that have been read
+        self._current: Source | None = None
+        self._path, self._first_row = self._paths[0], 0
+
+    def _compare(
+        self, source: Source, path: Path, types: dict[str, tuple[pa.DataType, Path]]
+    ) -> None:
+        """Refuse a file whose columns are not those of the files before it."""
+        first = self._paths[0]
+        if source.from_text != self.from_text:
+            raise DataError(f"'{first}' and '{path}' are of different formats: read them apart")
+        absent = [name for name in self.names if name not in source.names]
+        extra = [name for name in source.names if name not in self.names]
+        if absent or extra:
+            what = f"lacks {listing(absent)}" if absent else f"also has {listing(extra)}"
+            raise DataError(f"'{path}' {what}: all files must have the columns of '{first}'")
+        for name in self.names:
+            dtype = source.fields.field(name).type
+            known, where = types.setdefault(name, (dtype, path))
+            if pt.is_null(known):
+                types[name] = (dtype, path)
+            elif not pt.is_null(dtype) and _kind(dtype) != _kind(known):
+                raise DataTypeError(
+                    f"column '{name}' is {known} in '{where}' and {dtype} in '{path}': write it "
+                    "with one type in all files"
+                )
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Read the given columns."""
-        self._n_read = 0
-        with _explained(self._path, "Parquet"):
-            for batch in self._file.iter_batches(
-                batch_size=self._options.batch_rows,
-                columns=list(columns),
-                use_threads=self._options.use_threads,
-            ):
-                self._n_read += batch.num_rows
-                yield _validated(batch.select(list(columns)))
+        """Read the given columns of all files."""
+        self._before, self._first_row = 0, 0
+        for path, state in zip(self._paths, self.states, strict=True):
+            self._check(path, state)
+            n_rows = 0
+            with _open_file(path, self._options) as source:
+                self._path, self._current = path, source
+                for batch in source.batches(columns):
+                    n_rows += batch.num_rows
+                    yield batch
+                self._current = None
+            self._check(path, state)
+            self._first_row += n_rows
+            self._before += state.size
+
+    def _check(self, path: Path, state: FileState) -> None:
+        try:
+            now = _state_of(path)
+        except OSError as error:
+            raise DataError(f"'{path}' is gone while the table is being read") from error
+        if now != state:
+            raise DataError(
+                f"'{path}' changed while the table was being read ({state.size:,} bytes before, "
+                f"{now.size:,} now): start again when nothing writes to it"
+            )
+
+    def place(self, first_row: int) -> Place:
+        """Return what messages call the rows from `first_row` on: by their number in the file."""
+        path, before = self._path, self._first_row
+        return lambda k: f"{first_row + k - before} of '{path}'"
 
     @property
     def share(self) -> float | None:
-        """Share of the rows that has been read."""
-        n_rows = self._file.metadata.num_rows
-        return self._n_read / n_rows if n_rows else None
+        """Share of the bytes of all files that has been read."""
+        inside = self._current.share if self._current is not None else 0.0
+        total = sum(state.size for state in self.states)
+        if not total or (inside is None and len(self._paths) == 1):
+            return None
+        at = min(len(self.states) - 1, self._paths.index(self._path))
+        return (self._before + (inside or 0.0) * self.states[at].size) / total
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
-
-class IpcSource(Source):
-    """An Arrow IPC file (Feather is one), or an IPC stream kept in a file."""
-
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        self._path = path
-        self.where = f"'{path}'"
-        self._batch_rows = options.batch_rows
-        with path.open("rb") as file:
-            self._random_access = file.read(6) == b"ARROW1"
-        with _explained(path, "Arrow IPC"), pa.memory_map(str(path)) as file:
-            self.fields = self._open(file).schema
-            self.names = list(self.fields.names)
-        check_names(self.names, self.where)
-
-    def _open(self, file: pa.NativeFile) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
-        return pa.ipc.open_file(file) if self._random_access else pa.ipc.open_stream(file)
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Read the given columns."""
-        with _explained(self._path, "Arrow IPC"), pa.memory_map(str(self._path)) as file:
-            reader = self._open(file)
-            stored = (
-                (reader.get_batch(k) for k in range(reader.num_record_batches))
-                if self._random_access
-                else iter(reader)
-            )
-            for batch in stored:
-                chosen = batch.select(list(columns))
-                for first in range(0, chosen.num_rows, self._batch_rows):
-                    yield _validated(chosen.slice(first, self._batch_rows))
+def _kind(dtype: pa.DataType) -> object:
+    dtype = plain_type(dtype)
+    return kind_of(dtype.value_type if pt.is_dictionary(dtype) else dtype)
 
 
 def _doubt_delimiter(path: Path, names: list[str], delimiter: str) -> None:

@@ -17,8 +17,6 @@ from edgegraft.ingest.kinds import TableKind, library_of, table_kind
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import ArraySource, Source, StreamSource, TableSource, check_names
 
-__all__ = ["open_source"]
-
 _KNOWN = (
     "a NumPy array, a pandas or polars DataFrame, a pyarrow Table, RecordBatch or "
     "RecordBatchReader, a dict of columns, or the path of a file"
@@ -128,10 +126,7 @@ def _from_array(array: np.ndarray[Any, Any], options: ReadOptions) -> Source:
 def to_arrow(name: str, column: Any) -> pa.Array | pa.ChunkedArray:
     """Return a pandas Series, NumPy array, Arrow array or list as an Arrow array.
 
-    Raises
-    ------
-    DataTypeError
-        If the cells have no common type; two of them and their rows are named.
+    If the cells have no common type, the error names two of them and their rows.
     """
     column = _readable(name, column)
     if isinstance(column, pa.Array | pa.ChunkedArray):

@@ -21,27 +21,13 @@ _MIN_ROWS = 10_000  # of a sample
 
 
 class Budget(NamedTuple):
-    """What the parts of a fit may take.
+    """What the parts of a fit may take."""
 
-    Attributes
-    ----------
-    limit : int
-        Bytes, all together.
-    whole : bool
-        Whether all rows fit in memory.
-    sample_rows : int
-        Rows read into memory if not all fit.
-    kept_bytes : int
-        For blocks that stay decoded between passes.
-    n_jobs : int
-        Threads that pass over the rows, at most those asked for.
-    """
-
-    limit: int
-    whole: bool
-    sample_rows: int
-    kept_bytes: int
-    n_jobs: int
+    limit: int  # bytes, all together
+    whole: bool  # whether all rows fit in memory
+    sample_rows: int  # rows read into memory if not all fit
+    kept_bytes: int  # for blocks that stay decoded between passes
+    n_jobs: int  # threads that pass over the rows, at most those asked for
 
 
 def read_size(size: int | str) -> int:
@@ -75,12 +61,7 @@ def enough(n_bytes: int) -> str:
 
 
 def check_limit(limit: int) -> None:
-    """Refuse a limit that no rows fit, before any are read.
-
-    Examples
-    --------
-    >>> check_limit(1 << 30)
-    """
+    """Refuse a limit that no rows fit, before any are read."""
     if limit < _RESERVED:
         raise MemoryBudgetError(
             f"{limit / 2**30:.2f} GiB are not enough for the library and its working memory: "
@@ -101,14 +82,8 @@ def share_out(
     """Return what the parts of a fit may take of `limit` bytes.
 
     How rows are learned from depends on the limit and on the rows alone. More than two threads
-    get what is left for them.
-
-    Parameters
-    ----------
-    limit, n_rows, n_variables, n_jobs : int
-    sample_rows : int, optional
-        Of a fit that is resumed, which must have the same sample again: its rows, 0 if it had all
-        rows in memory.
+    get what is left for them. A fit that is resumed must have the same sample again: `sample_rows`
+    are its rows, 0 if it had all rows in memory.
 
     Examples
     --------

@@ -24,8 +24,6 @@ from edgegraft.ingest.pack import encode
 from edgegraft.table import PackedTable, Schema, Variable
 from edgegraft.table.decode import Codes, labels
 
-__all__ = ["OutputForm", "fill", "write_parquet"]
-
 
 def write_parquet(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
     """Write named columns of equal length, lists or arrays, replacing the file in one step."""
@@ -94,14 +92,8 @@ class OutputForm:
 def fill(X: Any, schema: Schema, before: Codes, after: Codes) -> Any:
     """Return a copy of `X` in which the missing cells have the states of `after`.
 
-    Cells that are known stay as they are, binned numbers included.
-
-    Parameters
-    ----------
-    X : table
-    schema : Schema
-    before, after : array of int, shape (n_rows, n)
-        Codes of the columns in the order of the schema, with -1 and without.
+    Cells that are known stay as they are, binned numbers included. `before` and `after` are codes
+    of the columns in the order of the schema, with -1 and without.
     """
     kind, names = OutputForm.of(X), column_labels(X)
     if kind.library == "packed":

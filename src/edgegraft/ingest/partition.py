@@ -30,23 +30,14 @@ from edgegraft.table.arrow_types import LabelKind
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Schema, Variable
 
-__all__ = ["OpenPart", "Survey", "merge", "open_part", "pack_part", "settle"]
-
 _NO_TYPE = "null"  # of a column without one value
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What is known of every column of some parts.
+    """What is known of every column of some parts."""
 
-    Attributes
-    ----------
-    columns : tuple of Observed
-        In the order of the first part; none if the parts have no rows.
-    n_rows : int
-    """
-
-    columns: tuple[Observed, ...]
+    columns: tuple[Observed, ...]  # in the order of the first part; none without rows
     n_rows: int
 
 
@@ -83,14 +74,7 @@ class OpenPart:
 
 
 def open_part(X: Any, options: ReadOptions) -> OpenPart:
-    """Read a part of a table once.
-
-    Parameters
-    ----------
-    X : table or path
-        As for :func:`edgegraft.ingest.pack`.
-    options : ReadOptions
-    """
+    """Read a part of a table once."""
     if _is_empty(X):
         return OpenPart((), 0)
     with open_source(X, options) as source:
@@ -117,10 +101,7 @@ def pack_part(X: Any, schema: Schema, options: ReadOptions) -> PackedTable | Non
 def merge(surveys: Sequence[Survey]) -> Survey:
     """Return what the parts of several surveys are together, in their order.
 
-    Raises
-    ------
-    DataError
-        Where parts have different columns, or columns whose types do not go together.
+    Parts with different columns, or columns whose types do not go together, are refused.
     """
     filled = [survey for survey in surveys if survey.n_rows]
     if not filled:

@@ -18,15 +18,7 @@ from edgegraft.ingest.options import ReadOptions
 
 
 def read_weights(X: Any, name: str, options: ReadOptions) -> Floats:
-    """Return a column of a table as row weights: every cell a number, none of them negative.
-
-    Parameters
-    ----------
-    X : table or path
-    name : str
-        Of the column.
-    options : ReadOptions
-    """
+    """Return the column `name` as row weights: every cell a number, none of them negative."""
     weights = array("d")  # a list would take four times the memory
     with open_source(X, options) as source:
         if name not in source.names:

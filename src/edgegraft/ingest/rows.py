@@ -22,19 +22,16 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError, DataTypeError, UnseenCategoryError
 from edgegraft.ingest.cache import CACHE_SIZE, open_store
 from edgegraft.ingest.encoder import encode_source
-from edgegraft.ingest.files import KNOWN
+from edgegraft.ingest.files import find_files
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, plugin_of, table_kind
-from edgegraft.ingest.many_files import find_files
 from edgegraft.ingest.memory import SAMPLE_ROWS, Budget, check_limit, read_size, share_out
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import Rows, StoredRows
 from edgegraft.table.decode import labels
 from edgegraft.table.store import PlaneStore
-
-__all__ = ["OpenRows", "open_rows", "read_codes", "read_table"]
 
 _LARGE = 1 / 8  # of the machine's memory: larger files go through a store on disk unasked
 _USED = 1 / 2  # of the machine's memory, if no limit was given
@@ -44,25 +41,14 @@ _USED = 1 / 2  # of the machine's memory, if no limit was given
 class OpenRows:
     """Rows that have been opened; used as a context, they are closed at its end.
 
-    Attributes
-    ----------
-    rows : PackedTable or Rows
-        A table in memory; or rows on disk or on a cluster, which have their own weights.
-    weights : array of float or None
-        Weights of the rows of a table.
-    sample_rows : int
-        Rows of the sample that a search begins on, if not all are in memory.
-    store : PlaneStore or None
-        The store that the rows were read through.
-    budget : Budget or None
-        What learning may take, if there is a limit of memory.
+    A table is in memory; rows on disk or on a cluster have their own weights.
     """
 
     rows: PackedTable | Rows
-    weights: Floats | None = None
-    sample_rows: int = SAMPLE_ROWS
-    store: PlaneStore | None = None
-    budget: Budget | None = None
+    weights: Floats | None = None  # of the rows of a table
+    sample_rows: int = SAMPLE_ROWS  # that a search begins on, if not all are in memory
+    store: PlaneStore | None = None  # that the rows were read through
+    budget: Budget | None = None  # what learning may take, if there is a limit of memory
 
     def source(self, n_fitted: float) -> dict[str, Any]:
         """Return what a model file keeps of the rows; `n_fitted` is the weight of those fitted."""
@@ -92,23 +78,10 @@ def open_rows(
     options: ReadOptions | None = None,
     weights: ArrayLike | None = None,
 ) -> OpenRows:
-    """Open a table to learn from it.
+    """Open whatever :func:`edgegraft.ingest.pack` takes, a PackedTable, or rows on a cluster.
 
-    Parameters
-    ----------
-    X : table, path or stream
-        Whatever :func:`edgegraft.ingest.pack` takes, a PackedTable, or rows on a cluster.
-    schema : Schema, optional
-        Columns and categories, instead of those found in the data.
-    options : ReadOptions, optional
-        Files and streams that do not fit in ``max_memory`` are kept on disk and read in blocks;
-        what lies on a cluster stays there.
-    weights : array of float, shape (n_rows,), optional
-        Non-negative row weights.
-
-    Returns
-    -------
-    OpenRows
+    A schema replaces the columns and categories found in the data. Files and streams that do not
+    fit in ``max_memory`` are kept on disk and read in blocks; what lies on a cluster stays there.
 
     Examples
     --------
@@ -150,15 +123,8 @@ def read_table(
 ) -> PackedTable:
     """Return a table in memory, under `schema` if there is one.
 
-    Parameters
-    ----------
-    X : table or path
-        As for :func:`edgegraft.ingest.pack`; or a PackedTable, which is recoded if its schema is
-        another.
-    schema : Schema, optional
-    options : ReadOptions, optional
-    stacklevel : int, default 2
-        Of the warnings: 2 points at the caller.
+    A PackedTable is recoded if its schema is another. Of the warnings, `stacklevel` 2 points at the
+    caller.
     """
     if schema is not None and not isinstance(schema, Schema):
         raise DataTypeError(f"schema must be a Schema, found {type(schema).__name__}")
@@ -225,7 +191,7 @@ def _limit(X: Any, kind: TableKind, options: ReadOptions) -> int | None:
     if memory is None:
         return None
     if kind is TableKind.PATH:
-        size = sum(path.stat().st_size for path in find_files(X, KNOWN) if path.exists())
+        size = sum(path.stat().st_size for path in find_files(X) if path.exists())
         if size <= _LARGE * memory:
             return None
     return int(_USED * memory)

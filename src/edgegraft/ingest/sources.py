@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -27,17 +26,6 @@ from edgegraft.table.arrow_types import LabelKind, kind_of, plain_type
 
 _EVERY = 0.25  # seconds between two reports of a pass
 _GROUP = 64  # columns of an array that are read together: a cache line of bytes
-
-__all__ = [
-    "ArraySource",
-    "OnRows",
-    "PassWatch",
-    "RowsRead",
-    "Source",
-    "StreamSource",
-    "TableSource",
-    "check_names",
-]
 
 
 class Source(ABC):
@@ -88,26 +76,12 @@ class Source(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
 class TableSource(Source):
-    """A table in memory, of which only the columns that are wanted are turned into Arrow.
-
-    Parameters
-    ----------
-    names : sequence of str
-    convert : callable
-        Returns the Arrow table of some of the columns.
-    batch_rows : int
-    named : bool, default True
-    """
+    """A table in memory; `convert` returns the Arrow table of the columns that are wanted."""
 
     def __init__(
         self,
@@ -134,13 +108,7 @@ class TableSource(Source):
 
 
 class ArraySource(Source):
-    """A two-dimensional array of numbers or booleans, read some columns at a time.
-
-    Parameters
-    ----------
-    array : array, shape (n_rows, n)
-    batch_rows : int
-    """
+    """A two-dimensional array of numbers or booleans, read some columns at a time."""
 
     named = False
 
@@ -222,9 +190,14 @@ class StreamSource(Source):
             yield from self._read_copy(columns)
             return
         reader, self._reader = self._reader, None
+        parts = (
+            batch.slice(first, self._batch_rows).select(list(columns))
+            for batch in reader
+            for first in range(0, batch.num_rows, self._batch_rows)
+        )
         numeric = [name for name in columns if _is_numeric(self.fields.field(name).type)]
         if not numeric:
-            yield from self._read_stream(reader, columns)
+            yield from parts
             return
         self._folder = tempfile.TemporaryDirectory(prefix="edgegraft-")
         kept = pa.schema([self.fields.field(name) for name in numeric])
@@ -234,17 +207,9 @@ class StreamSource(Source):
             pa.OSFile(str(self._copy), "wb") as file,
             pa.ipc.new_file(file, kept, options=packed) as writer,
         ):
-            for batch in self._read_stream(reader, columns):
-                writer.write_batch(batch.select(numeric))
-                yield batch
-
-    def _read_stream(
-        self, reader: pa.RecordBatchReader, columns: Sequence[str]
-    ) -> Iterator[pa.RecordBatch]:
-        for batch in reader:
-            chosen = batch.select(list(columns))
-            for first in range(0, chosen.num_rows, self._batch_rows):
-                yield chosen.slice(first, self._batch_rows)
+            for part in parts:
+                writer.write_batch(part.select(numeric))
+                yield part
 
     def _read_copy(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with pa.memory_map(str(self._copy)) as file:
@@ -276,27 +241,11 @@ def check_names(names: Sequence[str], where: str = "the table") -> None:
 
 
 class RowsRead(NamedTuple):
-    """A report of a pass.
+    """A report of a pass."""
 
-    Attributes
-    ----------
-    rows : int
-        Rows read so far.
-    seconds : float
-        Since the pass began.
-    share : float or None
-        Share of the data that has been read; None where their size is not known.
-
-    Examples
-    --------
-    >>> report = RowsRead(rows=3000, seconds=2.0, share=0.25)
-    >>> report.rate, report.seconds_left
-    (1500.0, 6.0)
-    """
-
-    rows: int
-    seconds: float
-    share: float | None = None
+    rows: int  # read so far
+    seconds: float  # since the pass began
+    share: float | None = None  # of the data that has been read; None if their size is not known
 
     @property
     def rate(self) -> float:
