@@ -18,12 +18,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from edgegraft.contrib.dask import partitions as packing
+from edgegraft.contrib.dask.partitions import (
+    as_sources,
+    close_part,
+    computed,
+    on_each,
+    pack_rows,
+    survey_of,
+)
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ClusterError, DataError, MissingExtraError
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.partition import settle
+from edgegraft.ingest.partition import open_part, settle
 from edgegraft.table import Schema
 from edgegraft.table.blocks import TableRows
 
@@ -100,15 +107,16 @@ class ClusterRows:
         self.client = client
         self.wait_for_workers = wait_for_workers
         self.round_trips = 0
-        chosen, sources = ReadOptions(**options), packing.as_sources(partitions)
+        chosen, given = ReadOptions(**options), as_sources(partitions)
         with _cluster_errors(client):
+            sources = computed(client, given)
             if schema is None:
-                opened = packing.open_partitions(client, sources, chosen)
+                opened = on_each(client, open_part, sources, chosen)
                 self._results(opened, fetch=False)
-                schema = self._settle(packing.survey_of(client, opened), chosen)
-                held = packing.close_partitions(client, opened, schema, chosen)
+                schema = self._settle(survey_of(client, opened), chosen)
+                held = on_each(client, close_part, opened, schema.to_json(), chosen)
             else:
-                held = packing.pack_partitions(client, sources, schema, chosen)
+                held = on_each(client, pack_rows, sources, schema.to_json(), chosen)
             self._results(held, fetch=False)
         self.schema = schema
         self._held = held

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from edgegraft.errors import DataError, DataTypeError
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.partition import OpenPart, Survey, merge, open_part, pack_part
-from edgegraft.table import PackedTable, Schema
+from edgegraft.ingest.partition import OpenPart, merge, pack_part
+from edgegraft.table import Schema
 from edgegraft.table.blocks import TableRows
 
 if TYPE_CHECKING:
@@ -51,47 +51,7 @@ def as_sources(partitions: Any) -> list[Any]:
     return sources
 
 
-def open_partitions(client: Client, sources: Sequence[Any], options: ReadOptions) -> list[Future]:
-    """Read every partition once, with provisional codes."""
-    return _map(client, open_part, _computed(client, sources), options)
-
-
-def survey_of(client: Client, opened: Sequence[Future]) -> Future:
-    """Return the labels of all open partitions together."""
-    level = _map(client, OpenPart.survey, opened)
-    while len(level) > 1:
-        parts = [level[first : first + _FAN_IN] for first in range(0, len(level), _FAN_IN)]
-        level = _map(client, merge_surveys, parts)
-    return level[0]
-
-
-def merge_surveys(surveys: Sequence[Survey]) -> Survey:
-    """Return the labels of several partitions."""
-    return merge(surveys)
-
-
-def close_partitions(
-    client: Client, opened: Sequence[Future], schema: Schema, options: ReadOptions
-) -> list[Future]:
-    """Pack open partitions under the schema of all of them."""
-    return _map(client, _close, opened, schema.to_json(), options)
-
-
-def pack_partitions(
-    client: Client, sources: Sequence[Any], schema: Schema, options: ReadOptions
-) -> list[Future]:
-    """Pack partitions under a schema that was known beforehand."""
-    return _map(client, _pack, _computed(client, sources), schema.to_json(), options)
-
-
-def _map(
-    client: Client, work: Callable[..., Any], parts: Iterable[Any], *arguments: Any
-) -> list[Future]:
-    # Not client.map: a list of frames or paths among the arguments is a partition, not a task.
-    return [client.submit(work, part, *arguments, pure=False) for part in parts]
-
-
-def _computed(client: Client, sources: Sequence[Any]) -> list[Any]:
+def computed(client: Client, sources: Sequence[Any]) -> list[Any]:
     """Return the sources, with futures in place of delayed values."""
     from dask.delayed import Delayed
 
@@ -101,15 +61,32 @@ def _computed(client: Client, sources: Sequence[Any]) -> list[Any]:
     return [futures.get(k, source) for k, source in enumerate(sources)]
 
 
-def _close(part: OpenPart, schema: str, options: ReadOptions) -> TableRows | None:
-    return _held(part.close(_read_schema(schema), options))
+def on_each(
+    client: Client, work: Callable[..., Any], parts: Iterable[Any], *arguments: Any
+) -> list[Future]:
+    """Return the futures of ``work(part, *arguments)``."""
+    # Not client.map: a list of frames or paths among the arguments is a partition, not a task.
+    return [client.submit(work, part, *arguments, pure=False) for part in parts]
 
 
-def _pack(source: Any, schema: str, options: ReadOptions) -> TableRows | None:
-    return _held(pack_part(source, _read_schema(schema), options))
+def survey_of(client: Client, opened: Sequence[Future]) -> Future:
+    """Return the labels of all open partitions together."""
+    level = on_each(client, OpenPart.survey, opened)
+    while len(level) > 1:
+        parts = [level[first : first + _FAN_IN] for first in range(0, len(level), _FAN_IN)]
+        level = on_each(client, merge, parts)
+    return level[0]
 
 
-def _held(table: PackedTable | None) -> TableRows | None:
+def close_part(part: OpenPart, schema: str, options: ReadOptions) -> TableRows | None:
+    """Return an open partition packed under the schema of all of them; None without rows."""
+    table = part.close(_read_schema(schema), options)
+    return None if table is None else TableRows(table)
+
+
+def pack_rows(source: Any, schema: str, options: ReadOptions) -> TableRows | None:
+    """Return a partition packed under a schema that was known beforehand; None without rows."""
+    table = pack_part(source, _read_schema(schema), options)
     return None if table is None else TableRows(table)
 
 
