@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from edgegraft.core.interrupts import interruptible
+from edgegraft.core.threads import interruptible
 
 
 def press():

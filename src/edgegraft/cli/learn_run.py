@@ -19,7 +19,7 @@ from edgegraft.cli.learn_request import Request, resume_command
 from edgegraft.cli.learn_rows import LearnRows, open_request, show_rows
 from edgegraft.cli.progress import Progress
 from edgegraft.cli.summary import describe_model, show_model
-from edgegraft.core.interrupts import interruptible
+from edgegraft.core.threads import interruptible
 from edgegraft.learn import (
     Discovery,
     Event,

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from edgegraft.cli.formatting import clock
-from edgegraft.core.interrupts import Interruption
+from edgegraft.core.threads import Interruption
 
 if TYPE_CHECKING:
     from edgegraft.ingest.sources import RowsRead

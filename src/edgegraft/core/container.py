@@ -33,15 +33,6 @@ from edgegraft import __version__
 from edgegraft.core.atomic import replacing
 from edgegraft.errors import FileFormatError
 
-__all__ = [
-    "ContainerFormat",
-    "ContainerReader",
-    "ContainerWriter",
-    "Contents",
-    "read_container",
-    "write_container",
-]
-
 Json = dict[str, Any]
 Arrays = Mapping[str, NDArray[Any]]
 Value = TypeVar("Value")
@@ -59,31 +50,15 @@ _DTYPES = {name: np.dtype(dtype) for name, dtype in _NAMES.items()}
 
 @dataclass(frozen=True)
 class ContainerFormat:
-    """One kind of file, and what messages about it say.
+    """One kind of file, and what messages about it say."""
 
-    Attributes
-    ----------
-    name : str
-        Stands in the header, such as ``"edgegraft-model"``.
-    version : int
-        Newest version that this release reads and the one that it writes.
-    noun : str
-        What messages call a file, such as ``"model file"``.
-    source : str
-        How a proper file is made: "save a model with model.save".
-    remedy : str
-        What to do about a damaged file.
-    error : type of FileFormatError
-    checksum : {"sha256", "crc32"}
-        Of the tensors. The shorter one takes half the time, for files of gigabytes.
-    """
-
-    name: str
-    version: int
-    noun: str
-    source: str
-    remedy: str
+    name: str  # stands in the header, such as "edgegraft-model"
+    version: int  # newest that this release reads, and the one that it writes
+    noun: str  # what messages call a file, such as "model file"
+    source: str  # how a proper file is made: "save a model with model.save"
+    remedy: str  # what to do about a damaged file
     error: type[FileFormatError] = FileFormatError
+    # Of the tensors; the shorter one takes half the time, for files of gigabytes.
     checksum: Literal["sha256", "crc32"] = "sha256"
 
     def foreign(self, path: object, reason: str) -> FileFormatError:
@@ -109,12 +84,7 @@ def write_container(
 ) -> None:
     """Write arrays and a header of JSON values, replacing the file in one step.
 
-    The same arrays and content give the same bytes.
-
-    Raises
-    ------
-    ValueError
-        The header takes more bytes than a file has room for.
+    The same arrays and content give the same bytes. A header too large for a file is a ValueError.
     """
     # The widest first, so that every array begins at a multiple of its item size.
     ordered = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
@@ -150,22 +120,8 @@ class ContainerReader:
 
     The checksum of an array is verified the first time that it is read, so that passes over a
     store do not pay for it again. Arrays are read into memory: mapped pages would count as
-    resident. Several threads may read.
-
-    Parameters
-    ----------
-    path : path
-    kind : ContainerFormat
-
-    Attributes
-    ----------
-    content : dict
-        What the file was written with.
-    names : tuple of str
-        Names of the arrays.
-    version : int
-    written_by : str
-        The release that wrote the file.
+    resident. Several threads may read. `content` is what the file was written with, `names` are
+    those of the arrays, and `written_by` is the release that wrote it.
     """
 
     def __init__(self, path: str | os.PathLike[str], kind: ContainerFormat) -> None:
@@ -301,15 +257,8 @@ class ContainerReader:
 class ContainerWriter:
     """A file that is written from front to back, whose header is known at the end only.
 
-    Room for the header is left at the beginning; if it turns out too small, the tensors are moved
-    towards the end of the file.
-
-    Parameters
-    ----------
-    file : binary file, empty, open for writing and reading
-    kind : ContainerFormat
-    room : int, default 65536
-        Bytes that the header probably needs.
+    `room` bytes for the header are left at the beginning of an empty file, open for writing and
+    reading; if they turn out too few, the tensors are moved towards its end.
     """
 
     def __init__(self, file: BinaryIO, kind: ContainerFormat, room: int = 1 << 16) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-__all__ = ["listing", "nearest", "suggestion"]
-
 
 def listing(items: Iterable[object], limit: int = 6) -> str:
     """Return items as they are written in Python, a long list cut short.

@@ -1,12 +1,21 @@
-"""Threads over kernels that hold no lock."""
+"""Threads over kernels that hold no lock, Ctrl-C while they run, and the machine's memory."""
 
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import FrameType
 from typing import TypeVar
+
+_CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -67,3 +76,68 @@ def run_in_order(
         finally:
             for future in waiting:
                 future.cancel()
+
+
+@cache
+def physical_memory() -> int | None:
+    """Return the memory of the machine, or of its container, in bytes; None if it is not known."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+    try:
+        return min(memory, int(_CONTAINER_LIMIT.read_text()))
+    except (OSError, ValueError):  # no container, or one without a limit
+        return memory
+
+
+@dataclass
+class Interruption:
+    """Whether Ctrl-C was pressed."""
+
+    asked: bool = False
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if Ctrl-C was pressed."""
+        if self.asked:
+            raise KeyboardInterrupt
+
+
+_listening: list[Interruption] = []  # that of the outermost block, if there is one
+
+
+@contextmanager
+def interruptible() -> Iterator[Interruption]:
+    """Turn the first Ctrl-C inside of the block into a flag; a second one interrupts at once.
+
+    Loops ask the flag between their steps, to end soon with what there is. Blocks nest: the
+    outermost listens for all of them, so a wish that is expressed between two loops ends the second
+    one. Python gives signals to the main thread: on any other nothing is ever asked.
+
+    Examples
+    --------
+    >>> with interruptible() as interruption:
+    ...     signal.raise_signal(signal.SIGINT)
+    ...     interruption.asked
+    True
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield Interruption()
+        return
+    if _listening:
+        yield _listening[0]
+        return
+    found = Interruption()
+    previous = signal.getsignal(signal.SIGINT) or signal.SIG_DFL
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        found.asked = True
+        signal.signal(signal.SIGINT, previous)
+
+    signal.signal(signal.SIGINT, handle)
+    _listening.append(found)
+    try:
+        yield found
+    finally:
+        _listening.clear()
+        signal.signal(signal.SIGINT, previous)

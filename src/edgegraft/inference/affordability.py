@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.machine import physical_memory
+from edgegraft.core.threads import physical_memory
 from edgegraft.inference.elimination import (
     CELL_BYTES,
     CELL_SECONDS,

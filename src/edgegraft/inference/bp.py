@@ -163,14 +163,6 @@ class BeliefPropagation(MessageEngine):
         variable given those before it, and the result is improved by setting random forests, then
         single variables, to their best states given the rest. Exact on forests; elsewhere an
         approximation whose score is exact.
-
-        Examples
-        --------
-        >>> layout = Layout([2, 2], [(0, 1)])
-        >>> theta = np.array([0, 1, 0, 0, 0, 0, 0, 2.0])
-        >>> found = BeliefPropagation().map(theta, layout)
-        >>> found.assignment, found.value
-        (array([1, 1]), 3.0)
         """
         given = floored(theta, layout, np.ones(layout.n_edges))
         passed = self._settle(given, self.init(layout), maximise=True)

@@ -36,17 +36,10 @@ _MIN_BLOCK, _MAX_BLOCK = 16, 128
 
 
 class Chains(NamedTuple):
-    """Where the chains are, and where their random streams are.
+    """Where the chains are, and where their random streams are."""
 
-    Attributes
-    ----------
-    state : array of uint16, shape (n, n_chains)
-    streams : array of uint64, shape (4, n_chains)
-        See :mod:`edgegraft.kernels.gibbs.random`.
-    """
-
-    state: NDArray[np.uint16]
-    streams: Streams
+    state: NDArray[np.uint16]  # (n, n_chains)
+    streams: Streams  # (4, n_chains); see edgegraft.kernels.gibbs.random
 
     @property
     def n_chains(self) -> int:

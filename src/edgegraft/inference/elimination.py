@@ -36,29 +36,15 @@ _SOFT, _STRICT = 3.0, 1e6
 class ExactCost(NamedTuple):
     """What exact inference on a graph would take.
 
-    Attributes
-    ----------
-    treewidth : int
-        Of the elimination order that was found, an upper bound of the graph's.
-    n_cliques : int
-        Maximal cliques of the triangulated graph.
-    largest_table : int
-        Cells of the largest clique.
-    nbytes : int
-        Memory of a run: messages, the clique in hand, its part in original potentials.
-    seconds : float
-        Time of a run on a usual core; strong potentials, which are worked with in logarithms, can
-        take three times as long.
-    complete : bool
-        False if the search for an order stopped at the budget: the other figures are then what
-        it had reached, and the true ones are larger.
+    If the search for an order stopped at the budget, it is not `complete`: the other figures are
+    what it had reached, and the true ones are larger.
     """
 
-    treewidth: int
-    n_cliques: int
-    largest_table: int
-    nbytes: int
-    seconds: float
+    treewidth: int  # of the order that was found, an upper bound of the graph's
+    n_cliques: int  # maximal cliques of the triangulated graph
+    largest_table: int  # cells of the largest clique
+    nbytes: int  # of a run: messages, the clique in hand, its part in original potentials
+    seconds: float  # on a usual core; strong potentials can take three times as long
     complete: bool = True
 
 

@@ -126,13 +126,7 @@ class GibbsEngine:
         return _CAPABILITIES
 
     def init(self, layout: Layout) -> GibbsState:
-        """Return chains scattered over all states.
-
-        Raises
-        ------
-        MemoryBudgetError
-            If the states recorded in a run would take more than 4 GiB.
-        """
+        """Return chains scattered over all states, unless a run would record more than 4 GiB."""
         records = self.n_sweeps // self.thinning
         size = records * self.n_chains * layout.n_variables * code_type(layout).itemsize
         if size > _MAX_BYTES:
@@ -150,20 +144,12 @@ class GibbsEngine:
         return state._replace(layout=layout, theta=np.empty(0), draws=np.empty(0))
 
     def run(
-        self,
-        theta: Floats,
-        state: GibbsState,
-        rng: np.random.Generator | None = None,
+        self, theta: Floats, state: GibbsState, rng: np.random.Generator | None = None
     ) -> tuple[Marginals, GibbsState, Info]:
         """Return marginals, the chains to continue next time, and whether they agreed.
 
         The random streams continue where the last run ended; with `rng` they are seeded anew.
-
-        Raises
-        ------
-        ModelError
-            If `theta` does not fit, or chains are still in a state of probability zero after
-            the burn-in.
+        Chains that are still in a state of probability zero after the burn-in are a ModelError.
         """
         layout = state.layout
         theta = np.array(theta, np.float64)  # a copy: states remember it

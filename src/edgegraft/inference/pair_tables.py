@@ -31,20 +31,9 @@ SOFTENING = 1e-10
 
 
 def product_tables(layout: Layout, values: Floats, edges: Edges) -> tuple[PairTables, Integers]:
-    """Return a table per pair: an edge's own, otherwise the product of the node marginals.
+    """Return a table per pair, an edge's own or the product of the marginals, and the others.
 
-    Parameters
-    ----------
-    layout : Layout
-    values : array of float
-        Marginals, laid out like the parameters.
-    edges : array of int, shape (m, 2)
-
-    Returns
-    -------
-    tables : PairTables
-    others : array of int
-        The pairs that are not edges.
+    `values` are marginals laid out like the parameters; the others are pairs that are not edges.
     """
     pairs = check_edges(edges, layout.n_variables)
     shapes = layout.states[pairs]

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core.checks import check_weights
-from edgegraft.core.machine import physical_memory
-from edgegraft.core.threads import resolve_jobs
+from edgegraft.core.threads import physical_memory, resolve_jobs
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError, DataTypeError, UnseenCategoryError
 from edgegraft.ingest.cache import CACHE_SIZE, open_store

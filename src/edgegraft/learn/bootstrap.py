@@ -34,9 +34,8 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from edgegraft.core.checks import check_weights
-from edgegraft.core.interrupts import interruptible
 from edgegraft.core.pairs import find_pairs
-from edgegraft.core.threads import resolve_jobs
+from edgegraft.core.threads import interruptible, resolve_jobs
 from edgegraft.core.types import Edges, Floats
 from edgegraft.errors import DataError, ModelError
 from edgegraft.learn.conditional import read_rows

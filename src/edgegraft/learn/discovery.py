@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from edgegraft.config import Plan
 from edgegraft.core import Layout
-from edgegraft.core.interrupts import interruptible
+from edgegraft.core.threads import interruptible
 from edgegraft.core.types import Floats, Mask
 from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 
 from edgegraft.config import Settings
-from edgegraft.core.interrupts import interruptible
+from edgegraft.core.threads import interruptible
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.learn import steps

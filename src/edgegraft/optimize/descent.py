@@ -194,17 +194,8 @@ def solve_step(
     `x`; without norms in the penalty the answer is closed. Only groups that violate their
     condition by a fair share of the largest violation take part: after edges were added those are
     the new edges and, as they settle, what lies around them; otherwise nearly all groups but
-    those at zero that stay there.
-
-    Parameters
-    ----------
-    x, slope : array, shape (n_parameters,)
-        The point and the gradient of the whole smooth part.
-    violation : array, shape (n_groups,)
-        How far each group is from stationary.
-    metric : Metric
-    groups : Groups
-        Without a ridge: it belongs to the smooth part.
+    those at zero that stay there. `slope` is the gradient of the whole smooth part, to which the
+    ridge belongs: `groups` have none.
     """
     if not groups.strength.any():
         return x - metric.solve(slope)

@@ -26,16 +26,7 @@ _BLOCK = 4096
 
 
 def unseen_states(counts: PairCounts) -> tuple[str, ...]:
-    """Name the categories that never occur.
-
-    Examples
-    --------
-    >>> from edgegraft.table import PackedTable, Schema, Variable
-    >>> from edgegraft.counts import PairCounts
-    >>> schema = Schema([Variable("colour", ("red", "green", "blue"), "string")])
-    >>> unseen_states(PairCounts(PackedTable.from_codes([[0], [2]], schema)))
-    ("variable 'colour': category 'green' never occurs",)
-    """
+    """Name the categories that never occur."""
     names = []
     for variable, margin in zip(counts.schema.variables, counts.margins(), strict=True):
         for state in np.flatnonzero(margin == 0):

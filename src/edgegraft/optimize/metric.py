@@ -50,16 +50,9 @@ class Model:
 
 
 class Metric:
-    """A positive definite model of the Hessian.
+    """A positive definite model of the Hessian, from a first estimate of its diagonal.
 
-    Parameters
-    ----------
-    diagonal : array
-        Positive first estimate of the Hessian's diagonal.
-    memory : int
-        Pairs kept.
-    base : DenseMetric, optional
-        A better first matrix than the diagonal, for :meth:`solve` alone.
+    `memory` pairs are kept; `base` is a better first matrix, for :meth:`solve` alone.
 
     Examples
     --------
@@ -184,17 +177,7 @@ class DenseMetric:
     correlated through ``S``. ``e = sqrt(ridge)`` puts the ridge, ``2 e^2 W``, where the
     covariances have nothing to say. The equation is solved in the eigenvectors of
     ``C^-1/2 S C^-1/2``: four matrix products, where the diagonal metric needs several times as
-    many passes over the rows. Node vectors have their diagonal.
-
-    Parameters
-    ----------
-    layout : Layout
-    counts : PairCounts
-        Of the rows that the loss is over.
-    ridge : float
-        Positive.
-    diagonal : array, shape (n_parameters,)
-        Of which the part of the nodes is used.
+    many passes over the rows. Node vectors have their part of the diagonal.
     """
 
     def __init__(self, layout: Layout, counts: PairCounts, ridge: float, diagonal: Floats) -> None:
