@@ -109,7 +109,7 @@ def test_the_network_is_drawn_inside_its_frame(page, explorer):
     frame = one(page, "#network").rect
     spots = middles(page)
     assert len(spots) == explorer.model.n_variables
-    assert len(page.find_elements(By.CSS_SELECTOR, "#network line")) == explorer.model.n_edges
+    assert len(page.find_elements(By.CSS_SELECTOR, "#network .edge")) == explorer.model.n_edges
     assert (np.array(spots) > 0).all()
     assert (np.array(spots) < [frame["width"], frame["height"]]).all()
     names = [e for e in page.find_elements(By.CSS_SELECTOR, "#network text") if e.is_displayed()]

@@ -162,7 +162,7 @@ def test_forbidden_pairs_are_none_and_lonely_variables_have_no_neighbours():
     assert (row["table"], row["strength"]) == ([[0.0, None], [None, 0.0]], None)
     assert get(client, "variable/3").get_json()["neighbours"] == []
     drawn = get(client, "model").get_json()["network"]["nodes"]
-    assert {node["variable"] for node in drawn} == {0, 1, 2}
+    assert {node["variable"] for node in drawn} == {0, 1, 2, 3}
 
 
 def test_of_many_categories_those_with_the_largest_entries_are_shown():

@@ -15,13 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_hex
+from scipy.spatial.distance import cdist
 
+from edgegraft.core.pairs import all_pairs
 from edgegraft.errors import DataError, MissingExtraError, ModelError
 from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import plot_edge, plot_marginals, plot_network, plot_path, plot_trace
 from edgegraft.report.labels import place_labels
-from edgegraft.report.layout import lay_out
+from edgegraft.report.layout import bend_edges, curve_points, lay_out
 from edgegraft.report.network import build_network, edge_signs
 from edgegraft.report.palette import MAX_GROUPS, NEGATIVE, POSITIVE, diverging, group_style
 from edgegraft.table import Schema
@@ -66,7 +68,7 @@ def test_network_draws_every_edge_with_its_width_and_sign(model):
     ax = plot_network(model, names=True)
     lines = lines_of(ax)
     assert len(lines.get_segments()) == model.n_edges
-    assert texts_of(ax) == set(model.names) - {"alone"}
+    assert texts_of(ax) == set(model.names)
     assert np.isfinite(dots_of(ax)).all()
     assert np.isfinite(lines.get_colors()).all()
     order = np.argsort(model.edge_strengths(), kind="stable")
@@ -78,6 +80,32 @@ def test_network_draws_every_edge_with_its_width_and_sign(model):
     assert [c == POSITIVE for c in colours] == [s == 1 for s in signs]
     assert [c == NEGATIVE for c in colours] == [s == -1 for s in signs]
     assert sorted(signs.tolist()) == [-1, 0] + [1] * 12
+
+
+def test_edges_keep_clear_of_dots_that_they_do_not_join():
+    straight = bent = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        n, m = 20, 28
+        edges = np.array(all_pairs(n))[np.sort(rng.choice(n * (n - 1) // 2, m, replace=False))]
+        spots = lay_out(n, edges)
+        middle = spots[edges].mean(axis=1)
+        for bends in (middle, bend_edges(spots, edges)):
+            gaps = cdist(curve_points(spots[edges], bends).reshape(-1, 2), spots)
+            gaps = gaps.reshape(m, -1, n).min(axis=1)
+            np.put_along_axis(gaps, edges, np.inf, axis=1)
+            met = int((gaps < 0.1).sum())  # a dot and half a line
+            straight, bent = (straight + met, bent) if bends is middle else (straight, bent + met)
+    assert straight >= 5
+    assert bent == 0
+
+
+def test_a_legend_explains_width_size_and_colour(model):
+    legend = [text.get_text() for text in plot_network(model).get_legend().get_texts()]
+    strengths = model.edge_strengths()
+    assert legend[:2] == [f"strength {strengths.min():.2g}", f"strength {strengths.max():.2g}"]
+    assert sum(text.startswith("sum of strengths") for text in legend) == 2
+    assert {"positive", "negative", "no sign", "colours: communities"} <= set(legend)
 
 
 def test_network_uses_the_axes_given(model):
@@ -316,11 +344,15 @@ def test_marginals_are_the_models(model):
 
 def test_marginals_with_evidence_show_the_change_most_first(model):
     ax = plot_marginals(model, given={"a": "yes"})
-    first = next(text.get_text() for text in ax.texts)
+    given, first = [text.get_text() for text in ax.texts][:2]
+    assert given == "a (given)"
+    assert [bar.get_width() for bar in ax.patches[:2]] == [0.0, 1.0]
     assert first in "bcd"
     answer, prior = model.marginals({"a": "yes"}), model.marginals()
-    assert ax.patches[1].get_width() == pytest.approx(answer[first]["yes"])
-    assert ax.lines[0].get_xdata()[1] == pytest.approx(prior[first]["yes"])
+    assert ax.patches[3].get_width() == pytest.approx(answer[first]["yes"])
+    assert ax.lines[0].get_xdata()[1] == pytest.approx(prior["a"]["yes"])
+    assert ax.lines[0].get_xdata()[3] == pytest.approx(prior[first]["yes"])
+    assert len(plot_marginals(model, ["a"], {"a": "yes"}).patches) == 2
     assert plot_marginals(answer, "b").patches[1].get_width() == pytest.approx(answer["b"]["yes"])
 
 
@@ -334,7 +366,7 @@ def test_marginals_of_many_categories_are_summed():
 
 
 def test_marginals_refuse(model):
-    with pytest.raises(ModelError, match="no marginal of 'a'"):
-        plot_marginals(model, ["a"], {"a": "yes"})
+    with pytest.raises(ModelError, match="no marginal of 'z'"):
+        plot_marginals(model, ["z"], {"a": "yes"})
     with pytest.raises(ValueError, match="evidence needs a model"):
         plot_marginals(model.marginals(), given={"a": "yes"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from edgegraft.core.types import Floats
 from edgegraft.errors import ModelError
 from edgegraft.model import NodeMarginals, PairwiseMRF
 from edgegraft.report.axes import axes_or_new, literal, require_matplotlib, shown
-from edgegraft.report.palette import INK, NEGATIVE, POSITIVE
+from edgegraft.report.palette import INK, NEGATIVE, NEUTRAL, POSITIVE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,7 +101,8 @@ def plot_marginals(
         Variables to draw. By default those that the evidence changes most or, without evidence,
         the first, as many as fit.
     given : dict of name to category, optional
-        Evidence, for a model. Dark ticks show the probabilities without it.
+        Evidence, for a model, which is drawn first, in grey. Dark ticks show the probabilities
+        without it.
     ax : Axes, optional
         By default, those of a new figure.
 
@@ -120,7 +121,7 @@ def plot_marginals(
     >>> matplotlib.use("Agg")
     >>> ax = plot_marginals(model, given={"smoker": "yes"})
     >>> [round(float(bar.get_width()), 3) for bar in ax.patches]
-    [0.269, 0.731]
+    [0.0, 1.0, 0.269, 0.731]
     """
     require_matplotlib()
     if isinstance(model, PairwiseMRF):
@@ -130,11 +131,13 @@ def plot_marginals(
         if given:
             raise ValueError("evidence needs a model: these marginals have been computed already")
         answer, prior = model, None
-    chosen = _chosen(answer, prior, names)
-    bars = [bar for name in chosen for bar in _bars(answer, prior, name)]
+    known = [] if prior is None else _evidence(prior, given or {})
+    chosen = _chosen(answer, prior, names, known)
+    bars = known + [bar for name in chosen for bar in _bars(answer, prior, name)]
     at = np.arange(len(bars)) + np.cumsum([bar[0] != "" for bar in bars])
     ax = axes_or_new(ax, 6.0, float(np.clip(0.9 + 0.24 * (at[-1] if len(at) else 1), 1.6, 30.0)))
-    ax.barh(at, [bar[2] for bar in bars], height=0.8, color=POSITIVE, alpha=0.85)
+    colours = [NEUTRAL] * len(known) + [POSITIVE] * (len(bars) - len(known))
+    ax.barh(at, [bar[2] for bar in bars], height=0.8, color=colours, alpha=0.85)
     if prior is not None:
         ax.plot([bar[3] for bar in bars], at, "|", color=INK, markersize=9, markeredgewidth=2)
     ax.set_yticks(at, [bar[1] for bar in bars], fontsize=8)
@@ -188,16 +191,34 @@ def _write_numbers(ax: Axes, table: Floats, limit: float) -> None:
         )
 
 
+Bar = tuple[str, str, float, float]  # heading of the first of a variable, label, now, before
+
+
+def _evidence(prior: NodeMarginals, given: Mapping[str, Any]) -> list[Bar]:
+    """Return the bars of the variables that are given."""
+    bars: list[Bar] = []
+    for name, label in given.items():
+        now = np.array([float(c == label) for c in prior.schema[name].categories])
+        own = _variable_bars(name, prior.schema[name].categories, now, prior.array(name))
+        bars += [(f"{name} (given)", *own[0][1:]), *own[1:]]
+    return bars
+
+
 def _chosen(
-    answer: NodeMarginals, prior: NodeMarginals | None, names: Iterable[str] | None
+    answer: NodeMarginals,
+    prior: NodeMarginals | None,
+    names: Iterable[str] | None,
+    known: list[Bar],
 ) -> list[str]:
     if names is not None:
         wanted = [names] if isinstance(names, str) else list(names)
+        drawn = {heading for heading, *_ in known}
+        wanted = [name for name in wanted if f"{name} (given)" not in drawn]
         for name in wanted:
             if name not in answer:
                 raise ModelError(
-                    f"there is no marginal of {name!r}: it is given, or the model has no such "
-                    f"variable; there are {', '.join(map(repr, list(answer)[:8]))}"
+                    f"there is no marginal of {name!r}: the answer has no such variable, or it is "
+                    f"given; there are {', '.join(map(repr, list(answer)[:8]))}"
                     + (", ..." if len(answer) > 8 else "")
                 )
         return wanted
@@ -209,20 +230,21 @@ def _chosen(
     return order[: max(int((sizes <= _MAX_BARS).sum()), 1)]
 
 
-def _bars(
-    answer: NodeMarginals, prior: NodeMarginals | None, name: str
-) -> list[tuple[str, str, float, float]]:
-    """Return heading (of the first bar), label, probability and prior of a variable's bars."""
+def _bars(answer: NodeMarginals, prior: NodeMarginals | None, name: str) -> list[Bar]:
+    """Return the bars of a variable."""
     values = answer.array(name)
     before = values if prior is None else prior.array(name)
-    labels = [shown(label, 24) for label in answer.schema[name].categories]
-    kept = np.arange(len(values))
-    if len(values) > _MAX_STATES:
-        kept = np.sort(np.argsort(-values, kind="stable")[: _MAX_STATES - 1])
-    rows = [(labels[k], float(values[k]), float(before[k])) for k in kept]
-    if len(kept) < len(values):
-        rest = np.delete(np.arange(len(values)), kept)
-        rows.append((f"{len(rest):,} others", float(values[rest].sum()), float(before[rest].sum())))
+    return _variable_bars(name, answer.schema[name].categories, values, before)
+
+
+def _variable_bars(name: str, categories: Sequence[Any], now: Floats, before: Floats) -> list[Bar]:
+    kept = list(range(len(now)))
+    if len(now) > _MAX_STATES:
+        kept = np.sort(np.argsort(-now, kind="stable")[: _MAX_STATES - 1]).tolist()
+    rows = [(shown(categories[k], 24), float(now[k]), float(before[k])) for k in kept]
+    if len(kept) < len(now):
+        rest = np.delete(np.arange(len(now)), kept)
+        rows.append((f"{len(rest):,} others", float(now[rest].sum()), float(before[rest].sum())))
     return [(name if k == 0 else "", *row) for k, row in enumerate(rows)]
 
 

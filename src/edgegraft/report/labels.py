@@ -1,8 +1,8 @@
 """Placement of names beside dots, without overlaps.
 
 For each name, the most important first, eight places around its dot are tried. A place is free if
-it is inside the picture and does not cover a name placed earlier; of the free places, the one that
-covers the fewest dots, and then the fewest lines, is used. A name without a free place is omitted.
+it is inside the picture and covers neither a dot nor a name placed earlier; of the free places, the
+one that covers the fewest lines is used. A name without a free place is omitted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from edgegraft.core.types import Floats
 _PLACES = np.array(
     [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)], np.float64
 )
-_MAX_COVERING = 25  # names that may cover dots; also at most one in eight
 
 
 def place_labels(
@@ -67,9 +66,7 @@ def place_labels(
         inside = (tries - half[k] >= frame[0]).all(axis=1) & (tries + half[k] <= frame[1]).all(1)
         over_names = _overlaps(tries, half[k], middles[kept], half[kept])
         over_dots = _overlaps(tries, half[k], dots, np.repeat(radii[:, None], 2, axis=1))
-        free = inside & (over_names == 0)
-        if k >= min(_MAX_COVERING, n / 8):
-            free &= over_dots == 0
+        free = inside & (over_names == 0) & (over_dots == 0)
         if not free.any() and not keep_all:
             continue
         over_lines = _overlaps(tries, half[k], points, np.zeros_like(points))

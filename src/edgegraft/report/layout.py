@@ -31,6 +31,9 @@ _PUSHES = 40
 _BETWEEN = 2.0  # factor on the length of edges between groups
 _GAP = 0.6  # nodes closer than this share of an edge's length are pushed apart
 _ASPECT = 1.5  # width over height of the picture
+_CLEAR = 0.16  # distance of an edge from dots that it does not join
+_BENDS = np.array([0.0, *(s * b for b in (0.12, 0.24, 0.36, 0.5) for s in (1, -1))])
+_MAX_BENT = 2_000_000  # edges times nodes; in a larger picture edges are straight
 
 
 def lay_out(n: int, edges: Edges, groups: NDArray[np.int64] | None = None, seed: int = 0) -> Floats:
@@ -66,6 +69,41 @@ def lay_out(n: int, edges: Edges, groups: NDArray[np.int64] | None = None, seed:
     for nodes, spots, corner in zip(members, placed, _pack(placed), strict=True):
         out[nodes] = spots + corner
     return out
+
+
+def bend_edges(spots: Floats, edges: Edges) -> Floats:
+    """Return the middle control point of each edge, which then avoids dots that it does not join.
+
+    An edge is a quadratic curve, straight if no dot is in its way; otherwise it is bent as little
+    as possible. If no bend is free, the one that meets the fewest dots is used.
+
+    Examples
+    --------
+    >>> spots = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
+    >>> bend_edges(spots, np.array([[0, 1], [0, 2]]))
+    array([[0.5 , 0.  ],
+           [1.  , 0.48]])
+    """
+    ends = spots[edges]
+    middle = np.asarray(ends.mean(axis=1))
+    if len(edges) * len(spots) > _MAX_BENT:
+        return middle
+    across = (ends[:, 1] - ends[:, 0])[:, ::-1] * np.array([-1.0, 1.0])
+    for k in range(len(edges)):
+        controls = middle[k] + _BENDS[:, None] * across[k]
+        curves = curve_points(np.repeat(ends[k][None], len(controls), 0), controls)
+        gaps = cdist(curves.reshape(-1, 2), spots).reshape(*curves.shape[:2], -1).min(axis=1)
+        gaps[:, edges[k]] = np.inf
+        met = (gaps < _CLEAR).sum(axis=1)
+        middle[k] = controls[int(np.argmin(met))]
+    return middle
+
+
+def curve_points(ends: Floats, controls: Floats, n_points: int = 17) -> Floats:
+    """Return points along quadratic curves, shape (m, n_points, 2)."""
+    t = np.linspace(0.0, 1.0, n_points)[None, :, None]
+    first, second = ends[:, None, 0], ends[:, None, 1]
+    return np.asarray((1 - t) ** 2 * first + 2 * t * (1 - t) * controls[:, None] + t**2 * second)
 
 
 def _edge_lengths(n: int, edges: Edges) -> Floats:
@@ -178,7 +216,7 @@ def _upright(spots: Floats) -> Floats:
 
 def _pack(parts: list[Floats]) -> list[Floats]:
     """Return the corners of components, placed in rows from the top, the largest first."""
-    margin = 1.0
+    margin = np.array([1.0, 0.5])  # names are wide and low
     sizes = [part.max(axis=0) + margin for part in parts]
     area = sum(float(size.prod()) for size in sizes)
     width = max(float(sizes[0][0]), np.sqrt(_ASPECT * area)) if sizes else 0.0

@@ -15,9 +15,11 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import MissingExtraError, ModelError
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import variable_index
-from edgegraft.report.layout import lay_out
+from edgegraft.report.escape import for_json
+from edgegraft.report.layout import bend_edges, lay_out
 from edgegraft.report.palette import group_style, sign_colour
 
+_MAX_ALONE = 30  # variables without an edge that are drawn even if they are the majority
 ColourBy = Literal["community"] | Mapping[str, Hashable] | None
 
 
@@ -39,6 +41,8 @@ class Network(NamedTuple):
     sign : array of int, shape (m,)
         1, -1, or 0 for edges without a sign.
     spots : array of float, shape (n, 2)
+    bends : array of float, shape (m, 2)
+        Middle control points of the edges, which are quadratic curves.
     group : array of int, shape (n,)
         The largest group is 0; -1 for variables without one.
     group_names : tuple of str
@@ -52,6 +56,7 @@ class Network(NamedTuple):
     strength: Floats
     sign: Integers
     spots: Floats
+    bends: Floats
     group: Integers
     group_names: tuple[str, ...]
 
@@ -78,16 +83,18 @@ def build_network(
     strengths: ArrayLike | None = None,
     seed: int = 0,
 ) -> Network:
-    """Choose edges, find groups and lay the variables out; see ``plot_network``.
-
-    Variables without a drawn edge are omitted, except `around`.
-    """
+    """Choose edges, find groups and lay the variables out; see ``plot_network``."""
     values = model.edge_strengths() if strengths is None else _check_strengths(model, strengths)
     which = _choose(model, values, edges, min_strength, top, around)
     which = which[np.argsort(values[which], kind="stable")]
     drawn = model.edges[which]
-    centre = [] if around is None else [model.schema.index(around)]
-    variables = np.union1d(drawn.ravel(), np.array(centre, np.int64))
+    variables = np.unique(drawn)
+    if around is not None:
+        variables = np.union1d(variables, [model.schema.index(around)])
+    elif len(which) == model.n_edges > 0:
+        n_alone = model.n_variables - len(variables)
+        if n_alone <= max(_MAX_ALONE, len(variables)):
+            variables = np.arange(model.n_variables)
     local = np.searchsorted(variables, drawn)
     if isinstance(colour_by, Mapping):
         group, group_names = _given_groups(model, colour_by, variables)
@@ -101,6 +108,7 @@ def build_network(
             f"colour_by must be 'community', None or a dict of variable to group, "
             f"found {colour_by!r}"
         )
+    spots = lay_out(len(variables), local, group, seed)
     return Network(
         tuple(model.names[v] for v in variables),
         variables,
@@ -108,7 +116,8 @@ def build_network(
         which,
         values[which],
         edge_signs(model)[which],
-        lay_out(len(variables), local, group, seed),
+        spots,
+        bend_edges(spots, local),
         group,
         group_names,
     )
@@ -126,11 +135,15 @@ def drawing(network: Network) -> dict[str, list[dict[str, Any]]]:
     ... )
     >>> found = drawing(build_network(model))
     >>> [node["name"] for node in found["nodes"]], found["edges"][0]["ends"]
-    (['a', 'b'], [0, 1])
+    (['a', 'b', 'alone'], [0, 1])
     """
     sizes = network.node_strength()
     sizes = np.sqrt(sizes / max(sizes.max(initial=0.0), 1e-300))
-    low, high = network.spots.min(0, initial=np.inf), network.spots.max(0, initial=-np.inf)
+    down = np.array([1.0, -1.0])  # the vertical axis of pages points downwards
+    corner = (network.spots * down).min(0, initial=np.inf)
+    spots, bends = (
+        (points * down - corner).round(3).tolist() for points in (network.spots, network.bends)
+    )
     nodes, edges = [], []
     for k, name in enumerate(network.names):
         style = group_style(int(network.group[k]))
@@ -138,18 +151,23 @@ def drawing(network: Network) -> dict[str, list[dict[str, Any]]]:
             {
                 "name": name,
                 "variable": int(network.variables[k]),
-                "x": round(float(network.spots[k, 0] - low[0]), 3),
-                "y": round(
-                    float(high[1] - network.spots[k, 1]), 3
-                ),  # the vertical axis of pages points downwards
+                "x": spots[k][0],
+                "y": spots[k][1],
                 "size": round(float(sizes[k]), 3),
                 "colour": style.colour,
                 "shape": style.shape,
             }
         )
-    for ends, weight, sign in zip(network.edges, network.weights(), network.sign, strict=True):
-        colour = sign_colour(int(sign))
-        edges.append({"ends": ends.tolist(), "weight": round(float(weight), 4), "colour": colour})
+    for k, weight in enumerate(network.weights().tolist()):
+        edges.append(
+            {
+                "ends": network.edges[k].tolist(),
+                "bend": bends[k],
+                "weight": round(weight, 4),
+                "strength": for_json(float(network.strength[k]), 3),
+                "colour": sign_colour(int(network.sign[k])),
+            }
+        )
     return {"nodes": nodes, "edges": edges}
 
 
@@ -202,6 +220,7 @@ def communities(n: int, edges: Integers, weights: Floats, seed: int) -> Integers
     group = np.full(n, -1, np.int64)
     for k, members in enumerate(found):
         group[list(members)] = k
+    group[np.setdiff1d(np.arange(n), edges)] = -1  # one variable alone is not a community
     return group
 
 

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from edgegraft.model import PairwiseMRF
 from edgegraft.report.axes import axes_or_new, require_matplotlib, shown
 from edgegraft.report.labels import place_labels
-from edgegraft.report.network import ColourBy, Network, build_network
+from edgegraft.report.layout import curve_points
+from edgegraft.report.network import ColourBy, Network, build_network, finite_strengths
 from edgegraft.report.palette import (
     INK,
     MAX_GROUPS,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 _MARKERS = {"circle": "o", "square": "s", "triangle": "^"}
 _FONT = 8.0
-_MAX_POINTS = 20_000  # points of lines that names avoid; with more, lines are everywhere
+_MAX_LINES = 400  # that names avoid
 
 
 def plot_network(
@@ -48,8 +49,9 @@ def plot_network(
 
     The stronger an edge, the thicker its line; blue and vermillion show the sign of edges between
     variables of two categories (of their log odds ratio, in the order of the categories). The
-    stronger the edges of a variable in total, the larger its dot. Variables without a drawn edge
-    are omitted.
+    stronger the edges of a variable in total, the larger its dot. An edge bends around dots that it
+    does not join. Variables without an edge are drawn if all edges are drawn, unless there are more
+    than 30 and than variables with an edge.
 
     Parameters
     ----------
@@ -107,44 +109,58 @@ def plot_network(
         strengths=strengths,
         seed=seed,
     )
-    side = float(np.clip(5.0 + 0.28 * np.sqrt(len(network.names) * 4.0), 5.0, 14.0))
-    ax = axes_or_new(ax, 1.25 * side, side)
+    ax = axes_or_new(ax, *_figure_size(network))
     ax.set_axis_off()
     if not len(network.names):
         ax.text(0.5, 0.5, "no edges to draw", ha="center", va="center", transform=ax.transAxes)
         return ax
     _frame(ax, network)
-    if len(network.edges):
-        _draw_edges(ax, network)
+    widths = _draw_edges(ax, network) if len(network.edges) else np.zeros(0)
     radii = _draw_nodes(ax, network, around)
-    _draw_legend(ax, network, colour_by == "community")
+    _draw_legend(ax, network, widths, radii, colour_by == "community")
     if names:
         _draw_names(ax, network, radii, around, keep_all=names is True)
     return ax
 
 
+def _outline(network: Network) -> np.ndarray:
+    curves = curve_points(network.spots[network.edges], network.bends)
+    return np.concatenate((network.spots, curves.reshape(-1, 2)))
+
+
+def _figure_size(network: Network) -> tuple[float, float]:
+    """Return width and height in inches: the shape of the picture is that of the layout."""
+    side = float(np.clip(5.0 + 0.28 * np.sqrt(len(network.names) * 4.0), 5.0, 14.0))
+    extent = np.ptp(_outline(network), axis=0) + 0.5 if len(network.names) else np.ones(2)
+    height = 1.25 * side * float(np.clip(extent[1] / extent[0], 0.35, 1.2))
+    return 1.25 * side, height + 0.3  # and the legend
+
+
 def _frame(ax: Axes, network: Network) -> None:
-    ax.update_datalim(network.spots)
-    ax.margins(0.08)
+    ax.update_datalim(_outline(network))
+    ax.margins(0.06, 0.04)
     ax.autoscale_view()
     ax.set_aspect("equal", adjustable="datalim")
 
 
-def _draw_edges(ax: Axes, network: Network) -> None:
+def _draw_edges(ax: Axes, network: Network) -> np.ndarray:
+    """Draw the edges and return the widths of their lines in points."""
     from matplotlib.collections import LineCollection
 
     weights = network.weights()
     # Many edges would blacken the picture: weak edges of a large network fade.
     crowd = np.clip(200.0 / max(len(weights), 1), 0.15, 1.0) ** 0.5
+    widths = np.asarray((0.4 + 3.6 * weights) * (0.45 + 0.55 * crowd))
     lines = LineCollection(
-        list(network.spots[network.edges]),
+        list(curve_points(network.spots[network.edges], network.bends)),
         colors=[sign_colour(int(sign)) for sign in network.sign],
-        linewidths=(0.4 + 3.6 * weights) * (0.45 + 0.55 * crowd),
+        linewidths=widths,
         alpha=np.clip((0.25 + 0.65 * weights) * (0.5 + 0.5 * crowd) + 0.1, 0.0, 0.95),
         capstyle="round",
         zorder=1,
     )
     ax.add_collection(lines)
+    return widths
 
 
 def _draw_nodes(ax: Axes, network: Network, around: str | None) -> np.ndarray:
@@ -171,35 +187,57 @@ def _draw_nodes(ax: Axes, network: Network, around: str | None) -> np.ndarray:
     return np.asarray(radii)
 
 
-def _draw_legend(ax: Axes, network: Network, communities: bool) -> None:
-    from matplotlib.lines import Line2D
-
+def _draw_legend(
+    ax: Axes, network: Network, widths: np.ndarray, radii: np.ndarray, communities: bool
+) -> None:
+    """Explain width, size and colour below the picture."""
+    strengths = finite_strengths(network.strength)
+    total = np.bincount(network.edges.ravel(), np.repeat(strengths, 2), len(network.names))
     handles = []
+    for k in _extremes(strengths):
+        handles.append(_line(NEUTRAL, float(widths[k]), f"strength {strengths[k]:.2g}"))
+    for k in _extremes(np.where(total > 0, total, total.max(initial=0.0))):
+        handles.append(_dot(OTHER, "o", f"sum of strengths {total[k]:.2g}", 2 * float(radii[k])))
     if network.sign.any():
         kinds = ((1, POSITIVE, "positive"), (-1, NEGATIVE, "negative"), (0, NEUTRAL, "no sign"))
-        handles += [
-            Line2D([], [], color=colour, linewidth=2.5, label=label)
-            for sign, colour, label in kinds
-            if (network.sign == sign).any()
-        ]
-    named = network.group_names[:MAX_GROUPS]
-    for group, name in enumerate(named):
+        for sign, colour, label in kinds:
+            if (network.sign == sign).any():
+                handles.append(_line(colour, 2.5, label))
+    for group, name in enumerate(network.group_names[:MAX_GROUPS]):
         style = group_style(group)
         handles.append(_dot(style.colour, _MARKERS[style.shape], shown(name)))
-    if not communities and (network.group < 0).any() | (network.group >= MAX_GROUPS).any():
+    grey = (network.group < 0) | (network.group >= MAX_GROUPS)
+    if not communities and grey.any():
         handles.append(_dot(OTHER, "o", "other"))
-    if handles:
-        legend = ax.legend(
-            handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8
-        )
-        for text in legend.get_texts():
-            text.set_parse_math(False)
+    if communities and (network.group >= 0).any():
+        handles.append(_dot(group_style(0).colour, "o", "colours: communities"))
+    legend = ax.legend(
+        handles=handles,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        ncols=min(len(handles), 5),
+        frameon=False,
+        fontsize=_FONT,
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
-def _dot(colour: str, marker: str, label: str) -> Line2D:
+def _extremes(values: np.ndarray) -> list[int]:
+    """Return where the smallest and the largest value are; once if they are equal."""
+    return list(dict.fromkeys((int(values.argmin()), int(values.argmax())))) if len(values) else []
+
+
+def _line(colour: str, width: float, label: str) -> Line2D:
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], linestyle="", marker=marker, color=colour, markersize=7, label=label)
+    return Line2D([], [], color=colour, linewidth=width, label=label)
+
+
+def _dot(colour: str, marker: str, label: str, size: float = 7.0) -> Line2D:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], linestyle="", marker=marker, color=colour, markersize=size, label=label)
 
 
 def _draw_names(
@@ -212,7 +250,11 @@ def _draw_names(
     assert figure is not None
     figure.draw_without_rendering()  # fixes the position of the axes, and thus the size of a point
     points = 72.0 / figure.dpi  # points per pixel
-    dots = ax.transData.transform(network.spots) * points
+    dots, bends = (
+        ax.transData.transform(spots) * points for spots in (network.spots, network.bends)
+    )
+    few = _MAX_LINES >= len(network.edges)  # with more, lines are everywhere
+    lines = curve_points(dots[network.edges], bends, 60) if few else np.zeros((0, 2))
     frame = np.array(ax.get_window_extent().get_points()) * points
     first = np.array([name != around for name in network.names])
     order = np.lexsort((-network.node_strength(), first))
@@ -236,7 +278,7 @@ def _draw_names(
         radii[order] + 1.0,
         sizes + np.array([2.0, -1.0]),
         frame,
-        _points_of_lines(dots[network.edges]),
+        lines.reshape(-1, 2),
         keep_all=keep_all,
     )
     for text, spot, dot, keep in zip(texts, middles, dots[order], kept, strict=True):
@@ -244,12 +286,3 @@ def _draw_names(
             text.set(position=tuple(spot - dot), anncoords="offset points")
         else:
             text.remove()
-
-
-def _points_of_lines(ends: np.ndarray) -> np.ndarray:
-    """Return points a few pixels apart along straight lines; none if there would be too many."""
-    steps = np.maximum(np.hypot(*(ends[:, 1] - ends[:, 0]).T) / 4.0, 1.0).astype(np.int64)
-    if steps.sum() > _MAX_POINTS:
-        return np.zeros((0, 2))
-    parts = [np.linspace(a, b, k) for (a, b), k in zip(ends, steps, strict=True)]
-    return np.concatenate(parts) if parts else np.zeros((0, 2))

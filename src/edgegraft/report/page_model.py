@@ -89,13 +89,13 @@ class ModelSummary:
             table.shape,
         )
 
-    def likeliest(self, variable: int) -> list[tuple[str, float]]:
-        """Return the most likely categories of a variable and their probabilities, if known."""
+    def likeliest(self, variable: int, limit: int = MAX_CATEGORIES) -> list[tuple[str, float]]:
+        """Return the most likely categories of a variable, in their own order, if known."""
         if self.marginals is None:
             return []
         entry = self.model.schema[variable]
         values = self.marginals.array(entry.name)
-        best = np.argsort(-values, kind="stable")[:MAX_CATEGORIES]
+        best = np.sort(np.argsort(-values, kind="stable")[:limit])
         return [(str(entry.categories[k]), float(values[k])) for k in best]
 
 

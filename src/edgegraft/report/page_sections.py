@@ -78,9 +78,9 @@ def network_section(about: ModelSummary) -> Section:
         else ""
     )
     signs = (
-        ' Of edges between variables of two categories, <span class="positive">blue</span> ones '
-        'join the first categories with each other, <span class="negative">vermillion</span> ones '
-        "the first of one variable with the second of the other."
+        ' Of edges between variables of two categories, <span class="positive">positive</span> '
+        'ones join the first categories with each other, <span class="negative">negative</span> '
+        "ones the first of one variable with the second of the other."
         if network.sign.any()
         else ""
     )
@@ -100,7 +100,7 @@ def network_section(about: ModelSummary) -> Section:
         '<aside id="panel" aria-live="polite"><p>Choose a variable or an edge.</p></aside></div>'
         "<noscript><p>A script draws the network, but scripts are disabled.</p>"
         "</noscript>"
-        '<p class="note">Thick lines are strong edges; colours and shapes of dots are communities.'
+        '<div id="legend"></div><p class="note">Colours and shapes of dots are communities.'
         f"{signs}{left_out}</p>",
     )
 
@@ -264,8 +264,7 @@ def settings_section(details: Mapping[str, Any]) -> Section:
 
 
 def _shares(about: ModelSummary, variable: int) -> str:
-    found = about.likeliest(variable)
-    shown = found[:4]
+    shown = about.likeliest(variable, 6)
     text = ", ".join(f"{data_text(label)} {p:.0%}" for label, p in shown)
     return text + (", …" if about.model.schema[variable].n_states > len(shown) else "")
 

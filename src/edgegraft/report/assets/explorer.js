@@ -28,8 +28,9 @@ const details = new Details(at("details"), variables, handlers);
 const network = new NetworkView(at("network"), model.network, {
   hint: at("tip"),
   describe: tip,
+  legend: at("samples"),
   rank: importance,
-  margin: () => [24, 70, 48, 76], // names, buttons and the legend
+  margin: () => [24, 60, 40, 84], // names, buttons and the legend
   maxScale: 120,
   onChoice: (what) => { if (what) handlers.onSelect(network.nodes[what.node].variable); },
 });

@@ -69,16 +69,18 @@ function crosses(a, b, [left, top, right, bottom]) {
 //   maxScale               pixels per unit of length when it is fitted
 //   edgesToo               edges can be chosen as well as nodes
 //   hideLonely             nodes are hidden with the last of their edges
+//   legend                 an element that explains widths, sizes and colours
 export class NetworkView {
   constructor(svg, data, options) {
     this.rank = (k) => (this.chosen?.node === k ? 1 : 0);
-    this.margin = (width) => Array(4).fill(Math.min(70, width / 8));
+    this.margin = (width) => [Math.min(48, width / 8), Math.min(64, width / 8), 24, 24];
     Object.assign(this, { svg, nodes: data.nodes, edges: data.edges, maxScale: Infinity }, options);
     Object.assign(this, { chosen: null, hovered: null, matches: new Set(), marked: new Set(), telling: false });
     this.neighbours = this.nodes.map(() => []);
     this.edges.forEach((edge, k) => edge.ends.forEach((end) => this.neighbours[end].push(k)));
     this.order = this.nodes.map((_, k) => k).sort((a, b) => this.nodes[b].size - this.nodes[a].size);
     this.build();
+    if (this.legend) this.explain();
     this.listen();
     new ResizeObserver(() => (this.touched ? this.place() : this.fit())).observe(svg);
     this.fit();
@@ -90,13 +92,15 @@ export class NetworkView {
     const crowd = Math.sqrt(Math.min(1, Math.max(0.15, 200 / this.edges.length)));
     this.edges.forEach((edge, k) => {
       const [a, b] = edge.ends.map((end) => this.nodes[end]);
-      const place = { x1: a.x, y1: a.y, x2: b.x, y2: b.y, "vector-effect": "non-scaling-stroke" };
-      edge.parts = [draw("line", {
+      const d = `M${a.x},${a.y}Q${edge.bend} ${b.x},${b.y}`;
+      const place = { d, fill: "none", "vector-effect": "non-scaling-stroke" };
+      edge.width = (0.6 + 4.4 * edge.weight) * (0.45 + 0.55 * crowd);
+      edge.parts = [draw("path", {
         ...place, class: "edge", stroke: edge.colour,
-        "stroke-width": (0.6 + 4.4 * edge.weight) * (0.45 + 0.55 * crowd),
+        "stroke-width": edge.width,
         "stroke-opacity": Math.min(0.9, (0.25 + 0.65 * edge.weight) * (0.5 + 0.5 * crowd) + 0.1),
       }, lines)];
-      if (this.edgesToo) edge.parts.push(draw("line", { ...place, class: "grip", "data-edge": k }, grips));
+      if (this.edgesToo) edge.parts.push(draw("path", { ...place, class: "grip", "data-edge": k }, grips));
     });
     const pen = document.createElement("canvas").getContext("2d");
     pen.font = "12px " + getComputedStyle(document.body).fontFamily;
@@ -112,6 +116,29 @@ export class NetworkView {
       node.text.textContent = letters.length > LONGEST_NAME ? letters.slice(0, LONGEST_NAME - 1).join("") + "…" : node.name;
       node.width = pen.measureText(node.text.textContent).width + 6;
     });
+  }
+
+  // Samples of the thinnest and the thickest line, of the smallest and the largest dot that has an
+  // edge, and what colours mean.
+  explain() {
+    const add = (width, text) => {
+      const item = document.createElement("span");
+      item.className = "sample";
+      const svg = draw("svg", { width, height: 26, viewBox: `${-width / 2} -13 ${width} 26` }, item);
+      item.append(text);
+      this.legend.append(item);
+      return svg;
+    };
+    const ends = (list) => list.filter((_, k) => k === 0 || k === list.length - 1);
+    for (const edge of ends(this.edges)) {
+      draw("path", { d: "M-14,0H14", stroke: "#8a8a8a", "stroke-width": edge.width }, add(32, `strength ${edge.strength ?? "∞"}`));
+    }
+    const total = (k) => this.neighbours[k].reduce((sum, e) => sum + (this.edges[e].strength ?? 0), 0);
+    for (const k of ends([...this.order].reverse().filter((k) => this.neighbours[k].length))) {
+      draw("path", { d: SHAPES.circle, fill: "#c4c4c4", transform: `scale(${this.nodes[k].radius})` }, add(28, `sum of strengths ${total(k).toPrecision(2)}`));
+    }
+    const signs = [["#0072B2", "positive"], ["#D55E00", "negative"]].filter(([colour]) => this.edges.some((edge) => edge.colour === colour));
+    for (const [colour, text] of signs) draw("path", { d: "M-14,0H14", stroke: colour, "stroke-width": 3 }, add(32, text));
   }
 
   fit() {
@@ -147,45 +174,50 @@ export class NetworkView {
     return [this.nodes[k].x * this.scale + this.left, this.nodes[k].y * this.scale + this.top];
   }
 
-  // Names of important variables first; a name that would lie on another one is not shown, nor, but
-  // for the first of them, one that would lie on a dot.
+  polyline({ ends, bend }) {
+    const [a, b] = ends.map((end) => this.spot(end));
+    const c = [bend[0] * this.scale + this.left, bend[1] * this.scale + this.top];
+    const point = (t, i) => (1 - t) ** 2 * a[i] + 2 * t * (1 - t) * c[i] + t ** 2 * b[i];
+    return [0, 0.2, 0.4, 0.6, 0.8, 1].map((t) => [point(t, 0), point(t, 1)]);
+  }
+
+  // Names of important variables first; a name that would lie on another one or on a dot is not
+  // shown.
   placeNames() {
     const { width, height } = this.svg.getBoundingClientRect();
     const names = new Boxes(), dots = new Boxes();
     const shown = this.edges.filter((edge) => !edge.hidden);
-    const lines = shown.length > MAX_LINES ? [] : shown.map((edge) => edge.ends.map((end) => this.spot(end)));
+    const lines = shown.length > MAX_LINES ? [] : shown.map((edge) => this.polyline(edge));
     this.nodes.forEach((node, k) => {
       const [x, y] = this.spot(k);
       node.inView = !node.hidden && x > 0 && y > 0 && x < width && y < height;
       const reach = node.radius - 0.5; // a name may touch a dot
       if (node.inView) dots.add([x - reach, y - reach, x + reach, y + reach]);
     });
-    let mayCover = Math.min(25, this.nodes.length / 8); // so many names may lie on dots
     for (const k of [...this.order].sort((a, b) => this.rank(b) - this.rank(a))) {
       const node = this.nodes[k];
-      const box = node.inView && !node.faint && this.freeBox(k, [width, height], names, dots, lines, mayCover > 0);
+      const box = node.inView && !node.faint && this.freeBox(k, [width, height], names, dots, lines);
       node.text.style.display = box ? "" : "none";
       if (!box) continue;
       names.add(box);
-      mayCover--;
       const corner = [(box[0] + 3 - this.left) / this.scale, (box[1] + 12 - this.top) / this.scale];
       node.text.setAttribute("transform", `translate(${corner}) scale(${1 / this.scale})`);
     }
   }
 
-  freeBox(k, [width, height], names, dots, lines, mayCover) {
+  freeBox(k, [width, height], names, dots, lines) {
     const { width: w, radius: r } = this.nodes[k], h = NAME_HEIGHT;
     const [x, y] = this.spot(k);
-    let best = null, fewest = mayCover ? Infinity : 1;
+    let best = null, fewest = Infinity;
     const corners = [
       [x + r, y - h / 2], [x - r - w, y - h / 2], [x - w / 2, y - r - h], [x - w / 2, y + r],
       [x, y - r - h], [x - w, y - r - h], [x, y + r], [x - w, y + r],
     ];
     for (const [left, top] of corners) {
       const box = [left, top, left + w, top + h];
-      if (left < 0 || top < 0 || box[2] > width || box[3] > height || names.overlapping(box)) continue;
-      let covered = dots.overlapping(box);
-      for (const [a, b] of lines) if (crosses(a, b, box)) covered += 1 / MAX_LINES;
+      if (left < 0 || top < 0 || box[2] > width || box[3] > height) continue;
+      if (names.overlapping(box) || dots.overlapping(box)) continue;
+      const covered = lines.filter((line) => line.some((b, i) => i && crosses(line[i - 1], b, box))).length;
       if (covered < fewest) { best = box; fewest = covered; }
     }
     return best;
@@ -220,7 +252,7 @@ export class NetworkView {
     });
     if (this.hideLonely) {
       this.nodes.forEach((node, k) => {
-        node.hidden = this.edges.length > 0 && this.neighbours[k].every((e) => this.edges[e].hidden);
+        node.hidden = count > 0 && this.neighbours[k].every((e) => this.edges[e].hidden);
         node.dot.style.display = node.hidden ? "none" : "";
       });
     }

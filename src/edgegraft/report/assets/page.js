@@ -24,8 +24,12 @@ function startNetwork() {
     view.choose(what);
     showChoice(panel, view, what, choose);
   };
-  const view = new NetworkView(svg, read("network-data"), {
-    hint: byId("hint"), describe: (what) => describeChoice(view, what), onChoice: choose, edgesToo: true, hideLonely: true,
+  const data = read("network-data");
+  const extent = (axis) => Math.max(1, ...data.nodes.map((node) => node[axis]));
+  const high = Math.max(320, svg.clientWidth * extent("y") / extent("x")); // the shape of the network
+  byId("picture").style.height = `min(72vh, 46rem, ${Math.round(high)}px)`;
+  const view = new NetworkView(svg, data, {
+    hint: byId("hint"), describe: (what) => describeChoice(view, what), onChoice: choose, edgesToo: true, hideLonely: true, legend: byId("legend"),
   });
   for (const name of view.nodes.map((node) => node.name).sort()) {
     byId("variables").appendChild(document.createElement("option")).value = name;
