@@ -253,7 +253,7 @@ def _draw_names(
     dots, bends = (
         ax.transData.transform(spots) * points for spots in (network.spots, network.bends)
     )
-    few = _MAX_LINES >= len(network.edges)  # with more, lines are everywhere
+    few = len(network.edges) <= _MAX_LINES  # with more, lines are everywhere
     lines = curve_points(dots[network.edges], bends, 60) if few else np.zeros((0, 2))
     frame = np.array(ax.get_window_extent().get_points()) * points
     first = np.array([name != around for name in network.names])
