@@ -23,21 +23,20 @@ def check_jobs(jobs: int | None) -> int | None:
     return jobs
 
 
-_FILE = "CSV or TSV (also .gz, .bz2, .zst), Parquet, Feather, Arrow, .xlsx or .sav file"
 ModelFile = Annotated[
     Path,
     typer.Argument(metavar="MODEL", help="A model file, as `edgegraft learn` writes."),
 ]
 DataFile = Annotated[
     Path,
-    typer.Argument(metavar="DATA", help=f"{_FILE}."),
+    typer.Argument(metavar="DATA", help="CSV, TSV (also .gz), Parquet, Feather or Arrow file."),
 ]
 DataFiles = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help=f"{_FILE}; or several as one table: a folder of them, or a pattern in quotes, such as "
-        "'rows/*.csv'.",
+        help="CSV, TSV (also .gz), Parquet, Feather or Arrow file; or several as one table: a "
+        "folder of them, or a pattern in quotes, such as 'rows/*.csv'.",
     ),
 ]
 Weights = Annotated[

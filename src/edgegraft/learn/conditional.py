@@ -187,8 +187,7 @@ def _inverse_information(rows: Rows, of: Conditional, ridge: float = 0.0) -> Flo
     find_residuals(rows.codes, of.weights, of.design, of.coefficients, shown, p)
     packed = np.zeros((n_columns, n_columns, q * (q + 1) // 2))
     add_information(rows.codes, of.weights, of.design, p, packed)
-    whole = np.empty((n_columns * q, n_columns * q))
-    unpack_information(packed, whole)
+    whole = unpack_information(packed)
     whole[np.diag_indices_from(whole)] += max(
         ridge, _MIN_INFORMATION * max(1.0, whole.diagonal().max())
     )

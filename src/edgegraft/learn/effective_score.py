@@ -16,7 +16,6 @@ from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers
 from edgegraft.kernels.conditionals.effective_scores import (
     add_products,
-    add_rows,
     lay_out,
     project_rows,
 )
@@ -156,7 +155,7 @@ def moments(sides: list[Side], rows: Rows) -> tuple[Floats, Floats, Floats]:
     for first in range(0, n, block):
         u = [project(side, rows, first, min(block, n - first)) for side in sides]
         for k, part in enumerate(u):
-            add_rows(part, rows.weights, first, sums[k])
+            sums[k] += rows.weights[first : first + len(part)] @ part
         if len(u) == 2:
             add_products(u[0], u[1], rows.weights, first, across)
             u[0] += u[1]

@@ -20,7 +20,6 @@ from edgegraft.kernels.conditionals.directed import (
     collect_tables,
     direct_nodes,
     direct_tables,
-    margin_sums,
 )
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept, Results, work_bundles
 from edgegraft.objective.bundles import BundleSources, route
@@ -55,9 +54,9 @@ def _lay_out(block: TableRows, dtype: type[np.floating]) -> Columns:
 def margins_of(block: TableRows, dtype: type[np.floating]) -> Floats:
     """Return the weight of a block's rows in each state of each variable."""
     columns = columns_of(block, dtype)
-    out = np.zeros(int(columns.states.sum()))
-    margin_sums(columns, Layout(columns.states).node_offset, out)
-    return out
+    weights = columns.weights.astype(np.float64)
+    each = zip(columns.codes, columns.states.tolist(), strict=True)
+    return np.concatenate([np.bincount(codes, weights, s + 1)[:s] for codes, s in each])
 
 
 def evaluate_block(

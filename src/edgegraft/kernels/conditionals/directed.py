@@ -6,8 +6,6 @@ An edge has two such tables, one for each end that is the target. The gradient g
 same way: what state 0 receives is minus the sum of the others.
 """
 
-import numpy as np
-
 from edgegraft.kernels.compiler import kernel
 
 NEVER = -1e30  # logit of a lane that stands for no state: its probability is nil
@@ -80,13 +78,3 @@ def collect_nodes(sums, node_offset, states, bundles, scale, gradient):
                     gradient[node_offset[i] + a] += value
                     rest += value
                 gradient[node_offset[i]] -= rest
-
-
-@kernel
-def margin_sums(columns, node_offset, out):
-    """Add the weight of the rows in each state of each variable to `out`."""
-    for i in range(columns.states.shape[0]):
-        for r in range(columns.codes.shape[1]):
-            x = np.int64(columns.codes[i, r])
-            if x < columns.states[i]:
-                out[node_offset[i] + x] += np.float64(columns.weights[r])

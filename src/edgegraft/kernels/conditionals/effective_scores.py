@@ -7,9 +7,11 @@ logit ``a`` is number ``c * q + a``. A row has at most one column a neighbour: n
 multiplied by the zeros of the design.
 """
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.conditionals.lanes import LANES, sum_rows
@@ -123,37 +125,26 @@ def _add_pair(one, other, n, curvature, out):
                 out[c, e, t] += curvature[r, t]
 
 
-@kernel
-def unpack_information(packed, out):
-    """Write packed information to a symmetric matrix over all parameters."""
-    n_columns = packed.shape[0]
-    q = out.shape[0] // n_columns
-    for c in range(n_columns):
-        for e in range(c, n_columns):
-            t = 0
-            for a in range(q):
-                for b in range(a, q):
-                    value = packed[c, e, t]
-                    out[c * q + a, e * q + b] = value
-                    out[c * q + b, e * q + a] = value
-                    out[e * q + b, c * q + a] = value
-                    out[e * q + a, c * q + b] = value
-                    t += 1
+def unpack_information(packed: NDArray[Any]) -> NDArray[Any]:
+    """Return packed information as a symmetric matrix over all parameters."""
+    n_columns, q = len(packed), (math.isqrt(8 * packed.shape[2] + 1) - 1) // 2
+    place = np.zeros((q, q), np.int64)
+    place[np.triu_indices(q)] = np.arange(packed.shape[2])
+    whole = packed[:, :, place + np.triu(place, 1).T]
+    low, high = np.tril_indices(n_columns, -1)
+    whole[low, high] = whole[high, low]
+    return whole.transpose(0, 2, 1, 3).reshape(n_columns * q, n_columns * q)
 
 
-@kernel
-def lay_out(projection):
+def lay_out(projection: NDArray[Any]) -> NDArray[Any]:
     """Return a projection of shape (columns, q, size) as `project_rows` reads it.
 
     In tiles of the ``q * size`` numbers, with a last row of zeros for states without a column.
     """
     n_columns, q, size = projection.shape
-    flat = projection.reshape(n_columns, q * size)
-    tables = np.zeros((-(-q * size // LANES), n_columns + 1, LANES))
-    for c in range(n_columns):
-        for t in range(q * size):
-            tables[t // LANES, c, t % LANES] = flat[c, t]
-    return tables
+    tables = np.zeros((n_columns + 1, -(-q * size // LANES) * LANES))
+    tables[:-1, : q * size] = projection.reshape(n_columns, q * size)
+    return np.ascontiguousarray(tables.reshape(n_columns + 1, -1, LANES).transpose(1, 0, 2))
 
 
 @kernel
@@ -243,14 +234,6 @@ def add_products(one, other, weights, first, out):
             for t in range(other.shape[1]):
                 out[s, t] += weights[first + r] * one[r, s] * other[r, t]
         r += 1
-
-
-@kernel
-def add_rows(rows, weights, first, out):
-    """Add the weighted sum of the rows to `out`."""
-    for r in range(rows.shape[0]):
-        for t in range(rows.shape[1]):
-            out[t] += weights[first + r] * rows[r, t]
 
 
 @kernel

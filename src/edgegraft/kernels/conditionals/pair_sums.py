@@ -31,8 +31,9 @@ def gather_tables(sums, places, edges, offsets, scale, out):
         i, j = edges[e]
         table = out[offsets[e] : offsets[e + 1]]
         table[:] = 0.0
-        _add_target(sums, places, i, j, states[j], 1, scale, table)
-        _add_target(sums, places, j, i, 1, states[j], scale, table)
+        wide, one = states[j], np.int64(1)  # of one type, so that the callee is compiled once
+        _add_target(sums, places, i, j, wide, one, scale, table)
+        _add_target(sums, places, j, i, one, wide, scale, table)
 
 
 @kernel

@@ -53,14 +53,19 @@ def conditional_scores(theta, row, i, states, node_offset, neighbours, out):
 @kernel
 def log_conditionals(theta, codes, states, node_offset, neighbours, out):
     """Write ``log p(x_i | known rest)`` of every known cell to `out`, nan if it is missing."""
-    scores = np.empty(states.max())
+    widest = 0
+    for i in range(states.shape[0]):
+        widest = max(widest, states[i])
+    scores = np.empty(widest)
     for r in range(codes.shape[0]):
         for i in range(states.shape[0]):
             if codes[r, i] < 0:
                 out[r, i] = np.nan
                 continue
             conditional_scores(theta, codes[r], i, states, node_offset, neighbours, scores)
-            top = scores[: states[i]].max()
+            top = -np.inf
+            for a in range(states[i]):
+                top = max(top, scores[a])
             if top == -np.inf:
                 out[r, i] = -np.inf
                 continue
@@ -76,7 +81,9 @@ def state_conditionals(theta, codes, i, states, node_offset, neighbours, out):
     s = states[i]
     for r in range(codes.shape[0]):
         conditional_scores(theta, codes[r], i, states, node_offset, neighbours, out[r])
-        top = out[r].max()
+        top = -np.inf
+        for a in range(s):
+            top = max(top, out[r, a])
         total = 0.0
         for a in range(s):
             out[r, a] = np.exp(out[r, a] - top)

@@ -6,7 +6,7 @@ import numpy as np
 
 from edgegraft.kernels.compiler import kernel
 
-__all__ = ["count_near", "look_up", "turn"]
+__all__ = ["look_up", "turn"]
 
 # A tile of this many rows and up to 64 columns stays in the first-level cache while it is turned.
 TILE_ROWS = 256
@@ -27,13 +27,6 @@ def look_up(values, base, table, out):
         out[r] = code
         known &= code != unknown
     return known
-
-
-@kernel
-def count_near(values, base, counts):
-    """Count every number at its distance from `base`, which is the smallest."""
-    for r in range(values.shape[0]):
-        counts[np.int64(values[r]) - base] += 1
 
 
 @kernel

@@ -9,9 +9,10 @@ which have mean 0, variance 1 and no correlation among themselves. The correlati
 ``i`` with those of ``j`` are a block whose squared norm is chi-square / N of the table.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgegraft.kernels.compiler import kernel
 
@@ -26,33 +27,24 @@ class Contrasts(NamedTuple):
     occurs: np.ndarray  # bool: one per state
 
 
-@kernel
-def fill_contrasts(margins, contrasts, pseudocount):
+def fill_contrasts(margins: NDArray[Any], contrasts: Contrasts, pseudocount: float) -> None:
     """Write the contrasts of every variable, ``(s_i, columns)`` row by row.
 
     States that never occur have rows of zeros.
     """
-    state_start, column_start, basis_start, basis, _ = contrasts
-    for i in range(state_start.shape[0] - 1):
-        counts = margins[state_start[i] : state_start[i + 1]]
-        columns = column_start[i + 1] - column_start[i]
-        table = basis[basis_start[i] : basis_start[i + 1]].reshape(counts.shape[0], columns)
-        added = pseudocount / (columns + 1)
-        total = counts.sum() + pseudocount
-        before = 0.0
-        k = -1
-        for a in range(counts.shape[0]):
-            if counts[a] == 0:
-                continue
-            own = (counts[a] + added) / total
-            if k >= 0:
-                c = np.sqrt(own / (before * (before + own)))
-                for earlier in range(a):
-                    if counts[earlier] > 0:
-                        table[earlier, k] = c
-                table[a, k] = -c * before / own
-            before += own
-            k += 1
+    start = contrasts.state_start
+    for i in range(len(start) - 1):
+        counts = margins[start[i] : start[i + 1]]
+        seen = np.flatnonzero(counts)
+        if len(seen) < 2:
+            continue
+        p = (counts[seen] + pseudocount / len(seen)) / (counts.sum() + pseudocount)
+        before, own = np.cumsum(p)[:-1], p[1:]
+        c = np.sqrt(own / (before * (before + own)))
+        table = np.zeros((len(counts), len(own)))
+        table[seen] = np.where(np.arange(len(seen))[:, None] <= np.arange(len(own)), c, 0.0)
+        table[seen[1:], np.arange(len(own))] = -c * before / own
+        contrasts.basis[contrasts.basis_start[i] : contrasts.basis_start[i + 1]] = table.ravel()
 
 
 @kernel

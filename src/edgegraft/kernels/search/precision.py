@@ -3,38 +3,39 @@
 ``K = ((1 - r) R + r I)^-1``; the strength of a pair is the Frobenius norm of its block of ``K``.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from edgegraft.kernels.compiler import kernel
 
+Array = NDArray[Any]
 
-@kernel
-def place_blocks(blocks, block_start, edges, column_start, out):
+
+def place_blocks(
+    blocks: Array, block_start: Array, edges: Array, column_start: Array, out: Array
+) -> None:
     """Write the blocks of pairs into both halves of a symmetric matrix."""
-    for e in range(edges.shape[0]):
-        top, left = column_start[edges[e, 0]], column_start[edges[e, 1]]
-        high = column_start[edges[e, 0] + 1] - top
-        wide = column_start[edges[e, 1] + 1] - left
-        for x in range(high):
-            for y in range(wide):
-                value = blocks[block_start[e] + x * wide + y]
-                out[top + x, left + y] = value
-                out[left + y, top + x] = value
+    (top, left), widths = column_start[edges.T], np.diff(column_start)
+    wide = widths[edges[:, 1]]
+    size = widths[edges[:, 0]] * wide
+    cell = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+    x, y = np.divmod(cell, np.repeat(wide, size))
+    x += np.repeat(top, size)
+    y += np.repeat(left, size)
+    out[x, y] = out[y, x] = blocks[np.repeat(block_start, size) + cell]
 
 
-@kernel
-def lower_block_norms(matrix, column_start, out):
+def lower_block_norms(matrix: Array, column_start: Array, out: Array) -> None:
     """Write the norm of every pair's block, ``i < j`` in order, read from the lower triangle."""
-    at = 0
-    n = column_start.shape[0] - 1
-    for i in range(n):
-        for j in range(i + 1, n):
-            total = 0.0
-            for x in range(column_start[i], column_start[i + 1]):
-                for y in range(column_start[j], column_start[j + 1]):
-                    total += matrix[y, x] * matrix[y, x]
-            out[at] = np.sqrt(total)
-            at += 1
+    n, out[:] = len(column_start) - 1, 0.0
+    wide = np.flatnonzero(np.diff(column_start))
+    for k, j in enumerate(wide.tolist()):
+        rows = matrix[column_start[j] : column_start[j + 1], : column_start[j]]
+        i = wide[:k]
+        squares = np.add.reduceat(np.square(rows).sum(axis=0), column_start[i]) if k else 0.0
+        out[i * (2 * n - i - 1) // 2 + j - i - 1] = np.sqrt(squares)
 
 
 @kernel

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.solver.gauge import by_shape
 
 #: Edges with more states than this, both ends together, are treated as independent.
 WIDEST = 48
@@ -37,26 +38,22 @@ class Projection(NamedTuple):
     inverse_offset: np.ndarray
 
 
-@kernel
-def prepare(p):
+def prepare(p: Projection) -> None:
     """Fill the inverse matrices of a `Projection` whose other fields are set."""
-    base = p.edge_offset[0]
-    for e in range(len(p.edges)):
-        if p.inverse_offset[e] == p.inverse_offset[e + 1]:
-            continue
-        r, s = p.states[p.edges[e, 0]], p.states[p.edges[e, 1]]
-        table = p.pairs[p.edge_offset[e] - base : p.edge_offset[e + 1] - base].reshape((r, s))
-        matrix = np.zeros((r + s, r + s))
-        for a in range(r):
-            for b in range(s):
-                matrix[a, a] += table[a, b]
-                matrix[r + b, r + b] += table[a, b]
-                matrix[a, r + b] = matrix[r + b, a] = table[a, b]
+    exact = np.flatnonzero(np.diff(p.inverse_offset))
+    cells_from = p.edge_offset - p.edge_offset[0]
+    for which, cells in by_shape(p.states, p.edges, cells_from, exact):
+        tables = p.pairs[cells]
+        _, r, s = tables.shape
         # A constant may move from f to g: pin it, which leaves f + g as it is.
-        for k in range(r + s):
-            for m in range(r + s):
-                matrix[k, m] += 1.0 if (k < r) == (m < r) else -1.0
-        p.inverse[p.inverse_offset[e] : p.inverse_offset[e + 1]] = np.linalg.inv(matrix).ravel()
+        side = np.arange(r + s) < r
+        matrix = np.where(side == side[:, None], 1.0, -1.0) + np.zeros((len(which), 1, 1))
+        matrix[:, :r, r:] += tables
+        matrix[:, r:, :r] += tables.transpose(0, 2, 1)
+        diagonal = np.concatenate((tables.sum(axis=2), tables.sum(axis=1)), axis=1)
+        matrix[:, np.arange(r + s), np.arange(r + s)] += diagonal
+        at = p.inverse_offset[which, None, None] + np.arange((r + s) ** 2).reshape(r + s, r + s)
+        p.inverse[at] = np.linalg.inv(matrix)
 
 
 @kernel
@@ -80,7 +77,7 @@ def shift_nodes(p, theta, sign):
                     sums[r + b] += p.margins[p.node_offset[i] + a] * theta[k]
                 k += 1
         if exact:
-            sums = _inverse_of(p, e, r + s) @ sums
+            sums = _times_inverse(p, e, sums)
         for a in range(r):
             theta[p.node_offset[i] + a] += sign * sums[a]
         for b in range(s):
@@ -95,11 +92,13 @@ def centre_gradient(p, gradient):
         i, j = p.edges[e, 0], p.edges[e, 1]
         r, s = p.states[i], p.states[j]
         ends = np.empty(r + s)
-        ends[:r] = gradient[p.node_offset[i] : p.node_offset[i] + r]
-        ends[r:] = gradient[p.node_offset[j] : p.node_offset[j] + s]
+        for a in range(r):
+            ends[a] = gradient[p.node_offset[i] + a]
+        for b in range(s):
+            ends[r + b] = gradient[p.node_offset[j] + b]
         exact = p.inverse_offset[e] < p.inverse_offset[e + 1]
         if exact:
-            ends = _inverse_of(p, e, r + s) @ ends
+            ends = _times_inverse(p, e, ends)
         k = p.edge_offset[e]
         for a in range(r):
             for b in range(s):
@@ -120,13 +119,15 @@ def centre_curvature(p, diagonal, least):
     for e in range(len(p.edges)):
         i, j = p.edges[e, 0], p.edges[e, 1]
         r, s = p.states[i], p.states[j]
-        exact = p.inverse_offset[e] < p.inverse_offset[e + 1]
+        first = p.inverse_offset[e]
+        exact = first < p.inverse_offset[e + 1]
         k = p.edge_offset[e]
         for a in range(r):
             for b in range(s):
                 if exact:
-                    inverse = _inverse_of(p, e, r + s)
-                    lever = inverse[a, a] + inverse[r + b, r + b] + 2.0 * inverse[a, r + b]
+                    row, other = first + a * (r + s), first + (r + b) * (r + s)
+                    lever = p.inverse[row + a] + p.inverse[other + r + b]
+                    lever += 2.0 * p.inverse[row + r + b]
                     left = 1.0 - p.pairs[k - base] * lever
                 else:
                     left = 1.0 - p.margins[p.node_offset[i] + a]
@@ -136,5 +137,12 @@ def centre_curvature(p, diagonal, least):
 
 
 @kernel
-def _inverse_of(p, e, size):
-    return p.inverse[p.inverse_offset[e] : p.inverse_offset[e + 1]].reshape((size, size))
+def _times_inverse(p, e, vector):
+    size = len(vector)
+    out = np.zeros(size)
+    k = p.inverse_offset[e]
+    for x in range(size):
+        for y in range(size):
+            out[x] += p.inverse[k] * vector[y]
+            k += 1
+    return out
