@@ -1,23 +1,23 @@
 # Every target installs what it needs into .venv; only Python >= 3.11 and make are required.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 DEMO ?= edgegraft-demo
 EXPERIMENTS ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cluster test-browser test-paper fast lint types imports format bench paper docs examples clean
+.PHONY: help demo test test-cluster test-browser test-paper fast lint types imports format bench paper docs examples dist release-check clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
 
-$(VENV)/bin/python:
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "edgegraft needs Python 3.11 or newer; select one with: make PYTHON=/path/to/python3.x $(MAKECMDGOALS)" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 # One stamp per set of extras, so that `make demo` installs only what it needs.
-$(VENV)/.installed-%: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
 
@@ -65,6 +65,12 @@ docs: $(VENV)/.installed-docs ## build the documentation into docs/_build; warni
 examples: $(VENV)/.installed-browser ## run the commands of docs/examples.md; update its output, its pictures and the screenshots
 	$(BIN)/python docs/examples/make.py
 	$(BIN)/python docs/examples/screenshots.py
+
+dist: $(VENV)/.installed-release ## build sdist and wheels with compiled kernels, install each into a clean environment and try it
+	PYTHONPATH=. $(BIN)/python -m release dist
+
+release-check: dist docs ## dist and docs, then the tests on every Python found and on the oldest dependencies (PYTHONS, TESTS)
+	$(BIN)/python -m release check
 
 clean: ## remove everything that make has created
 	rm -rf $(VENV) docs/_build docs/api docs/tutorials build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(DEMO)

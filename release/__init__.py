@@ -1,0 +1,1 @@
+"""Building a release and checking it: ``make dist`` and ``make release-check``."""

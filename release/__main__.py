@@ -1,0 +1,92 @@
+"""Build and check a release.
+
+- ``python -m release dist``: the sdist and this platform's wheels, each installed and tried
+- ``python -m release check``: the test suite on every Python and on the oldest dependencies
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from edgegraft.kernels.compiler import LEVELS, supported_levels
+from release.environments import BUILD, ROOT, environment, interpreters, oldest, run, say
+
+DIST = ROOT / "dist"
+TOUR = ROOT / "release" / "tour.py"
+TESTS = os.environ.get("TESTS", "tests").split()
+SELECTION = "not browser and not paper and not cluster"
+
+
+def dist() -> None:
+    """Build the sdist, the pure wheel and the wheels with compiled kernels; try each of them."""
+    for folder in (DIST, BUILD):
+        shutil.rmtree(folder, ignore_errors=True)
+    run(sys.executable, "-m", "build", "--outdir", DIST, ROOT)
+    (sdist,), (pure,) = DIST.glob("*.tar.gz"), DIST.glob("*-py3-none-any.whl")
+    found = interpreters()
+    wheels = {version: platform_wheel(version, found[version], pure) for version in found}
+    run(sys.executable, "-m", "twine", "check", "--strict", *DIST.glob("*"))
+    for version, wheel in wheels.items():
+        python = environment(f"wheel-{version}", found[version], f"{wheel}[cli]")
+        for level in supported_levels():
+            say(f"tour of {wheel.name} at {level}: nothing may be compiled")
+            run(python, TOUR, "--compiled", EDGEGRAFT_KERNELS=level)
+    newest = max(found, key=lambda version: tuple(map(int, version.split("."))))
+    say(f"tour of {sdist.name} on {newest}")
+    run(environment("sdist", found[newest], f"{sdist}[cli]"), TOUR)
+
+
+def platform_wheel(version: str, interpreter: str, pure: Path) -> Path:
+    """Compile the kernels for every level and return the wheel that holds them."""
+    python = environment(f"compile-{version}", interpreter, f"{pure}[cli]", "build", "hatchling")
+    compiled = BUILD / f"compiled-{version}"
+
+    def compile_level(level: str) -> None:
+        say(f"compiling the kernels of Python {version} for {level}")
+        cache = BUILD / f"cache-{version}-{level}"
+        variables = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": cache}
+        run(python, TOUR, **{name: str(value) for name, value in variables.items()})
+        compiled.mkdir(exist_ok=True)
+        (cache / "edgegraft").rename(compiled / level)
+
+    levels = supported_levels()
+    unsupported = LEVELS.get(platform.machine(), {}).keys() - set(levels)
+    if unsupported:
+        say(f"this processor cannot compile for {sorted(unsupported)}: not shipped")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(compile_level, levels))
+    before = set(DIST.glob("*.whl"))
+    build = ("-m", "build", "--wheel", "--no-isolation", "--outdir", DIST, ROOT)
+    run(python, *build, EDGEGRAFT_COMPILED=str(compiled))
+    (wheel,) = set(DIST.glob("*.whl")) - before
+    return wheel
+
+
+def check() -> None:
+    """Run the test suite on every Python, and on the oldest dependencies."""
+    found = interpreters()
+    (pure,) = DIST.glob("*-py3-none-any.whl") or [sys.exit("run `make dist` first")]
+    for version in found:
+        own = DIST.glob(f"*-cp{version.replace('.', '')}-*.whl")
+        test(f"test-{version}", found[version], f"{next(own, pure)}[test]")
+    first = min(found, key=lambda version: tuple(map(int, version.split("."))))
+    pins = BUILD / "oldest.txt"
+    pins.write_text("\n".join(oldest()))
+    test("test-oldest", found[first], f"{pure}[test]", "--constraint", str(pins))
+
+
+def test(name: str, interpreter: str, *packages: str) -> None:
+    """Run the tests in a new environment."""
+    python = environment(name, interpreter, *packages)
+    say(f"{name}: tests")
+    paths = [ROOT / path for path in TESTS]
+    run(python, "-m", "pytest", "-q", "-m", SELECTION, "-c", ROOT / "pyproject.toml", *paths)
+
+
+if __name__ == "__main__":
+    {"dist": dist, "check": check}[sys.argv[1]]()

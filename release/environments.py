@@ -1,0 +1,70 @@
+"""Interpreters and the clean environments that are made with them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / "build"
+SUPPORTED = ("3.11", "3.12", "3.13")
+
+
+def interpreters() -> dict[str, str]:
+    """Return the supported interpreters that can be run, by version.
+
+    Those that the variable ``PYTHONS`` names, else those found as ``python3.x``.
+    """
+    named = os.environ.get("PYTHONS", "").split() or [f"python{v}" for v in SUPPORTED]
+    found: dict[str, str] = {}
+    for name in named:
+        path = shutil.which(name)
+        show = "import sys; print('%d.%d' % sys.version_info[:2])"
+        done = path and subprocess.run([path, "-c", show], capture_output=True, text=True)
+        if path and done and done.returncode == 0:
+            found[done.stdout.strip()] = path
+    missing = [version for version in SUPPORTED if version not in found]
+    say(f"interpreters: {', '.join(sorted(found)) or 'none'}; not found: {missing or 'none'}")
+    if not found:
+        sys.exit("no supported interpreter: set PYTHONS to the paths of some")
+    return found
+
+
+def environment(name: str, interpreter: str, *packages: str) -> Path:
+    """Return the interpreter of a new environment that has these packages."""
+    folder = BUILD / "environments" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    run(interpreter, "-m", "venv", folder)
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages)
+    return python
+
+
+def run(*command: object, **variables: str) -> None:
+    """Run a command in the build folder, so that sources are not imported; stop if it fails."""
+    BUILD.mkdir(exist_ok=True)
+    hidden = ("PYTHONPATH", "NUMBA_CACHE_DIR")
+    inherited = {name: value for name, value in os.environ.items() if name not in hidden}
+    done = subprocess.run([*map(str, command)], cwd=BUILD, env=inherited | variables, check=False)
+    if done.returncode:
+        sys.exit(f"failed with {done.returncode}: {' '.join(map(str, command))}")
+
+
+def oldest() -> list[str]:
+    """Return every dependency that the project declares, at the oldest version that it allows."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    declared = [*project["dependencies"], *(line for name in extras for line in extras[name])]
+    bounds = (line.split(",")[0].split(">=") for line in declared if ">=" in line)
+    pins = {name.split("[")[0].strip(): bound.strip() for name, bound in bounds}
+    pins |= {line.split(">=")[0]: line.split(">=")[1] for line in project["dependencies"]}
+    return [f"{name}=={bound}" for name, bound in pins.items()]
+
+
+def say(line: str) -> None:
+    """Report what is done."""
+    print(f"release: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,130 @@
+"""A tour of the installed package: every usual call once, on small tables, with its result checked.
+
+`make dist` runs it twice: to compile the kernels that a wheel ships, and in the environment into
+which that wheel is installed, where nothing may be left to compile. It needs the extra ``cli``.
+
+    python release/tour.py               # prints the kernels that had to be compiled
+    python release/tour.py --compiled    # fails if there were any
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+from numba.core import event
+
+import edgegraft
+from edgegraft import GraftedMRF, GraftedMRFCV
+
+N_ROWS, N_COLUMNS = 500, 12
+
+
+class Compiled(event.Listener):
+    """The names of kernels that were compiled."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def on_start(self, given: event.Event) -> None:
+        """Note the kernel."""
+        function = given.data["dispatcher"].py_func
+        self.names.append(f"{function.__module__}.{function.__qualname__}")
+
+    def on_end(self, given: event.Event) -> None:
+        """Do nothing."""
+
+
+def survey(states: int, seed: int = 0) -> np.ndarray:
+    """Return codes in which every column depends on the one before it."""
+    rng = np.random.default_rng(seed)
+    columns = [rng.integers(0, states, N_ROWS)]
+    for _ in range(1, N_COLUMNS):
+        kept = rng.random(N_ROWS) < 0.6
+        columns.append(np.where(kept, columns[-1], rng.integers(0, states, N_ROWS)))
+    return np.column_stack(columns)
+
+
+def fits() -> None:
+    """Fit numbers, words, missing cells and weights, by all objectives."""
+    for states in (2, 3, 5):
+        assert len(GraftedMRF(random_state=0).fit(survey(states)).edges_) >= N_COLUMNS - 1
+    codes = survey(3)
+    words = np.array(["no", "maybe", "yes"], object)[codes]
+    words[:40, 1] = None
+    estimator = GraftedMRF(random_state=0).fit(words)
+    assert len(estimator.score_samples(words)) == N_ROWS
+    assert estimator.predict_proba(words, target=estimator.model_.names[0]).shape == (N_ROWS, 3)
+    assert estimator.impute(words).shape == words.shape
+    assert len(estimator.sample(10, random_state=0)) == 10
+    weights = np.random.default_rng(0).random(N_ROWS)
+    GraftedMRF(random_state=0).fit(codes, sample_weight=weights)
+    GraftedMRF(penalty=0.02, random_state=0).fit(codes)
+    GraftedMRF(objective="likelihood", random_state=0).fit(codes)
+    GraftedMRFCV(cv=2, random_state=0).fit(codes)
+    estimator.bootstrap(words, 4)
+
+
+def questions() -> None:
+    """Ask a model by every engine."""
+    model = GraftedMRF(random_state=0).fit(survey(3)).model_
+    first, last = model.names[0], model.names[-1]
+    label = model.schema.variables[0].categories[0]
+    for engine in ("exact", "bp", "trw", "gibbs"):
+        answer = model.marginals({first: label}, engine=engine)
+        assert abs(sum(answer[last].values()) - 1.0) < 1e-9
+    assert len(model.map()) == N_COLUMNS
+    model.map(engine="bp")
+    model.edge_strengths()
+    model.log_partition()
+
+
+def commands(folder: Path) -> None:
+    """Run the command line as its users do, each command in a process of its own."""
+    table, model = folder / "survey.csv", folder / "survey.edgegraft"
+    words = np.array(["no", "maybe", "yes"], object)[survey(3, seed=1)]
+    words[:40, 1] = ""
+    with table.open("w", newline="") as file:
+        csv.writer(file).writerows([[f"q{k}" for k in range(N_COLUMNS)], *words])
+    for command in (
+        ["learn", table, "-o", model],
+        ["info", model],
+        ["query", model, "--given", "q0=yes", "--of", "q1"],
+        ["sample", model, "-o", folder / "drawn.csv"],
+        ["impute", model, table, "-o", folder / "filled.csv"],
+        ["score", model, table],
+        ["export", model, folder / "edges.csv"],
+    ):
+        subprocess.run(
+            [sys.executable, "-m", "edgegraft", *map(str, command)],
+            check=True,
+            capture_output=True,
+        )
+
+
+def main() -> None:
+    """Take the tour."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--compiled", action="store_true", help="fail if a kernel was compiled")
+    options = parser.parse_args()
+    listener = Compiled()
+    event.register("numba:compile", listener)
+    warnings.simplefilter("ignore")
+    fits()
+    questions()
+    with tempfile.TemporaryDirectory() as folder:
+        commands(Path(folder))
+    names = [name for name in listener.names if name.startswith("edgegraft.")]
+    print(f"edgegraft {edgegraft.__version__}: {len(names)} kernels compiled", *names, sep="\n  ")
+    if options.compiled and names:
+        sys.exit("kernels had to be compiled that the wheel should have brought")
+
+
+if __name__ == "__main__":
+    main()
