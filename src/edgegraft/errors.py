@@ -161,3 +161,7 @@ class EncodingWarning(Message, UserWarning):
 
 class ConvergenceWarning(Message, UserWarning):
     """An iteration ended before it converged; the answer may be far from the exact one."""
+
+
+class TooFewRowsWarning(Message, UserWarning):
+    """There are too few rows to find an edge, or too few that know both columns of a pair."""

@@ -14,6 +14,9 @@ from edgegraft.errors import DataError, EdgeError, ModelError
 if TYPE_CHECKING:
     from edgegraft.core.layout import Layout
 
+#: Weight of all rows together. More rows than this are not counted exactly, and far fewer are none.
+MIN_WEIGHT, MAX_WEIGHT = 1e-6, 2.0**53
+
 
 def check_edges(edges: ArrayLike, n_variables: int | None = None) -> Edges:
     """Return `edges` as an ``(m, 2)`` integer array, refusing those that are not pairs.
@@ -100,7 +103,14 @@ def owner_of(layout: Layout, at: int, names: Sequence[Any] | None = None) -> str
 
 
 def check_weights(weights: ArrayLike, n_rows: int) -> Floats:
-    """Return a copy of row weights, refusing what cannot be a weight."""
+    """Return a copy of row weights, refusing what cannot be a weight.
+
+    Examples
+    --------
+    >>> check_weights([1, 1e300], 2)
+    Traceback (most recent call last):
+    edgegraft.errors.DataError: the weights add up to 1e+300 rows, ... that of row 1, 1e+300. ...
+    """
     array = np.array(weights, np.float64)
     if array.shape != (n_rows,):
         raise DataError(f"weights have shape {array.shape}, but the table has {n_rows} rows")
@@ -112,4 +122,13 @@ def check_weights(weights: ArrayLike, n_rows: int) -> Floats:
         )
     if not array.any():
         raise DataError("all weights are zero: no row counts")
+    row = int(np.argmax(array))
+    with np.errstate(over="ignore"):
+        total = float(array.sum())
+    if not MIN_WEIGHT <= total <= MAX_WEIGHT:
+        raise DataError(
+            f"the weights add up to {total:.3g} rows, and must add up to {MIN_WEIGHT:g} at least "
+            f"and {MAX_WEIGHT:g} at most; the largest is that of row {row}, {array[row]:.3g}. A "
+            "row of weight 2 counts as two rows: scale them to add up to the number of rows"
+        )
     return array

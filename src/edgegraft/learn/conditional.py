@@ -28,7 +28,7 @@ from edgegraft.kernels.conditionals.effective_scores import (
 )
 from edgegraft.table import PackedTable
 
-_ROWS_PER_COLUMN = 5  # with fewer, a regression fits noise and the normal approximation fails
+ROWS_PER_COLUMN = 5  # with fewer, a regression fits noise and the normal approximation fails
 _NEWTON_STEPS = 3
 _PULL = 1.0  # weight of the given parameters during the refit, in rows
 _MAX_MOVE = 2.0  # largest change of a parameter in a step
@@ -71,7 +71,7 @@ class Conditional(NamedTuple):
     def correction(self) -> float:
         """Return the factor that corrects variances for the number of fitted parameters."""
         total = float(self.weights.sum())
-        return total / max(total - len(self.coefficients), total / _ROWS_PER_COLUMN)
+        return total / max(total - len(self.coefficients), total / ROWS_PER_COLUMN)
 
     def columns_of(self, other: int) -> slice:
         """Return the design columns of a neighbour."""
@@ -115,7 +115,7 @@ def describe(
     if rows.known.size:
         weights = weights * rows.known[np.append(sources, i)].all(axis=0)
     n_columns, q = coefficients.shape
-    enough = weights.sum() >= _ROWS_PER_COLUMN * n_columns
+    enough = weights.sum() >= ROWS_PER_COLUMN * n_columns
     found = Conditional(design, weights, coefficients, start, None)
     if q == 0 or not enough or 8 * (n_columns * q) ** 2 > max_bytes:
         return found

@@ -25,7 +25,7 @@ from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import Rows, as_rows
+from edgegraft.table.blocks import Rows, as_rows, distinct_rows
 
 ALL_PAIRS = 2_000_000  # up to this many pairs, all are tested, and tested again by a second look
 PAIRS_PER_VARIABLE = 300  # tested at most if there are more
@@ -176,7 +176,7 @@ def losses(
 
     `weights` are those of a table; `stand_in` is the loss of a sample of rows in blocks.
     """
-    rows = as_rows(table, weights, plan.n_jobs)
+    rows = distinct_rows(as_rows(table, weights, plan.n_jobs))
     check_states(rows.schema)
     counts = PairCounts(rows)
     if plan.objective == "likelihood":

@@ -29,7 +29,7 @@ from edgegraft.errors import FileFormatError
 from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
 from edgegraft.learn.checkpoint import load
-from edgegraft.learn.events import Observer
+from edgegraft.learn.events import Observer, StopReason
 from edgegraft.learn.loop import grow, run_search
 from edgegraft.learn.policies import choose_policy
 from edgegraft.learn.problem import (
@@ -41,9 +41,10 @@ from edgegraft.learn.problem import (
 )
 from edgegraft.learn.sharpen import TESTS_PER_VARIABLE
 from edgegraft.learn.state import SearchState
+from edgegraft.learn.too_few_rows import too_few_rows, warn_of_sparse_pairs
 from edgegraft.objective.objective import Objective
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import Rows, TableRows, as_rows, sample_rows
+from edgegraft.table.blocks import Rows, TableRows, as_rows, distinct_rows, sample_rows
 
 _STEP = 8  # from one sample to the next
 _MIN_ROWS = 50_000  # of a sample that is worth a stage of its own
@@ -77,7 +78,7 @@ class Stages:
         weights: ArrayLike | None = None,
         n_sample: int = SAMPLE_ROWS,
     ) -> None:
-        self.plan, self._rows = plan, as_rows(rows, weights, plan.n_jobs)
+        self.plan, self._rows = plan, distinct_rows(as_rows(rows, weights, plan.n_jobs))
         check_states(rows.schema)
         self._settings = search_settings(plan, len(rows.schema))
         self._in_memory: tuple[Objective, PairCounts] | None = None
@@ -93,6 +94,12 @@ class Stages:
         first, *rest = self._losses()
         loss, counts = first()
         rule = penalty_of(self.plan, loss)
+        problem = Problem.of(loss, rule, self._settings)
+        if too_few_rows(loss, problem.penalty, self.plan):
+            state = SearchState.begin(problem)
+            state.reason = StopReason.TOO_FEW_ROWS
+            return run_search(state, observers)
+        warn_of_sparse_pairs(self.sample.table, problem.penalty)
         state = grow(loss, rule, self._settings, counts=counts, observers=observers)
         return self._continue(state, rest, observers)
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Mapping
+from itertools import accumulate
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -33,6 +35,8 @@ Json = dict[str, Any]
 INTERACTIVE = ExactBudget(seconds=0.1)
 MAX_DRAWN = 4000  # edges that a browser moves smoothly
 MAX_CATEGORIES = 24  # rows and columns of an interaction table
+_DEPTH = 8  # of JSON that is read; a question has three levels
+_STRING = re.compile(r'"(?:\\.|[^"\\])*+\\?(?:"|\Z)', re.DOTALL)  # in JSON, or cut off
 _CACHED = 64  # answers kept, so that undo is immediate
 
 
@@ -173,8 +177,8 @@ class Explorer:
             The text is not a link of :meth:`link`, or names what the model does not have.
         """
         try:
-            given = json.loads(text) if text else {}
-        except (ValueError, RecursionError) as error:
+            given = read_json(text) if text else {}
+        except ValueError as error:
             raise ModelError(f"the link's evidence cannot be read: {error}") from error
         if not isinstance(given, dict):
             raise ModelError("the link's evidence cannot be read: it has no names of variables")
@@ -286,3 +290,21 @@ class Explorer:
             states = list(zip(variable.categories, now[own], before[own], strict=True))
             rows.append((variable.name, i in answer.given, states))
         return rows
+
+
+def read_json(text: str) -> Any:
+    """Return JSON that a client sent, refusing nested values before they are parsed.
+
+    Examples
+    --------
+    >>> read_json('{"given": [[0, 1]]}')
+    {'given': [[0, 1]]}
+    >>> read_json("[" * 100_000)
+    Traceback (most recent call last):
+    ValueError: values are nested more than 8 deep
+    """
+    brackets = re.findall(r"[\[\]{}]", _STRING.sub("", text))
+    depths = accumulate(1 if bracket in "[{" else -1 for bracket in brackets)
+    if max(depths, default=0) > _DEPTH:
+        raise ValueError(f"values are nested more than {_DEPTH} deep")
+    return json.loads(text)

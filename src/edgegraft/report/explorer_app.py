@@ -21,7 +21,7 @@ from edgegraft.errors import (
     MissingExtraError,
     ModelError,
 )
-from edgegraft.report.explorer import Explorer
+from edgegraft.report.explorer import Explorer, read_json
 
 try:
     from flask import Blueprint, Flask, Response, abort, jsonify, render_template, request
@@ -31,6 +31,7 @@ except ImportError as error:
 
 LOOPBACK = "127.0.0.1"
 _ASSETS = Path(__file__).parent / "assets"
+_MAX_BODY = 1 << 20  # bytes of a request
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -61,6 +62,7 @@ def build_app(explorer: Explorer, token: str, port: int) -> Flask:
         static_folder=_ASSETS,
         static_url_path=f"/{token}/assets",
     )
+    app.config["MAX_CONTENT_LENGTH"] = _MAX_BODY
     app.before_request(_guard(token, {f"{LOOPBACK}:{port}", f"localhost:{port}"}))
     app.after_request(_harden)
     app.register_blueprint(_routes(explorer), url_prefix=f"/{token}")
@@ -106,7 +108,12 @@ def _routes(explorer: Explorer) -> Blueprint:
 
     @routes.post("/marginals")
     def marginals() -> Response:
-        asked = request.get_json()
+        if not request.is_json:
+            abort(415)
+        try:
+            asked = read_json(request.get_data(as_text=True))
+        except ValueError as error:
+            abort(400, f"the question is not JSON: {error}")
         if not isinstance(asked, dict) or not ({"given", "link"} & set(asked)):
             raise ModelError("a question has 'given' or 'link'")
         if "given" in asked:

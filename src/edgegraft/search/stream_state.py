@@ -66,7 +66,7 @@ def read(state: Mapping[str, NDArray[Any]]) -> Arrays:
     first, second = np.divmod(ids, max(n, 1))
     if (ids < 0).any() or (first >= second).any():
         raise ValueError(f"the stream's state names pairs that {n} variables do not have")
-    if len(np.unique(ids)) < len(ids):
+    if not np.diff(np.sort(ids)).all():
         raise ValueError("the stream's state has a pair in two places")
     for pairs, numbers in (("queued", "queued_priorities"), ("frozen", "frozen_offsets")):
         if len(part[pairs]) != len(part[numbers]):
