@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-from edgegraft.cli import main
-from tests.cli.running import COMMAND, edgegraft
+from tests.cli.running import edgegraft, separately
 
 NAMES = ["id", "smoker", "cough", "tired", "age", "city"]
 
@@ -57,7 +54,7 @@ LEARN = ("--drop", "id", "--missing", "n/k", "--bins", "age=3")
 def learned(survey, tmp_path_factory):
     """The run that learned the model, its file and its summary."""
     path = tmp_path_factory.mktemp("learned") / "survey.edgegraft"
-    done = edgegraft("learn", survey, "-o", path, *LEARN, "--bootstrap", 20, "--json")
+    done = separately("learn", survey, "-o", path, *LEARN, "--bootstrap", 20, "--json")
     assert done.returncode == 0, done.stderr
     return done, path, json.loads(done.stdout)
 
@@ -68,15 +65,6 @@ def model(learned):
 
 
 @pytest.fixture
-def inside(monkeypatch, capsys):
-    """The command in this process, which has everything loaded: for the many ways to be wrong."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["edgegraft", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        return subprocess.CompletedProcess(COMMAND, ended.value.code or 0, shown.out, shown.err)
-
-    return run
+def inside():
+    """The command in this process."""
+    return edgegraft

@@ -1,20 +1,40 @@
-"""The command through its real entry point, with and without a terminal."""
+"""The command in this process, and through its real entry point with and without a terminal."""
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import select
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest import mock
+
+from edgegraft.cli import main
 
 COMMAND = Path(sys.executable).parent / "edgegraft"
 
 
-def edgegraft(*arguments, **options):
-    """Run the command; its streams are no terminal."""
+def edgegraft(*arguments):
+    """Run the command in this process, which has everything loaded."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with (
+        mock.patch.object(sys, "argv", ["edgegraft", *map(str, arguments)]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code or 0
+    return subprocess.CompletedProcess(COMMAND, code, out.getvalue(), err.getvalue())
+
+
+def separately(*arguments, **options):
+    """Run the command as a process of its own; its streams are no terminal."""
     return subprocess.run(
         [COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False, **options
     )

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.cli.running import edgegraft
+from tests.cli.running import separately
 
 HEAVY = ("numba", "pyarrow", "sklearn", "scipy", "matplotlib", "pandas")
 
@@ -55,5 +55,5 @@ def test_shells_complete_commands_and_options():
         "COMP_WORDS": "edgegraft ex",
         "COMP_CWORD": "1",
     }
-    done = edgegraft(env=os.environ | asked)
+    done = separately(env=os.environ | asked)
     assert done.stdout.split() == ["export", "explore"]

@@ -172,9 +172,6 @@ def test_bad_files_are_refused(inside, survey, tmp_path):
     refused(inside("learn", empty, "-o", model), "empty.csv", "is empty")
     write_table(empty, [])
     refused(inside("learn", empty, "-o", model), "empty.csv", "no rows")
-    semicolons = tmp_path / "semicolons.csv"
-    semicolons.write_text("a;b\n1;2\n")
-    refused(inside("learn", semicolons, "-o", model), "--delimiter ';'")
     assert not model.exists()
 
 
