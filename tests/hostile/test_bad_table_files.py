@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from edgegraft.errors import DataError, DataTypeError, FileFormatError
+from edgegraft.errors import DataError, DataTypeError, FileFormatError, MissingExtraError
 from edgegraft.ingest import pack
 from tests.table_kinds import TEXT, TYPED
 
@@ -27,10 +28,17 @@ def test_paths(tmp_path):
         pack(tmp_path / "absent.csv")
     with pytest.raises(DataError, match="has no file with a known extension"):
         pack(str(tmp_path))
-    with pytest.raises(DataError, match=r"'\.xlsx'; known are \.csv"):
-        pack(write(tmp_path, "", "table.xlsx"))
+    with pytest.raises(DataError, match=r"'\.docx'; known are \.csv"):
+        pack(write(tmp_path, "", "table.docx"))
     with pytest.raises(DataError, match="delimiter="):
         pack(write(tmp_path, "a b\n1 2", "table.txt"))
+    for library, name in (("openpyxl", "table.xlsx"), ("pyreadstat", "table.sav")):
+        if find_spec(library) is None:
+            with pytest.raises(MissingExtraError, match=rf"'{library}'.*edgegraft\[files\]"):
+                pack(write(tmp_path, "a", name))
+        else:
+            with pytest.raises(FileFormatError, match=f"{name}' cannot be read as"):
+                pack(write(tmp_path, "a", name))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -134,10 +142,11 @@ def test_other_encodings_far_down(tmp_path):
 
 def test_a_file_with_another_delimiter_is_not_taken_for_one_column(tmp_path):
     path = tmp_path / "spreadsheet.csv"
-    path.write_text("name;b\nx;1\ny;2\nx;1\n", encoding="utf-8-sig")
+    path.write_text("name;b\nx;1,5\ny;2\nx;1,5\n", encoding="utf-8-sig")
+    assert pack(path).schema.names == ("name", "b")
+    path.write_text("name;b\nx\ny\n", encoding="utf-8-sig")
     with pytest.raises(FileFormatError, match=r"one column, called 'name;b'.*delimiter=';'"):
         pack(path)
-    assert pack(path, delimiter=";").schema.names == ("name", "b")
     assert pack(path, delimiter=",").schema.names == ("name;b",)
 
 
@@ -145,7 +154,7 @@ def test_a_file_with_another_delimiter_is_not_taken_for_one_column(tmp_path):
     ("start", "message"),
     [
         (gzip.compress(b"a,b\n"), r"gzipped: let its name end in \.gz"),
-        (b"PK\x03\x04rest", r"a spreadsheet: .* save the sheet as \.csv"),
+        (b"PK\x03\x04rest", r"a spreadsheet: .* end in \.xlsx"),
         (b"PAR1rest", r"a Parquet file: let its name end in \.parquet"),
         ("a,b\n1,2\n".encode("utf-16"), r"UTF-16: say encoding='utf-16'"),
     ],

@@ -112,7 +112,7 @@ class TestCsv:
     def test_block_size_follows_the_batch_size(self, tmp_path):
         path = tmp_path / "table.csv"
         path.write_text("a,b\n" + "x,1\n" * 100_000)
-        small = CsvSource(path, ",", False, ReadOptions(batch_rows=1))
+        small = CsvSource(path, ReadOptions(batch_rows=1), ",")
         assert len(list(small.batches(["a"]))) > 4
-        large = CsvSource(path, ",", False, ReadOptions())
+        large = CsvSource(path, ReadOptions(), ",")
         assert len(list(large.batches(["a"]))) <= 2

@@ -23,20 +23,21 @@ def check_jobs(jobs: int | None) -> int | None:
     return jobs
 
 
+_FILE = "CSV or TSV (also .gz, .bz2, .zst), Parquet, Feather, Arrow, .xlsx or .sav file"
 ModelFile = Annotated[
     Path,
     typer.Argument(metavar="MODEL", help="A model file, as `edgegraft learn` writes."),
 ]
 DataFile = Annotated[
     Path,
-    typer.Argument(metavar="DATA", help="CSV, TSV (also .gz), Parquet, Feather or Arrow file."),
+    typer.Argument(metavar="DATA", help=f"{_FILE}."),
 ]
 DataFiles = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="CSV, TSV (also .gz), Parquet, Feather or Arrow file; or several as one table: a "
-        "folder of them, or a pattern in quotes, such as 'rows/*.csv'.",
+        help=f"{_FILE}; or several as one table: a folder of them, or a pattern in quotes, such as "
+        "'rows/*.csv'.",
     ),
 ]
 Weights = Annotated[

@@ -7,10 +7,10 @@ only at the end of the file.
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 import re
-import zlib
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,24 +22,30 @@ from edgegraft.ingest.sources import Source, check_names
 
 MIN_BLOCK = 1 << 16
 MAX_BLOCK = 1 << 22  # larger blocks leave the cache and are slower
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+DELIMITERS = (",", ";", "\t", "|")
+SNIFFED_ROWS = 20
 HEADER_LIMIT = 1 << 28  # characters of a header before it is taken for something else
 
 
 class CsvSource(Source):
-    """A file of delimited text, gzipped or not."""
+    """A file of delimited text, compressed or not.
+
+    `usual` is the delimiter that its extension stands for, used unless the first rows show another.
+    """
 
     from_text = True
 
-    def __init__(self, path: Path, delimiter: str, gzipped: bool, options: ReadOptions) -> None:
+    def __init__(self, path: Path, options: ReadOptions, usual: str | None = None) -> None:
         self._path = path
         self.where = f"'{path}'"
-        self._delimiter = delimiter
-        self._gzipped = gzipped
+        self._compression = COMPRESSIONS.get(path.suffix.lower())
         self._stream: pa.NativeFile | None = None
         self._options = options
-        content = [] if gzipped else foreign_content(path, self._is_utf8)
+        content = [] if self._compression else foreign_content(path, self._is_utf8)
         if content:
             raise FileFormatError(f"'{path}' is not text but ", *content)
+        self._delimiter = options.delimiter or self._find_delimiter(usual)
         first, longest, self._n_before = self._first_rows()
         self.named = options.header
         # A name that is empty, as that of the index in a file of pandas, cannot be asked for.
@@ -56,25 +62,42 @@ class CsvSource(Source):
 
     def _first_rows(self) -> tuple[list[str], int, int]:
         """Return the first row that is not blank, how long rows are, and how many are before it."""
-        opened = gzip.open if self._gzipped else open
-        encoding = "utf-8-sig" if self._is_utf8 else self._options.encoding
-        limit = csv.field_size_limit(HEADER_LIMIT)
-        try:
-            with opened(self._path, "rt", encoding=encoding, newline="") as file:
-                rows = enumerate(csv.reader(file, delimiter=self._delimiter))
-                filled = ((k, row) for k, row in rows if row)
-                n_before, first = next(filled, (0, []))
-                _, second = next(filled, (0, []))
-        except UnicodeDecodeError as error:
-            raise self._not_decodable("the first rows", error) from error
-        except (EOFError, zlib.error, csv.Error, OSError) as error:
-            raise FileFormatError(f"'{self._path}' cannot be read: {error}") from error
-        finally:
-            csv.field_size_limit(limit)
+        (n_before, first), (_, second) = [*self._rows(self._delimiter, 2), (0, []), (0, [])][:2]
         if not first:
             raise DataError(f"'{self._path}' is empty: it has neither a header nor rows")
         longest = max(sum(len(cell) + 3 for cell in row) for row in (first, second))
         return first, longest, n_before
+
+    def _rows(self, delimiter: str, n_rows: int) -> list[tuple[int, list[str]]]:
+        """Return the first rows that are not blank, with their places in the file."""
+        encoding = "utf-8-sig" if self._is_utf8 else self._options.encoding
+        limit = csv.field_size_limit(HEADER_LIMIT)
+        try:
+            stream = pa.input_stream(str(self._path), compression=self._compression)
+            with io.TextIOWrapper(stream, encoding=encoding, newline="") as file:
+                rows = enumerate(csv.reader(file, delimiter=delimiter))
+                return list(islice(((k, row) for k, row in rows if row), n_rows))
+        except UnicodeDecodeError as error:
+            raise self._not_decodable("the first rows", error) from error
+        except (EOFError, csv.Error, OSError) as error:
+            raise FileFormatError(f"'{self._path}' cannot be read: {error}") from error
+        finally:
+            csv.field_size_limit(limit)
+
+    def _find_delimiter(self, usual: str | None) -> str:
+        """Return the usual delimiter, unless only another one gives rows of equal length."""
+        found = {}
+        for delimiter in DELIMITERS:
+            widths = {len(row) for _, row in self._rows(delimiter, SNIFFED_ROWS)}
+            if len(widths) == 1:
+                found[delimiter] = widths.pop()
+        if usual is not None and (found.get(usual, 1) > 1 or max(found.values(), default=1) == 1):
+            return usual
+        if max(found.values(), default=1) == 1:
+            raise DataError(
+                f"'{self._path}': name what separates its columns with ", Argument("delimiter")
+            )
+        return max(found, key=lambda delimiter: found[delimiter])
 
     @property
     def _is_utf8(self) -> bool:
@@ -108,7 +131,7 @@ class CsvSource(Source):
     @property
     def share(self) -> float | None:
         """Share of the bytes that has been taken from the file; None of a compressed one."""
-        if self._gzipped or self._stream is None or self._stream.closed:
+        if self._compression or self._stream is None or self._stream.closed:
             return None
         return min(1.0, float(self._stream.tell()) / max(1, self._path.stat().st_size))
 
@@ -128,9 +151,7 @@ class CsvSource(Source):
     def _read(
         self, columns: Sequence[str], block: int, use_threads: bool
     ) -> Iterator[pa.RecordBatch]:
-        self._stream = pa.input_stream(
-            str(self._path), compression="gzip" if self._gzipped else None
-        )
+        self._stream = pa.input_stream(str(self._path), compression=self._compression)
         reader = pa_csv.open_csv(
             self._stream,
             read_options=pa_csv.ReadOptions(
@@ -180,10 +201,10 @@ class CsvSource(Source):
 
 _CONTENTS = {
     b"\x1f\x8b": "gzipped: let its name end in .gz",
-    b"PK\x03\x04": "a zip archive or a spreadsheet: unpack it, or save the sheet as .csv",
+    b"PK\x03\x04": "a zip archive or a spreadsheet: unpack it, or let its name end in .xlsx",
     b"\xd0\xcf\x11\xe0": "an old spreadsheet: save the sheet as .csv",
-    b"\x28\xb5\x2f\xfd": "compressed with zstd: unpack it first",
-    b"BZh": "compressed with bzip2: unpack it first",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd: let its name end in .zst",
+    b"BZh": "compressed with bzip2: let its name end in .bz2",
     b"\xfd7zXZ": "compressed with xz: unpack it first",
     b"PAR1": "a Parquet file: let its name end in .parquet",
     b"ARROW1": "an Arrow file: let its name end in .arrow",

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.types as pt
 
-from edgegraft.core.atomic import suffix_of
 from edgegraft.core.text import listing
 from edgegraft.errors import Argument, DataError, DataTypeError, FileFormatError
 from edgegraft.ingest.arrow_files import ArrowSource, ipc_file, parquet_file
 from edgegraft.ingest.cells import Place
-from edgegraft.ingest.csv_source import CsvSource, foreign_content
+from edgegraft.ingest.csv_source import COMPRESSIONS, CsvSource, foreign_content
 from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.sheets import read_sheet
 from edgegraft.ingest.sources import Source
 from edgegraft.table.arrow_types import kind_of, plain_type
 
@@ -27,7 +27,15 @@ __all__ = ["FilesSource", "find_files", "open_path"]
 _TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
 _PARQUET = (".parquet", ".pq")
 _IPC = (".feather", ".arrow", ".ipc", ".arrows")
-_KNOWN = (".csv", ".tsv", ".tab", *_PARQUET, *_IPC)  # in a folder, where .txt is seldom a table
+_SHEETS = (".xlsx", ".sav")
+_KNOWN = (
+    ".csv",
+    ".tsv",
+    ".tab",
+    *_PARQUET,
+    *_IPC,
+    *_SHEETS,
+)  # in a folder, where .txt is seldom a table
 _HEADER = 1 << 16  # bytes that stand for the content, beside size and time
 
 
@@ -41,7 +49,7 @@ def find_files(data: str | PathLike[str]) -> list[Path]:
     path = Path(fspath(data))
     if path.is_dir():
         found = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
-        tables = [p for p in found if suffix_of(p) in _KNOWN]
+        tables = [p for p in found if _suffix(p) in _KNOWN]
         if not tables:
             inside = f"; it holds {listing([p.name for p in found], 3)}" if found else ""
             raise DataError(
@@ -69,32 +77,34 @@ def _open_file(path: Path, options: ReadOptions) -> Source:
     """Return the source for a file, chosen by its extension."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file '{path}'")
-    suffix, gzipped = suffix_of(path), path.suffix.lower() == ".gz"
+    suffix, compressed = _suffix(path), path.suffix.lower() in COMPRESSIONS
     if suffix in _TEXT:
-        delimiter = options.delimiter or _TEXT[suffix]
-        if delimiter is None:
-            raise DataError(
-                f"'{path}': say what separates the columns of a {suffix} with ",
-                Argument("delimiter"),
-            )
-        source = CsvSource(path, delimiter, gzipped, options)
+        source = CsvSource(path, options, _TEXT[suffix])
         if options.delimiter is None:
-            _doubt_delimiter(path, source.names, delimiter)
+            _doubt_delimiter(path, source.names, _TEXT[suffix] or ",")
         return source
-    if suffix in _PARQUET and not gzipped:
+    if suffix in _PARQUET and not compressed:
         return ArrowSource(path, options, parquet_file)
-    if suffix in _IPC and not gzipped:
+    if suffix in _IPC and not compressed:
         return ArrowSource(path, options, ipc_file)
+    if suffix in _SHEETS and not compressed:
+        return read_sheet(path, options)
     if options.delimiter is not None:
-        return CsvSource(path, options.delimiter, gzipped, options)
+        return CsvSource(path, options)
     content = foreign_content(path, utf8=True)
     raise DataError(
         f"'{path}' has the unknown extension '{''.join(path.suffixes[-2:]).lower()}'",
         *([" and is ", *content] if content else []),
-        "; known are .csv, .tsv and these with .gz, any other text with ",
+        "; known are .csv, .tsv and .txt, also with .gz, .bz2 or .zst, any other text with ",
         Argument("delimiter"),
-        "; .parquet, .pq; .feather, .arrow, .ipc, .arrows",
+        "; .parquet, .pq; .feather, .arrow, .ipc, .arrows; .xlsx, .sav",
     )
+
+
+def _suffix(path: Path) -> str:
+    """Return the suffix of a file in small letters, that of the content if it is compressed."""
+    compressed = path.suffix.lower() in COMPRESSIONS
+    return (path.with_suffix("") if compressed else path).suffix.lower()
 
 
 class FileState(NamedTuple):

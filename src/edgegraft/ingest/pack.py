@@ -41,10 +41,11 @@ def pack(
     X : table or path
         A NumPy array of two dimensions, a pandas or polars DataFrame, a pyarrow Table,
         RecordBatch or RecordBatchReader, any object with ``__arrow_c_stream__``, a dict of
-        columns, or the path of a CSV, TSV (also gzipped), Parquet, Feather or Arrow IPC file, of
-        a folder of such files, or a pattern (``"rows/*.parquet"``); several files are one table,
-        in the order of their names. Files are read in batches and need not fit in memory; bit
-        planes that do not are for :func:`edgegraft.ingest.cache.open_store`.
+        columns, or the path of a CSV or TSV (also .gz, .bz2, .zst), Parquet, Feather, Arrow IPC,
+        .xlsx (first sheet) or SPSS .sav file (these two need the extra ``files``), of a folder of
+        such files, or a pattern (``"rows/*.parquet"``); several files are one table, in the order
+        of their names. Files are read in batches and need not fit in memory; bit planes that do
+        not are for :func:`edgegraft.ingest.cache.open_store`.
     schema : Schema, optional
         Encode under these categories instead of learning them. Columns are matched by name, in
         any order; those of an array, or of a file without header, by position. Missing and
@@ -70,8 +71,9 @@ def pack(
     unseen : {"error", "missing"}
         What a category that `schema` does not know is.
     delimiter : str, optional
-        Of text files; by default a comma for ``.csv``, a tab for ``.tsv``. With it a file of
-        any other extension is read as text, too.
+        Of text files. By default a comma for ``.csv`` and a tab for ``.tsv``, unless only another
+        of comma, semicolon, tab and ``|`` gives the first 20 rows equal lengths. With it a file
+        of any other extension is read as text, too.
     header : bool, default True
         Whether a text file's first row has the names; if not they are ``x0``, ``x1``, ... A
         column whose name is empty is called by its place, ``column_1`` for the first.
