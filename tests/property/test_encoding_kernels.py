@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from edgegraft.ingest.whole_numbers import DirectCodes, near_counts
+from edgegraft.ingest.code_buffer import DirectCodes, near_counts
 from edgegraft.kernels.counting.bitplanes import pack_codes, unpack_codes
 from edgegraft.table.store import MISSING
 

@@ -12,8 +12,7 @@ from edgegraft.errors import DataError, ModelError
 from edgegraft.inference.chains import tables_of
 from edgegraft.kernels.gibbs.gibbs_moments import add_moments
 from edgegraft.kernels.gibbs.gibbs_tables import refill
-from edgegraft.kernels.gibbs.random import fill_uniform
-from edgegraft.kernels.gibbs.sweeps import sweep
+from edgegraft.kernels.gibbs.sweeps import fill_uniform, sweep
 
 
 def enumerate_model(layout, theta):

@@ -18,8 +18,7 @@ from edgegraft.cli.summary import show_columns
 from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.ingest.memory import enough, needed_for_all
-from edgegraft.ingest.row_weights import read_weights
-from edgegraft.ingest.rows import OpenRows, open_rows
+from edgegraft.ingest.rows import OpenRows, open_rows, read_weights
 from edgegraft.learn import Discovery
 from edgegraft.table import PackedTable
 from edgegraft.table.store import PlaneStore

@@ -17,8 +17,7 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.row_weights import read_weights
-from edgegraft.ingest.rows import read_codes
+from edgegraft.ingest.rows import read_codes, read_weights
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import Variable
 from edgegraft.table.decode import middles

@@ -35,8 +35,8 @@ from edgegraft.inference.chains import (
     tables_of,
 )
 from edgegraft.inference.messages import floored
-from edgegraft.kernels.gibbs.annealing import anneal
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables
+from edgegraft.kernels.gibbs.sweeps import anneal
 from edgegraft.kernels.solver.gauge import to_zero_sum
 
 #: Joint states of a group of neighbours: small, for tables are new at every temperature.

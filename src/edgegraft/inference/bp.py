@@ -33,7 +33,7 @@ from edgegraft.inference.messages import (
     wire,
 )
 from edgegraft.inference.pair_tables import add_responses, product_tables
-from edgegraft.kernels.messages.assignments import decide, improve_forest, polish
+from edgegraft.kernels.messages.forests import decide, improve_forest, polish
 
 _PAIR_METHODS = {"product": "product of beliefs", "linear-response": "linear response"}
 #: Rounds without a gain after which an assignment is left as it is.

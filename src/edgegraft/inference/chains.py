@@ -17,8 +17,8 @@ from edgegraft.core import Layout
 from edgegraft.core.neighbours import neighbours_of
 from edgegraft.core.threads import resolve_jobs, run, run_in_order
 from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.kernels.gibbs.gibbs_moments import measure_indicators
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
-from edgegraft.kernels.gibbs.mixing import measure_indicators
 from edgegraft.kernels.gibbs.sweeps import start_uniform
 
 RandomState = int | np.random.Generator | None
@@ -39,7 +39,7 @@ class Chains(NamedTuple):
     """Where the chains are, and where their random streams are."""
 
     state: NDArray[np.uint16]  # (n, n_chains)
-    streams: Streams  # (4, n_chains); see edgegraft.kernels.gibbs.random
+    streams: Streams  # (4, n_chains); see edgegraft.kernels.gibbs.sweeps
 
     @property
     def n_chains(self) -> int:

@@ -29,11 +29,10 @@ from edgegraft.ingest.cells import (
     reject_infinity,
     unseen_category,
 )
-from edgegraft.ingest.code_buffer import CodeBuffer
+from edgegraft.ingest.code_buffer import CodeBuffer, DirectCodes, near_counts
 from edgegraft.ingest.decide import Observed
 from edgegraft.ingest.findings import missing_values
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.whole_numbers import DirectCodes, near_counts
 from edgegraft.table.arrow_types import LabelKind, kind_of, labels_of, simplify, type_name
 from edgegraft.table.schema import MAX_STATES, Variable
 from edgegraft.table.store import MISSING

@@ -3,7 +3,7 @@
 ``state`` is ``(n, chains)`` uint16 and is changed in place: a variable is updated in all chains
 before the next one, so its tables are read while they are in the first-level cache and the
 updates of different chains, which do not wait for each other, overlap. ``streams`` is the
-``(4, chains)`` state of `edgegraft.kernels.gibbs.random`. One call runs on one thread without the
+``(4, chains)`` uint64 state of one random stream per chain. One call runs on one thread without the
 GIL; callers give each thread chains of its own.
 
 If the product of several groups underflows (a hub whose neighbours disagree, or zero entries),
@@ -16,10 +16,34 @@ import numpy as np
 from numba import njit
 
 from edgegraft.kernels.compiler import kernel
-from edgegraft.kernels.gibbs.random import fill_uniform
+from edgegraft.kernels.gibbs.gibbs_tables import refill
 
 #: Below this total a product of rows may have lost what mattered to underflow.
 TINY = 1e-200
+_ULP = 2.0**-53
+
+
+@kernel
+def fill_uniform(streams, out):
+    """Advance every stream one step; ``out[c]`` is uniform on [0, 1) with 53 random bits.
+
+    What a stream yields depends on its own column alone: results do not change with the number of
+    threads or with how chains are put into blocks. The generator is xoshiro256++ of Blackman and
+    Vigna, "Scrambled linear pseudorandom number generators" (2021).
+    """
+    for c in range(out.shape[0]):
+        s0, s1, s2, s3 = streams[0, c], streams[1, c], streams[2, c], streams[3, c]
+        mixed = s0 + s3
+        mixed = ((mixed << np.uint64(23)) | (mixed >> np.uint64(41))) + s0
+        shifted = s1 << np.uint64(17)
+        s2 ^= s0
+        s3 ^= s1
+        s1 ^= s2
+        s0 ^= s3
+        s2 ^= shifted
+        s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+        streams[0, c], streams[1, c], streams[2, c], streams[3, c] = s0, s1, s2, s3
+        out[c] = (mixed >> np.uint64(11)) * _ULP
 
 
 @kernel
@@ -191,3 +215,37 @@ def _weigh_in_logs(tables, i, state, c, weights):
     top = weights[:s].max()
     for a in range(s):
         weights[a] = np.exp(weights[a] - top)
+
+
+@kernel
+def anneal(tables, theta, edges, edge_offset, state, streams, betas, log_weights, energies):
+    """Lead chains from the independent model to the full one, and write their log weights.
+
+    At inverse temperature ``beta``, from 0 to 1, the edge terms count ``beta`` times:
+
+        log f_beta(x) = sum_i u_i(x_i) + beta * W(x),      W(x) = sum_{(i,j)} w_ij(x_i, x_j)
+
+    Each step updates every variable at one temperature and then adds ``(next beta - beta) * W(x)``
+    to the chain's log weight. At ``beta = 0`` conditionals do not look at neighbours, so the first
+    sweep draws exactly from the independent model, wherever the chain was. `tables` are overwritten
+    at every temperature; ``energies[k]`` gets ``W`` of every chain at the `k`-th one.
+    """
+    n_nodes = edge_offset[0]
+    scaled = theta.copy()
+    log_weights[:] = 0.0
+    for k in range(len(betas) - 1):
+        scaled[n_nodes:] = betas[k] * theta[n_nodes:]
+        refill(tables, scaled)
+        sweep(tables, state, streams, 1)
+        _edge_terms(tables.states, theta, edges, edge_offset, state, energies[k])
+        log_weights += (betas[k + 1] - betas[k]) * energies[k]
+
+
+@kernel
+def _edge_terms(states, theta, edges, edge_offset, state, out):
+    out[:] = 0.0
+    for k in range(len(edges)):
+        first, second = state[edges[k, 0]], state[edges[k, 1]]
+        n_columns = states[edges[k, 1]]
+        for c in range(len(out)):
+            out[c] += theta[edge_offset[k] + np.int64(first[c]) * n_columns + second[c]]
