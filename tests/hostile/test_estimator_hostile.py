@@ -293,7 +293,7 @@ def test_a_schema_makes_a_rare_category_known():
 def test_questions_that_make_no_sense(fitted):
     frame, estimator = fitted
     for target in ("zz", 17, -1, 1.5):
-        with pytest.raises(ModelError, match=r"is no column of the fitted table.*'a', 'b'"):
+        with pytest.raises(ModelError, match=r"is not a column of the fitted table.*'a', 'b'"):
             estimator.predict_proba(frame, target)
     with pytest.raises(ValueError, match="'map' or 'draw', found 'mean'"):
         estimator.impute(frame, method="mean")

@@ -395,3 +395,53 @@ def test_the_file_is_that_of_the_command(tmp_path):
     frequency = estimator.bootstrap(tmp_path / "survey.csv", 3)
     estimator.save(tmp_path / "other", bootstrap=frequency)
     assert "frequency" in edgegraft.read_details(tmp_path / "other").edge_columns
+
+
+def test_frames_have_names_in_the_library_of_the_fit():
+    frame = survey().drop(columns="score")
+    estimator = GraftedMRF(random_state=0).fit(frame)
+    edges = estimator.edges_frame()
+    assert isinstance(edges, pd.DataFrame)
+    assert list(zip(edges["first"], edges["second"], strict=True)) == [
+        tuple(frame.columns[[i, j]]) for i, j in estimator.edges_
+    ]
+    np.testing.assert_array_equal(edges["strength"], estimator.edge_strengths_)
+    assert len(estimator.edges_frame(kept=False)) == len(estimator.edge_table_["kept"])
+    polars = pytest.importorskip("polars")
+    other = GraftedMRF(random_state=0).fit(polars.from_pandas(frame)).edges_frame()
+    assert isinstance(other, polars.DataFrame)
+    assert other["second"].to_list() == edges["second"].tolist()
+    answer = estimator.model_.marginals({frame.columns[0]: frame.iloc[0, 0]})
+    shown = answer.to_frame().query(f"variable == '{frame.columns[1]}'")
+    np.testing.assert_array_equal(shown["probability"], answer.array(frame.columns[1]))
+    matrix = estimator.model_.adjacency()
+    np.testing.assert_array_equal(matrix, matrix.T)
+    np.testing.assert_array_equal(matrix[tuple(estimator.edges_.T)], estimator.edge_strengths_)
+    assert np.count_nonzero(matrix) == 2 * len(estimator.edges_)
+
+
+def test_it_fills_missing_cells_in_a_pipeline():
+    frame = survey().drop(columns="score")
+    holes = survey(missing=0.1).drop(columns="score")
+    estimator = GraftedMRF(random_state=0)
+    filled = make_pipeline(estimator, "passthrough").fit_transform(holes)
+    pd.testing.assert_frame_equal(filled, estimator.impute(holes))
+    assert not filled.isna().any(axis=None)
+    assert estimator.get_feature_names_out().tolist() == list(frame.columns)
+    rows = chain(200).astype(float)
+    rows[0, 0] = np.nan
+    out = GraftedMRF(random_state=0).set_output(transform="pandas").fit_transform(rows)
+    assert list(out.columns) == [f"x{i}" for i in range(5)]
+    assert not out.isna().any(axis=None)
+
+
+def test_cross_validation_scores_folds_with_categories_that_a_fit_did_not_see():
+    rows = chain(300).astype(object)
+    rows[0, 0] = 7  # once: one fold cannot know it
+    with pytest.warns(UserWarning, match="UnseenCategoryError"):
+        strict = cross_validate(GraftedMRF(random_state=0), rows, cv=2)
+    assert np.isnan(strict["test_score"]).any()
+    found = cross_validate(
+        GraftedMRF(random_state=0, unseen="missing"), rows, cv=2, error_score="raise"
+    )
+    assert np.isfinite(found["test_score"]).all()

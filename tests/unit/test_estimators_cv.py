@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GroupKFold, KFold
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import edgegraft
@@ -158,3 +160,18 @@ def test_it_answers_like_the_plain_estimator():
     assert not estimator.impute(frame).isna().any().any()
     assert list(estimator.sample(2, random_state=0).dtypes) == list(frame.dtypes)
     assert estimator.predict_proba(frame, "cough").shape == (300, 4)
+
+
+def test_groups_reach_the_splitter():
+    rows = make_chain(3, n_states=2, n_rows=120, random_state=0).X
+    groups = np.arange(120) // 40
+    options = {"penalties": [0.3], "cv": GroupKFold(3), "random_state": 0}
+    plain = GraftedMRFCV(**options).fit(rows, groups=groups)
+    parts = [(np.flatnonzero(groups != k), np.flatnonzero(groups == k)) for k in range(3)]
+    expected = GraftedMRFCV(**options | {"cv": parts}).fit(rows)
+    score = "mean_test_score"
+    assert plain.cv_results_[score] == pytest.approx(expected.cv_results_[score])
+    with config_context(enable_metadata_routing=True):
+        weighted = GraftedMRFCV(**options).set_fit_request(sample_weight=True)
+        routed = make_pipeline(weighted).fit(rows, groups=groups, sample_weight=np.ones(120))
+    assert routed[-1].cv_results_[score] == pytest.approx(plain.cv_results_[score])

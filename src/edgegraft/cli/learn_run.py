@@ -20,6 +20,7 @@ from edgegraft.cli.learn_rows import LearnRows, open_request, show_rows
 from edgegraft.cli.progress import Progress
 from edgegraft.cli.summary import describe_model, show_model
 from edgegraft.core.threads import interruptible
+from edgegraft.counts.quality import data_quality
 from edgegraft.learn import (
     Discovery,
     Event,
@@ -31,7 +32,6 @@ from edgegraft.learn.checkpoint import save as save_checkpoint
 from edgegraft.learn.provenance import details_of, edge_columns
 from edgegraft.learn.steps import restart
 from edgegraft.model import StoredModel
-from edgegraft.report import data_quality
 from edgegraft.table import PackedTable
 
 

@@ -10,6 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _routing_enabled,
+    process_routing,
+)
 
 from edgegraft.config import ModelOptions, Plan
 from edgegraft.core.checks import check_weights
@@ -50,8 +56,7 @@ class GraftedMRFCV(NetworkEstimator, ModelOptions):
         Of whole edges: single features cannot start from another fit.
     objective, inference, group_weight, penalize_nodes, refit, relaxed, selectivity, \
 reservoir_size, max_tests, hub_threshold, max_edges, max_time, max_tables, priority, tol, schema, \
-drop, bins, missing_values, max_numeric_states, \
-n_jobs, random_state
+drop, bins, missing_values, max_numeric_states, unseen, n_jobs, random_state
         As of :class:`GraftedMRF`. Budgets of time and tables are those of a fold's whole grid,
         and then of the last fit.
 
@@ -93,7 +98,9 @@ converged_, reason_, schema_, n_features_in_, feature_names_in_
     schema: Schema | None = None
     random_state: Any = None
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, **params: Any
+    ) -> Self:
         """Score the grid on held-out rows, and fit its best point to all rows.
 
         Parameters
@@ -103,6 +110,9 @@ converged_, reason_, schema_, n_features_in_, feature_names_in_
         y : ignored
         sample_weight : array of float, shape (n_rows,), optional
             A row of weight 2 counts as two rows, in fits and in scores.
+        **params
+            For the ``split`` method of `cv`, such as ``groups``. If scikit-learn's metadata
+            routing is enabled, those that the splitter requests.
 
         Returns
         -------
@@ -110,6 +120,9 @@ converged_, reason_, schema_, n_features_in_, feature_names_in_
             Itself.
         """
         self._validate_params()
+        if _routing_enabled():
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
+            params = routed.splitter.split
         given = None
         if not isinstance(self.penalties, Integral):
             given = _grid("penalties", self.penalties)
@@ -117,7 +130,7 @@ converged_, reason_, schema_, n_features_in_, feature_names_in_
         plan = plan_of(self, penalty=0.0)
         X, table = self._read(X, self.schema, resolve_jobs(plan.n_jobs))
         weights = None if sample_weight is None else check_weights(sample_weight, table.n_rows)
-        splits = self._splits(table.n_rows, plan)
+        splits = self._splits(table.n_rows, plan, params)
         penalties = given
         if penalties is None:
             penalties = penalty_grid(table, plan, int(self.penalties), weights=weights)  # type: ignore[arg-type]
@@ -139,15 +152,24 @@ converged_, reason_, schema_, n_features_in_, feature_names_in_
         found = _grid("ridges", values)[::-1].tolist() if values else []
         return found + (["auto"] if len(values) < len(np.ravel(self.ridges)) else [])
 
-    def _splits(self, n_rows: int, plan: Plan) -> list[Split]:
+    def _splits(self, n_rows: int, plan: Plan, params: dict[str, Any]) -> list[Split]:
         cv = 5 if self.cv is None else self.cv
         if isinstance(cv, Integral):
             cv = KFold(int(cv), shuffle=True, random_state=plan.random_state)
         rows = np.empty((n_rows, 1))
         return [
             (_as_rows(train, n_rows), _as_rows(test, n_rows))
-            for train, test in check_cv(cv).split(rows)
+            for train, test in check_cv(cv).split(rows, **params)
         ]
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return what scikit-learn routes: weights to the fit, the rest to the splitter."""
+        to_splitter = MethodMapping().add(caller="fit", callee="split")
+        return (
+            MetadataRouter(owner=type(self).__name__)
+            .add_self_request(self)
+            .add(splitter=check_cv(self.cv), method_mapping=to_splitter)
+        )
 
 
 GraftedMRFCV._parameter_constraints = constraints_of(GraftedMRFCV) | {

@@ -80,6 +80,9 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         Cells that mean missing, besides NaN and nulls.
     max_numeric_states : int, default 32
         Distinct values up to which a numeric column keeps them as categories.
+    unseen : {"error", "missing"}
+        What a category is that the fit did not see. With "missing", cross-validation of a table
+        with rare categories scores all folds.
     cache_dir : path, optional
         Folder of the bit planes, which are found again as long as the files are the same. By
         default that of the environment variable EDGEGRAFT_CACHE, or the user's cache.
@@ -93,12 +96,13 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         The network: pairs of column positions, strongest first.
     edge_strengths_ : array of float, shape (m,)
         Of these edges in ``model_``: Frobenius norms in zero-sum gauge.
+        :meth:`edges_frame` has both as a frame, ``model_.adjacency()`` as a matrix.
     edge_table_ : dict of str to array
         All edges that the search ended with, those of the network first and the strongest of each
         first: ``first``, ``second`` (names), ``strength`` (that of ``edge_strengths_``; NaN for
         edges that were cut), ``search_strength`` (in the model that the search ended with, for
         kept and cut edges alike), ``statistic``, ``dof``, ``p_value``, ``q_value`` and ``kept``.
-        ``pandas.DataFrame(edge_table_)`` makes a frame of it.
+        ``edges_frame(kept=False)`` makes a frame of it.
     model_ : PairwiseMRF
         Answers questions. :meth:`save` writes it with how it was learned; ``model_.save(path)``
         writes the model alone.

@@ -15,11 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from edgegraft.core.checks import check_weights
 from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import resolve_jobs
+from edgegraft.counts.quality import data_quality
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.estimators.parameters import make_seed
 from edgegraft.estimators.row_methods import RowMethods
 from edgegraft.ingest.kinds import column_labels
-from edgegraft.ingest.output import OutputForm
+from edgegraft.ingest.output import OutputForm, make_frame
 from edgegraft.ingest.rows import OpenRows, read_table
 from edgegraft.learn import Discovery
 from edgegraft.learn.bootstrap import bootstrap
@@ -89,6 +90,29 @@ class NetworkEstimator(RowMethods):
             **{name: getattr(found, name) for name in columns},
         }
 
+    def edges_frame(self, *, kept: bool = True) -> Any:
+        """Return the edges with their names, strengths and tests as a frame, strongest first.
+
+        It is of the library whose frame was fitted; after other tables, of pandas if that is
+        installed, otherwise of polars, otherwise an Arrow table. The columns are those of
+        ``edge_table_``.
+
+        Parameters
+        ----------
+        kept : bool, default True
+            The network alone; otherwise all edges that the search ended with, and the columns
+            ``search_strength`` and ``kept``.
+        """
+        check_is_fitted(self)
+        columns = self.edge_table_
+        if kept:
+            columns = {
+                name: values[columns["kept"]]
+                for name, values in columns.items()
+                if name not in ("search_strength", "kept")
+            }
+        return make_frame(columns, self._kind.library)
+
     def save(
         self,
         path: str | PathLike[str],
@@ -138,6 +162,9 @@ class NetworkEstimator(RowMethods):
         self._kind, self._plan, self._search = OutputForm.of(X), plan, remember(search)
         file = {"file": Path(X).name} if isinstance(X, str | PathLike) else {}
         self._details = details_of(found, file | rows.source(search.objective.n_rows))
+        table = rows.rows if isinstance(rows.rows, PackedTable) else rows.store
+        if table is not None:
+            self._details["data_quality"] = data_quality(table)
         self._edge_columns = edge_columns(found)
         self.model_ = found.model
         self.edges_ = found.model.edges[order]

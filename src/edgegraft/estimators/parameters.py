@@ -27,6 +27,7 @@ _OWN: dict[str, list[Any]] = {
     "bins": [Interval(Integral, 1, None, closed="left"), Mapping, None],
     "missing_values": ["array-like", set, frozenset],
     "max_numeric_states": [Interval(Integral, 1, None, closed="left")],
+    "unseen": [StrOptions({"error", "missing"})],
 }
 """Parameters of the estimators that are not settings of a plan."""
 

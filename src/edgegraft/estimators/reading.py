@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edgegraft.config import TableOptions
+from edgegraft.config import TableOptions, Unseen
 from edgegraft.core.text import listing
 from edgegraft.errors import DataError
 from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_kind
@@ -23,6 +23,7 @@ class ReadingParameters:
     bins: int | Mapping[str, int] | None = None
     missing_values: Collection[Any] = ()
     max_numeric_states: int = TableOptions.max_numeric_states
+    unseen: Unseen = "error"
 
     def _table(self, X: Any, *, fitting: bool = False) -> Any:
         """Return `X` as a table that can be read, without the columns to drop."""
@@ -33,6 +34,7 @@ class ReadingParameters:
         in_files = table_kind(X) in (TableKind.PATH, TableKind.STREAM)
         options: dict[str, Any] = {
             "missing_values": self.missing_values,
+            "unseen": self.unseen,
             "drop": self.drop if in_files else None,
         }
         if fitting:
@@ -95,9 +97,12 @@ def as_table(X: Any, estimator: str) -> Any:
     if library_of(X) in ("pandas", "polars", "pyarrow"):
         return X  # refused in their own words
     if isinstance(X, list | tuple):
-        # As objects: numbers beside text stay numbers, and every column finds its own type.
+        # As objects if types differ: numbers beside text stay numbers, and every column finds its
+        # own type.
         _check_lengths(X)
-        X = np.array(X, dtype=object)
+        cells = np.array(X, dtype=object)
+        kinds = {type(cell) for cell in cells.ravel().tolist()}
+        X = np.array(X) if kinds in ({int}, {float}) else cells
     from sklearn.utils.validation import check_array  # slow to load, and files do without
 
     return check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")

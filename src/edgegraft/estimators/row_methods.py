@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from edgegraft.core.checks import check_weights
@@ -22,7 +22,11 @@ from edgegraft.model import PairwiseMRF
 from edgegraft.table import Schema
 
 
-class RowMethods(BaseEstimator, ReadingParameters):  # type: ignore[misc]  # scikit-learn has no types
+class _Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What scikit-learn, which has no types, gives to transformers."""
+
+
+class RowMethods(_Transformer, ReadingParameters):
     """Questions about rows, answered by ``model_`` in the caller's own kind of table."""
 
     model_: PairwiseMRF
@@ -114,6 +118,13 @@ class RowMethods(BaseEstimator, ReadingParameters):  # type: ignore[misc]  # sci
         after = self.model_.impute_codes(before, method=method, random_state=random_state)
         return fill(X, self.schema_, before, after)
 
+    def transform(self, X: Any) -> Any:
+        """Return the table with its missing cells filled in, as a step of a pipeline.
+
+        The same as ``impute(X)``, but for ``set_output``, which chooses the kind of frame.
+        """
+        return self.impute(X)
+
     def sample(
         self, n_samples: int = 1, *, given: dict[str, Any] | None = None, random_state: Any = None
     ) -> Any:
@@ -196,12 +207,12 @@ class RowMethods(BaseEstimator, ReadingParameters):  # type: ignore[misc]  # sci
             return names[int(target)]
         shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
         raise ModelError(
-            f"target={target!r} is no column of the fitted table: give a name ({shown}) or a "
+            f"target={target!r} is not a column of the fitted table: give a name ({shown}) or a "
             f"position from 0 to {len(names) - 1}"
         )
 
     def __sklearn_tags__(self) -> Any:
-        """Say to scikit-learn that cells are categories, text included, and may be missing."""
+        """Tell scikit-learn that cells are categories, text included, and may be missing."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True

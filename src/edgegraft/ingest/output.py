@@ -6,7 +6,7 @@ gets a number, the middle of the bin: what is sampled or imputed can be scored a
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,9 +27,22 @@ from edgegraft.table.decode import Codes, labels
 
 def write_parquet(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
     """Write named columns of equal length, lists or arrays, replacing the file in one step."""
-    table = pa.table({name: pa.array(values) for name, values in columns.items()})
     with replacing(path) as file:
-        pq.write_table(table, file)
+        pq.write_table(make_frame(columns, "pyarrow"), file)
+
+
+def make_frame(columns: Mapping[str, Any], library: str | None = None) -> Any:
+    """Return named columns as a frame of a library: pandas, polars or pyarrow.
+
+    By default the first of them that is installed; pyarrow always is.
+    """
+    names = ("pandas", "polars", "pyarrow")
+    library = library if library in names else next(filter(importlib.util.find_spec, names))
+    if library == "pyarrow":
+        return pa.table({name: pa.array(values) for name, values in columns.items()})
+    return importlib.import_module(library).DataFrame(
+        {name: list(values) if library == "polars" else values for name, values in columns.items()}
+    )
 
 
 @dataclass(frozen=True)

@@ -160,8 +160,7 @@ def read_codes(X: Any, schema: Schema, options: ReadOptions | None = None) -> In
         table = read_table(X, schema, options, stacklevel=3)
     except UnseenCategoryError as error:
         error.add_note(
-            "With an estimator: pass pack(X, schema=estimator.schema_, unseen='missing'); or fit "
-            "with schema= of all the categories there may be."
+            "An estimator takes unseen='missing', or a schema= with all categories there may be."
         )
         raise
     return np.ascontiguousarray(table.codes(), np.int64)

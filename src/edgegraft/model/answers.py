@@ -75,6 +75,25 @@ class NodeMarginals(EngineAnswer, Mapping[str, dict[Label, float]]):
         first = int(self.schema.n_states[:i].sum())
         return self.probabilities[first : first + int(self.schema.n_states[i])]
 
+    def to_frame(self) -> Any:
+        """Return the answer as a frame with the columns variable, category and probability.
+
+        It is one of pandas if that is installed, otherwise of polars, otherwise an Arrow table.
+        Categories are text if the variables have categories of different types.
+        """
+        from edgegraft.ingest.output import make_frame
+
+        categories = [label for variable in self.schema for label in variable.categories]
+        if len({type(label) for label in categories}) > 1:
+            categories = [str(label) for label in categories]
+        return make_frame(
+            {
+                "variable": [v.name for v in self.schema for _ in v.categories],
+                "category": categories,
+                "probability": self.probabilities,
+            }
+        )
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.schema.names)
 

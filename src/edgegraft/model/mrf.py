@@ -134,6 +134,27 @@ class PairwiseMRF(RowQuestions):
         """
         return edge_strengths(self.schema, self.layout, self.theta, without, correction)
 
+    def adjacency(self, strengths: ArrayLike | None = None) -> Floats:
+        """Return the symmetric matrix of edge strengths, 0 for pairs without an edge.
+
+        Parameters
+        ----------
+        strengths : array of float, optional
+            One number per edge, instead of :meth:`edge_strengths`.
+
+        Examples
+        --------
+        >>> model = PairwiseMRF.from_potentials(
+        ...     {"a": [0, 1], "b": [0, 1], "c": [0, 1]}, edges={("a", "c"): [[1, 0], [0, 1]]}
+        ... )
+        >>> model.adjacency().tolist()
+        [[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
+        """
+        values = self.edge_strengths() if strengths is None else np.asarray(strengths, np.float64)
+        matrix = np.zeros((self.n_variables, self.n_variables))
+        matrix[self.edges[:, 0], self.edges[:, 1]] = values
+        return matrix + matrix.T
+
     def save(
         self,
         path: str | os.PathLike[str],

@@ -9,10 +9,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edgegraft.counts.quality import data_quality
     from edgegraft.report.category_plots import plot_edge, plot_marginals
     from edgegraft.report.network_plot import plot_network
     from edgegraft.report.page import write_report
-    from edgegraft.report.quality import data_quality
     from edgegraft.report.trajectory_plots import plot_path, plot_trace
 
 __all__ = [
@@ -26,20 +26,20 @@ __all__ = [
 ]
 
 _HOME = {
-    "data_quality": "quality",
-    "plot_edge": "category_plots",
-    "plot_marginals": "category_plots",
-    "plot_network": "network_plot",
-    "plot_path": "trajectory_plots",
-    "plot_trace": "trajectory_plots",
-    "write_report": "page",
+    "data_quality": "edgegraft.counts.quality",
+    "plot_edge": "edgegraft.report.category_plots",
+    "plot_marginals": "edgegraft.report.category_plots",
+    "plot_network": "edgegraft.report.network_plot",
+    "plot_path": "edgegraft.report.trajectory_plots",
+    "plot_trace": "edgegraft.report.trajectory_plots",
+    "write_report": "edgegraft.report.page",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'edgegraft.report' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"edgegraft.report.{_HOME[name]}"), name)
+    return getattr(importlib.import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from edgegraft.counts import PairCounts
+from edgegraft.counts.pair_counts import PairCounts
 from edgegraft.table import PackedTable
 from edgegraft.table.store import PlaneStore
 
