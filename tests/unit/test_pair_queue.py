@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgegraft.core.pair_set import PairMap, PairSet
+from edgegraft.core.pair_set import PairMap
 from edgegraft.search.pair_queue import PairList, PairQueue
 
 N = 400
@@ -82,7 +82,7 @@ def test_a_list_keeps_what_is_not_discarded():
     assert len(found) == 0
 
 
-def test_maps_and_sets_of_pairs_are_dictionaries():
+def test_maps_of_pairs_are_dictionaries():
     rng = np.random.default_rng(0)
     found, plain = PairMap(), {}
     for value in range(30):
@@ -95,5 +95,4 @@ def test_maps_and_sets_of_pairs_are_dictionaries():
     asked = np.arange(20_000)
     assert found.get(asked).tolist() == [plain.get(pair, -1) for pair in asked.tolist()]
     assert found.with_value(29).tolist() == sorted(p for p, value in plain.items() if value == 29)
-    pairs = PairSet.from_ids(np.array(list(plain)), 200)
-    assert pairs.ids().tolist() == sorted(plain)
+    assert PairMap(np.array(list(plain))).with_value().tolist() == sorted(plain)

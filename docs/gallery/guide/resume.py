@@ -40,7 +40,7 @@ from edgegraft.datasets import make_scale_free
 from edgegraft.learn import Plan, discover, resume_discovery
 
 folder = Path(tempfile.mkdtemp())
-data = make_scale_free(30, n_states=3, n_rows=4000, random_state=0)
+data = make_scale_free(20, n_states=3, n_rows=3000, random_state=0)
 table = pack(data.X)
 
 
@@ -70,7 +70,7 @@ print("the same bits:", resumed.model == whole.model)
 from edgegraft.errors import FileFormatError
 
 try:
-    resume_discovery(path, pack(data.X[:3000]), plan)
+    resume_discovery(path, pack(data.X[:2000]), plan)
 except FileFormatError as error:
     print(str(error).replace(str(folder), "..."))
 
@@ -114,7 +114,7 @@ done = subprocess.run(
     text=True,
     check=True,
 )
-print(*done.stderr.splitlines()[-14:], sep="\n")
+print(*done.stdout.splitlines()[-14:], sep="\n")
 
 # %%
 from edgegraft import load

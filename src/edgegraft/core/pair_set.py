@@ -1,18 +1,17 @@
-"""Growing sets of pairs, filled and asked in batches: with a number for each pair, or without."""
+"""Growing sets of pairs, filled and asked in batches, with a number for each pair."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from edgegraft.core.pairs import pair_ids
-from edgegraft.core.types import Edges, Ids, Integers
+from edgegraft.core.types import Ids, Integers
 from edgegraft.kernels.hashing import find, insert
 
 _SMALLEST = 1024
 
 
 class PairMap:
-    """A map from pair ids to integers that are not negative.
+    """A map from pair ids to integers that are not negative, 0 for those given at first.
 
     Its hash map `keys` and `values` may be handed to kernels that enter new pairs; they say how
     many by :meth:`entered`.
@@ -26,10 +25,12 @@ class PairMap:
     array([ 5, -1])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ids: Ids | None = None) -> None:
         self.keys = np.full(_SMALLEST, -1, np.int64)
         self.values = np.empty(_SMALLEST, np.int64)
         self._count = 0
+        if ids is not None:
+            self.put(ids)
 
     def __len__(self) -> int:
         return self._count
@@ -38,14 +39,14 @@ class PairMap:
         """Return the number of each pair, -1 if it has none."""
         return np.asarray(find(self.keys, self.values, ids))
 
-    def put(self, ids: Ids, value: int) -> Integers:
+    def put(self, ids: Ids, value: int = 0) -> Integers:
         """Give pairs a number, one after another; return the one that each had, -1 for none."""
         self.reserve(len(ids))
         old = np.asarray(insert(self.keys, self.values, ids, np.full(len(ids), value)))
         self._count += int(np.count_nonzero(old < 0))
         return old
 
-    def with_value(self, value: int) -> Ids:
+    def with_value(self, value: int = 0) -> Ids:
         """Return the ids of the pairs that have this number, ascending."""
         return np.sort(self.keys[(self.keys >= 0) & (self.values == value)])
 
@@ -62,37 +63,3 @@ class PairMap:
     def entered(self, n_pairs: int) -> None:
         """Count pairs that a kernel has entered."""
         self._count += n_pairs
-
-
-class PairSet:
-    """A set of edges over `n_variables` variables.
-
-    Examples
-    --------
-    >>> seen = PairSet(10)
-    >>> seen.add(np.array([(0, 1), (2, 3), (1, 0)]))
-    >>> len(seen)
-    2
-    """
-
-    def __init__(self, n_variables: int) -> None:
-        self._n = n_variables
-        self._map = PairMap()
-
-    def __len__(self) -> int:
-        return len(self._map)
-
-    def add(self, edges: Edges) -> None:
-        """Add edges, given in either direction."""
-        self._map.put(pair_ids(edges, self._n), 0)
-
-    def ids(self) -> Ids:
-        """Return the ids of the members, ascending, for :meth:`from_ids`."""
-        return self._map.with_value(0)
-
-    @classmethod
-    def from_ids(cls, ids: Ids, n_variables: int) -> PairSet:
-        """Return the set of these ids."""
-        found = cls(n_variables)
-        found._map.put(np.asarray(ids, np.int64), 0)
-        return found

@@ -218,7 +218,7 @@ def _starting_point(search: SearchState) -> tuple[Header, Arrays]:
 
 def _near_misses(search: SearchState) -> Edges:
     """Return the pairs, tested and left out by the fit, that came near to violating optimality."""
-    pairs = pairs_of_ids(search.tested.ids(), len(search.objective.schema))
+    pairs = pairs_of_ids(search.tested.with_value(), len(search.objective.schema))
     pairs = pairs[~search.graph.contains(pairs)]
     near = [np.empty((0, 2), np.int64)]
     for first in range(0, len(pairs), _BLOCK):

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from edgegraft.config import Settings
 from edgegraft.core import ActiveGraph, Layout
-from edgegraft.core.pair_set import PairSet
+from edgegraft.core.pair_set import PairMap
 from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.tables import PairTables
 from edgegraft.core.types import Edges, Floats, Mask
@@ -81,7 +81,7 @@ class SearchState:
         The candidates.
     allowed : array of bool
         Parameters of `solution` that may leave zero, in feature grafting.
-    tested : PairSet
+    tested : PairMap
         Pairs scored so far.
     n_tests, n_activations : int
         Pairs scored, a pair scored again counted again; activation steps.
@@ -115,7 +115,7 @@ class SearchState:
     reservoir: Reservoir
     rng: np.random.Generator
     allowed: Mask
-    tested: PairSet
+    tested: PairMap
     n_tests: int = 0
     n_activations: int = 0
     filled: bool = False
@@ -145,7 +145,7 @@ class SearchState:
             Reservoir(problem.policy.strategy.capacity),
             np.random.default_rng(settings.random_state),
             allowed,
-            PairSet(n),
+            PairMap(),
         )
 
     def state(self) -> tuple[Header, Arrays]:
@@ -162,7 +162,7 @@ class SearchState:
             # As `restart` was given them, so that it can be given them again.
             "theta": self.theta() if self.restarted_from is None else self.restarted_from,
             "allowed": self.allowed,
-            "tested": self.tested.ids(),
+            "tested": self.tested.with_value(),
             "returned": np.array(list(self.returned.items()), np.int64).reshape(-1, 2),
         }
         arrays |= {f"stream.{name}": value for name, value in self.stream.state().items()}
@@ -200,7 +200,7 @@ class SearchState:
             Reservoir.from_state(waiting) if waiting else Reservoir(),
             rng,
             allowed,
-            PairSet.from_ids(tested, n),
+            PairMap(np.asarray(tested, np.int64)),
             **{name: header[name] for name in _SCALARS},
             returned=Counter(dict(arrays["returned"].tolist())),
             restarted_from=None if max_iter else theta,
@@ -331,7 +331,7 @@ class SearchState:
         """
         tables = self.gradients(edges)
         self.n_tests += len(edges)
-        self.tested.add(edges)
+        self.tested.put(pair_ids(edges, self.graph.layout.n_variables))
         scores = self.penalty.score(tables)
         return Judged(scores, self.exceeds(scores, edges) & ~self.gave_up(edges))
 
