@@ -15,6 +15,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from edgegraft.core import Layout
 from edgegraft.core.neighbours import neighbours_of
@@ -163,20 +165,15 @@ def _remaining_clique(layout: Layout, found: Elimination) -> Integers:
 
     Fill joins what a path through eliminated variables joins.
     """
-    neighbours = neighbours_of(layout)
-    gone = np.zeros(layout.n_variables, np.bool_)
-    gone[found.order] = True
-    seen = np.zeros(layout.n_variables, np.bool_)
-    seen[found.blocking] = True
-    frontier = [found.blocking]
-    members = [found.blocking]
-    while frontier:
-        v = frontier.pop()
-        for w in neighbours.other[neighbours.start[v] : neighbours.start[v + 1]]:
-            if not seen[w]:
-                seen[w] = True
-                (frontier if gone[w] else members).append(int(w))
-    return np.array(members, np.int64)
+    n, (i, j) = layout.n_variables, layout.edges.T
+    through = np.zeros(n, np.bool_)
+    through[found.order] = through[found.blocking] = True
+    both = through[i] & through[j]
+    paths = coo_array((both[both], (i[both], j[both])), shape=(n, n))
+    component = connected_components(paths, directed=False)[1]
+    inside = component == component[found.blocking]
+    members = np.concatenate((j[inside[i]], i[inside[j]], [found.blocking]))
+    return np.unique(members[~through[members] | (members == found.blocking)])
 
 
 def build_tree(layout: Layout, found: Elimination) -> JunctionTree:

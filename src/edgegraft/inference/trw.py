@@ -19,9 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 from edgegraft.core import Layout
-from edgegraft.core.types import Integers
+from edgegraft.core.types import Integers, Mask
 from edgegraft.inference.bp import MessageEngine
 from edgegraft.inference.messages import (
     Floored,
@@ -35,7 +37,6 @@ from edgegraft.kernels.messages.forests import (
     Forests,
     forest_log_partition,
     root_forest,
-    spanning_forest,
 )
 from edgegraft.kernels.messages.wiring import Wiring
 
@@ -135,8 +136,7 @@ def cover(layout: Layout, wiring: Wiring, seed: int = 0) -> Forests:
     rooted: list[tuple[Integers, Integers]] = []
     needed = MIN_FORESTS
     while len(rooted) < needed or (taken == 0).any():
-        member = np.empty(m, np.bool_)
-        size = spanning_forest(layout.edges, np.lexsort((rng.random(m), taken)), n, member)
+        member = _spanning_forest(layout, np.lexsort((rng.random(m), taken)))
         rooted.append(
             root_forest(
                 np.arange(n), wiring.start, wiring.links, wiring.reverse, wiring.edge,
@@ -144,7 +144,18 @@ def cover(layout: Layout, wiring: Wiring, seed: int = 0) -> Forests:
             )
         )  # fmt: skip
         taken += member
-        if size == m:  # the graph is a forest
+        if member.all():  # the graph is a forest
             needed = 1
     order, upward = (np.stack(parts) for parts in zip(*rooted, strict=True))
     return Forests(order, upward, taken / len(rooted))
+
+
+def _spanning_forest(layout: Layout, order: Integers) -> Mask:
+    """Return which edges join two components when they are taken in `order`."""
+    n, m = layout.n_variables, layout.n_edges
+    rank = np.empty(m)
+    rank[order] = np.arange(1, m + 1)  # zero would be no edge
+    forest = minimum_spanning_tree(coo_array((rank, tuple(layout.edges.T)), shape=(n, n)))
+    member = np.zeros(m, np.bool_)
+    member[order[forest.data.astype(np.int64) - 1]] = True
+    return member

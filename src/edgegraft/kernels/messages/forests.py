@@ -28,21 +28,6 @@ def find_root(parent, i):
 
 
 @kernel
-def spanning_forest(ends, order, n, member):
-    """Mark in `member` the edges that join two components when taken in `order`; count them."""
-    parent = np.arange(n)
-    member[:] = False
-    size = 0
-    for e in order:
-        i, j = find_root(parent, ends[e, 0]), find_root(parent, ends[e, 1])
-        if i != j:
-            parent[i] = j
-            member[e] = True
-            size += 1
-    return size
-
-
-@kernel
 def root_forest(roots, start, links, reverse, edge, inside, member):
     """Return the nodes of a forest, subtrees first, and the message into each from its parent.
 
