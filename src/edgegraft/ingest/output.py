@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -131,9 +132,7 @@ def fill(X: Any, schema: Schema, before: Codes, after: Codes) -> Any:
         X = X.copy()  # the others are immutable, or copy what is written to
     for k in wanting:
         column = _COLUMN[kind.library](complete.column(k), after[:, k], kind.dtypes[k], own[k])
-        if own[k].binned:
-            column = _keep_known(X, k, column, missing[:, k])
-        X = _REPLACE[kind.library](X, k, column)
+        X = _REPLACE[kind.library](X, k, column, ~missing[:, k] if own[k].binned else None)
     return X
 
 
@@ -218,30 +217,25 @@ def _to_arrow(column: Any, codes: Codes, dtype: Any, variable: Variable) -> Any:
 _COLUMN = {"pandas": _to_pandas, "polars": _to_polars, "pyarrow": _to_arrow}
 
 
-def _keep_known(X: Any, k: int, column: Any, missing: Mask) -> Any:
-    """Return the k-th column of a frame with the missing cells of another; both are numbers."""
-    library = library_of(X)
-    if library == "pandas":
-        own = X.iloc[:, k].reset_index(drop=True)
-        return own.where(~missing, column)
-    if library == "polars":
-        known = importlib.import_module("polars").Series(~missing)
-        return column.zip_with(~known, X.to_series(k))
-    cells, own = column.to_pylist(), X.column(k).to_pylist()
-    kept = [cells[r] if hole else own[r] for r, hole in enumerate(missing)]
-    return type(column.combine_chunks()).from_pandas(kept, type=column.type)
+# Each of these returns a frame with another k-th column, of whose own cells it keeps the `known`.
 
 
-def _in_pandas(X: Any, k: int, column: Any) -> Any:
-    X.isetitem(k, column.set_axis(X.index))
+def _in_pandas(X: Any, k: int, column: Any, known: Mask | None) -> Any:
+    column = column.set_axis(X.index)
+    X.isetitem(k, column if known is None else X.iloc[:, k].where(known, column))
     return X
 
 
-def _in_polars(X: Any, k: int, column: Any) -> Any:
+def _in_polars(X: Any, k: int, column: Any, known: Mask | None) -> Any:
+    if known is not None:
+        column = X.to_series(k).zip_with(importlib.import_module("polars").Series(known), column)
     return X.with_columns(column.alias(X.columns[k]))
 
 
-def _in_arrow(X: Any, k: int, column: Any) -> Any:
+def _in_arrow(X: Any, k: int, column: Any, known: Mask | None) -> Any:
+    column = column.combine_chunks()
+    if known is not None:
+        column = pc.if_else(pa.array(known), X.column(k), column)
     return X.set_column(k, X.schema.names[k], column)
 
 
