@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -47,13 +47,12 @@ def replace_file(path: str | os.PathLike[str], text: str) -> None:
         file.write(content)
 
 
-def suffix_of(path: Path) -> str:
-    """Return the suffix of a file in small letters, that of the content if it is gzipped.
+def suffix_of(path: Path, compressed: Collection[str] = (".gz",)) -> str:
+    """Return the suffix of a file in small letters, that of the content if it is compressed.
 
     Examples
     --------
     >>> suffix_of(Path("rows.CSV.gz")), suffix_of(Path("rows"))
     ('.csv', '')
     """
-    plain = path.with_suffix("") if path.suffix.lower() == ".gz" else path
-    return plain.suffix.lower()
+    return (path.with_suffix("") if path.suffix.lower() in compressed else path).suffix.lower()

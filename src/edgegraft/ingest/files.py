@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.types as pt
 
+from edgegraft.core.atomic import suffix_of
 from edgegraft.core.text import listing
 from edgegraft.errors import Argument, DataError, DataTypeError, FileFormatError
 from edgegraft.ingest.arrow_files import ArrowSource, ipc_file, parquet_file
@@ -28,14 +29,8 @@ _TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
 _PARQUET = (".parquet", ".pq")
 _IPC = (".feather", ".arrow", ".ipc", ".arrows")
 _SHEETS = (".xlsx", ".sav")
-_KNOWN = (
-    ".csv",
-    ".tsv",
-    ".tab",
-    *_PARQUET,
-    *_IPC,
-    *_SHEETS,
-)  # in a folder, where .txt is seldom a table
+# In a folder, where .txt is seldom a table.
+_KNOWN = (".csv", ".tsv", ".tab", *_PARQUET, *_IPC, *_SHEETS)
 _HEADER = 1 << 16  # bytes that stand for the content, beside size and time
 
 
@@ -49,7 +44,7 @@ def find_files(data: str | PathLike[str]) -> list[Path]:
     path = Path(fspath(data))
     if path.is_dir():
         found = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
-        tables = [p for p in found if _suffix(p) in _KNOWN]
+        tables = [p for p in found if suffix_of(p, COMPRESSIONS) in _KNOWN]
         if not tables:
             inside = f"; it holds {listing([p.name for p in found], 3)}" if found else ""
             raise DataError(
@@ -77,7 +72,7 @@ def _open_file(path: Path, options: ReadOptions) -> Source:
     """Return the source for a file, chosen by its extension."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file '{path}'")
-    suffix, compressed = _suffix(path), path.suffix.lower() in COMPRESSIONS
+    suffix, compressed = suffix_of(path, COMPRESSIONS), path.suffix.lower() in COMPRESSIONS
     if suffix in _TEXT:
         source = CsvSource(path, options, _TEXT[suffix])
         if options.delimiter is None:
@@ -99,12 +94,6 @@ def _open_file(path: Path, options: ReadOptions) -> Source:
         Argument("delimiter"),
         "; .parquet, .pq; .feather, .arrow, .ipc, .arrows; .xlsx, .sav",
     )
-
-
-def _suffix(path: Path) -> str:
-    """Return the suffix of a file in small letters, that of the content if it is compressed."""
-    compressed = path.suffix.lower() in COMPRESSIONS
-    return (path.with_suffix("") if compressed else path).suffix.lower()
 
 
 class FileState(NamedTuple):
