@@ -17,6 +17,10 @@ sys.path.insert(0, str(HERE))
 for generated in ("api", "tutorials"):  # stale pages would remain otherwise
     shutil.rmtree(HERE / generated, ignore_errors=True)
 
+from command_line import write_command_line  # noqa: E402 - beside this file
+
+write_command_line(HERE / "command_line.md")
+
 project = "edgegraft"
 author = "The edgegraft developers"
 release = edgegraft.__version__

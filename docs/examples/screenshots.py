@@ -1,10 +1,11 @@
-"""Screenshots of the report and the explorer for the README: the second part of `make examples`.
+"""Pictures of the README and the front page: the second part of `make examples`.
 
-Both show the survey model that docs/examples/make.py writes to build/examples.
+They show the bundled survey: the network that `edgegraft demo` draws, its report and the explorer.
 """
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -14,18 +15,17 @@ sys.path.insert(0, str(ROOT))
 
 from tests.browser.chromium import NoBrowserError, start_chromium  # noqa: E402
 
-LEARNED = ROOT / "build" / "examples"
+LEARNED = ROOT / "build" / "demo"
 IMAGES = ROOT / "docs" / "images"
 WIDTH, HEIGHT = 1200, 780
 
 
 def main() -> int:
-    """Update both pictures."""
-    if not (LEARNED / "survey.edgegraft").is_file():
-        sys.stderr.write(
-            "No screenshots: build/examples has no survey model; run docs/examples/make.py first.\n"
-        )
-        return 0
+    """Update the pictures."""
+    demo = [sys.executable, "-m", "edgegraft", "demo", str(LEARNED), "--force"]
+    subprocess.run(demo, check=True, stdout=subprocess.DEVNULL)
+    plot = [*demo[:3], "plot", str(LEARNED / "survey.edgegraft"), "--dpi", "100", "--force"]
+    subprocess.run([*plot, "-o", str(IMAGES / "demo.png")], check=True)
     try:
         browser = start_chromium()
     except NoBrowserError as error:
@@ -50,7 +50,7 @@ def photograph_report(browser, page: Path, picture: Path) -> None:
 
     browser.get(page.as_uri() + "#network")
     wait_for(browser, "#picture .dot")
-    browser.find_element(By.CSS_SELECTOR, "#find").send_keys("N4")
+    browser.find_element(By.CSS_SELECTOR, "#find").send_keys("satisfied")
     wait_for(browser, "#panel li button")
     browser.find_element(By.CSS_SELECTOR, "#whole").click()
     save(browser, picture)
@@ -69,9 +69,9 @@ def photograph_explorer(browser, model: Path, picture: Path) -> None:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        browser.get(url + '#given={"N1":6}')
-        link = "return document.body.dataset.link"
-        wait_until(browser, lambda: browser.execute_script(link) == '{"N1":6}', "no answer came")
+        browser.get(url + '#given={"stress":5}')
+        shown = "return document.body.dataset.link === '{\"stress\":5}'"
+        wait_until(browser, lambda: browser.execute_script(shown), "no answer came")
         browser.find_element(By.CSS_SELECTOR, "#fit").click()
         save(browser, picture)
     finally:

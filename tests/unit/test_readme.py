@@ -1,26 +1,47 @@
-"""The README's examples, run as they stand: what is printed must be what the page shows."""
+"""README and pages of the documentation, pasted in order: they run, and print what they show."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import re
+import shlex
 from pathlib import Path
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+import pytest
+
+from tests.cli.running import edgegraft
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ["README.md", "docs/entry_points.md", "docs/survey.md", "docs/from_r.md", "docs/index.md"]
 
 
-def test_the_examples_print_what_the_page_shows(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # one of them saves a model
-    blocks = re.findall(r"```(python|text)\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
-    assert len(blocks) >= 6
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_can_be_pasted_in_order(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"```(python|text|sh)\n(.*?)```", text, re.DOTALL)
+    assert blocks
     names: dict[str, object] = {}
     printed = ""
-    for kind, text in blocks:
-        if kind == "python":
+    for kind, content in blocks:
+        if kind == "sh":
+            for line in content.splitlines():
+                run(shlex.split(line, comments=True))
+        elif kind == "python":
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
-                exec(text, names)
+                exec(content, names)
             printed = output.getvalue()
         else:
-            assert printed.strip() == text.strip()
+            assert printed.strip() == content.strip()
+
+
+def run(words):
+    if words[:2] == ["pip", "install"]:
+        return
+    if ">" in words:
+        words = words[: words.index(">")]
+    assert words[0] == "edgegraft", words
+    done = edgegraft(*words[1:])
+    assert done.returncode == 0, done.stderr

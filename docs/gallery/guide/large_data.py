@@ -84,7 +84,7 @@ learn = "learn rows -o survey.edgegraft --max-memory 1020MiB --jobs 1 --cache-di
 done = subprocess.run(
     [command, *learn.split()], cwd=folder, capture_output=True, text=True, check=True
 )
-print(*done.stderr.replace(str(folder), "...").splitlines()[-16:], sep="\n")
+print(done.stderr.replace(str(folder), "...").splitlines()[-2], done.stdout, sep="\n")
 
 # %%
 # In Python that is ``GraftedMRF(max_memory="1020 MiB", n_jobs=1, cache_dir="planes").fit("rows")``;

@@ -58,7 +58,7 @@ figure, axes = plt.subplots(1, 2, figsize=(8, 1.8), layout="constrained")
 for ax, network, title in zip(
     axes, (whole, hidden), ("all five columns", "c was not measured"), strict=True
 ):
-    plot_network(network.model_, ax, colour_by=None)
+    plot_network(network.model_, ax, colour_by=None, legend=False)
     ax.set_title(title, fontsize=10)
 
 # %%

@@ -22,8 +22,16 @@ A long search can stop in three ways, and none of them loses the work.
      - from that checkpoint
 
 A checkpoint is written every 10 activations, to a temporary file that is then renamed, so it is
-complete or absent. It consists of plain arrays with a checksum. **A resumed run gives the same bits
-as one that was never stopped**, for any number of threads.
+complete or absent. It consists of plain arrays with a checksum. **A run that was interrupted or
+killed and then resumed gives the same bits as one that was never stopped**, for any number of
+threads.
+
+A run that ended by ``max_edges`` and is resumed with a larger one may differ from a run that had
+the larger one from the beginning: the budget has cut a batch of edges short, and the order of the
+search is then another one. Both end with the same optimality condition and the same tests, so that
+networks agree except for edges on the border of the test. (On a table of 30 columns, with budgets
+of 5, 15 and 25 edges, the tested networks of 55 edges were equal for every strategy; without the
+cut, 1 of 82 edges differed.)
 
 In Python
 ---------
@@ -114,7 +122,7 @@ done = subprocess.run(
     text=True,
     check=True,
 )
-print(*done.stdout.splitlines()[-14:], sep="\n")
+print(done.stdout)
 
 # %%
 from edgegraft import load

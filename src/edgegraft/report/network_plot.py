@@ -43,6 +43,7 @@ def plot_network(
     colour_by: ColourBy = "community",
     strengths: ArrayLike | None = None,
     names: bool | Literal["auto"] = "auto",
+    legend: bool = True,
     seed: int = 0,
 ) -> Axes:
     """Draw the network of a model.
@@ -73,6 +74,8 @@ def plot_network(
         Strengths to use instead of the model's own, one per edge; for example, corrected ones.
     names : bool or "auto"
         "auto" omits names that would overlap others, those of weaker variables first.
+    legend : bool, default True
+        Explain widths, sizes and colours below the picture.
     seed : int, default 0
         Seed of the communities, and of the layout if nodes have the same start.
 
@@ -117,7 +120,8 @@ def plot_network(
     _frame(ax, network)
     widths = _draw_edges(ax, network) if len(network.edges) else np.zeros(0)
     radii = _draw_nodes(ax, network, around)
-    _draw_legend(ax, network, widths, radii, colour_by == "community")
+    if legend:
+        _draw_legend(ax, network, widths, radii, colour_by == "community")
     if names:
         _draw_names(ax, network, radii, around, keep_all=names is True)
     return ax
