@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import warnings
 
 import numpy as np
@@ -16,7 +17,7 @@ from edgegraft.learn.problem import losses
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable, Schema, Variable
 from edgegraft.table.blocks import TableRows, distinct_rows
-from tests.cli.running import edgegraft
+from tests.cli.running import COMMAND
 from tests.explorer_cases import HOST, TOKEN, client_of, grid_model
 
 
@@ -155,9 +156,10 @@ def test_names_beyond_the_locale_are_written_all_the_same(tmp_path, locale, show
     schema = Schema([Variable(name, states, "string") for name in ("日本", "b")])
     PairwiseMRF(schema, [(0, 1)], np.zeros(8)).save(path)
     plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
-    done = edgegraft(
-        "info", path, "--json", env=os.environ | plain | {"PYTHONIOENCODING": locale},
-        encoding="utf-8",
-    )  # fmt: skip
+    environment = os.environ | plain | {"PYTHONIOENCODING": locale}
+    command = [COMMAND, "info", path, "--json"]
+    done = subprocess.run(
+        command, capture_output=True, env=environment, encoding="utf-8", check=False
+    )
     assert done.returncode == 0, done.stderr
     assert shown in done.stdout

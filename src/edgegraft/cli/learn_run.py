@@ -194,7 +194,7 @@ class RequestKeeper:
 
     def on_event(self, event: Event, state: SearchState) -> None:
         """Write the request with a checkpoint."""
-        if event.kind == "checkpoint":
+        if event.kind in ("start", "checkpoint"):
             self._request.write(self._checkpoint)
 
 

@@ -1,43 +1,56 @@
 """Checkpoint files, from which a search resumes as if it had never stopped.
 
-Checkpoints are taken every ``checkpoint_every`` activations. At these points the loop discards
-everything except its parameters (messages, curvature), whether or not a file is written. A resumed
-search therefore has exactly the state of an uninterrupted one, and gives the same bits. Files are
-containers of plain arrays with checksums, replaced atomically. They contain settings and numbers
-but no code: a search with a custom penalty or policy is refused.
+A file is written when the pairs are ranked, after the first fit, when the search has ended, and in
+between by time: after a fit, or within one, with the iterations that it has taken. If evaluations
+remember those before (belief propagation), files are written only every ``checkpoint_every``
+activations, and more often at first: there the loop discards everything except its parameters,
+whether or not a file is written. Either way a resumed search has exactly the state of an
+uninterrupted one, and gives the same bits. Files are containers of plain arrays with checksums,
+replaced atomically. They contain settings and numbers but no code: a search with a custom penalty
+or policy is refused.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from edgegraft.config import Settings
+from edgegraft.core import Layout
 from edgegraft.core.container import ContainerFormat, read_container, write_container
 from edgegraft.errors import DataError, FileFormatError
-from edgegraft.learn.events import Event, Observer
+from edgegraft.learn.events import Event, Observer, StopReason
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.policies import choose_policy
 from edgegraft.learn.problem import Problem
-from edgegraft.learn.state import Arrays, Header, SearchState
+from edgegraft.learn.state import Arrays, Header, SearchState, part_of
 from edgegraft.objective.noise_weight import NoiseWeights
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import PENALTIES, NoisePenalty, make_penalty
 from edgegraft.objective.penalty import Penalty
+from edgegraft.optimize.progress import FitProgress
 
 FORMAT = ContainerFormat(
     "edgegraft-checkpoint",
-    5,
+    6,
     "checkpoint",
     "give the file that was written with checkpoint=",
     "begin the search anew",
 )
+SECONDS = 2.0  # between two files that are written by time
+_SHARE = 20.0  # of the time, at most one part is spent on writing
 _SAME = 1e-9  # relative difference of objectives that a different order of sums can cause
 _PENALTY = ("penalty", "ridge", "kind", "group_weight", "penalize_nodes")
 
+
+_FORGED = (KeyError, TypeError, ValueError, IndexError, AttributeError)  # by no release
 
 Description = tuple[Header, Arrays]
 
@@ -53,13 +66,73 @@ class Checkpoints:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self._last: Description | None = None  # what the fits since then started from
+        self._fits: dict[str, FitProgress] = {}  # those fits
+        self._next = self._next_description = 0.0  # when one is due
+        self._had_ended = False
 
     def on_event(self, event: Event, state: SearchState) -> None:
         """Write the search at a checkpoint; refuse at the start what a file cannot store."""
         if event.kind == "start":
             _check(state.problem)
+            self._start(state)
         if event.kind == "checkpoint":
-            save(self.path, state)
+            self._keep(state, write=True)
+        ended = event.kind == "end" and _has_ended(state) and not self._had_ended
+        if ended and _remembers_nothing(state):
+            self._keep(state, write=True)
+
+    def _start(self, state: SearchState) -> None:
+        resumed = state.seconds_before > 0.0 or state.n_activations > 0
+        self._next = perf_counter() + SECONDS if resumed else 0.0
+        self._keep(state, write=not resumed)
+        self._had_ended = state.reason is not None
+        if state.problem.watch is not self:
+            state.problem = replace(state.problem, watch=self)
+            self._fits = read_fits(self.path) if resumed and self.path.exists() else {}
+
+    def on_fit(self, state: SearchState) -> None:
+        """Write the search after a fit: the first, and by time."""
+        now = perf_counter()
+        write = state.n_activations == 1 or now >= self._next
+        if (write or now >= self._next_description) and _remembers_nothing(state):
+            self._keep(state, write)
+
+    def note(self, make: Callable[[], FitProgress]) -> None:
+        """Write the search with the fit that is running, by time."""
+        if self._last is not None and perf_counter() >= self._next:
+            fit = make()
+            self._fits[fit.key] = fit
+            self._write(self._last)
+
+    def recall(self, key: str) -> FitProgress | None:
+        """Return how far a fit had come when the file was written."""
+        return self._fits.get(key)
+
+    def _keep(self, state: SearchState, write: bool) -> None:
+        self._last, self._fits = _describe_exactly(state), {}
+        self._next_description = perf_counter() + SECONDS / 4
+        if write:
+            self._write(self._last)
+
+    def _write(self, description: Description) -> None:
+        began, (header, arrays) = perf_counter(), description
+        header = header | {"fits": list(self._fits)}
+        for k, fit in enumerate(self._fits.values()):
+            arrays = arrays | {f"fit.{k}.{name}": v for name, v in fit.arrays().items()}
+        try:
+            write_container(self.path, FORMAT, header, arrays)
+        except OSError as error:
+            if not self._next:
+                raise  # at the start: the path is wrong
+            warnings.warn(
+                f"a checkpoint could not be written to '{self.path}' ({error.strerror}): the "
+                "search continues, and the last file, if there is one, is kept",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        now = perf_counter()
+        self._next = now + max(SECONDS, _SHARE * (now - began))
 
 
 def save(path: str | os.PathLike[str], state: SearchState) -> None:
@@ -70,7 +143,60 @@ def save(path: str | os.PathLike[str], state: SearchState) -> None:
     ValueError
         If a file cannot store the penalty or policy of the search.
     """
-    write_container(path, FORMAT, *_describe(state))
+    write_container(path, FORMAT, *_describe_exactly(state))
+
+
+def _has_ended(state: SearchState) -> bool:
+    """Return whether nobody asked for the end, and no budget that could be larger is spent."""
+    reason = state.reason
+    return reason is not None and not (reason.requested or reason.resumable)
+
+
+def _remembers_nothing(state: SearchState) -> bool:
+    return state.solution.objective.memoryless(state.solution.state)
+
+
+def _describe_exactly(state: SearchState) -> Description:
+    """Return a search with what its next step needs to give the same bits."""
+    header, arrays = _describe(state)
+    solution = state.solution
+    header |= {"n_fresh": state.n_fresh, "fitted": state.fitted, "fits": []}
+    header["reason"] = state.reason.name if state.reason and _has_ended(state) else None
+    if solution.layout is not state.graph.layout:  # with edges that have left the graph
+        arrays |= {"solution.edges": solution.layout.edges, "solution.theta": solution.theta}
+    elif solution.metric.n_pairs:
+        arrays |= {f"metric.{name}": array for name, array in solution.metric.state().items()}
+    return header, arrays
+
+
+def _restore_exactly(state: SearchState, header: Header, arrays: Arrays) -> None:
+    """Give a search back what :func:`_describe_exactly` added."""
+    state.n_fresh, state.fitted = int(header["n_fresh"]), bool(header["fitted"])
+    state.reason = None if header["reason"] is None else StopReason[header["reason"]]
+    if "solution.edges" in arrays:
+        layout = Layout(state.graph.layout.states, arrays["solution.edges"])
+        state.solution = state.problem.solve(
+            layout,
+            np.ones(layout.n_parameters, bool),
+            np.array(arrays["solution.theta"]),
+            objective=state.solution.objective,
+        )
+        state.restarted_from = None
+    metric = part_of(arrays, "metric.")
+    if metric:
+        state.solution.metric.learn_again(metric)
+
+
+def read_fits(path: Path) -> dict[str, FitProgress]:
+    """Return the fits that had begun when a file was written, by their keys."""
+    header, arrays, *_ = read_container(path, FORMAT)
+    try:
+        return {
+            key: FitProgress.of_arrays(key, part_of(arrays, f"fit.{k}."))
+            for k, key in enumerate(header["fits"])
+        }
+    except _FORGED as error:
+        raise FORMAT.damaged(path, f"it has no proper fits ({error!s:.80})") from None
 
 
 def _describe(state: SearchState) -> Description:
@@ -157,6 +283,17 @@ def load(path: str | os.PathLike[str], objective: Objective) -> SearchState:
             f"'{path}' has checkpoint version {version}, and this release reads {FORMAT.version}: "
             "begin the search anew"
         )
+    try:
+        return _restored(path, objective, header, arrays)
+    except _FORGED as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FORMAT.damaged(path, f"its parts do not fit each other ({error!s:.80})") from None
+
+
+def _restored(
+    path: str | os.PathLike[str], objective: Objective, header: Header, arrays: Arrays
+) -> SearchState:
     if header["schema"] != objective.schema.to_json():
         raise FileFormatError(f"'{path}' is a checkpoint of other data: names or categories differ")
     problem = Problem.of(objective, _penalty(header, arrays), Settings(**header["settings"]))
@@ -167,7 +304,9 @@ def load(path: str | os.PathLike[str], objective: Objective) -> SearchState:
             f"'{path}' is a checkpoint of other rows or another objective: the model without "
             f"edges has {here!r} here and {there!r} there"
         )
-    return SearchState.from_state(problem, header, arrays)
+    state = SearchState.from_state(problem, header, arrays)
+    _restore_exactly(state, header, arrays)
+    return state
 
 
 def resume(

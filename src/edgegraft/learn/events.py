@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,6 +97,15 @@ class Observer(Protocol):
 
     def on_event(self, event: Event, state: SearchState) -> bool | None:
         """Process an event; return True to stop the loop after this step."""
+        ...
+
+
+@runtime_checkable
+class FitObserver(Protocol):
+    """An observer that also receives the search after every fit, before anything else is asked."""
+
+    def on_fit(self, state: SearchState) -> None:
+        """Process a search whose parameters are new."""
         ...
 
 

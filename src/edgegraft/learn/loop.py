@@ -16,7 +16,7 @@ from edgegraft.core.threads import interruptible
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.learn import steps
-from edgegraft.learn.events import Observer, StopReason
+from edgegraft.learn.events import FitObserver, Observer, StopReason
 from edgegraft.learn.policies import Policy
 from edgegraft.learn.problem import Problem
 from edgegraft.learn.state import SearchState
@@ -91,11 +91,11 @@ def run_search(
         if stopped or interruption.asked:
             state.reason = StopReason.OBSERVER if stopped else StopReason.INTERRUPTED
         while not state.reason:
-            state.reason = _step(state)
+            state.reason = _step(state, observers)
             if state.reason:
                 break
             stopped = _notify(state, observers, "activation")
-            if state.n_activations % state.settings.checkpoint_every == 0:
+            if steps.restart_is_due(state):
                 steps.restart(state)
                 stopped |= _notify(state, observers, "checkpoint")
             state.reason = state.spent or (StopReason.OBSERVER if stopped else None)
@@ -108,18 +108,23 @@ def run_search(
     return state
 
 
-def _step(state: SearchState) -> StopReason | None:
+def _step(state: SearchState, observers: Sequence[Observer]) -> StopReason | None:
     """Take one step; return why there is none to take, or None."""
-    if state.full and state.policy.whole_edges:
-        return state.full
-    if state.n_significant and steps.begin(state):
-        return None
-    steps.boost_hubs(state)
-    steps.fill(state)
-    if not state.policy.activate(state) and (state.settled or not _look_again(state)):
-        return state.full or state.spent or _conclude(state)
-    steps.drop_zeros(state, moved=steps.fit(state))
+    if not state.fitted:
+        if state.full and state.policy.whole_edges:
+            return state.full
+        if not (state.n_significant and steps.begin(state)):
+            steps.boost_hubs(state)
+            steps.fill(state)
+            if not state.policy.activate(state) and (state.settled or not _look_again(state)):
+                return state.full or state.spent or _conclude(state)
+            steps.drop_zeros(state, moved=steps.fit(state))
+        state.fitted = True
+        for observer in observers:
+            if isinstance(observer, FitObserver):
+                observer.on_fit(state)
     steps.rescore(state)
+    state.fitted = False
     return None
 
 

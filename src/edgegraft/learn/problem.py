@@ -23,6 +23,7 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.optimize.progress import FitWatch
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import Rows, as_rows, distinct_rows
@@ -48,6 +49,8 @@ class Problem:
     policy : Policy
     quiet : bool
         Whether not to warn.
+    watch : FitWatch or None
+        Keeps the progress of fits, unless the problem is quiet: of a search with checkpoints.
     """
 
     objective: Objective
@@ -55,6 +58,7 @@ class Problem:
     settings: Settings
     policy: Policy
     quiet: bool = False
+    watch: FitWatch | None = None
 
     @classmethod
     def of(
@@ -100,6 +104,7 @@ class Problem:
             start,
             Stopping(tol=self.settings.tol, max_iter=max_iter),
             quiet=quiet or self.quiet,
+            watch=None if self.quiet else self.watch,
         )
 
     def changed(

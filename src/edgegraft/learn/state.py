@@ -97,6 +97,8 @@ class SearchState:
         Frozen pairs whose offsets are of the current parameters.
     sharpened : int
         Edges at which the second look of :func:`~edgegraft.learn.discover` began; 0 before it.
+    fitted : bool
+        Whether a step has been fitted, and its reservoir not yet scored at the new parameters.
     returned : Counter of int
         How often pairs (their ids) were set back to zero by a fit that moved nothing.
     restarted_from : array or None
@@ -124,6 +126,7 @@ class SearchState:
     n_closed: int = 0
     n_fresh: int = 0
     sharpened: int = 0
+    fitted: bool = False
     returned: Counter[int] = field(default_factory=Counter)
     restarted_from: Floats | None = None
     seconds_before: float = 0.0
@@ -190,7 +193,7 @@ class SearchState:
         rng = np.random.default_rng()
         rng.bit_generator.state = header["rng"]
         fallback = problem.objective.fallback if header["fell_back"] else None
-        n, stream, waiting = len(schema), _part(arrays, "stream."), _part(arrays, "reservoir.")
+        n, stream, waiting = len(schema), part_of(arrays, "stream."), part_of(arrays, "reservoir.")
         tested = arrays["tested"] if "tested" in arrays else pair_ids(all_pairs(n), n)
         return cls(
             problem,
@@ -381,5 +384,6 @@ class SearchState:
         )
 
 
-def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:
+def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:
+    """Return the arrays whose names begin with a prefix, without it."""
     return {name[len(prefix) :]: v for name, v in arrays.items() if name.startswith(prefix)}

@@ -155,6 +155,18 @@ def fit_fully(state: SearchState) -> None:
     fit(state, FINAL_ITERATIONS, quiet=False)
 
 
+def restart_is_due(state: SearchState) -> bool:
+    """Return whether a search is to be restarted after this activation.
+
+    If evaluations remember those before, checkpoints are possible at restarts alone: the first
+    activations, which take longest, have more of them.
+    """
+    n, every = state.n_activations, state.settings.checkpoint_every
+    early = n < every and n & (n - 1) == 0
+    remembers = not state.solution.objective.memoryless(state.solution.state)
+    return n % every == 0 or (early and remembers)
+
+
 def restart(state: SearchState) -> None:
     """Forget messages and curvature, keep the parameters: what a resumed search has too.
 

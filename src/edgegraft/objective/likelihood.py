@@ -207,6 +207,10 @@ class Likelihood(Objective):
         """Requests for counts of rows on a cluster so far."""
         return self.source.rows.round_trips
 
+    def memoryless(self, state: LikelihoodState) -> bool:
+        """Return whether inference is exact; messages start where they were."""
+        return answering(self.engine, state.engine).exact
+
     def engine_name(self, state: LikelihoodState) -> str:
         """Return the name of the engine that answered."""
         return answering(self.engine, state.engine).name

@@ -150,6 +150,10 @@ class Pseudolikelihood(Objective):
         """Passes over rows on a cluster so far."""
         return self.rows.round_trips
 
+    def memoryless(self, state: PseudoState) -> bool:
+        """Return True: nothing but what is known at the same parameters is kept."""
+        return True
+
     def init(self, layout: Layout, *, lanes: int | None = None) -> PseudoState:
         """Return a state for a graph: how its rows are best read.
 

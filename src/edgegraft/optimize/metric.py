@@ -10,7 +10,11 @@ than more memory.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
@@ -79,7 +83,7 @@ class Metric:
         self.sigma = 1.0
         self._order: list[int] = []  # slots from the oldest to the youngest pair
         self._stale: set[int] = set()  # slots whose products are not up to date
-        self._products = np.empty((3, self.memory, self.memory))  # S D S', S Y', Y D^-1 Y'
+        self._products = np.zeros((3, self.memory, self.memory))  # S D S', S Y', Y D^-1 Y'
 
     @property
     def n_pairs(self) -> int:
@@ -123,6 +127,26 @@ class Metric:
         other._order, other._stale = self._order.copy(), self._stale.copy()
         other._products = self._products.copy()
         return other
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return what was learned as arrays, for :meth:`learn_again`."""
+        k = self.n_pairs
+        return {
+            "pairs": self._pairs[:, :k].copy(),
+            "curvature": self._curvature[:k].copy(),
+            "order": np.array(self._order, np.int64),
+            "stale": np.array(sorted(self._stale), np.int64),
+            "products": self._products.copy(),
+            "sigma": np.array([self.sigma]),
+        }
+
+    def learn_again(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Know what another metric of the same diagonal had learned, to the last bit."""
+        k = len(state["curvature"])
+        self._pairs[:, :k], self._curvature[:k] = state["pairs"], state["curvature"]
+        self._order, self._stale = state["order"].tolist(), set(state["stale"].tolist())
+        self._products[:] = state["products"]
+        self.sigma = float(state["sigma"][0])
 
     def model(self, chosen: Integers | None = None) -> Model:
         """Return ``B``, or its block of the parameters `chosen`."""
