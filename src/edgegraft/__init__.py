@@ -6,52 +6,90 @@ The public names are loaded when they are first used, so that ``import edgegraft
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` does the same at run time
+    from edgegraft import (
+        core,
+        counts,
+        datasets,
+        errors,
+        estimators,
+        inference,
+        ingest,
+        io,
+        learn,
+        model,
+        objective,
+        optimize,
+        report,
+        search,
+        table,
+    )
+    from edgegraft.contrib.dask.cluster import ClusterRows
+    from edgegraft.counts import PairCounts
+    from edgegraft.estimators import GraftedMRF, GraftedMRFCV
+    from edgegraft.ingest.pack import pack
+    from edgegraft.model import PairwiseMRF, load, read_details
+    from edgegraft.optimize import fit_parameters
+    from edgegraft.table import PackedTable, Schema, Variable
 
 __version__ = "0.1.0.dev0"
 
-_HOME = {
-    "GraftedMRF": "edgegraft.estimators",
-    "GraftedMRFCV": "edgegraft.estimators",
-    "PairCounts": "edgegraft.counts",
-    "ClusterRows": "edgegraft.contrib.dask.cluster",
-    "PackedTable": "edgegraft.table",
-    "PairwiseMRF": "edgegraft.model",
-    "Schema": "edgegraft.table",
-    "Variable": "edgegraft.table",
-    "fit_parameters": "edgegraft.optimize",
-    "load": "edgegraft.model",
-    "pack": "edgegraft.ingest",
-    "read_details": "edgegraft.model",
-}
-_PACKAGES = (
+__all__ = [
+    "ClusterRows",
+    "GraftedMRF",
+    "GraftedMRFCV",
+    "PackedTable",
+    "PairCounts",
+    "PairwiseMRF",
+    "Schema",
+    "Variable",
+    "__version__",
     "core",
     "counts",
     "datasets",
     "errors",
     "estimators",
-    "ingest",
+    "fit_parameters",
     "inference",
+    "ingest",
     "io",
     "learn",
+    "load",
     "model",
     "objective",
     "optimize",
+    "pack",
+    "read_details",
     "report",
     "search",
     "table",
-)
+]
 
-__all__ = ["__version__", *_HOME, *_PACKAGES]
+_HOME = {
+    "ClusterRows": "contrib.dask.cluster",
+    "GraftedMRF": "estimators",
+    "GraftedMRFCV": "estimators",
+    "PackedTable": "table",
+    "PairCounts": "counts",
+    "PairwiseMRF": "model",
+    "Schema": "table",
+    "Variable": "table",
+    "fit_parameters": "optimize",
+    "load": "model",
+    "pack": "ingest",
+    "read_details": "model",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    if name in _PACKAGES:
+        return getattr(importlib.import_module(f"edgegraft.{_HOME[name]}"), name)
+    if name in __all__:
         return importlib.import_module(f"edgegraft.{name}")
     raise AttributeError(f"module 'edgegraft' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME, *_PACKAGES])
+    return sorted({*globals(), *__all__})

@@ -8,6 +8,7 @@ import runpy
 import warnings
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -15,7 +16,7 @@ import edgegraft
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCRIPTS = sorted((DOCS / "gallery").glob("*/*.py"))
-PACKAGES = [name for name in edgegraft.__all__ if name in edgegraft._PACKAGES]
+PACKAGES = [name for name in edgegraft.__all__ if isinstance(getattr(edgegraft, name), ModuleType)]
 
 
 def documented_names() -> set[str]:

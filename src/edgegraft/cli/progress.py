@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
@@ -106,6 +107,11 @@ class Progress:
     def __rich__(self) -> Text:
         sign = _SIGNS[int(_TURNS * self.seconds) % len(_SIGNS)]
         parts = [f"{sign} [{clock(self.seconds)}]", self._stage]
+        if "edgegraft.kernels.compiler" in sys.modules:
+            from edgegraft.kernels.compiler import COMPILATION
+
+            COMPILATION.shown = True
+            parts.append(COMPILATION.line)
         if self.interruption.asked:
             parts.append("stopping, Ctrl-C again gives up")
         if self._searching and self._event is not None and self._max_time is not None:

@@ -15,6 +15,7 @@ import hashlib
 import os
 import pickle
 import re
+import sys
 import sysconfig
 import tempfile
 import uuid
@@ -66,6 +67,43 @@ def _compile(function: Any, options: dict[str, Any]) -> Any:
     return dispatcher
 
 
+class Compilation:
+    """What this process has had to compile; shown where a person waits for it.
+
+    A terminal or notebook gets one line that counts, unless `shown` is set: a display of its own,
+    such as that of the command line, shows `line`.
+    """
+
+    def __init__(self) -> None:
+        self.shown = False
+        self._count, self._depth = 0, 0
+
+    @property
+    def line(self) -> str:
+        """What is being compiled, nothing if nothing is."""
+        return f"compiling kernels, once: {self._count}" if self._depth else ""
+
+    def begin(self) -> None:
+        """Count a kernel; those that it calls are compiled within it."""
+        self._count += 1
+        self._depth += 1
+        self._show()
+
+    def end(self) -> None:
+        """Note that it is done."""
+        self._depth -= 1
+        self._show()
+
+    def _show(self) -> None:
+        if self.shown or not sys.stderr or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
+            return
+        sys.stderr.write(f"\r{self.line:40}\r")
+        sys.stderr.flush()
+
+
+COMPILATION = Compilation()
+
+
 class _KernelCache:
     """The compiled versions of one kernel on disk, as a dispatcher of numba asks for them."""
 
@@ -85,10 +123,12 @@ class _KernelCache:
             parts = _load(path)
             if parts is not None:
                 return CompileResult._rebuild(context, *parts)
+        COMPILATION.begin()
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep a kernel that has been compiled, in place of those of other sources."""
+        COMPILATION.end()
         folder = user_folder()
         if folder is None:
             _warn_once()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.types import Edges
@@ -117,4 +117,4 @@ def _bound(n_violating: int, n_checked: int, exhaustive: bool) -> float:
         return 0.0
     if exhaustive or n_violating == n_checked:
         return n_violating / n_checked
-    return float(beta.ppf(_CONFIDENCE, n_violating + 1, n_checked - n_violating))
+    return float(betaincinv(n_violating + 1, n_checked - n_violating, _CONFIDENCE))
