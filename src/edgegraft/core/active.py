@@ -23,6 +23,8 @@ class ActiveGraph:
     ----------
     states : array of int, shape (n,)
     edges : array of int, shape (m, 2), optional
+    widths : array of int, shape (n,), optional
+        As of :class:`Layout`.
 
     Examples
     --------
@@ -37,8 +39,10 @@ class ActiveGraph:
     array([[1, 2]])
     """
 
-    def __init__(self, states: ArrayLike, edges: ArrayLike | None = None) -> None:
-        self._layout = Layout(np.asarray(states))
+    def __init__(
+        self, states: ArrayLike, edges: ArrayLike | None = None, widths: ArrayLike = ()
+    ) -> None:
+        self._layout = Layout(np.asarray(states), widths=np.asarray(widths, np.int64))
         if edges is not None:
             self.add(edges)
 
@@ -67,7 +71,7 @@ class ActiveGraph:
             i, j = gone[int(np.argmax(absent))]
             raise EdgeError(f"edge ({i}, {j}) is not active and cannot be removed")
         kept = ~np.isin(self._ids(self._layout.edges), self._ids(gone))
-        self._layout = Layout(self._layout.states, self._layout.edges[kept])
+        self._layout = self._layout.with_edges(self._layout.edges[kept])
 
     def contains(self, edges: ArrayLike) -> Mask:
         """Return whether each of `edges`, given in either direction, is active."""

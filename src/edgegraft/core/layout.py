@@ -4,7 +4,9 @@
 
 Node vectors come first and edge tables follow in the order of the edges, so a model that grows
 appends: the positions of what was there never change. The table of edge ``(i, j)``, ``i < j``,
-is stored row by row, ``theta[edge_offset[k] + a * states[j] + b] = w_ij(a, b)``.
+is stored row by row, ``theta[edge_offset[k] + a * states[j] + b] = w_ij(a, b)``. While a model with
+ordered columns is fitted, an edge has a smaller block: ``widths[i]`` by ``widths[j]`` weights of the
+features of its columns (:mod:`edgegraft.objective.features`).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from numpy.typing import ArrayLike
 from edgegraft.core.checks import check_edges
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.tables import stretches
-from edgegraft.core.types import Floats, Integers
+from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.errors import EdgeError
 
 
@@ -32,6 +34,8 @@ class Layout:
         Number of states of each variable.
     edges : array of int, shape (m, 2), optional
         Edges ``(i, j)`` with ``i < j``, each once.
+    widths : array of int, shape (n,), optional
+        Rows or columns that a variable has in the block of an edge; its states by default.
 
     Examples
     --------
@@ -47,6 +51,7 @@ class Layout:
 
     states: Integers
     edges: Integers = field(default_factory=lambda: np.empty((0, 2), np.int64))
+    widths: Integers = field(default_factory=lambda: np.empty(0, np.int64))
     node_offset: Integers = field(init=False, repr=False)
     edge_offset: Integers = field(init=False, repr=False)
 
@@ -54,16 +59,18 @@ class Layout:
         states = _frozen(self.states)
         edges = _frozen(np.asarray(self.edges, np.int64).reshape(-1, 2))
         _check_order(edges, len(states))
+        widths = _frozen(self.widths) if len(self.widths) else states
         node_offset = np.concatenate(([0], np.cumsum(states)))
-        sizes = states[edges[:, 0]] * states[edges[:, 1]]
+        sizes = widths[edges[:, 0]] * widths[edges[:, 1]]
         edge_offset = node_offset[-1] + np.concatenate(([0], np.cumsum(sizes)))
         object.__setattr__(self, "states", states)
         object.__setattr__(self, "edges", edges)
+        object.__setattr__(self, "widths", widths)
         object.__setattr__(self, "node_offset", _frozen(node_offset))
         object.__setattr__(self, "edge_offset", _frozen(edge_offset))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Layout, (self.states, self.edges)  # whose arrays are read-only, as kernels expect
+        return Layout, (self.states, self.edges, self.widths)  # whose arrays are read-only, as kernels expect
 
     @property
     def n_variables(self) -> int:
@@ -88,12 +95,21 @@ class Layout:
         """Return the view of ``theta`` that holds the table of the `k`-th edge."""
         i, j = self.edges[k]
         flat = theta[self.edge_offset[k] : self.edge_offset[k + 1]]
-        return flat.reshape(int(self.states[i]), int(self.states[j]))
+        return flat.reshape(int(self.widths[i]), int(self.widths[j]))
+
+    @property
+    def scored(self) -> Mask:
+        """Which variables have fewer features than states: weights of scores, not of states."""
+        return self.widths < self.states
+
+    def with_edges(self, edges: ArrayLike) -> Layout:
+        """Return the layout of other edges between the same variables."""
+        return Layout(self.states, np.asarray(edges, np.int64).reshape(-1, 2), self.widths)
 
     def grow(self, edges: ArrayLike) -> Layout:
         """Return the layout with `edges` appended; existing positions stay as they are."""
         new = np.asarray(edges, np.int64).reshape(-1, 2)
-        return Layout(self.states, np.concatenate((self.edges, new)))
+        return self.with_edges(np.concatenate((self.edges, new)))
 
     def carry(self, theta: Floats, old: Layout) -> Floats:
         """Return `theta`, laid out by `old`, in this layout.
@@ -106,7 +122,8 @@ class Layout:
         >>> Layout([2, 2, 2], [(0, 2), (1, 2)]).carry(np.arange(14.0), old)
         array([ 0.,  1.,  2.,  3.,  4.,  5.,  0.,  0.,  0.,  0., 10., 11., 12., 13.])
         """
-        if not np.array_equal(self.states, old.states):
+        same = np.array_equal(self.states, old.states) and np.array_equal(self.widths, old.widths)
+        if not same:
             raise EdgeError("parameters can only be carried between layouts of the same variables")
         n, n_nodes = self.n_variables, int(self.node_offset[-1])
         out = np.zeros(self.n_parameters)

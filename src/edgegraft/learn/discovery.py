@@ -26,8 +26,9 @@ from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
 from edgegraft.learn.certificate import Certificate, certify
 from edgegraft.learn.checkpoint import Checkpoints
-from edgegraft.learn.edge_tests import EdgeTests, edge_tests
+from edgegraft.learn.edge_tests import EdgeTests, edge_tests, q_values
 from edgegraft.learn.events import Observer, StopReason
+from edgegraft.learn.feature_tests import FeatureTester
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.problem import ALL_PAIRS, last_ridge
 from edgegraft.learn.sharpen import FACTOR, sharpen
@@ -90,7 +91,7 @@ class Discovery(NamedTuple):
         """Weight of the squared norms in the last fit."""
         if not self.plan.refit:
             return self.search.penalty.ridge
-        return last_ridge(self.plan, self.search.objective.n_rows)
+        return last_ridge(self.plan, self.search.objective)
 
 
 def discover(
@@ -172,7 +173,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
         search = run_search(second, observers, checkpoint=over_all_rows(search))
     model = refit(search, search.penalty.ridge) if search.policy.shrinks else search.model()
     with threadpool_limits(1, "blas"):  # the tests use the threads
-        tests = edge_tests(table, model, weights=weights, n_jobs=plan.n_jobs)
+        tests = _tests(search, model, table, weights, plan)
     kept = np.ones(len(tests.edges), bool) if plan.fdr is None else tests.q_value <= plan.fdr
     last, kept, fitted = _last_model(search, kept, tests.dof == 0, plan)
     return Discovery(
@@ -185,6 +186,24 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
         search.solution.info.converged and fitted,
         plan,
     )
+
+
+def _tests(
+    search: SearchState,
+    model: PairwiseMRF,
+    table: PackedTable,
+    weights: Floats | None,
+    plan: Plan,
+) -> EdgeTests:
+    features = search.objective.features
+    if features is None:
+        return edge_tests(table, model, weights=weights, n_jobs=plan.n_jobs)
+    tester = FeatureTester(table, features, weights, n_jobs=plan.n_jobs)
+    theta = features.weights_of(model.theta, model.edges)
+    found = tester.test(features.layout(model.edges), theta)
+    n = model.layout.n_variables
+    q = q_values(found.p_value, n * (n - 1) // 2)
+    return EdgeTests(model.edges, found.statistic, found.dof, found.p_value, q)
 
 
 def _deserves_second_look(search: SearchState) -> bool:
@@ -209,7 +228,7 @@ def _last_model(
     all edges removed nothing is explained. Such edges return, the strongest first, as long as their
     score at the fitted parameters exceeds the threshold of the search by half.
     """
-    ridge = last_ridge(plan, search.objective.n_rows)
+    ridge = last_ridge(plan, search.objective)
     if kept.all() and not plan.refit:
         return search.model(), kept, True
     if not plan.refit or not search.policy.whole_edges:
@@ -275,7 +294,7 @@ def refit(
     True
     """
     objective, whole = search.solution.objective, search.graph.layout
-    layout = whole if keep is None else Layout(whole.states, whole.edges[keep])
+    layout = whole if keep is None else whole.with_edges(whole.edges[keep])
     rule = Penalty(0.0, ridge, search.penalty.penalize_nodes)
     if shrunk:
         allowed = search.allowed
@@ -284,4 +303,4 @@ def refit(
         rule = search.policy.fit_penalty(search.penalty, allowed)
     start = layout.carry(search.theta(), whole)
     found = minimize(objective, rule, layout, start, Stopping(tol, max_iter))
-    return PairwiseMRF(objective.schema, layout.edges, found.theta)
+    return PairwiseMRF(objective.schema, layout.edges, objective.expand(found.theta, layout))

@@ -21,9 +21,10 @@ from dataclasses import replace
 import numpy as np
 
 from edgegraft.core.types import Floats
+from edgegraft.learn.feature_tests import FeatureTester
 from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.noise_weight import MIN_ROWS, NoiseWeights
+from edgegraft.objective.noise_weight import MIN_ROWS
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.table import PackedTable
 
@@ -62,8 +63,14 @@ def sharpen(state: SearchState, table: PackedTable, weights: Floats | None = Non
     if not isinstance(rule, NoisePenalty) or rule.noise is None:
         raise ValueError("only noise weights can be sharpened: use group_weight='noise'")
     least = min(0.5, MIN_ROWS / state.objective.n_rows)
-    spread = np.sqrt(np.maximum(unexplained(state.model(), table, weights), least))
-    sharper = NoiseWeights(np.minimum(spread, rule.noise.spread), rule.noise.dof, rule.noise.z)
+    left = unexplained(state.model(), table, weights)
+    features = state.objective.features
+    if features is not None:
+        layout = state.graph.layout
+        of_scores = FeatureTester(table, features, weights).variances(layout, state.theta())
+        left = np.where(layout.scored, layout.widths * of_scores, left)
+    spread = np.sqrt(np.maximum(left, least))
+    sharper = replace(rule.noise, spread=np.minimum(spread, rule.noise.spread))
     problem = state.problem.changed(
         penalty=replace(rule, penalty=FACTOR * rule.penalty, noise=sharper),
         settings=replace(settings, max_tests=TESTS_PER_VARIABLE * len(spread)),

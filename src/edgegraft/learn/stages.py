@@ -150,7 +150,9 @@ class Stages:
     def _over_all(self) -> tuple[Objective, PairCounts]:
         likelihood = self.plan.objective == "likelihood"
         stand_in = None if likelihood else self._over_sample()[0]
-        return losses(self._rows, self.plan, stand_in=stand_in)
+        # One meaning of parameters in all stages.
+        features = self._over_sample()[0].features if self._rows.schema.scored else None
+        return losses(self._rows, self.plan, stand_in=stand_in, features=features)
 
     def _over_sample(self) -> tuple[Objective, PairCounts]:
         if self._in_memory is None:
@@ -159,8 +161,9 @@ class Stages:
 
     def _over_share(self, share: float) -> tuple[Objective, PairCounts]:
         rng = np.random.default_rng([self.plan.random_state, round(1 / share)])
-        loss, _ = losses(self.sample.subsample(share, rng), self.plan)
-        return loss, self._over_sample()[1]
+        whole, counts = self._over_sample()
+        rows = self.sample.subsample(share, rng)
+        return losses(rows, self.plan, features=whole.features)[0], counts
 
 
 def advance(state: SearchState, loss: Objective, plan: Plan) -> SearchState:

@@ -138,7 +138,8 @@ class SearchState:
     def begin(cls, problem: Problem) -> Self:
         """Return a search that has fitted the node vectors and tested nothing."""
         settings, schema = problem.settings, problem.objective.schema
-        graph, n = ActiveGraph(schema.n_states), len(schema)
+        widths = problem.objective.layout().widths
+        graph, n = ActiveGraph(schema.n_states, widths=widths), len(schema)
         allowed = np.ones(graph.layout.n_parameters, bool)
         return cls(
             problem,
@@ -189,7 +190,8 @@ class SearchState:
         `max_iter` are the iterations of a first fit.
         """
         schema, theta = problem.objective.schema, np.array(arrays["theta"])
-        graph, allowed = ActiveGraph(schema.n_states, arrays["edges"]), np.array(arrays["allowed"])
+        widths, allowed = problem.objective.layout().widths, np.array(arrays["allowed"])
+        graph = ActiveGraph(schema.n_states, arrays["edges"], widths)
         rng = np.random.default_rng()
         rng.bit_generator.state = header["rng"]
         fallback = problem.objective.fallback if header["fell_back"] else None
@@ -229,7 +231,7 @@ class SearchState:
             raise ValueError("strategies of single features cannot start from another run")
         whole = self.graph.layout
         kept = np.ones(whole.n_edges, bool) if keep is None else keep
-        layout = Layout(whole.states, whole.edges[kept])
+        layout = whole.with_edges(whole.edges[kept])
         header, arrays = self.state()
         header |= {"filled": True, "fell_back": False, "n_significant": 0, "n_closed": 0}
         header |= {"sharpened": 0, "events": [e for e in header["events"] if e[0] != "end"]}
@@ -340,7 +342,7 @@ class SearchState:
 
     def exceeds(self, scores: Floats, edges: Edges) -> Mask:
         """Return which scores of pairs violate optimality."""
-        cells = self.graph.layout.states[edges].prod(axis=1)
+        cells = self.graph.layout.widths[edges].prod(axis=1)
         weights = self.penalty.edge_weights(edges, cells)
         return np.asarray((scores - self.penalty.penalty) * weights > self.policy.slack)
 
@@ -363,7 +365,9 @@ class SearchState:
 
     def model(self) -> PairwiseMRF:
         """Return the model of the active edges."""
-        return PairwiseMRF(self.objective.schema, self.graph.layout.edges, self.theta())
+        layout = self.graph.layout
+        theta = self.objective.expand(self.theta(), layout)
+        return PairwiseMRF(self.objective.schema, layout.edges, theta)
 
     def trace(self) -> Columns:
         """Return the trajectory as columns, one entry per event, by the names of `Event`."""

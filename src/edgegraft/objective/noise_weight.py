@@ -20,11 +20,13 @@ import numpy as np
 from scipy.special import ndtri
 
 from edgegraft.core import Layout
-from edgegraft.core.types import Edges, Floats
+from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.objective.objective import Objective
 
 MIN_ROWS = 20.0  # off the most common state: with fewer, chance is no longer Gaussian
 _MAX_RATE = 0.05
+#: What chance may do to the further weights of a pair of ordered columns, as a share of the linear.
+REST = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,18 +41,45 @@ class NoiseWeights:
         ``k_i``: the number of states less one if they are equally common, less if not.
     z : float
         Standard normal quantile of the rate at which chance may pass.
+    scored : array of bool, shape (n,)
+        Variables with scores instead of states; pairs of them have two groups.
+    z_rest : float
+        As `z`, for the second group.
     """
 
     spread: Floats
     dof: Floats
     z: float
+    scored: Mask
+    z_rest: float = 0.0
 
     def of(self, edges: Edges) -> Floats:
-        """Return ``d_e`` of pairs."""
+        """Return ``d_e`` of pairs: of their first group, if they have two."""
         i, j = edges[:, 0], edges[:, 1]
         small = 2.0 / (9.0 * self.dof[i] * self.dof[j])
         quantile = (1.0 - small + self.z * np.sqrt(small)) ** 3
-        return np.asarray(self.spread[i] * self.spread[j] * np.sqrt(quantile))
+        weights = self.spread[i] * self.spread[j] * np.sqrt(quantile)
+        split = self.split(edges)
+        if split.any():
+            weights[split] = self._part(edges[split], np.ones(int(split.sum())), self.z)
+        return np.asarray(weights)
+
+    def of_rest(self, edges: Edges) -> Floats:
+        """Return the weight of the second group of pairs that have two."""
+        size = self.dof[edges[:, 0]] * self.dof[edges[:, 1]] - 1.0
+        return self._part(edges, np.maximum(size, 1.0), self.z_rest)
+
+    def split(self, edges: Edges) -> Mask:
+        """Return which pairs have their linear weight as a group of its own."""
+        return np.asarray(self.scored[edges].all(axis=1))
+
+    def _part(self, edges: Edges, size: Floats, z: float) -> Floats:
+        """Return the weight of a group of `size` features of pairs of scored variables."""
+        i, j = edges[:, 0], edges[:, 1]
+        small = 2.0 / (9.0 * size)
+        quantile = (1.0 - small + z * np.sqrt(small)) ** 3
+        variance = (self.spread[i] * self.spread[j]) ** 2 / (self.dof[i] * self.dof[j])
+        return np.asarray(np.sqrt(variance * size * quantile))
 
 
 def noise_weights(objective: Objective) -> NoiseWeights:
@@ -72,4 +101,9 @@ def noise_weights(objective: Objective) -> NoiseWeights:
     spread = np.maximum(1.0 - squares, least)
     dof = spread**2 / np.maximum(squares - 2.0 * cubes + squares**2, least**2)
     rate = min(_MAX_RATE, 1.0 / max(1, len(layout.states) - 1))
-    return NoiseWeights(np.sqrt(spread), np.maximum(dof, 1.0), float(-ndtri(rate)))
+    scored = objective.layout().scored
+    if scored.any():  # features of variance 1, without correlation
+        widths = objective.layout().widths
+        spread, dof = np.where(scored, widths, spread), np.where(scored, widths, dof)
+    z, z_rest = (float(-ndtri(share)) for share in (rate, REST * rate))
+    return NoiseWeights(np.sqrt(spread), np.maximum(dof, 1.0), z, scored, z_rest)

@@ -14,10 +14,12 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
 from edgegraft.core.tables import PairTables
 from edgegraft.core.types import Edges, Floats
+from edgegraft.objective.features import Features
 from edgegraft.table import Schema
 
 State = Any  # each objective's own NamedTuple
@@ -43,6 +45,18 @@ class Objective(ABC):
 
     stand_in: Objective | None = None
     """The same loss over few of the rows, in memory, by which the solver saves passes."""
+
+    features: Features | None = None
+    """What edges of ordered columns are made of; None if parameters are tables."""
+
+    def layout(self, edges: ArrayLike | None = None) -> Layout:
+        """Return where the parameters of a graph lie."""
+        pairs = np.asarray([] if edges is None else edges, np.int64).reshape(-1, 2)
+        return Layout(self.schema.n_states, pairs)
+
+    def expand(self, theta: Floats, layout: Layout) -> Floats:
+        """Return the tables that parameters stand for, laid out by the states."""
+        return theta
 
     @property
     @abstractmethod

@@ -10,7 +10,7 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.errors import SettingError
-from edgegraft.kernels.solver.penalty import group_peaks
+from edgegraft.kernels.solver.penalty import group_norms, group_peaks
 from edgegraft.objective.noise_weight import NoiseWeights, noise_weights
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Groups, Penalty
@@ -62,9 +62,39 @@ class NoisePenalty(Penalty):
 
     def edge_weights(self, edges: Edges, cells: Integers) -> Floats:
         """Return what chance does to the score of each pair."""
+        return self._bound_noise.of(edges)
+
+    @property
+    def _bound_noise(self) -> NoiseWeights:
         if self.noise is None:
             raise ValueError("noise weights need data: call bound(objective) first")
-        return self.noise.of(edges)
+        return self.noise
+
+    def groups(self, layout: Layout) -> Groups:
+        """Return the groups; a pair of ordered columns has its linear weight as one of its own."""
+        whole, noise = super().groups(layout), self._bound_noise
+        split = noise.split(layout.edges) & (np.diff(layout.edge_offset) > 1)
+        if not split.any():
+            return whole
+        after = layout.n_variables + 1 + np.flatnonzero(split)
+        rest = self.penalty * noise.of_rest(layout.edges[split])
+        return Groups(
+            np.insert(whole.offsets, after, layout.edge_offset[:-1][split] + 1),
+            np.insert(whole.strength, after, rest),
+            np.insert(whole.ridge, after, self.ridge),
+        )
+
+    def _scores(self, values: Floats, offsets: Integers, edges: Edges) -> Floats:
+        noise = self._bound_noise
+        split = noise.split(edges)
+        if not split.any():
+            return super()._scores(values, offsets, edges)
+        whole = np.empty(len(edges))
+        group_norms(values, offsets, whole)
+        first = np.abs(values[offsets[:-1]])
+        rest = np.sqrt(np.maximum(whole**2 - first**2, 0.0)) / noise.of_rest(edges)
+        weights = self.edge_weights(edges, np.diff(offsets))
+        return np.where(split, np.maximum(first / weights, rest), whole / weights)
 
 
 @dataclass(frozen=True, eq=False)

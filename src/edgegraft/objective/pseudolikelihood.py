@@ -125,7 +125,7 @@ class Pseudolikelihood(Objective):
         self.precision: Precision = precision
         self.max_bytes = max_bytes
         self.stand_in = stand_in
-        self._dtype = np.float32 if precision == "single" else np.float64
+        self.dtype = np.float32 if precision == "single" else np.float64
         self._total = self.rows.weight
         self._margins = self._sum(margins_of)
         self._last: Known | None = None  # of the last pass over blocks
@@ -163,7 +163,7 @@ class Pseudolikelihood(Objective):
         if not np.array_equal(layout.states, self.schema.n_states):
             raise ModelError("the layout's numbers of states are not those of the table")
         block = self._in_memory
-        columns = None if block is None else columns_of(block, self._dtype)
+        columns = None if block is None else columns_of(block, self.dtype)
         return PseudoState(layout, None if columns is None else route(layout, columns, lanes))
 
     def grow(self, state: PseudoState, layout: Layout) -> PseudoState:
@@ -282,7 +282,7 @@ class Pseudolikelihood(Objective):
 
     def _sum(self, work: Callable[..., Floats], **arguments: Any) -> Floats:
         """Return the sum over the blocks, in their order."""
-        total: Floats = add_in_order(self.rows.map(partial(work, dtype=self._dtype, **arguments)))
+        total: Floats = add_in_order(self.rows.map(partial(work, dtype=self.dtype, **arguments)))
         return total
 
     def _sum_tables(self, pairs: PairsAt, layout: Layout, edges: Edges) -> Floats:
@@ -298,7 +298,7 @@ class Pseudolikelihood(Objective):
         block = self._in_memory
         if block is None:
             return PairsAt(theta)
-        return PairsAt(theta, Residuals(theta, columns_of(block, self._dtype), self.max_bytes))
+        return PairsAt(theta, Residuals(theta, columns_of(block, self.dtype), self.max_bytes))
 
     def _without_edges(self, theta: Floats, layout: Layout) -> tuple[Floats, Floats]:
         """Return losses and gradient of a model of independent variables, from the margins."""

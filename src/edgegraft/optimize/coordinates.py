@@ -14,6 +14,7 @@ of penalty, otherwise the plain coordinates are kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from edgegraft.kernels.solver.centring import (
     prepare,
     shift_nodes,
 )
+from edgegraft.objective.features import Features
 
 #: Minimum share of its curvature that an entry keeps.
 MIN_SHARE = 0.02
@@ -80,6 +82,48 @@ class Coordinates:
         if self._projection is not None:
             change(self._projection, out, *arguments)
         return out
+
+
+class FeatureCoordinates:
+    """The same maps for weights of features, which act on nodes through their tables.
+
+    Parameters
+    ----------
+    layout : Layout
+        Of the weights.
+    features : Features
+    tables : Coordinates
+        Those of the tables.
+    """
+
+    def __init__(self, layout: Layout, features: Features, tables: Coordinates) -> None:
+        self._layout, self._features, self._tables = layout, features, tables
+        self._nodes = int(layout.node_offset[-1])
+
+    def inward(self, theta: Floats) -> Floats:
+        """Return parameters in the solver's coordinates."""
+        return self._moved(theta, self._tables.inward)
+
+    def outward(self, inner: Floats) -> Floats:
+        """Return the parameters of the solver's coordinates."""
+        return self._moved(inner, self._tables.outward)
+
+    def _moved(self, theta: Floats, move: Callable[[Floats], Floats]) -> Floats:
+        out = theta.copy()
+        out[: self._nodes] = move(self._features.expand(theta, self._layout))[: self._nodes]
+        return out
+
+    def gradient(self, gradient: Floats) -> Floats:
+        """Return a gradient in the solver's coordinates."""
+        nodes = self._features.expand(np.zeros_like(gradient), self._layout)
+        nodes[: self._nodes] = gradient[: self._nodes]
+        out = gradient + self._features.fold(self._tables.gradient(nodes), self._layout)
+        out[: self._nodes] = gradient[: self._nodes]
+        return np.asarray(out)
+
+    def curvature(self, diagonal: Floats) -> Floats:
+        """Return a diagonal Hessian: features are centred, so it is the same."""
+        return diagonal.copy()
 
 
 def _project(layout: Layout, margins: Floats, pairs: Floats | None) -> Projection:

@@ -30,7 +30,7 @@ from edgegraft.core.types import Floats
 from edgegraft.kernels.solver.products import dot
 from edgegraft.objective.objective import Objective, State
 from edgegraft.objective.penalty import Groups, Penalty
-from edgegraft.optimize.coordinates import Coordinates
+from edgegraft.optimize.coordinates import Coordinates, FeatureCoordinates
 from edgegraft.optimize.metric import Metric, Model
 
 #: A direction is accurate enough when its residual has fallen to this share.
@@ -248,7 +248,14 @@ def _has_kink(here: Point, there: Point) -> bool:
     return float(dot(there.slope, move)) - slope > KINK * abs(slope)
 
 
-def _coordinates(objective: Objective, layout: Layout, centred: bool) -> Coordinates:
+def _coordinates(
+    objective: Objective, layout: Layout, centred: bool
+) -> Coordinates | FeatureCoordinates:
     """Return the solver's coordinates; objectives that know pair frequencies give better ones."""
     pairs = objective.pair_frequencies(layout) if centred else None
-    return Coordinates(layout, objective.margins(), pairs, centred=centred)
+    features = objective.features
+    if features is None:
+        return Coordinates(layout, objective.margins(), pairs, centred=centred)
+    tables = Layout(layout.states, layout.edges)
+    inner = Coordinates(tables, objective.margins(), pairs, centred=centred)
+    return FeatureCoordinates(layout, features, inner)

@@ -242,6 +242,6 @@ def _model(found: Solution, schema: Schema, rule: Penalty) -> PairwiseMRF:
     if rule.penalty > 0.0:
         norms = np.empty(layout.n_edges)
         group_norms(theta, layout.edge_offset, norms)
-        kept = Layout(layout.states, layout.edges[norms > 0.0])
+        kept = layout.with_edges(layout.edges[norms > 0.0])
         layout, theta = kept, kept.carry(theta, layout)
     return PairwiseMRF(schema, layout.edges, theta)

@@ -5,21 +5,27 @@ themselves (:mod:`edgegraft.kernels.search.contrasts`), so the one-hot covarianc
 correlation matrix with identity blocks on its diagonal. Norms of its blocks, and of the blocks of
 its inverse, do not depend on which state a one-hot code leaves out, and rare states have no more
 weight than they deserve: in a plain one-hot inverse their entries grow like 1/p and drown the
-others.
+others. An ordered variable has one contrast, its linear score: pairs of ordered variables are then
+ranked with the power of one parameter.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
-from edgegraft.core.types import Edges, Floats
+from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.kernels.search.contrasts import Contrasts, correlate, fill_contrasts
+from edgegraft.objective.features import scores_of
+from edgegraft.table.blocks import TableRows, add_in_order
 
 PSEUDOCOUNT = 5.0  # rows added to each table, spread over its cells
+_CHUNK = 1 << 22  # contrasts of rows held at a time
 
 
 class Blocks(NamedTuple):
@@ -59,13 +65,54 @@ class Correlations:
         known = np.add.reduceat(counts, margins.offsets[:-1])
         self.n_rows = float(known.max())
         self.known = known / max(self.n_rows, 1.0)
-        self._contrasts = _contrasts(counts, np.array(margins.offsets, np.int64))
+        self._scored = source.schema.widths < source.schema.n_states
+        self._contrasts = _contrasts(counts, np.array(margins.offsets, np.int64), self._scored)
         fill_contrasts(counts, self._contrasts, self.pseudocount)
+        for i in np.flatnonzero(self._scored):
+            self._fill_scores(int(i), counts)
 
     @property
     def column_start(self) -> NDArray[np.int64]:
         """Where the columns of each variable begin, and their number."""
         return self._contrasts.column_start
+
+    def _fill_scores(self, i: int, counts: Floats) -> None:
+        """Write the linear score of an ordered variable as its only contrast."""
+        state_start, _, basis_start, basis, occurs = self._contrasts
+        states = slice(state_start[i], state_start[i + 1])
+        own = counts[states]
+        own = own + self.pseudocount / max(1, int(occurs[states].sum())) * (own > 0)
+        if (own > 0).sum() > 1:
+            seen = own > 0
+            flat = np.zeros(len(own))
+            flat[seen] = scores_of(own[seen], 1, self.source.schema[i].kind)[:, 0]
+            basis[basis_start[i] : basis_start[i + 1]] = flat
+
+    def matrix(self) -> Floats:
+        """Return all blocks as one matrix, from products of the contrasts over the rows."""
+        starts, columns = self._contrasts.column_start, np.diff(self._contrasts.column_start)
+        n, owner = len(columns), np.repeat(np.arange(len(columns)), np.diff(starts))
+        work = partial(_products, contrasts=self._contrasts)
+        sums = add_in_order(self.source.rows.map(work))
+        both, known = sums[: len(owner), : len(owner)], sums[len(owner) :, len(owner) :]
+        state_start, occurs = self._contrasts.state_start, self._contrasts.occurs
+        observed = np.add.reduceat(occurs.astype(np.float64), state_start[:-1])
+        added = self.pseudocount / np.outer(observed, observed)[np.ix_(owner, owner)]
+        whole = np.concatenate([self._basis(i)[self._shown(i)].sum(axis=0) for i in range(n)])
+        total = (known + self.pseudocount)[np.ix_(owner, owner)]
+        spread = added * observed[owner] * whole[:, None]
+        means = (sums[: len(owner), len(owner) :][:, owner] + spread) / total
+        matrix = (both + added * np.outer(whole, whole)) / total - means * means.T
+        matrix[owner[:, None] == owner] = 0.0
+        matrix[np.diag_indices_from(matrix)] = 1.0
+        return np.asarray(matrix)
+
+    def _basis(self, i: int) -> Floats:
+        return _matrix_of(self._contrasts, i)
+
+    def _shown(self, i: int) -> Mask:
+        state_start, occurs = self._contrasts.state_start, self._contrasts.occurs
+        return np.asarray(occurs[state_start[i] : state_start[i + 1]])
 
     def of(self, edges: Edges) -> Blocks:
         """Return the blocks of a batch of pairs."""
@@ -93,10 +140,43 @@ class Correlations:
         return np.asarray(squares - blocks.size / self.n_rows)
 
 
-def _contrasts(counts: Floats, state_start: NDArray[np.int64]) -> Contrasts:
+def _matrix_of(contrasts: Contrasts, i: int) -> Floats:
+    flat = contrasts.basis[contrasts.basis_start[i] : contrasts.basis_start[i + 1]]
+    columns = contrasts.column_start[i + 1] - contrasts.column_start[i]
+    return flat.reshape(-1, int(columns)) if columns else np.zeros((_states_of(contrasts, i), 0))
+
+
+def _states_of(contrasts: Contrasts, i: int) -> int:
+    return int(contrasts.state_start[i + 1] - contrasts.state_start[i])
+
+
+def _products(block: TableRows, contrasts: Contrasts) -> Floats:
+    """Return the products of all contrasts and of "known" over the rows of a block."""
+    n = len(contrasts.state_start) - 1
+    size = int(contrasts.column_start[-1]) + n
+    out = np.zeros((size, size))
+    table, at_once = block.table, max(256, _CHUNK // size)
+    bases = [
+        np.vstack((_matrix_of(contrasts, i), np.zeros((1, np.diff(contrasts.column_start)[i]))))
+        for i in range(n)
+    ]
+    with threadpool_limits(1, "blas"):
+        for first in range(0, table.n_rows, at_once):
+            codes = table.cells[:, first : min(first + at_once, table.n_rows)]
+            shown = np.concatenate([bases[i][codes[i]] for i in range(n)], axis=1)
+            known = (codes < table.schema.n_states[:, None]).T
+            rows = np.concatenate((shown, known), axis=1, dtype=np.float64)
+            weights = block.weights
+            weighted = rows if weights is None else rows * weights[first : first + at_once, None]
+            out += rows.T @ weighted
+    return out
+
+
+def _contrasts(counts: Floats, state_start: NDArray[np.int64], scored: Mask) -> Contrasts:
     occurs = counts > 0
     observed = np.add.reduceat(occurs.astype(np.int64), state_start[:-1])
-    columns = np.maximum(observed - 1, 0)
+    columns = np.where(scored, np.minimum(observed, 2), observed)
+    columns = np.maximum(columns - 1, 0)
     column_start = np.concatenate(([0], np.cumsum(columns)))
     basis_start = np.concatenate(([0], np.cumsum(columns * np.diff(state_start))))
     basis = np.zeros(int(basis_start[-1]))

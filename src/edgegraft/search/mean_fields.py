@@ -93,7 +93,8 @@ def rank_pairs(
     array([[2, 4]])
     """
     n_top = PAIRS_PER_VARIABLE * len(source.schema) if n_top is None else n_top
-    n_columns = int((source.schema.n_states - 1).sum())
+    states, widths = source.schema.n_states, source.schema.widths
+    n_columns = int(np.where(widths < states, 1, states - 1).sum())
     margins = source.margins()
     n_rows = float(np.add.reduceat(margins.values, margins.offsets[:-1]).max())  # weighted
     if n_columns <= min(max_columns, n_rows / ROWS_PER_COLUMN):
@@ -227,6 +228,8 @@ def local_field(
 
 
 def _correlation_matrix(correlations: Correlations) -> Floats:
+    if correlations.source.schema.scored:
+        return correlations.matrix()
     start = correlations.column_start
     matrix = np.eye(int(start[-1]))
     for edges in all_pair_blocks(correlations.source.schema.n_states, _BLOCK_BYTES):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Label", "Schema", "Variable"]
 
 Label = str | int | float | bool
+Kind = Literal["nominal", "ordinal", "count", "numeric"]
+KINDS: tuple[Kind, ...] = ("nominal", "ordinal", "count", "numeric")
 
 _DTYPES = {str: "category[string]", int: "int64", float: "double", bool: "bool"}
 MAX_STATES = 65535  # codes are uint16 and the last one marks a missing cell
@@ -48,6 +50,9 @@ class Variable:
         Whether the order of the categories means something.
     edges : tuple of float, optional
         The ``len(categories) + 1`` bin edges of a binned numeric column.
+    kind : {"nominal", "ordinal", "count", "numeric"}, default "nominal"
+        What the states mean: categories, levels in an order, counts, or intervals of numbers. All
+        but the first are ordered.
 
     Examples
     --------
@@ -62,10 +67,16 @@ class Variable:
     dtype: str = "int64"
     ordered: bool = False
     edges: tuple[float, ...] | None = None
+    kind: Kind = "nominal"
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise DataError(f"a variable's name must be a string, found {self.name!r}")
+        if self.kind not in KINDS:
+            raise DataError(
+                f"variable '{self.name}': the kind must be one of {', '.join(KINDS)}, found "
+                f"{self.kind!r}"
+            )
         count = len(self.categories)
         if not 1 <= count <= MAX_STATES:
             raise DataError(
@@ -105,6 +116,11 @@ class Variable:
         return self.dtype.startswith("category[")
 
     @property
+    def scored(self) -> bool:
+        """Whether edges see an order of the states, rather than each state by itself."""
+        return self.kind != "nominal" and self.n_states > 1
+
+    @property
     def binned(self) -> bool:
         """Whether the states are intervals of a numeric column."""
         return self.edges is not None
@@ -124,6 +140,9 @@ class Schema:
     variables : tuple of Variable
     names : tuple of str
     n_states : array of int64, shape (n,), read-only
+    widths : array of int64, shape (n,), read-only
+        Features of each variable in an edge: its states; or, if any variable is ordered, two
+        scores of each ordered one and one of each that has two states.
 
     Examples
     --------
@@ -142,6 +161,7 @@ class Schema:
     variables: tuple[Variable, ...]
     names: tuple[str, ...] = field(init=False, compare=False)
     n_states: NDArray[np.int64] = field(init=False, compare=False)
+    widths: NDArray[np.int64] = field(init=False, compare=False)
     _position: dict[str, int] = field(init=False, compare=False)
 
     def __init__(self, variables: Iterable[Variable]) -> None:
@@ -152,12 +172,16 @@ class Schema:
             twice = next(name for i, name in enumerate(names) if position[name] != i)
             raise DataError(f"two variables have the name '{twice}': names must be distinct")
         n_states = np.array([variable.n_states for variable in kept], np.int64)
-        n_states.flags.writeable = False
+        scored = np.array([variable.scored for variable in kept], bool)
+        widths = np.where(scored | (n_states == 2), np.minimum(2, n_states - 1), n_states)
+        widths = widths if scored.any() else n_states.copy()
+        n_states.flags.writeable = widths.flags.writeable = False
         # A frozen dataclass is filled through object: these are views of `variables`.
         for attribute, value in (
             ("variables", kept),
             ("names", names),
             ("n_states", n_states),
+            ("widths", widths),
             ("_position", position),
         ):
             object.__setattr__(self, attribute, value)
@@ -206,6 +230,11 @@ class Schema:
             dtype = _DTYPES.get(kinds.pop() if kinds else str, "string")
             variables.append(Variable(name, tuple(labels), dtype))
         return cls(variables)
+
+    @property
+    def scored(self) -> bool:
+        """Whether any variable is ordered, so that edges are weights of scores."""
+        return bool((self.widths < self.n_states).any())
 
     def __len__(self) -> int:
         return len(self.variables)

@@ -32,6 +32,8 @@ def dump_schema(schema: Schema) -> str:
             entry["ordered"] = True
         if variable.edges is not None:
             entry["edges"] = list(variable.edges)
+        if variable.kind != "nominal":
+            entry["kind"] = variable.kind
         variables.append(entry)
     document = {"format": FORMAT, "version": VERSION, "variables": variables}
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -80,6 +82,7 @@ def _load_variable(position: int, entry: Any) -> Variable:
         dtype=dtype,
         ordered=_field(where, entry, "ordered", bool, False),
         edges=None if edges is None else tuple(float(edge) for edge in edges),
+        kind=_field(where, entry, "kind", str, "nominal"),
     )
 
 

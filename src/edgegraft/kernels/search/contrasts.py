@@ -30,13 +30,14 @@ class Contrasts(NamedTuple):
 def fill_contrasts(margins: NDArray[Any], contrasts: Contrasts, pseudocount: float) -> None:
     """Write the contrasts of every variable, ``(s_i, columns)`` row by row.
 
-    States that never occur have rows of zeros.
+    States that never occur have rows of zeros. Variables of other numbers of columns are left.
     """
     start = contrasts.state_start
     for i in range(len(start) - 1):
         counts = margins[start[i] : start[i + 1]]
         seen = np.flatnonzero(counts)
-        if len(seen) < 2:
+        columns = contrasts.column_start[i + 1] - contrasts.column_start[i]
+        if len(seen) < 2 or columns != len(seen) - 1:
             continue
         p = (counts[seen] + pseudocount / len(seen)) / (counts.sum() + pseudocount)
         before, own = np.cumsum(p)[:-1], p[1:]
@@ -65,7 +66,8 @@ def correlate(values, offsets, edges, contrasts, pseudocount, out, out_start):
         block = out[out_start[e] : out_start[e] + high * wide].reshape(high, wide)
         if high == 0 or wide == 0:
             continue
-        added = pseudocount / ((high + 1) * (wide + 1))
+        shown_i = occurs[state_start[i] : state_start[i + 1]].sum()
+        added = pseudocount / (shown_i * occurs[state_start[j] : state_start[j + 1]].sum())
         total = pseudocount
         mean_i = np.zeros(high)
         mean_j = np.zeros(wide)

@@ -1,0 +1,162 @@
+"""What edges of ordered columns are made of: a few scores of the states instead of all of them.
+
+Column ``i`` has a matrix ``Phi_i`` (states by features); the table of an edge is ``Phi_i W Phi_j'``
+and its parameters are ``W``. An unordered column of three or more states has its states as
+features, so tables of unordered columns alone are parameters as they are. An ordered column has
+
+- a linear score: the middle rank of each state; of counts and numbers its normal quantile,
+- a quadratic score: its square, without what is linear in it,
+
+both with mean 0 and variance 1 under the data's margin. They depend on the order of the states and
+on nothing else: other labels in the same order give the same features, and the reverse order turns
+the sign of the linear score. A column of two states has one feature whatever its kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+
+from edgegraft.core import Layout
+from edgegraft.core.tables import PairTables, table_offsets
+from edgegraft.core.types import Edges, Floats, Integers
+from edgegraft.kernels.conditionals.features import expand_tables, fold_tables
+from edgegraft.table import Schema
+from edgegraft.table.schema import Kind
+
+MAX_SCORES = 2
+
+
+def scores_of(margin: Floats, n_scores: int, kind: Kind = "ordinal") -> Floats:
+    """Return the scores of ordered states of given frequencies, one column per score.
+
+    Middle ranks predicted held-out rows of surveys better than normal quantiles, and equally
+    spaced scores as well (docs/kinds.md); numbers that are nearly Gaussian ask for quantiles.
+
+    Examples
+    --------
+    >>> scores_of(np.array([0.25, 0.5, 0.25]), 2).round(3)
+    array([[-1.414,  1.   ],
+           [ 0.   , -1.   ],
+           [ 1.414,  1.   ]])
+    """
+    p = margin / margin.sum()
+    linear = np.cumsum(p) - p / 2
+    if kind in ("count", "numeric"):
+        linear = ndtri(linear)
+    out = np.zeros((len(p), n_scores))
+    for k, raw in enumerate((linear, linear**2)[:n_scores]):
+        score = raw - p @ raw
+        for earlier in out.T[:k]:
+            score = score - (p @ (score * earlier)) * earlier
+        spread = np.sqrt(p @ score**2)
+        if spread > 1e-9:
+            out[:, k] = score / spread
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """The features of every column of a table.
+
+    Attributes
+    ----------
+    states : array of int, shape (n,)
+    widths : array of int, shape (n,)
+        Number of features.
+    start : array of int, shape (n + 1,)
+        Where the matrix of each column begins in `phi`; columns without one have their states.
+    phi : array of float
+        Matrices (states by features), row by row.
+    dual : array of float
+        The same, each state times its frequency: ``dual' phi`` is the identity.
+    """
+
+    states: Integers
+    widths: Integers
+    start: Integers
+    phi: Floats
+    dual: Floats
+
+    @classmethod
+    def of(cls, schema: Schema, margins: Floats) -> Features:
+        """Return the features of columns whose states have these frequencies, none of them zero."""
+        states, widths = schema.n_states, schema.widths
+        phi, dual = [np.zeros(0)], [np.zeros(0)]
+        ends = np.cumsum(states)
+        for variable, end, s, k in zip(schema, ends, states, widths, strict=True):
+            if k < s:
+                own = margins[end - s : end]
+                scores = scores_of(own, int(k), variable.kind)
+                phi.append(scores.ravel())
+                dual.append((scores * (own / own.sum())[:, None]).ravel())
+        sizes = np.where(widths < states, states * widths, 0)
+        start = np.concatenate(([0], np.cumsum(sizes)))
+        return cls(states, widths, start, np.concatenate(phi), np.concatenate(dual))
+
+    def matrix(self, i: int) -> Floats:
+        """Return the features of the states of column `i`, one row per state."""
+        if self.widths[i] == self.states[i]:
+            return np.eye(int(self.states[i]))
+        flat = self.phi[self.start[i] : self.start[i + 1]]
+        return flat.reshape(int(self.states[i]), int(self.widths[i]))
+
+    def layout(self, edges: ArrayLike | None = None) -> Layout:
+        """Return where the weights of a graph's edges lie."""
+        pairs = np.asarray([] if edges is None else edges, np.int64).reshape(-1, 2)
+        return Layout(self.states, pairs, self.widths)
+
+    def expand(self, theta: Floats, layout: Layout) -> Floats:
+        """Return the parameters of the tables, laid out by the states."""
+        full = Layout(self.states, layout.edges)
+        out = np.empty(full.n_parameters)
+        nodes = int(layout.node_offset[-1])
+        out[:nodes] = theta[:nodes]
+        expand_tables(
+            np.ascontiguousarray(theta, np.float64),
+            layout.edge_offset,
+            layout.edges,
+            self.states,
+            self.start,
+            self.phi,
+            full.edge_offset,
+            out,
+        )
+        return out
+
+    def fold(self, gradient: Floats, layout: Layout) -> Floats:
+        """Return the gradient with respect to the weights, from that of the tables."""
+        full = Layout(self.states, layout.edges)
+        out = np.empty(layout.n_parameters)
+        nodes = int(layout.node_offset[-1])
+        out[:nodes] = gradient[:nodes]
+        self._fold(gradient, full.edge_offset, layout.edges, layout.edge_offset, out)
+        return out
+
+    def fold_pairs(self, tables: PairTables) -> PairTables:
+        """Return gradients with respect to the weights of pairs, from those of their tables."""
+        shapes = self.widths[tables.edges]
+        offsets = table_offsets(shapes)
+        out = np.empty(int(offsets[-1]))
+        self._fold(tables.values, tables.offsets, tables.edges, offsets, out)
+        return PairTables(tables.edges, shapes, out, offsets)
+
+    def weights_of(self, theta: Floats, edges: Edges) -> Floats:
+        """Return the weights that tables have: the inverse of :meth:`expand`."""
+        other = replace(self, phi=self.dual)
+        return other.fold(theta, self.layout(edges))
+
+    @cached_property
+    def squared(self) -> Features:
+        """Features that fold a diagonal of second derivatives."""
+        return replace(self, phi=self.phi**2)
+
+    def _fold(
+        self, values: Floats, offsets: Integers, edges: Edges, out_offsets: Integers, out: Floats
+    ) -> None:
+        given = np.ascontiguousarray(values, np.float64)
+        fold_tables(given, offsets, edges, self.states, self.start, self.phi, out_offsets, out)
