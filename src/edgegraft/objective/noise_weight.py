@@ -14,7 +14,7 @@ activation test, be they even or nearly constant, of two states or of twenty. Wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import ndtri
@@ -41,7 +41,7 @@ class NoiseWeights:
         ``k_i``: the number of states less one if they are equally common, less if not.
     z : float
         Standard normal quantile of the rate at which chance may pass.
-    scored : array of bool, shape (n,)
+    scored : array of bool, shape (n,), or empty
         Variables with scores instead of states; pairs of them have two groups.
     z_rest : float
         As `z`, for the second group.
@@ -50,7 +50,7 @@ class NoiseWeights:
     spread: Floats
     dof: Floats
     z: float
-    scored: Mask
+    scored: Mask = field(default_factory=lambda: np.zeros(0, bool))
     z_rest: float = 0.0
 
     def of(self, edges: Edges) -> Floats:
@@ -71,6 +71,8 @@ class NoiseWeights:
 
     def split(self, edges: Edges) -> Mask:
         """Return which pairs have their linear weight as a group of its own."""
+        if not self.scored.any():
+            return np.zeros(len(edges), bool)
         return np.asarray(self.scored[edges].all(axis=1))
 
     def _part(self, edges: Edges, size: Floats, z: float) -> Floats:
