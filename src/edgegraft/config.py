@@ -187,6 +187,25 @@ class TableOptions:
         flag="--max-numeric-states",
         minimum=1,
     )
+    kinds: str | Mapping[str, str] = setting(
+        "auto",
+        "What columns are: 'auto', one kind for all, or kinds by name (nominal, ordinal, count, "
+        "numeric).",
+    )
+    nominal: Sequence[str] | None = setting(
+        None, "Columns of unordered categories, separated by commas, or repeat.", flag="--nominal"
+    )
+    ordinal: Sequence[str] | None = setting(None, "Columns of levels, likewise.", flag="--ordinal")
+    count: Sequence[str] | None = setting(None, "Columns of counts, likewise.", flag="--count")
+    numeric: Sequence[str] | None = setting(
+        None, "Columns of measured numbers, likewise.", flag="--numeric"
+    )
+    order: Sequence[str] | None = setting(
+        None,
+        "An order of categories, 'none<school<bachelor', for all columns that have them, or "
+        "'NAME=none<school<bachelor' for one; repeat.",
+        flag="--order",
+    )
     missing_values: Collection[Any] = setting(
         (), "A cell that means missing; repeat.", flag="--missing"
     )

@@ -113,7 +113,8 @@ def many_states(folder: Path) -> Result:
     first = rng.integers(0, 70, 6000)
     second = np.where(rng.random(6000) < 0.7, first // 4, rng.integers(0, 18, 6000))
     third = np.where(rng.random(6000) < 0.6, second % 2, rng.integers(0, 2, 6000))
-    return fit(np.stack([first, second, third, rng.integers(0, 3, 6000)], axis=1))
+    rows = np.stack([first, second, third, rng.integers(0, 3, 6000)], axis=1)
+    return fit(rows, kinds="nominal")
 
 
 @case()

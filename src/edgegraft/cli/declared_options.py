@@ -189,6 +189,11 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "columns": parse_names,
     "drop": parse_names,
     "bins": parse_bins,
+    "nominal": parse_names,
+    "ordinal": parse_names,
+    "count": parse_names,
+    "numeric": parse_names,
+    "order": list,
     "missing_values": list,
     "delimiter": _tab,
     "encoding": str,
@@ -196,4 +201,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "cache_size": str,
     "cache_dir": _folder,
 }
-_LISTS = ("columns", "drop", "bins", "missing_values")
+_LISTS = (
+    *("columns", "drop", "bins", "missing_values"),
+    *("nominal", "ordinal", "count", "numeric", "order"),
+)

@@ -75,7 +75,11 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     drop : list of str or int, optional
         Columns to leave out, by name or position, in the fit and in tables given to other methods.
     bins : int or dict of str to int, optional
-        Bins of numeric columns of many values; 5 by default.
+        Levels of numeric columns of many values; 16 by default.
+    kinds : {"auto", "nominal", "ordinal", "count", "numeric"} or dict, default "auto"
+        What columns are, all or by name; see :func:`edgegraft.pack` and ``schema_[name].reason``.
+    order : list of str, optional
+        Orders of text categories, such as ``"low<middle<high"`` or ``"size=S<M<L"``.
     missing_values : collection, default ()
         Cells that mean missing, besides NaN and nulls.
     max_numeric_states : int, default 32

@@ -15,6 +15,7 @@ from edgegraft.config import ModelOptions, Plan, Setting, settings_of
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import Rows
+from edgegraft.table.schema import KINDS
 
 _SIZE = [Interval(Integral, 1, None, closed="left"), str, None]
 _OWN: dict[str, list[Any]] = {
@@ -25,6 +26,8 @@ _OWN: dict[str, list[Any]] = {
     "cache_size": _SIZE,
     "drop": ["array-like", None],
     "bins": [Interval(Integral, 1, None, closed="left"), Mapping, None],
+    "kinds": [StrOptions({"auto", *KINDS}), Mapping],
+    "order": ["array-like", None],
     "missing_values": ["array-like", set, frozenset],
     "max_numeric_states": [Interval(Integral, 1, None, closed="left")],
     "unseen": [StrOptions({"error", "missing"})],

@@ -21,6 +21,8 @@ class ReadingParameters:
 
     drop: Sequence[str | int] | None = None
     bins: int | Mapping[str, int] | None = None
+    kinds: str | Mapping[str, str] = TableOptions.kinds
+    order: Sequence[str] | None = None
     missing_values: Collection[Any] = ()
     max_numeric_states: int = TableOptions.max_numeric_states
     unseen: Unseen = "error"
@@ -39,6 +41,7 @@ class ReadingParameters:
         }
         if fitting:
             options |= {"bins": self.bins, "max_numeric_states": self.max_numeric_states}
+            options |= {"kinds": self.kinds, "order": self.order}
         return ReadOptions(**options, **others)
 
 

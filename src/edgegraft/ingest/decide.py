@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,13 +10,22 @@ from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.binning import RowSample, assign_bins, bin_edges, bin_labels
 from edgegraft.ingest.cells import dressed_number, infer_labels, odd_tokens, reject_infinity
 from edgegraft.ingest.findings import Findings, missing_values
+from edgegraft.ingest.column_kinds import (
+    Observed,
+    check_kind,
+    count_levels,
+    kind_of_states,
+    wants_count,
+    why_count,
+)
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.table.arrow_types import LabelKind
-from edgegraft.table.schema import Variable
+from edgegraft.table.schema import Kind, Variable
 
 __all__ = ["Observed", "decide", "decide_sampled"]
 
-DEFAULT_BINS = 5
+DEFAULT_BINS = 5  # of numbers that are to be unordered categories
+NUMERIC_LEVELS = 16  # of numbers: they keep .956 of the information of a Gaussian edge
 FEW_A_CATEGORY = 5  # rows, of a column that has too many categories to show anything
 FEW_ROWS = 20  # up to here a column of all-different values says nothing
 
@@ -29,33 +35,6 @@ _TEXT_DTYPE = {
     LabelKind.INT: "int64",
     LabelKind.FLOAT: "double",
 }
-
-
-@dataclass
-class Observed:
-    """What one reading found out about a column.
-
-    Attributes
-    ----------
-    labels : list
-        Distinct labels.
-    counts : array of int64
-        How often each occurs; declared categories may not occur.
-    from_text : bool
-        Whether the labels are text whose type is still open (a CSV file).
-    first_rows : list of str
-        Where text labels occur first.
-    """
-
-    name: str
-    kind: LabelKind
-    dtype: str
-    declared: bool
-    ordered: bool
-    labels: list[Any]
-    counts: NDArray[np.int64]
-    from_text: bool = False
-    first_rows: list[str] = field(default_factory=list)
 
 
 def decide(
@@ -72,6 +51,7 @@ def decide(
     odd: list[str] = []
     if column.from_text:
         odd = _read_text(column)
+    _apply_order(column, options)
     numeric = column.kind.numeric and not column.declared
     if options.bins_named(column.name) and not numeric:
         raise DataError(
@@ -79,15 +59,17 @@ def decide(
             f" was given for column '{column.name}', which is not numeric but {column.dtype}",
             _dressed_hint(column),
         )
-    asked = options.bins_for(column.name)
-    if numeric and len(set(column.labels)) > min(
-        asked or options.max_numeric_states, options.max_states
-    ):
+    asked, wanted = options.bins_for(column.name), options.kind_for(column.name)
+    check_kind(column, wanted if options.kind_named(column.name) or numeric else None)
+    limit = asked or (options.max_states if wanted == "ordinal" else options.max_numeric_states)
+    if numeric:
         values, place = np.unique(np.array(column.labels, np.float64), return_inverse=True)
         counts = np.bincount(place, column.counts).astype(np.int64)
-        variable = decide_bins(column.name, column.dtype, values, counts, options, findings)
-        assert variable.edges is not None
-        return variable, assign_bins(values, variable.edges)[place]
+        few = len(values) <= min(limit, options.max_states)
+        if not few or (asked is None and wants_count(values, counts, wanted)):
+            variable = decide_bins(column.name, column.dtype, values, counts, options, findings)
+            assert variable.edges is not None
+            return variable, assign_bins(values, variable.edges)[place]
     if not column.declared:
         _reject_identifier(column, n_observed, odd)
     if odd:
@@ -96,7 +78,30 @@ def decide(
         findings.constant.append(column.name)
     if not (numeric or column.declared):
         _doubt(column, n_observed, options, findings)
-    return _order(column)
+    kind, reason = kind_of_states(column, wanted, numeric)
+    return _order(column, kind, reason)
+
+
+def _apply_order(column: Observed, options: ReadOptions) -> None:
+    """Put the categories of a column in the order that was given for it, if one was."""
+    order = options.order_for(column.name, [label for label in column.labels])
+    if order is None:
+        return
+    known = {str(label): label for label in column.labels}
+    unknown = sorted(set(known).difference(order))
+    if unknown:
+        raise DataError(
+            f"column '{column.name}' has {listing(unknown)}, which its ",
+            Argument("order"),
+            " lacks: name all of its categories",
+        )
+    shown = dict(zip(map(str, column.labels), column.counts.tolist(), strict=True))
+    column.first_rows = []
+    column.counts = np.array([shown.get(level, 0) for level in order], np.int64)
+    column.new_place = [order.index(str(label)) for label in column.labels]
+    column.labels = [known.get(level, level) for level in order]
+    column.kind, column.dtype = LabelKind.TEXT, "category[string]"
+    column.declared = column.ordered = True
 
 
 def _doubt(column: Observed, n_observed: int, options: ReadOptions, findings: Findings) -> None:
@@ -144,13 +149,14 @@ def _read_text(column: Observed) -> list[str]:
     return odd_tokens(texts) if column.kind is LabelKind.TEXT else []
 
 
-def _order(column: Observed) -> tuple[Variable, NDArray[np.uint16]]:
+def _order(column: Observed, kind: Kind, reason: str) -> tuple[Variable, NDArray[np.uint16]]:
     """Sort the labels unless their order was declared; several texts may be one number."""
     labels = column.labels if column.declared else sorted(set(column.labels))
     code = {label: k for k, label in enumerate(labels)}
-    final = np.array([code[label] for label in column.labels], np.uint16)
-    variable = Variable(column.name, tuple(labels), column.dtype, column.ordered)
-    return variable, final
+    final = np.array(column.new_place or [code[label] for label in column.labels], np.uint16)
+    return Variable(
+        column.name, tuple(labels), column.dtype, column.ordered, None, kind, reason
+    ), final
 
 
 def _reject_identifier(column: Observed, n_observed: int, odd: list[str]) -> None:
@@ -187,9 +193,9 @@ def decide_bins(
     counts : array of int64
         How often each occurs.
     """
-    asked = options.bins_for(name)
+    asked, wanted = options.bins_for(name), options.kind_for(name)
     integral = not dtype.startswith(("double", "float", "half"))
-    if asked is None and integral and counts.sum() == len(values) > FEW_ROWS:
+    if asked is None and wanted is None and integral and counts.sum() == len(values) > FEW_ROWS:
         raise DataError(
             f"column '{name}' has a different whole number in each of its {len(values)} rows: it "
             "looks like an identifier; leave it out with ",
@@ -197,10 +203,16 @@ def decide_bins(
             ", or bin it with ",
             Argument("bins", {name: DEFAULT_BINS}),
         )
-    edges = bin_edges(values, counts, asked or DEFAULT_BINS, options.bin_rule)
-    if asked is None:
+    if asked is None and wants_count(values, counts, wanted):
+        edges, labels = count_levels(values, counts)
+        return Variable(name, labels, dtype, True, edges, "count", why_count(values, wanted))
+    default = DEFAULT_BINS if wanted == "nominal" else NUMERIC_LEVELS
+    edges = bin_edges(values, counts, asked or default, options.bin_rule)
+    if asked is None and wanted == "nominal":
         findings.binned.append((name, len(edges) - 1))
-    return Variable(name, bin_labels(edges), dtype, ordered=True, edges=edges)
+    reason = f"{len(values):,} different numbers" if wanted is None else "as asked"
+    kind: Kind = wanted or "numeric"
+    return Variable(name, bin_labels(edges), dtype, True, edges, kind, reason)
 
 
 def decide_sampled(

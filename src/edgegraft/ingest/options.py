@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from edgegraft.errors import Argument, DataError, SettingError
 from edgegraft.ingest.cells import MISSING_TOKENS
 from edgegraft.ingest.memory import read_size
 from edgegraft.ingest.sources import OnRows
-from edgegraft.table.schema import MAX_STATES
+from edgegraft.table.schema import KINDS, MAX_STATES, Kind
 
 __all__ = ["BinRule", "ReadOptions", "Unseen"]
 
@@ -53,8 +53,9 @@ class ReadOptions(TableOptions):
             if getattr(self, option) is not None:
                 _check_size(option, getattr(self, option))
         self._check_bins()
+        self._check_kinds()
         self._check_text()
-        for option in ("columns", "drop"):
+        for option in ("columns", "drop", *KINDS, "order"):
             if isinstance(getattr(self, option), str):
                 raise DataError(Argument(option), " takes a list of names, not one string")
 
@@ -64,6 +65,55 @@ class ReadOptions(TableOptions):
                 _check_count("bins", count, 2, MAX_STATES, f"for column '{name}' ")
         elif self.bins is not None:
             _check_count("bins", self.bins, 2, MAX_STATES)
+
+    def _check_kinds(self) -> None:
+        if isinstance(self.kinds, Mapping):
+            wanted = [(f"for column '{name}' ", kind) for name, kind in self.kinds.items()]
+        else:
+            wanted = [("", self.kinds)]
+        for which, kind in wanted:
+            if kind not in (*KINDS, "auto"):
+                raise SettingError(
+                    "kinds",
+                    f"{which}must be one of {listing(('auto', *KINDS))}, found {kind!r}",
+                )
+        named = [name for kind in KINDS for name in getattr(self, kind) or ()]
+        if len(set(named)) < len(named):
+            twice = next(name for name in named if named.count(name) > 1)
+            raise DataError(f"column '{twice}' was given two kinds, or one twice: choose one")
+        for text in self.order or ():
+            if len(_split_order(text)[1]) < 2:
+                raise DataError(
+                    Argument("order", [text]), " has no order: write 'low<middle<high'"
+                )
+
+    def kind_for(self, name: str) -> Kind | None:
+        """Return the kind that was asked for a column, None if it is to be found out."""
+        for kind in KINDS:
+            if name in (getattr(self, kind) or ()):
+                return kind
+        found = self.kinds.get(name, "auto") if isinstance(self.kinds, Mapping) else self.kinds
+        return None if found == "auto" else cast(Kind, found)
+
+    def kind_named(self, name: str) -> bool:
+        """Return whether a kind was asked for this very column."""
+        listed = any(name in (getattr(self, kind) or ()) for kind in KINDS)
+        return listed or (isinstance(self.kinds, Mapping) and name in self.kinds)
+
+    def order_for(self, name: str, labels: Collection[Any]) -> list[str] | None:
+        """Return the order that was given for a column of text, if there is one.
+
+        Examples
+        --------
+        >>> options = ReadOptions(order=["low<high", "size=S<M<L"])
+        >>> options.order_for("price", ["high"]), options.order_for("size", ["S", "L"])
+        (['low', 'high'], ['S', 'M', 'L'])
+        """
+        for text in self.order or ():
+            column, levels = _split_order(text)
+            if column == name or (column is None and set(labels) <= set(levels)):
+                return levels
+        return None
 
     def _check_text(self) -> None:
         if isinstance(self.missing_values, str):
@@ -115,8 +165,14 @@ class ReadOptions(TableOptions):
         named : bool
             False for arrays, whose columns may also be given as positions.
         """
-        if isinstance(self.bins, Mapping):
-            _resolve("bins", list(self.bins), names, named)
+        for option, given in (
+            ("bins", self.bins),
+            ("kinds", self.kinds),
+            *((kind, getattr(self, kind)) for kind in KINDS),
+            ("order", [name for name, _ in map(_split_order, self.order or ()) if name]),
+        ):
+            if isinstance(given, Mapping | list | tuple):
+                _resolve(option, list(given), names, named)
         chosen = list(names)
         if self.columns is not None:
             chosen = _resolve("columns", self.columns, names, named)
@@ -130,6 +186,14 @@ class ReadOptions(TableOptions):
                 "no column is left after ", Argument("columns"), " and ", Argument("drop")
             )
         return chosen
+
+
+def _split_order(text: str) -> tuple[str | None, list[str]]:
+    """Return the column that an order is for, if it names one, and its levels."""
+    name, found, levels = text.partition("=")
+    if not found or "<" in name:
+        name, levels = "", text
+    return name.strip() or None, [level.strip() for level in levels.split("<")]
 
 
 def _check_count(option: str, value: object, low: int, high: int | None, which: str = "") -> None:

@@ -23,6 +23,8 @@ def pack(
     columns: Sequence[str | int] | None = None,
     drop: Sequence[str | int] | None = None,
     bins: int | Mapping[str, int] | None = None,
+    kinds: str | Mapping[str, str] = "auto",
+    order: Sequence[str] | None = None,
     bin_rule: BinRule = "quantile",
     max_numeric_states: int = 32,
     max_states: int = MAX_STATES,
@@ -59,9 +61,17 @@ def pack(
         Bins of nearly equal counts, or of equal widths. Quantiles are exact up to 2**20 rows
         and for columns of up to 65,535 distinct values; beyond both they are those of a fixed
         sample of 2**20 rows, an approximation.
+    kinds : {"auto", "nominal", "ordinal", "count", "numeric"} or dict, default "auto"
+        What columns are, all or by name; ``schema[name].kind`` and ``.reason`` tell what was found.
+        Ordered categories are ordinal, text and booleans nominal, columns of many numbers numeric
+        or, if they are whole, begin at 0 and have a tail, count. Few whole numbers are ordinal if
+        what other columns tell of them is mostly a trend (docs/kinds.md).
+    order : list of str, optional
+        Orders of text categories: ``"low<middle<high"`` for every column of these, or
+        ``"size=S<M<L"`` for one.
     max_numeric_states : int, default 32
-        A numeric column with no more distinct values keeps them as categories; one with more,
-        and no `bins`, is cut into 5 bins with a warning.
+        A numeric column with no more distinct values keeps them as states; one with more, and no
+        `bins`, gets 16 levels of nearly equal counts (5 with a warning if it is to be nominal).
     max_states : int, default 65535
         A column with more categories is an error.
     missing_values : collection of str or number
@@ -132,6 +142,8 @@ def pack(
         columns=columns,
         drop=drop,
         bins=bins,
+        kinds=kinds,
+        order=order,
         bin_rule=bin_rule,
         max_numeric_states=max_numeric_states,
         max_states=max_states,

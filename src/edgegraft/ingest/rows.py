@@ -31,6 +31,7 @@ from edgegraft.ingest.files import find_files
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, plugin_of, table_kind
+from edgegraft.ingest.levels import settle_levels
 from edgegraft.ingest.memory import SAMPLE_ROWS, Budget, check_limit, read_size, share_out
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.table import PackedTable, Schema
@@ -139,6 +140,8 @@ def read_table(
     options = options or ReadOptions()
     with open_source(X, options) as source:
         table = encode_source(source, schema, options, findings)
+    if schema is None:
+        table = settle_levels(table, options)
     for warning in findings.warnings():
         warnings.warn(warning, stacklevel=stacklevel)
     return table

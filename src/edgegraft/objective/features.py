@@ -19,45 +19,13 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from edgegraft.core import Layout
 from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.conditionals.features import expand_tables, fold_tables
 from edgegraft.table import Schema
-from edgegraft.table.schema import Kind
-
-MAX_SCORES = 2
-
-
-def scores_of(margin: Floats, n_scores: int, kind: Kind = "ordinal") -> Floats:
-    """Return the scores of ordered states of given frequencies, one column per score.
-
-    Middle ranks predicted held-out rows of surveys better than normal quantiles, and equally
-    spaced scores as well (docs/kinds.md); numbers that are nearly Gaussian ask for quantiles.
-
-    Examples
-    --------
-    >>> scores_of(np.array([0.25, 0.5, 0.25]), 2).round(3)
-    array([[-1.414,  1.   ],
-           [ 0.   , -1.   ],
-           [ 1.414,  1.   ]])
-    """
-    p = margin / margin.sum()
-    linear = np.cumsum(p) - p / 2
-    if kind in ("count", "numeric"):
-        linear = ndtri(linear)
-    out = np.zeros((len(p), n_scores))
-    for k, raw in enumerate((linear, linear**2)[:n_scores]):
-        score = raw - p @ raw
-        for earlier in out.T[:k]:
-            score = score - (p @ (score * earlier)) * earlier
-        spread = np.sqrt(p @ score**2)
-        if spread > 1e-9:
-            out[:, k] = score / spread
-    return out
-
+from edgegraft.table.scores import scores_of
 
 @dataclass(frozen=True, eq=False)
 class Features:

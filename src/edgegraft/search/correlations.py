@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.kernels.search.contrasts import Contrasts, correlate, fill_contrasts
-from edgegraft.objective.features import scores_of
 from edgegraft.table.blocks import TableRows, add_in_order
+from edgegraft.table.scores import scores_of
 
 PSEUDOCOUNT = 5.0  # rows added to each table, spread over its cells
 _CHUNK = 1 << 22  # contrasts of rows held at a time

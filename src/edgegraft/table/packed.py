@@ -183,6 +183,12 @@ class PackedTable:
                 out[:, k][out[:, k] == self.schema.n_states[i]] = -1
         return out
 
+    def with_schema(self, schema: Schema) -> PackedTable:
+        """Return the same codes under a schema of as many states; nothing is copied."""
+        if not np.array_equal(schema.n_states, self.schema.n_states):
+            raise DataError("the other schema has other numbers of states")
+        return PackedTable(schema, self.cells, self.n_rows)
+
     def take(self, rows: ArrayLike) -> PackedTable:
         """Return the given rows, by number or as a mask, as a table of their own.
 

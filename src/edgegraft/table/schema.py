@@ -53,6 +53,8 @@ class Variable:
     kind : {"nominal", "ordinal", "count", "numeric"}, default "nominal"
         What the states mean: categories, levels in an order, counts, or intervals of numbers. All
         but the first are ordered.
+    reason : str
+        Why it has its kind; it makes no difference between variables.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class Variable:
     ordered: bool = False
     edges: tuple[float, ...] | None = None
     kind: Kind = "nominal"
+    reason: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):

@@ -34,6 +34,8 @@ def dump_schema(schema: Schema) -> str:
             entry["edges"] = list(variable.edges)
         if variable.kind != "nominal":
             entry["kind"] = variable.kind
+        if variable.reason:
+            entry["reason"] = variable.reason
         variables.append(entry)
     document = {"format": FORMAT, "version": VERSION, "variables": variables}
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -83,6 +85,7 @@ def _load_variable(position: int, entry: Any) -> Variable:
         ordered=_field(where, entry, "ordered", bool, False),
         edges=None if edges is None else tuple(float(edge) for edge in edges),
         kind=_field(where, entry, "kind", str, "nominal"),
+        reason=_field(where, entry, "reason", str, ""),
     )
 
 

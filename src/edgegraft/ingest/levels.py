@@ -1,0 +1,113 @@
+"""Whether whole numbers of few values are levels or names: what the other columns say.
+
+Codes of regions and answers on a scale look alike. They differ in how other columns depend on
+them: that of levels is mostly a trend. For a group of columns with the same values
+
+    share = sum of N r_ij^2 / sum of chi-square_ij,      each less what chance adds,
+
+over pairs with other columns, with ``r`` the correlation of middle ranks (or all that the rank of
+one end explains of an unordered other end). A large share makes them levels. It was .56 and .68 of
+answers on scales of 6 and 5 levels and above .9 of Gaussian columns cut into levels; of columns
+without an order at most .28 with 5 states, .66 with 4 and .58 with 3, so few levels ask for more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from edgegraft.core.types import Floats
+from edgegraft.ingest.options import ReadOptions
+from edgegraft.table.packed import PackedTable
+from edgegraft.table.schema import Schema, Variable
+from edgegraft.table.scores import scores_of
+
+MIN_SHARE = 0.45
+MIN_SHARE_OF_FEW = 0.7  # of three or four levels
+_MAX_ROWS = 4096
+_MAX_PARTNERS = 24
+_MAX_COLUMNS = 24  # of a group that are looked at
+_MIN_EVIDENCE = 4.0  # standard deviations of chance
+_GAPS = 1.5  # span of the values, in their number
+
+
+def settle_levels(table: PackedTable, options: ReadOptions) -> PackedTable:
+    """Return the table with the kinds of its columns of few whole numbers decided."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for i, variable in enumerate(table.schema):
+        if options.kind_for(variable.name) is None and _may_be_levels(variable):
+            groups.setdefault(variable.categories, []).append(i)
+    if not groups:
+        return table
+    codes = table.cells[:, : table.n_rows]
+    rows = np.unique(np.linspace(0, table.n_rows - 1, _MAX_ROWS).astype(np.int64))
+    codes = codes[:, rows].astype(np.int64)
+    waiting = {i for members in groups.values() for i in members}
+    variables = list(table.schema)
+    for members in groups.values():
+        share = _share(codes, table.schema, members, waiting)
+        for i in members:
+            variables[i] = _decided(variables[i], share)
+    return table.with_schema(Schema(variables))
+
+
+def _may_be_levels(variable: Variable) -> bool:
+    labels = variable.categories
+    numbers = all(type(label) in (int, float) for label in labels)
+    if variable.kind != "nominal" or variable.declared or not numbers or len(labels) < 3:
+        return False
+    values = np.array(labels, np.float64)
+    whole = bool((values == np.floor(values)).all())
+    return whole and bool(values[-1] - values[0] + 1 <= _GAPS * len(values))
+
+
+def _decided(variable: Variable, share: float | None) -> Variable:
+    if share is None:
+        return replace(variable, reason="whole numbers, on which no other column depends")
+    found = f"whole numbers; {share:.0%} of what other columns tell of them is a trend"
+    needed = MIN_SHARE if variable.n_states > 4 else MIN_SHARE_OF_FEW
+    return replace(variable, kind="ordinal" if share >= needed else "nominal", reason=found)
+
+
+def _share(codes: np.ndarray, schema: Schema, members: list[int], waiting: set[int]) -> float | None:
+    """Return the share of dependence that is a trend; None if there is hardly any."""
+    whole = trend = variance = 0.0
+    n = len(schema)
+    for i in members[:: -(-len(members) // _MAX_COLUMNS)]:
+        others = np.array([j for j in range(n) if j != i])
+        for j in others[:: -(-len(others) // _MAX_PARTNERS)].tolist():
+            ranked = j in waiting or schema[j].scored or schema.n_states[j] == 2
+            found = _dependence(codes, schema, i, j, ranked)
+            if found is not None:
+                whole += found[0]
+                trend += found[1]
+                variance += 2.0 * found[2]
+    if whole <= _MIN_EVIDENCE * np.sqrt(variance):
+        return None
+    return trend / whole
+
+
+def _dependence(
+    codes: np.ndarray, schema: Schema, i: int, j: int, ranked: bool
+) -> tuple[float, float, float] | None:
+    """Return chi-square and the part of ranks, each less its expectation, and degrees of freedom."""
+    tall, wide = int(schema.n_states[i]), int(schema.n_states[j])
+    if wide > 64:
+        return None
+    known = (codes[i] < tall) & (codes[j] < wide)
+    table = np.bincount(codes[i, known] * wide + codes[j, known], minlength=tall * wide)
+    counts: Floats = table.reshape(tall, wide).astype(np.float64)
+    counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
+    if min(counts.shape) < 2:
+        return None
+    n = counts.sum()
+    p, q = counts.sum(axis=1) / n, counts.sum(axis=0) / n
+    excess = counts / n - np.outer(p, q)
+    dof = (len(p) - 1.0) * (len(q) - 1.0)
+    along = scores_of(p, 1)[:, 0] @ excess
+    if ranked:
+        trend = n * float(along @ scores_of(q, 1)[:, 0]) ** 2 - 1.0
+    else:
+        trend = n * float((along**2 / q).sum()) - (len(q) - 1.0)
+    return n * float((excess**2 / np.outer(p, q)).sum()) - dof, trend, dof

@@ -1,0 +1,39 @@
+"""Scores of ordered states: a few numbers per state that depend on the order and the margin."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtri
+
+from edgegraft.core.types import Floats
+from edgegraft.table.schema import Kind
+
+
+def scores_of(margin: Floats, n_scores: int, kind: Kind = "ordinal") -> Floats:
+    """Return a linear and a quadratic score of states of given frequencies, one column each.
+
+    The linear one is the middle rank, of counts and numbers its normal quantile; the quadratic one
+    is its square without what is linear in it. Both have mean 0 and variance 1. Middle ranks
+    predicted held-out rows of surveys better than normal quantiles (docs/kinds.md); columns that
+    are nearly Gaussian ask for quantiles.
+
+    Examples
+    --------
+    >>> scores_of(np.array([0.25, 0.5, 0.25]), 2).round(3)
+    array([[-1.414,  1.   ],
+           [ 0.   , -1.   ],
+           [ 1.414,  1.   ]])
+    """
+    p = margin / margin.sum()
+    linear = np.cumsum(p) - p / 2
+    if kind in ("count", "numeric"):
+        linear = ndtri(linear)
+    out = np.zeros((len(p), n_scores))
+    for k, raw in enumerate((linear, linear**2)[:n_scores]):
+        score = raw - p @ raw
+        for earlier in out.T[:k]:
+            score = score - (p @ (score * earlier)) * earlier
+        spread = np.sqrt(p @ score**2)
+        if spread > 1e-9:
+            out[:, k] = score / spread
+    return out
