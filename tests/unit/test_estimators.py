@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import edgegraft
 from edgegraft.datasets import make_chain
-from edgegraft.errors import DataError, EncodingWarning
+from edgegraft.errors import DataError
 from edgegraft.estimators import GraftedMRF
 from edgegraft.ingest import pack
 from edgegraft.learn import Plan, discover
@@ -150,8 +150,7 @@ def test_weights_count_as_repeated_rows():
 
 def test_predict_proba_of_a_column():
     frame = survey()
-    with pytest.warns(EncodingWarning, match="score"):
-        estimator = GraftedMRF(random_state=0).fit(frame)
+    estimator = GraftedMRF(random_state=0).fit(frame)
     chance = estimator.predict_proba(frame, "cough")
     assert chance.shape == (600, 4)
     np.testing.assert_allclose(chance.sum(axis=1), 1)
@@ -231,9 +230,10 @@ def test_a_schema_survives_cloning():
 
 def test_pipelines():
     frame = survey().drop(columns="score")
-    pipeline = make_pipeline(OrdinalEncoder(dtype=np.int64), GraftedMRF(random_state=0))
+    nominal = GraftedMRF(random_state=0, kinds="nominal")
+    pipeline = make_pipeline(OrdinalEncoder(dtype=np.int64), nominal)
     pipeline.fit(frame)
-    direct = GraftedMRF(random_state=0).fit(frame)
+    direct = clone(nominal).fit(frame)
     assert pairs(pipeline[-1].edges_) == pairs(direct.edges_)
     assert pipeline.score(frame) == pytest.approx(direct.score(frame), abs=1e-3)
 

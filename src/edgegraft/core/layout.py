@@ -5,8 +5,8 @@
 Node vectors come first and edge tables follow in the order of the edges, so a model that grows
 appends: the positions of what was there never change. The table of edge ``(i, j)``, ``i < j``,
 is stored row by row, ``theta[edge_offset[k] + a * states[j] + b] = w_ij(a, b)``. While a model with
-ordered columns is fitted, an edge has a smaller block: ``widths[i]`` by ``widths[j]`` weights of the
-features of its columns (:mod:`edgegraft.objective.features`).
+ordered columns is fitted, an edge has a smaller block: ``widths[i]`` by ``widths[j]`` weights of
+features (:mod:`edgegraft.objective.features`).
 """
 
 from __future__ import annotations
@@ -70,7 +70,11 @@ class Layout:
         object.__setattr__(self, "edge_offset", _frozen(edge_offset))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Layout, (self.states, self.edges, self.widths)  # whose arrays are read-only, as kernels expect
+        return Layout, (
+            self.states,
+            self.edges,
+            self.widths,
+        )  # whose arrays are read-only, as kernels expect
 
     @property
     def n_variables(self) -> int:

@@ -206,4 +206,6 @@ def _edge_table(found: Discovery) -> dict[str, NDArray[Any]]:
         "q_value": tests.q_value,
         "kept": found.kept,
     }
+    if tests.effects is not None:
+        columns |= tests.effects.columns(np.arange(len(tests.edges)))
     return {name: values[order] for name, values in columns.items()}

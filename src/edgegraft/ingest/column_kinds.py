@@ -23,6 +23,7 @@ _MIN_COUNTS = 8  # different counts of a column that is one unasked: fewer may b
 _TAIL = 3.0  # the largest count, in medians
 _MIN_TAIL = 0.005  # of the rows in the open level
 
+
 @dataclass
 class Observed:
     """What one reading found out about a column.
@@ -111,8 +112,8 @@ def count_levels(
 
     Examples
     --------
-    >>> count_levels(np.array([0.0, 1, 2, 7]), np.array([50, 30, 15, 5]))[1]
-    ('0', '1', '2', '3 or more')
+    >>> count_levels(np.array([0.0, 1, 2, 7]), np.array([50, 30, 17, 3]))[1]
+    ('0', '1', '2 or more')
     """
     total, high = int(counts.sum()), float(values[-1])
     least = max(5.0, _MIN_TAIL * total)

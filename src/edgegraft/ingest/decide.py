@@ -9,7 +9,6 @@ from edgegraft.core.text import listing
 from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.binning import RowSample, assign_bins, bin_edges, bin_labels
 from edgegraft.ingest.cells import dressed_number, infer_labels, odd_tokens, reject_infinity
-from edgegraft.ingest.findings import Findings, missing_values
 from edgegraft.ingest.column_kinds import (
     Observed,
     check_kind,
@@ -18,6 +17,7 @@ from edgegraft.ingest.column_kinds import (
     wants_count,
     why_count,
 )
+from edgegraft.ingest.findings import Findings, missing_values
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.table.arrow_types import LabelKind
 from edgegraft.table.schema import Kind, Variable
@@ -84,7 +84,7 @@ def decide(
 
 def _apply_order(column: Observed, options: ReadOptions) -> None:
     """Put the categories of a column in the order that was given for it, if one was."""
-    order = options.order_for(column.name, [label for label in column.labels])
+    order = options.order_for(column.name, list(column.labels))
     if order is None:
         return
     known = {str(label): label for label in column.labels}

@@ -29,6 +29,7 @@ _MAX_ROWS = 4096
 _MAX_PARTNERS = 24
 _MAX_COLUMNS = 24  # of a group that are looked at
 _MIN_EVIDENCE = 4.0  # standard deviations of chance
+_MAX_STATES = 64  # of a partner
 _GAPS = 1.5  # span of the values, in their number
 
 
@@ -46,9 +47,13 @@ def settle_levels(table: PackedTable, options: ReadOptions) -> PackedTable:
     waiting = {i for members in groups.values() for i in members}
     variables = list(table.schema)
     for members in groups.values():
-        share = _share(codes, table.schema, members, waiting)
-        for i in members:
-            variables[i] = _decided(variables[i], share)
+        found = np.array([_trend(codes, table.schema, i, waiting) for i in members[:_MAX_COLUMNS]])
+        together = _share(found.sum(axis=0))
+        for k, i in enumerate(members):
+            own = _share(found[k]) if k < len(found) else None
+            # A column of its own kind may have the same values by chance.
+            stands_out = own is not None and together is not None and own < together / 2
+            variables[i] = _decided(variables[i], own if stands_out else together)
     return table.with_schema(Schema(variables))
 
 
@@ -70,37 +75,35 @@ def _decided(variable: Variable, share: float | None) -> Variable:
     return replace(variable, kind="ordinal" if share >= needed else "nominal", reason=found)
 
 
-def _share(codes: np.ndarray, schema: Schema, members: list[int], waiting: set[int]) -> float | None:
+def _trend(codes: np.ndarray, schema: Schema, i: int, waiting: set[int]) -> Floats:
+    """Return the dependence of a column on others, the part that is a trend, and its variance."""
+    total = np.zeros(3)
+    others = np.array([j for j in range(len(schema)) if j != i], np.int64)
+    for j in others[:: max(1, -(-len(others) // _MAX_PARTNERS))].tolist():
+        ranked = j in waiting or schema[j].scored or schema.n_states[j] == 2
+        total += _dependence(codes, schema, i, j, ranked)
+    return total
+
+
+def _share(found: Floats) -> float | None:
     """Return the share of dependence that is a trend; None if there is hardly any."""
-    whole = trend = variance = 0.0
-    n = len(schema)
-    for i in members[:: -(-len(members) // _MAX_COLUMNS)]:
-        others = np.array([j for j in range(n) if j != i])
-        for j in others[:: -(-len(others) // _MAX_PARTNERS)].tolist():
-            ranked = j in waiting or schema[j].scored or schema.n_states[j] == 2
-            found = _dependence(codes, schema, i, j, ranked)
-            if found is not None:
-                whole += found[0]
-                trend += found[1]
-                variance += 2.0 * found[2]
-    if whole <= _MIN_EVIDENCE * np.sqrt(variance):
-        return None
-    return trend / whole
+    whole, trend, variance = found.tolist()
+    return None if whole <= _MIN_EVIDENCE * np.sqrt(variance) else trend / whole
 
 
 def _dependence(
     codes: np.ndarray, schema: Schema, i: int, j: int, ranked: bool
-) -> tuple[float, float, float] | None:
-    """Return chi-square and the part of ranks, each less its expectation, and degrees of freedom."""
+) -> tuple[float, float, float]:
+    """Return chi-square and the part of ranks, less their expectations, and the variance."""
     tall, wide = int(schema.n_states[i]), int(schema.n_states[j])
-    if wide > 64:
-        return None
+    if wide > _MAX_STATES:
+        return 0.0, 0.0, 0.0
     known = (codes[i] < tall) & (codes[j] < wide)
     table = np.bincount(codes[i, known] * wide + codes[j, known], minlength=tall * wide)
     counts: Floats = table.reshape(tall, wide).astype(np.float64)
     counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
     if min(counts.shape) < 2:
-        return None
+        return 0.0, 0.0, 0.0
     n = counts.sum()
     p, q = counts.sum(axis=1) / n, counts.sum(axis=0) / n
     excess = counts / n - np.outer(p, q)
@@ -110,4 +113,4 @@ def _dependence(
         trend = n * float(along @ scores_of(q, 1)[:, 0]) ** 2 - 1.0
     else:
         trend = n * float((along**2 / q).sum()) - (len(q) - 1.0)
-    return n * float((excess**2 / np.outer(p, q)).sum()) - dof, trend, dof
+    return n * float((excess**2 / np.outer(p, q)).sum()) - dof, trend, 2.0 * dof

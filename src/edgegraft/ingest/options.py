@@ -83,9 +83,7 @@ class ReadOptions(TableOptions):
             raise DataError(f"column '{twice}' was given two kinds, or one twice: choose one")
         for text in self.order or ():
             if len(_split_order(text)[1]) < 2:
-                raise DataError(
-                    Argument("order", [text]), " has no order: write 'low<middle<high'"
-                )
+                raise DataError(Argument("order", [text]), " has no order: write 'low<middle<high'")
 
     def kind_for(self, name: str) -> Kind | None:
         """Return the kind that was asked for a column, None if it is to be found out."""

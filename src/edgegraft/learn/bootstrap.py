@@ -41,6 +41,7 @@ from edgegraft.errors import DataError, ModelError
 from edgegraft.learn.conditional import read_rows
 from edgegraft.learn.discovery import Discovery, refit
 from edgegraft.learn.edge_tests import q_values
+from edgegraft.learn.feature_tests import FeatureTester
 from edgegraft.learn.replicate import INFLATION, Draws, Replicate, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values
 from edgegraft.learn.state import SearchState
@@ -243,14 +244,20 @@ def _frequency(
         return np.asarray(active.mean(axis=0))
     model = growth.model() if relaxed else refit(growth, growth.penalty.ridge)
     worth = (active.mean(axis=0) >= _RARE) | (np.arange(len(pairs)) < len(growth.graph))
+    features = growth.objective.features
     rows = read_rows(table, draws.base)
     p = np.ones(active.shape)
     chunk = max(1, _CHUNK_BYTES // (8 * table.n_rows))
     for first in range(0, len(numbers), chunk):
         weights = np.stack([draws.weights(k) for k in numbers[first : first + chunk]])
-        p[first : first + chunk, worth] = replicate_p_values(
-            rows, model, pairs[worth], weights, INFLATION, n_jobs=n_jobs
-        )
+        if features is None:
+            found = replicate_p_values(rows, model, pairs[worth], weights, INFLATION, n_jobs=n_jobs)
+        else:
+            tester = FeatureTester(table, features, draws.base, n_jobs=n_jobs)
+            theta = features.weights_of(model.theta, model.edges)
+            layout = features.layout(model.edges)
+            found = tester.replicates(layout, theta, pairs[worth], weights, INFLATION)
+        p[first : first + chunk, worth] = found
     untold = np.isnan(p).any(axis=0)
     p[~active | untold] = 1.0
     n = len(table.schema)

@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from edgegraft.config import Plan
-from edgegraft.core import Layout
 from edgegraft.core.threads import interruptible
 from edgegraft.core.types import Floats, Mask
 from edgegraft.ingest.memory import SAMPLE_ROWS
@@ -203,7 +202,7 @@ def _tests(
     found = tester.test(features.layout(model.edges), theta)
     n = model.layout.n_variables
     q = q_values(found.p_value, n * (n - 1) // 2)
-    return EdgeTests(model.edges, found.statistic, found.dof, found.p_value, q)
+    return EdgeTests(model.edges, found.statistic, found.dof, found.p_value, q, found.effects)
 
 
 def _deserves_second_look(search: SearchState) -> bool:

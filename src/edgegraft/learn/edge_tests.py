@@ -52,6 +52,7 @@ from edgegraft.learn.effective_score import (
     side_of,
     table_strength,
 )
+from edgegraft.learn.effects import Effects
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
 
@@ -73,6 +74,8 @@ class EdgeTests(NamedTuple):
         Never zero: at least the smallest normal number.
     q_value : array of float, shape (m,)
         Smallest false discovery rate at which the edge is kept.
+    effects : Effects, optional
+        Signs and sizes, if any column is ordered.
     """
 
     edges: Edges
@@ -80,6 +83,7 @@ class EdgeTests(NamedTuple):
     dof: Integers
     p_value: Floats
     q_value: Floats
+    effects: Effects | None = None
 
 
 def edge_tests(

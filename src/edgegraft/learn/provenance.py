@@ -27,6 +27,9 @@ def edge_columns(found: Discovery) -> dict[str, Any]:
     columns = {
         name: getattr(tests, name)[at] for name in ("statistic", "dof", "p_value", "q_value")
     }
+    if tests.effects is not None:
+        columns |= tests.effects.columns(at)
+        columns["weight"] = columns["effect"]  # the name that drawing programs look for
     return {"strength": model.edge_strengths()} | columns
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.config import Settings
+from edgegraft.core import Layout
 from edgegraft.core.pairs import pairs_of_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.counts import PairCounts
@@ -33,6 +34,7 @@ from edgegraft.learn.policies import Policy, Relaxed, SearchStrategy
 from edgegraft.learn.problem import Problem
 from edgegraft.learn.state import Arrays, Header, SearchState
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.featured import Featured, featured
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
@@ -130,8 +132,11 @@ class Replicator:
         rule = search.penalty
         weight = rule.ridge if ridge is None else ridge
         self._ridge = Penalty(0.0, weight, penalize_nodes=rule.penalize_nodes)
-        self._layout = kept.layout
-        self._theta = kept.theta
+        features = self._given.features
+        self._layout = self._given.layout(kept.edges)
+        self._theta = (
+            kept.theta if features is None else features.weights_of(kept.theta, kept.edges)
+        )
         self._theta = self._refit(self._objective(draws.base), _BASE_TOL)
         self.strengths = self._norms(self._theta)
         near = _near_misses(search)
@@ -150,9 +155,14 @@ class Replicator:
         return Replicate(self._search(loss), self._norms(theta), self._norms(theta - self._theta))
 
     def _objective(self, weights: Floats) -> Objective:
-        if isinstance(self._given, Likelihood):
-            return Likelihood(PairCounts(self._table, 1, weights), self._given.engine)
-        return Pseudolikelihood(self._rows.reweighted(weights, n_jobs=1), precision="single")
+        given = self._given
+        loss: Objective
+        inner = given.inner if isinstance(given, Featured) else given
+        if isinstance(inner, Likelihood):
+            loss = Likelihood(PairCounts(self._table, 1, weights), inner.engine)
+        else:
+            loss = Pseudolikelihood(self._rows.reweighted(weights, n_jobs=1), precision="single")
+        return featured(loss, given.features)
 
     def _refit(self, loss: Objective, share: float) -> Floats:
         stopping = Stopping(self._tol(share), _MAX_ITERATIONS)
@@ -173,10 +183,12 @@ class Replicator:
 
     def _norms(self, theta: Floats) -> Floats:
         """Return the zero-sum-gauge norms of the kept edges' tables."""
-        layout, out = self._layout, np.empty(self._layout.n_edges)
+        tables = self._given.expand(theta, self._layout)
+        layout = Layout(self._layout.states, self._layout.edges)
+        out = np.empty(layout.n_edges)
         every = np.ones(int(layout.node_offset[-1]), bool)
         strengths(
-            theta, layout.states, layout.edges, layout.node_offset, layout.edge_offset, every, out
+            tables, layout.states, layout.edges, layout.node_offset, layout.edge_offset, every, out
         )
         return out
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.config import Settings
-from edgegraft.core import ActiveGraph, Layout
+from edgegraft.core import ActiveGraph
 from edgegraft.core.pair_set import PairMap
 from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.tables import PairTables

@@ -53,9 +53,7 @@ def block_products(
     return out
 
 
-def feature_rows(
-    codes: np.ndarray, features: Features, chosen: Integers, rows: slice
-) -> Floats:
+def feature_rows(codes: np.ndarray, features: Features, chosen: Integers, rows: slice) -> Floats:
     """Return the features of some rows, one row per feature; zero where a cell is missing."""
     out = np.empty((int(features.widths[chosen].sum()), rows.stop - rows.start))
     first = 0
@@ -103,9 +101,7 @@ def _residuals(
     return out
 
 
-def take_pairs(
-    products: Floats, features: Features, chosen: Integers, edges: Edges
-) -> PairTables:
+def take_pairs(products: Floats, features: Features, chosen: Integers, edges: Edges) -> PairTables:
     """Return the gradients of pairs of the chosen columns, in their order and orientation."""
     shapes = features.widths[edges]
     offsets = table_offsets(shapes)

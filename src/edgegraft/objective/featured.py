@@ -57,6 +57,8 @@ class Featured(Objective):
     (2, 2)
     """
 
+    features: Features
+
     def __init__(self, inner: Objective, features: Features) -> None:
         self.inner = inner
         self.features = features
@@ -127,9 +129,7 @@ class Featured(Objective):
         """Return the loss and its gradient at `theta`."""
         found = self.inner.evaluate(self.expand(theta, state.layout), state.inner)
         gradient = self.features.fold(found.gradient, state.layout)
-        return found._replace(
-            gradient=gradient, state=FeaturedState(state.layout, found.state, {})
-        )
+        return found._replace(gradient=gradient, state=FeaturedState(state.layout, found.state, {}))
 
     def edge_gradients(self, theta: Floats, state: FeaturedState, edges: Edges) -> PairTables:
         """Return the loss's gradient with respect to the weights of pairs."""
@@ -175,6 +175,10 @@ class Featured(Objective):
         """Return the frequencies of the states of every variable, none of them zero."""
         return self.inner.margins()
 
+    def state_weights(self) -> Floats:
+        """Return the weight of the rows in each state."""
+        return self.inner.state_weights()
+
     def pair_frequencies(self, layout: Layout) -> Floats | None:
         """Return the data's pair frequencies on a graph, laid out like its tables."""
         return self.inner.pair_frequencies(_tables(layout))
@@ -191,4 +195,4 @@ def featured(loss: Objective, features: Features | None = None) -> Objective:
     """
     if not loss.schema.scored:
         return loss
-    return Featured(loss, features or Features.of(loss.schema, loss.margins()))
+    return Featured(loss, features or Features.of(loss.schema, loss.state_weights()))

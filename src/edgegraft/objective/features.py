@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike
 from edgegraft.core import Layout
 from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
-from edgegraft.kernels.conditionals.features import expand_tables, fold_tables
 from edgegraft.table import Schema
 from edgegraft.table.scores import scores_of
+
 
 @dataclass(frozen=True, eq=False)
 class Features:
@@ -52,7 +52,7 @@ class Features:
 
     @classmethod
     def of(cls, schema: Schema, margins: Floats) -> Features:
-        """Return the features of columns whose states have these frequencies, none of them zero."""
+        """Return the features of columns whose states have these weights."""
         states, widths = schema.n_states, schema.widths
         phi, dual = [np.zeros(0)], [np.zeros(0)]
         ends = np.cumsum(states)
@@ -81,28 +81,17 @@ class Features:
     def expand(self, theta: Floats, layout: Layout) -> Floats:
         """Return the parameters of the tables, laid out by the states."""
         full = Layout(self.states, layout.edges)
-        out = np.empty(full.n_parameters)
-        nodes = int(layout.node_offset[-1])
+        out, nodes = np.empty(full.n_parameters), int(layout.node_offset[-1])
         out[:nodes] = theta[:nodes]
-        expand_tables(
-            np.ascontiguousarray(theta, np.float64),
-            layout.edge_offset,
-            layout.edges,
-            self.states,
-            self.start,
-            self.phi,
-            full.edge_offset,
-            out,
-        )
+        self._multiply(theta, layout.edge_offset, layout.edges, full.edge_offset, out, widen=True)
         return out
 
     def fold(self, gradient: Floats, layout: Layout) -> Floats:
         """Return the gradient with respect to the weights, from that of the tables."""
         full = Layout(self.states, layout.edges)
-        out = np.empty(layout.n_parameters)
-        nodes = int(layout.node_offset[-1])
+        out, nodes = np.empty(layout.n_parameters), int(layout.node_offset[-1])
         out[:nodes] = gradient[:nodes]
-        self._fold(gradient, full.edge_offset, layout.edges, layout.edge_offset, out)
+        self._multiply(gradient, full.edge_offset, layout.edges, layout.edge_offset, out)
         return out
 
     def fold_pairs(self, tables: PairTables) -> PairTables:
@@ -110,21 +99,61 @@ class Features:
         shapes = self.widths[tables.edges]
         offsets = table_offsets(shapes)
         out = np.empty(int(offsets[-1]))
-        self._fold(tables.values, tables.offsets, tables.edges, offsets, out)
+        self._multiply(tables.values, tables.offsets, tables.edges, offsets, out)
         return PairTables(tables.edges, shapes, out, offsets)
 
     def weights_of(self, theta: Floats, edges: Edges) -> Floats:
         """Return the weights that tables have: the inverse of :meth:`expand`."""
-        other = replace(self, phi=self.dual)
-        return other.fold(theta, self.layout(edges))
+        return replace(self, phi=self.dual).fold(theta, self.layout(edges))
 
     @cached_property
     def squared(self) -> Features:
         """Features that fold a diagonal of second derivatives."""
         return replace(self, phi=self.phi**2)
 
-    def _fold(
-        self, values: Floats, offsets: Integers, edges: Edges, out_offsets: Integers, out: Floats
+    @cached_property
+    def _stacks(self) -> tuple[Integers, Integers, list[Floats | None]]:
+        """Columns of equal shape together: the stack of each, its place in it, and the stacks.
+
+        None stands for columns that have their states as features.
+        """
+        shapes, stack = np.unique(
+            np.stack((self.states, self.widths), axis=1), axis=0, return_inverse=True
+        )
+        stack = stack.reshape(-1)
+        place, stacks = np.zeros(len(self.states), np.int64), []
+        for k, (s, width) in enumerate(shapes.tolist()):
+            members = np.flatnonzero(stack == k)
+            place[members] = np.arange(len(members))
+            stacks.append(None if s == width else np.stack([self.matrix(int(i)) for i in members]))
+        return stack, place, stacks
+
+    def _multiply(
+        self,
+        values: Floats,
+        offsets: Integers,
+        edges: Edges,
+        out_offsets: Integers,
+        out: Floats,
+        *,
+        widen: bool = False,
     ) -> None:
-        given = np.ascontiguousarray(values, np.float64)
-        fold_tables(given, offsets, edges, self.states, self.start, self.phi, out_offsets, out)
+        """Write ``Phi_i' G Phi_j`` of every pair, or with `widen` ``Phi_i W Phi_j'``."""
+        stack, place, stacks = self._stacks
+        kinds, group = np.unique(stack[edges], axis=0, return_inverse=True)
+        sizes = self.widths if widen else self.states
+        for k, (tall, wide) in enumerate(kinds.tolist()):
+            chosen = np.flatnonzero(group.reshape(-1) == k)
+            i, j = edges[chosen].T
+            shape = (len(chosen), int(sizes[i[0]]), int(sizes[j[0]]))
+            size = shape[1] * shape[2]
+            block = values[offsets[chosen][:, None] + np.arange(size)].reshape(shape)
+            left, right = stacks[tall], stacks[wide]
+            if left is not None:
+                phi = left[place[i]]
+                block = (phi if widen else phi.transpose(0, 2, 1)) @ block
+            if right is not None:
+                phi = right[place[j]]
+                block = block @ (phi.transpose(0, 2, 1) if widen else phi)
+            flat = block.reshape(len(chosen), -1)
+            out[out_offsets[chosen][:, None] + np.arange(flat.shape[1])] = flat

@@ -114,6 +114,13 @@ class Objective(ABC):
         p /= np.repeat(np.add.reduceat(p, layout.node_offset[:-1]), layout.states)
         return p
 
+    def state_weights(self) -> Floats:
+        """Return the weight of the rows in each state, zero for one that never occurs.
+
+        By default the frequencies of :meth:`margins`.
+        """
+        return self.margins()
+
     def pair_frequencies(self, layout: Layout) -> Floats | None:
         """Return the data's pair frequencies on a graph, laid out like its edge tables.
 

@@ -249,6 +249,10 @@ class Pseudolikelihood(Objective):
         theta[: len(counts)] = np.log(counts / np.repeat(known, layout.states))
         return theta
 
+    def state_weights(self) -> Floats:
+        """Return the weight of the rows in each state."""
+        return self._margins
+
     @property
     def _in_memory(self) -> TableRows | None:
         """The rows if they are a table in memory, which is one block."""

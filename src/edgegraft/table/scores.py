@@ -8,6 +8,8 @@ from scipy.special import ndtri
 from edgegraft.core.types import Floats
 from edgegraft.table.schema import Kind
 
+_EDGE = 1e-4  # rank of states beyond all that occur
+
 
 def scores_of(margin: Floats, n_scores: int, kind: Kind = "ordinal") -> Floats:
     """Return a linear and a quadratic score of states of given frequencies, one column each.
@@ -27,7 +29,7 @@ def scores_of(margin: Floats, n_scores: int, kind: Kind = "ordinal") -> Floats:
     p = margin / margin.sum()
     linear = np.cumsum(p) - p / 2
     if kind in ("count", "numeric"):
-        linear = ndtri(linear)
+        linear = ndtri(np.clip(linear, _EDGE, 1.0 - _EDGE))
     out = np.zeros((len(p), n_scores))
     for k, raw in enumerate((linear, linear**2)[:n_scores]):
         score = raw - p @ raw

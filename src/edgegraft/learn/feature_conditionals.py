@@ -1,0 +1,295 @@
+"""Conditionals of columns of every kind, at given weights of features.
+
+A conditional has a free intercept for every state, and a weight for every pair of a feature of the
+target and a feature of a neighbour (:mod:`edgegraft.objective.features`), so its size follows the
+features, not the states. Only rows in which the target and all neighbours are known are used.
+Coordinates have no redundancy: an unordered column is written against its most common state.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from edgegraft.core import Layout
+from edgegraft.core.checks import check_weights
+from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.objective.features import Features
+from edgegraft.table import PackedTable
+
+_ROWS = 4096  # whose scores are held at a time
+_ROWS_PER_COLUMN = 5
+_MIN_INFORMATION = 1e-9
+_NEWTON_STEPS = 3
+_MAX_MOVE = 2.0  # largest change of a parameter in a step
+TINY = float(np.finfo(float).tiny)
+
+
+class Contrasts(NamedTuple):
+    """A column in coordinates without redundancy."""
+
+    own: Floats  # (states, k) what an edge sees: scores, or states without the most common
+    free: Floats  # (states, q) states without the most common: the intercept
+    back: Floats  # (k, width) from its coordinates to the features of the weights
+    common: int  # the most common state
+    linear: Mask  # (k,) which coordinates are linear: all of an unordered column
+
+
+class Conditional(NamedTuple):
+    """The conditional of one variable."""
+
+    target: int
+    others: list[int]
+    intercept: Floats  # (states,)
+    slopes: Floats  # (features of the others, k)
+    inverse: Floats | None
+    weights: Floats
+    raised: float
+    variance: float  # mean variance left of the first coordinate, or of all
+
+    def block(self, contrasts: list[Contrasts], other: int) -> slice:
+        """Return the positions of an edge's weights among the parameters."""
+        at = self.others.index(other)
+        k = contrasts[self.target].own.shape[1]
+        widths = [contrasts[j].own.shape[1] for j in self.others]
+        first = contrasts[self.target].free.shape[1] + k * sum(widths[:at])
+        return slice(first, first + k * widths[at])
+
+
+class Side(NamedTuple):
+    """The effective score of an edge in the conditional of one end."""
+
+    node: int
+    projection: Floats  # (parameters, weights)
+    information: Floats
+    step: Floats  # information times weights
+
+
+class Conditionals:
+    """The rows of a table, from which the conditional of any column can be described.
+
+    Parameters
+    ----------
+    table : PackedTable
+    features : Features
+        Those that the model was fitted with.
+    weights : array of float, shape (n_rows,), optional
+    max_bytes : int, default 256 MiB
+        Memory for the information of one conditional; one that needs more is not used.
+    """
+
+    def __init__(
+        self,
+        table: PackedTable,
+        features: Features,
+        weights: ArrayLike | None = None,
+        max_bytes: int = 1 << 28,
+    ) -> None:
+        whole = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
+        self.weights, self._max_bytes, self.features = whole, max_bytes, features
+        self._codes, self.states = table.cells[:, : table.n_rows], table.schema.n_states
+        self._missing = bool(table.n_missing.any())
+        self.margins: list[Floats] = [
+            np.bincount(self._codes[i], whole, minlength=s + 1)[:s].astype(np.float64)
+            for i, s in enumerate(self.states.tolist())
+        ]
+        self.contrasts = [contrasts_of(features, i, own) for i, own in enumerate(self.margins)]
+
+    def describe(self, i: int, layout: Layout, theta: Floats) -> Conditional:
+        """Return the conditional of a column in a model of weights."""
+        touching = np.flatnonzero((layout.edges == i).any(axis=1))
+        others = (layout.edges[touching].sum(axis=1) - i).tolist()
+        slopes = [np.zeros((0, int(layout.widths[i])))]
+        for k, j in zip(touching.tolist(), others, strict=True):
+            block = layout.edge(theta, k)
+            slopes.append(block.T if i < j else block)
+        weights = self.weights
+        if self._missing:
+            known = self._codes[[i, *others]] < self.states[[i, *others], None]
+            weights = weights * known.all(axis=0)
+        node = Conditional(
+            i, others, layout.node(theta, i), np.concatenate(slopes), None, weights, 1.0, 1.0
+        )
+        if self._missing and len(others):
+            node = self._settle(node)
+        return self._informed(node)
+
+    def _settle(self, node: Conditional) -> Conditional:
+        """Return the conditional after Newton steps on the rows that it is tested with."""
+        given, own = node, self.contrasts[node.target]
+        for _ in range(_NEWTON_STEPS):
+            node = self._informed(node)
+            if node.inverse is None:
+                return given
+            score = np.zeros(len(node.inverse))
+            for rows in self.chunks():
+                psi, _ = self.scores(node, rows)
+                score += node.weights[rows] @ psi
+            step = np.clip(node.inverse @ score, -_MAX_MOVE, _MAX_MOVE)
+            q, k = own.free.shape[1], own.own.shape[1]
+            moved, first = [], q
+            for j in node.others:
+                other = self.contrasts[j]
+                size = k * other.own.shape[1]
+                block = step[first : first + size].reshape(k, -1)
+                moved.append((own.back.T @ block @ other.back).T)
+                first += size
+            node = node._replace(
+                intercept=node.intercept + own.free @ step[:q],
+                slopes=node.slopes + np.concatenate(moved),
+            )
+        return node
+
+    def without(self, node: Conditional, other: int) -> Conditional:
+        """Return a conditional with one edge at zero; its mean goes to the intercept."""
+        widths = [int(self.features.widths[j]) for j in node.others]
+        at = node.others.index(other)
+        rows = slice(sum(widths[:at]), sum(widths[: at + 1]))
+        margin = self.margins[other] / max(self.margins[other].sum(), TINY)
+        mean = margin @ self.features.matrix(other) @ node.slopes[rows]
+        slopes = node.slopes.copy()
+        slopes[rows] = 0.0
+        own = self.features.matrix(node.target)
+        return self._informed(
+            node._replace(intercept=node.intercept + own @ mean, slopes=slopes, inverse=None)
+        )
+
+    def chunks(self) -> list[slice]:
+        """Return the rows in pieces that are worked on at a time."""
+        n = self._codes.shape[1]
+        return [slice(first, min(first + _ROWS, n)) for first in range(0, n, _ROWS)]
+
+    def _inputs(self, node: Conditional, rows: slice) -> tuple[Floats, Floats, Floats]:
+        """Return the conditional probabilities of some rows, and the coordinates of the others."""
+        full = [np.zeros((rows.stop - rows.start, 0))]
+        seen = [np.zeros((rows.stop - rows.start, 0))]
+        for j in node.others:
+            codes = self._codes[j, rows]
+            full.append(_padded(self.features.matrix(j))[codes])
+            seen.append(_padded(self.contrasts[j].own)[codes])
+        z = np.concatenate(full, axis=1)
+        logits = node.intercept + (z @ node.slopes) @ self.features.matrix(node.target).T
+        logits -= logits.max(axis=1, keepdims=True)
+        p = np.exp(logits)
+        p /= p.sum(axis=1, keepdims=True)
+        return p, np.concatenate(seen, axis=1), z
+
+    def _informed(self, node: Conditional) -> Conditional:
+        """Return the conditional with the inverse of its information."""
+        own = self.contrasts[node.target]
+        q, k = own.free.shape[1], own.own.shape[1]
+        m = sum(self.contrasts[j].own.shape[1] for j in node.others)
+        total, size = float(node.weights.sum()), q + k * m
+        columns = 1 + m
+        if q == 0 or total < _ROWS_PER_COLUMN * columns or 8 * size**2 > self._max_bytes:
+            return node
+        whole, left = np.zeros((size, size)), 0.0
+        for rows in self.chunks():
+            p, z, _ = self._inputs(node, rows)
+            w = node.weights[rows]
+            weighted = p * w[:, None]
+            free, spread = p @ own.free, p @ own.own
+            whole[:q, :q] += own.free.T @ (weighted.sum(axis=0)[:, None] * own.free)
+            whole[:q, :q] -= free.T @ (w[:, None] * free)
+            for x in range(k):
+                cross = weighted @ (own.free * own.own[:, [x]]) - free * (w * spread[:, x])[:, None]
+                at = q + _places(self.contrasts, node.others, k, x)
+                whole[:q, at] += cross.T @ z
+                for y in range(x, k):
+                    v = weighted @ (own.own[:, x] * own.own[:, y]) - w * spread[:, x] * spread[:, y]
+                    to = q + _places(self.contrasts, node.others, k, y)
+                    block = z.T @ (v[:, None] * z)
+                    whole[np.ix_(at, to)] += block
+                    if x != y:
+                        whole[np.ix_(to, at)] += block
+                    # What is left of the first score; of all states of an unordered column.
+                    left += float(v.sum()) if x == y and (x == 0 or own.linear.all()) else 0.0
+        whole[q:, :q] = whole[:q, q:].T
+        whole[np.diag_indices_from(whole)] += _MIN_INFORMATION * max(1.0, whole.diagonal().max())
+        margin = self.margins[node.target] / max(self.margins[node.target].sum(), TINY)
+        start = margin @ own.own**2 - (margin @ own.own) ** 2
+        start = float(start.sum() if own.linear.all() else start[0])
+        return node._replace(
+            inverse=np.linalg.inv(whole),
+            raised=total / max(total - columns, total / _ROWS_PER_COLUMN),
+            variance=left / total / max(start, TINY),
+        )
+
+    def scores(self, node: Conditional, rows: slice) -> tuple[Floats, Floats]:
+        """Return the scores of all parameters of a conditional, row by row."""
+        own = self.contrasts[node.target]
+        p, z, _ = self._inputs(node, rows)
+        codes = self._codes[node.target, rows]
+        k, q = own.own.shape[1], own.free.shape[1]
+        r = _padded(own.own)[codes] - p @ own.own
+        out = np.empty((len(codes), q + k * z.shape[1]))
+        out[:, :q] = _padded(own.free)[codes] - p @ own.free
+        for x in range(k):
+            out[:, q + _places(self.contrasts, node.others, k, x)] = r[:, [x]] * z
+        return out, r
+
+    def side(self, nodes: dict[int, Conditional], i: int, j: int) -> Side | None:
+        """Return the effective score of an edge in one conditional, weights as of ``i < j``."""
+        node = nodes[i]
+        if node.inverse is None or not self.contrasts[j].own.shape[1]:
+            return None
+        at = node.block(self.contrasts, j)
+        tall, wide = self.contrasts[i].own.shape[1], self.contrasts[j].own.shape[1]
+        order = np.arange(at.start, at.stop).reshape(tall, wide)
+        chosen = (order if i < j else order.T).ravel()
+        across = node.inverse[:, chosen]
+        information = np.linalg.inv(across[chosen])
+        information = (information + information.T) / 2
+        weights = self._weights_of(node, j)
+        flat = (weights if i < j else weights.T).ravel()
+        return Side(i, across @ information, information, information @ flat)
+
+    def _weights_of(self, node: Conditional, j: int) -> Floats:
+        """Return the weights of an edge in contrasts: target's coordinates by the other's."""
+        widths = [int(self.features.widths[other]) for other in node.others]
+        at = node.others.index(j)
+        block = node.slopes[sum(widths[:at]) : sum(widths[: at + 1])]
+        return _to_contrasts(self.contrasts[node.target], self.contrasts[j], block.T)
+
+
+def contrasts_of(features: Features, i: int, margin: Floats) -> Contrasts:
+    """Return a column's coordinates; states that never occur have none."""
+    s = len(margin)
+    common = int(margin.argmax())
+    rest = np.setdiff1d(np.flatnonzero(margin > 0), [common])
+    free = np.zeros((s, len(rest)))
+    free[rest, np.arange(len(rest))] = 1.0
+    if features.widths[i] == s:
+        return Contrasts(free, free, free.T, common, np.ones(len(rest), bool))
+    own = features.matrix(i)
+    width = min(own.shape[1], len(rest))
+    linear = np.arange(width) == 0
+    return Contrasts(own[:, :width], free, np.eye(width, own.shape[1]), common, linear)
+
+
+def _to_contrasts(first: Contrasts, second: Contrasts, block: Floats) -> Floats:
+    """Return weights of features as weights of contrasts: against the most common state."""
+    return _reduce(second, _reduce(first, block).T).T
+
+
+def _reduce(column: Contrasts, block: Floats) -> Floats:
+    if column.own is column.free:  # states: differences from the most common
+        return np.asarray(column.back @ block - block[column.common])
+    return np.asarray(block[: column.own.shape[1]])
+
+
+def _places(contrasts: list[Contrasts], others: list[int], k: int, x: int) -> Integers:
+    """Return where the weights of the target's `x`-th coordinate lie, after the intercept."""
+    places, first = [], 0
+    for j in others:
+        width = contrasts[j].own.shape[1]
+        places.append(first + x * width + np.arange(width))
+        first += k * width
+    return np.concatenate([np.zeros(0, np.int64), *places])
+
+
+def _padded(matrix: Floats) -> Floats:
+    """Return a matrix with a row of zeros, for missing cells."""
+    return np.vstack((matrix, np.zeros((1, matrix.shape[1]))))

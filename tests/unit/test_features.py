@@ -1,0 +1,172 @@
+"""Edges of ordered columns: features, their loss, and tests with signs."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from edgegraft.config import Plan
+from edgegraft.core.pairs import all_pairs
+from edgegraft.learn import Settings, discover, grow
+from edgegraft.learn.certificate import certify
+from edgegraft.learn.edge_tests import edge_tests
+from edgegraft.learn.feature_tests import FeatureTester
+from edgegraft.model import PairwiseMRF
+from edgegraft.objective import feature_products
+from edgegraft.objective.featured import Featured, featured
+from edgegraft.objective.penalties import NoisePenalty
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.table import PackedTable, Schema, Variable
+
+KINDS = ["ordinal", "nominal", "numeric", "ordinal", "nominal", "count"]
+STATES = [4, 3, 5, 2, 2, 3]
+
+
+def levels(n_rows=400, seed=0, missing=0.0):
+    """Return codes of six columns along a chain of trends."""
+    rng = np.random.default_rng(seed)
+    trend = rng.normal(size=n_rows)
+    columns = []
+    for s in STATES:
+        trend = 0.6 * trend + 0.8 * rng.normal(size=n_rows)
+        columns.append(np.searchsorted(np.quantile(trend, np.linspace(0, 1, s + 1)[1:-1]), trend))
+    codes = np.stack(columns, axis=1)
+    return np.where(rng.random(codes.shape) < missing, -1, codes)
+
+
+def schema_of(kinds=KINDS, states=STATES):
+    return Schema(
+        Variable(f"x{i}", tuple(range(s)), kind=kind)
+        for i, (kind, s) in enumerate(zip(kinds, states, strict=True))
+    )
+
+
+def loss_of(missing=0.0):
+    loss = featured(Pseudolikelihood(PackedTable.from_codes(levels(missing=missing), schema_of())))
+    assert isinstance(loss, Featured)
+    return loss
+
+
+def point(loss, edges, seed=1):
+    layout = loss.layout(edges)
+    noise = 0.2 * np.random.default_rng(seed).normal(size=layout.n_parameters)
+    return layout, loss.start(layout) + noise
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_gradients_are_those_of_the_loss(missing):
+    loss = loss_of(missing)
+    layout, theta = point(loss, [(0, 1), (1, 4), (2, 3), (0, 5)])
+    state = loss.init(layout)
+    found = loss.evaluate(theta, state)
+    for k, step in enumerate(np.eye(len(theta)) * 1e-5):
+        rise = loss.evaluate(theta + step, state).value - loss.evaluate(theta - step, state).value
+        assert found.gradient[k] == pytest.approx(rise / 2e-5, abs=1e-7)
+
+
+def test_the_loss_is_that_of_its_tables():
+    loss = loss_of()
+    layout, theta = point(loss, [(0, 1), (2, 5)])
+    table = loss.features.matrix(2) @ layout.edge(theta, 1) @ loss.features.matrix(5).T
+    whole = loss.expand(theta, layout)
+    np.testing.assert_allclose(whole[-15:].reshape(5, 3), table)
+    np.testing.assert_allclose(loss.features.weights_of(whole, layout.edges), theta)
+    plain = loss.inner.evaluate(whole, loss.inner.init(type(layout)(layout.states, layout.edges)))
+    assert loss.evaluate(theta, loss.init(layout)).value == plain.value
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_products_give_the_gradients_of_tables(missing, monkeypatch):
+    loss = loss_of(missing)
+    layout, theta = point(loss, [(0, 1), (2, 3)])
+    state = loss.evaluate(theta, loss.init(layout)).state
+    pairs = np.array([(0, 1), (3, 2), (5, 1), (0, 4)])
+    quick = loss.edge_gradients(theta, state, pairs)
+    monkeypatch.setattr(feature_products, "_MAX_PRODUCTS", 0)
+    tables = loss.edge_gradients(theta, state, pairs)
+    np.testing.assert_allclose(quick.values, tables.values, atol=1e-12)
+    assert [t.shape for t in quick] == [(2, 3), (1, 2), (2, 3), (2, 1)]
+
+
+def test_a_penalised_search_ends_where_nothing_violates():
+    found = grow(loss_of(), NoisePenalty(0.1), Settings(relaxed=False, tol=1e-5))
+    assert len(found.graph) >= 3
+    checked = certify(found)
+    assert checked.n_violating == 0
+    assert checked.residual <= 1e-5
+
+
+def test_tests_of_binary_columns_are_those_of_tables():
+    codes = levels()[:, [3, 4]] ^ (np.random.default_rng(0).random((400, 2)) < 0.2)
+    codes = np.column_stack((codes, np.random.default_rng(1).integers(0, 2, 400)))
+    nominal = PackedTable.from_codes(codes)
+    ordered = nominal.with_schema(schema_of(["ordinal"] * 3, [2] * 3))
+    found = discover(ordered, Plan(fdr=None, penalty=1e-6)).search
+    scored = FeatureTester(ordered, found.objective.features).test(
+        found.graph.layout, found.theta()
+    )
+    tables = found.objective.expand(found.theta(), found.graph.layout)
+    plain = edge_tests(nominal, PairwiseMRF(nominal.schema, found.graph.layout.edges, tables))
+    np.testing.assert_allclose(scored.statistic, plain.statistic, rtol=1e-6)
+
+
+def test_reversing_a_scale_turns_signs_and_nothing_else():
+    codes = levels(1200)
+    turned = codes.copy()
+    turned[:, 2] = 4 - codes[:, 2]
+    one, other = (discover(PackedTable.from_codes(rows, schema_of())) for rows in (codes, turned))
+    np.testing.assert_array_equal(one.model.edges, other.model.edges)
+    np.testing.assert_allclose(one.tests.p_value, other.tests.p_value, rtol=1e-3)
+    with_it = (one.tests.edges == 2).any(axis=1) & one.tests.effects.signed
+    assert with_it.any()
+    flipped = np.where(with_it, -1.0, 1.0) * one.tests.effects.effect
+    np.testing.assert_allclose(flipped, other.tests.effects.effect, atol=1e-4)
+
+
+def test_effects_are_partial_correlations():
+    rng = np.random.default_rng(0)
+    precision = np.eye(4)
+    precision[0, 1] = precision[1, 0] = -0.4
+    precision[1, 2] = precision[2, 1] = 0.3
+    rows = rng.multivariate_normal(np.zeros(4), np.linalg.inv(precision), 4000)
+    cuts = np.quantile(rows, np.linspace(0, 1, 17)[1:-1], axis=0)
+    codes = np.stack([np.searchsorted(cuts[:, i], rows[:, i]) for i in range(4)], axis=1)
+    found = discover(PackedTable.from_codes(codes, schema_of(["numeric"] * 4, [16] * 4)))
+    effects = found.tests.effects
+    at = {tuple(edge): k for k, edge in enumerate(found.tests.edges.tolist())}
+    assert sorted(map(tuple, found.model.edges.tolist())) == [(0, 1), (1, 2)]
+    for edge, value in (((0, 1), 0.4), ((1, 2), -0.3)):
+        k = at[edge]
+        assert effects.effect[k] == pytest.approx(value, abs=0.05)
+        assert effects.low[k] < effects.effect[k] < effects.high[k]
+
+
+def test_a_u_shape_is_found_and_is_not_linear():
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=800)
+    second = first**2 + rng.normal(size=800)
+    rows = np.stack((first, second, rng.normal(size=800)), axis=1)
+    cuts = np.quantile(rows, np.linspace(0, 1, 8)[1:-1], axis=0)
+    codes = np.stack([np.searchsorted(cuts[:, i], rows[:, i]) for i in range(3)], axis=1)
+    found = discover(PackedTable.from_codes(codes, schema_of(["ordinal"] * 3, [7] * 3)))
+    assert found.model.edges.tolist() == [[0, 1]]
+    columns = found.tests.effects.columns(np.arange(len(found.tests.edges)))
+    k = found.tests.edges.tolist().index([0, 1])
+    assert (columns["linear_is_enough"][k], columns["sign"][k]) == (False, 0.0)
+
+
+def test_independent_columns_have_no_edges():
+    n_false = 0
+    for seed, kind in product(range(10), ("ordinal", "numeric")):
+        codes = np.random.default_rng(seed).integers(0, 5, (300, 12))
+        table = PackedTable.from_codes(codes, schema_of([kind] * 12, [5] * 12))
+        n_false += len(discover(table, Plan(fdr=0.05)).model.edges) > 0
+    assert n_false <= 4  # of 20 runs at a level of .05
+
+
+def test_all_pairs_fit_in_one_model():
+    table = PackedTable.from_codes(levels(), schema_of())
+    found = discover(table, Plan(fdr=None, penalty=1e-9))
+    assert len(found.model.edges) == len(all_pairs(6))
