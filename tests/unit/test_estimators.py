@@ -91,7 +91,8 @@ def test_the_edge_table_has_all_candidates():
     table = pd.DataFrame(estimator.edge_table_)
     assert list(table.columns) == [
         "first", "second", "strength", "search_strength", "statistic", "dof", "p_value", "q_value",
-        "kept",
+        "kept", "effect", "effect_low", "effect_high", "sign", "p_linear", "p_rest",
+        "linear_is_enough",
     ]  # fmt: skip
     assert len(table) > len(estimator.edges_)
     np.testing.assert_array_equal(
@@ -162,7 +163,7 @@ def test_predict_proba_of_a_column():
         chance, estimator.predict_proba(frame.drop(columns="cough"), "cough")
     )
     every = estimator.predict_proba(frame)
-    assert every.shape == (600, 2 + 4 + 3 + 2 + 5)
+    assert every.shape == (600, 2 + 4 + 3 + 2 + 16)
     np.testing.assert_array_equal(every[:, 2:6], chance)
 
 

@@ -105,7 +105,10 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         All edges that the search ended with, those of the network first and the strongest of each
         first: ``first``, ``second`` (names), ``strength`` (that of ``edge_strengths_``; NaN for
         edges that were cut), ``search_strength`` (in the model that the search ended with, for
-        kept and cut edges alike), ``statistic``, ``dof``, ``p_value``, ``q_value`` and ``kept``.
+        kept and cut edges alike), ``statistic``, ``dof``, ``p_value``, ``q_value`` and ``kept``;
+        with ordered columns also ``effect`` (on the scale of a partial correlation) with its
+        interval ``effect_low`` to ``effect_high``, ``sign`` (0 if the interval has both or the pair
+        has none), ``p_linear``, ``p_rest`` and ``linear_is_enough`` (docs/kinds.md).
         ``edges_frame(kept=False)`` makes a frame of it.
     model_ : PairwiseMRF
         Answers questions. :meth:`save` writes it with how it was learned; ``model_.save(path)``

@@ -30,10 +30,11 @@ TINY = float(np.finfo(float).tiny)
 class Contrasts(NamedTuple):
     """A column in coordinates without redundancy."""
 
-    own: Floats  # (states, k) what an edge sees: scores, or states without the most common
+    own: Floats  # (states, k) what an edge sees: scores, or contrasts to the most common state
     free: Floats  # (states, q) states without the most common: the intercept
     back: Floats  # (k, width) from its coordinates to the features of the weights
     common: int  # the most common state
+    scored: bool  # whether the coordinates are scores
     linear: Mask  # (k,) which coordinates are linear: all of an unordered column
 
 
@@ -262,11 +263,15 @@ def contrasts_of(features: Features, i: int, margin: Floats) -> Contrasts:
     free = np.zeros((s, len(rest)))
     free[rest, np.arange(len(rest))] = 1.0
     if features.widths[i] == s:
-        return Contrasts(free, free, free.T, common, np.ones(len(rest), bool))
+        # Orthonormal over all states, whichever is left out: the Gram matrix is 1 + 1 1'.
+        turn = np.linalg.cholesky(np.eye(len(rest)) + 1.0).T
+        every = np.ones(len(rest), bool)
+        return Contrasts(free @ turn.T, free, turn @ free.T, common, False, every)
     own = features.matrix(i)
     width = min(own.shape[1], len(rest))
     linear = np.arange(width) == 0
-    return Contrasts(own[:, :width], free, np.eye(width, own.shape[1]), common, linear)
+    back = np.eye(width, own.shape[1])
+    return Contrasts(own[:, :width], free, back, common, True, linear)
 
 
 def _to_contrasts(first: Contrasts, second: Contrasts, block: Floats) -> Floats:
@@ -275,8 +280,10 @@ def _to_contrasts(first: Contrasts, second: Contrasts, block: Floats) -> Floats:
 
 
 def _reduce(column: Contrasts, block: Floats) -> Floats:
-    if column.own is column.free:  # states: differences from the most common
-        return np.asarray(column.back @ block - block[column.common])
+    if not column.scored:
+        contrast = column.free.T @ block - block[column.common]
+        turn = column.back @ column.free
+        return np.asarray(np.linalg.solve(turn.T, contrast))
     return np.asarray(block[: column.own.shape[1]])
 
 

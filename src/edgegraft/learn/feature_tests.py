@@ -30,15 +30,14 @@ from scipy.special import chdtrc
 from edgegraft.core import Layout
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
-from edgegraft.learn.effective_score import Directions, directions
+from edgegraft.learn.effective_score import LINEAR, Directions, directions
 from edgegraft.learn.effects import Effects
 from edgegraft.learn.feature_conditionals import TINY, Conditional, Conditionals
 from edgegraft.objective.features import Features
 from edgegraft.table import PackedTable
 
 LINEAR_SHARE = 0.9  # of the level of an edge
-_LARGE = 1.0  # log-odds beyond which the step to zero is checked at zero itself
-_CLEAR = 1e-9  # p-value below which it is not
+_CLEAR = 1e-6  # p-value below which a test of a steep table is not repeated at zero
 _FEW = 10.0  # expected rows in which the rarer states of two binary columns meet
 _NORMAL = 1.959963984540054
 
@@ -242,9 +241,13 @@ class FeatureTester:
         if self._rows.states[i] == 2 and self._rows.states[j] == 2:
             total = max(self._rows.weights.sum(), TINY)
             few = float(self._rows.margins[i].min() * self._rows.margins[j].min() / total) < _FEW
+        if verdict.p_value <= _CLEAR:
+            return few
         shown = self._rows.features.matrix(i) @ table @ self._rows.features.matrix(j).T
-        steep = np.abs(shown - shown.mean()).max() > _LARGE and verdict.p_value > _CLEAR
-        return bool(few or (steep and not np.allclose(table, 0.0)))
+        shown = shown[self._rows.margins[i] > 0][:, self._rows.margins[j] > 0]
+        shown = shown - shown.mean(axis=0)
+        shown = shown - shown.mean(axis=1, keepdims=True)
+        return bool(few or np.abs(shown).max() > LINEAR)
 
     def _write_effect(
         self,
@@ -256,7 +259,7 @@ class FeatureTester:
         """Write the effect at the end of one Newton step, free of the ridge, with its error."""
         i, j = nodes[0].target, nodes[1].target
         ends = [self._rows.contrasts[v] for v in (i, j)]
-        out.signed[k] = all(end.own is not end.free and end.own.size for end in ends)
+        out.signed[k] = all(end.scored and end.own.size for end in ends)
         if found is None:
             return
         score, _, by_rows, information = found
