@@ -73,5 +73,5 @@ release-check: dist docs ## dist and docs, then the tests on every Python found 
 	$(BIN)/python -m release check
 
 clean: ## remove everything that make has created
-	rm -rf $(VENV) docs/_build docs/api docs/tutorials build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(DEMO)
+	rm -rf $(VENV) docs/_build docs/api docs/tutorials docs/command_line.md build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(DEMO)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

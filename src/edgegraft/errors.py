@@ -1,7 +1,7 @@
 """Every error and warning of the library, in one place.
 
-A message names the column, row or edge, says what was found, and what to do about it. The
-classes derive from the built-in ones that callers already catch.
+A message names the column, row or edge, what was found, and what to do about it. The classes
+derive from the built-in ones that callers already catch.
 
 Arguments that a message advises are parts of it, as :class:`Argument`: ``str(error)`` writes them
 as Python (``drop=['id']``), the command line as options (``--drop id``).
@@ -148,11 +148,11 @@ class MissingExtraError(ImportError):
 
 
 class DiskFullError(Message, OSError):
-    """There is no room left on the disk for what was to be written; nothing is left behind."""
+    """The disk has no space left for a file; no part of it is left behind."""
 
 
 class ClusterError(RuntimeError):
-    """A cluster was lost or could not finish its work; the message says how to resume."""
+    """A cluster was lost or could not finish its work; the message explains how to resume."""
 
 
 class EncodingWarning(Message, UserWarning):

@@ -73,14 +73,7 @@ def working(
 ) -> Iterator[Console]:
     """Check the files of a command, then yield the console; errors and warnings are reported.
 
-    Parameters
-    ----------
-    reads : paths
-        Files that must exist.
-    writes : sequence of paths
-        Files that must not exist unless `force` is set, and never replace those that are read.
-    force, quiet : bool
-        The options.
+    Files that it writes must not exist unless `force` is set, and never replace those it reads.
     """
     with reported(quiet) as console, warned(console):
         _require_files(*reads)

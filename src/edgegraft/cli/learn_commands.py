@@ -36,8 +36,8 @@ def learn(
         int,
         typer.Option(
             min=0,
-            help="Replicates that show how certain the edges are: the share of them that has an "
-            "edge, blank if half of the rows are too few to tell.",
+            help="Bootstrap replicates; the table then shows the share of them that has each "
+            "edge, blank if half of the rows are too few to decide.",
         ),
     ] = 0,
     checkpoint: Annotated[
@@ -49,7 +49,7 @@ def learn(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, with memory and time.")
+        bool, typer.Option("--dry-run", help="Report memory and time that learning would take.")
     ] = False,
     top: Top = 15,
     as_json: AsJson = False,

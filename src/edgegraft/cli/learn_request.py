@@ -24,32 +24,17 @@ _DECLARED = {"reading": READING, "learning": LEARNING}
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What to read, how to learn, and where the model goes.
+    """What to read, how to learn, and where the model goes. Paths are absolute."""
 
-    Attributes
-    ----------
-    data, output, report : str
-        Absolute paths, `data` also of a folder of files, or a pattern; without `report` no page
-        is written.
-    reading, learning : dict
-        The settings of :class:`~edgegraft.config.TableOptions` and of
-        :class:`~edgegraft.config.Plan` that have an option, by name.
-    weights : str, optional
-        The column of row weights, which is left out of the model.
-    bootstrap : int
-        Number of replicates.
-    sample_rows : int, optional
-        How the rows were read, which a resumed run must repeat: the rows of the sample that the
-        search began with, 0 for all rows in memory. None before they are read.
-    """
-
-    data: str
+    data: str  # a file, a folder of files or a pattern
     output: str
-    reading: dict[str, Any]
-    learning: dict[str, Any]
+    reading: dict[str, Any]  # settings of TableOptions that have an option
+    learning: dict[str, Any]  # settings of Plan that have an option
     report: str | None = None
-    weights: str | None = None
-    bootstrap: int = 0
+    weights: str | None = None  # a column, which is left out of the model
+    bootstrap: int = 0  # replicates
+    #: Rows of the sample that the search began with, which a resumed run must repeat; 0 for all
+    #: rows in memory, None before they are read.
     sample_rows: int | None = None
 
     def read_options(self, on_rows: OnRows | None = None) -> ReadOptions:

@@ -25,24 +25,12 @@ from edgegraft.table.store import PlaneStore
 
 
 class LearnRows(NamedTuple):
-    """Rows that are open, and what is known about them.
-
-    Attributes
-    ----------
-    request : Request
-        That they are of.
-    fitted : OpenRows
-        The rows as the search takes them.
-    weights : array of float or None
-        Row weights, None if all are 1.
-    notes : list of str
-        Decisions about columns that the user should know of.
-    """
+    """The open rows of a request."""
 
     request: Request
-    fitted: OpenRows
-    weights: Floats | None
-    notes: list[str]
+    fitted: OpenRows  # as the search takes them
+    weights: Floats | None  # None if all are 1
+    notes: list[str]  # decisions about columns that the user should know of
 
     @property
     def in_memory(self) -> bool:
@@ -63,7 +51,7 @@ class LearnRows(NamedTuple):
         return 0 if self.in_memory else self.fitted.sample_rows
 
     def source(self, found: Discovery) -> dict[str, Any]:
-        """Return what the details of a model file say about the rows."""
+        """Return the description of the rows that a model file keeps."""
         source: dict[str, Any] = {"file": Path(self.request.data).name}
         source |= self.fitted.source(found.search.objective.n_rows)
         if self.weights is not None:

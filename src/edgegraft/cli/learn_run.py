@@ -36,18 +36,7 @@ from edgegraft.table import PackedTable
 
 
 class LearnRun:
-    """One run of a request.
-
-    Parameters
-    ----------
-    request : Request
-    console : Console
-        For people.
-    top : int
-        Edges to show.
-    as_json : bool
-        Whether the summary goes to stdout.
-    """
+    """One run of a request; shows the `top` strongest edges, or the summary as JSON."""
 
     def __init__(self, request: Request, console: Console, top: int, as_json: bool) -> None:
         self._request = request
@@ -117,7 +106,7 @@ class LearnRun:
 
     @contextmanager
     def _abandoned(self, checkpoint: Path | None) -> Iterator[None]:
-        """Say how to resume if a second Ctrl-C ends the search at once."""
+        """Explain how to resume if a second Ctrl-C ends the search at once."""
         try:
             yield
         except KeyboardInterrupt:

@@ -24,15 +24,9 @@ _TURNS = 8  # of the sign, per second
 
 
 class Progress:
-    """An observer that shows a line which is gone when the run is over.
+    """An observer that shows one line, which disappears when the run is over.
 
-    Nothing is shown if the console is not a terminal.
-
-    Parameters
-    ----------
-    console : Console
-    max_time : float, optional
-        Budget of the search in seconds, to count down.
+    Nothing is shown if the console is not a terminal. `max_time` is counted down.
     """
 
     def __init__(self, console: Console, max_time: float | None = None) -> None:

@@ -32,13 +32,7 @@ _DOUBTFUL = (" ", "?", "-", "--", ".", "*")  # often written for a missing cell,
 def describe_model(model: StoredModel, columns: Mapping[str, Any], path: Path) -> Json:
     """Return the network and the details of a stored model, the strongest edges first.
 
-    Parameters
-    ----------
-    model : StoredModel
-    columns : dict of str to array
-        Values of the edges, among them "strength".
-    path : Path
-        Of the file.
+    `columns` has values of the edges, among them "strength".
     """
     order = np.argsort(-columns["strength"], kind="stable")
     edges = [

@@ -1,4 +1,4 @@
-"""What a model says about the rows of a file: how likely they are, and their missing cells."""
+"""Rows of a file under a model: how well they are predicted, and their missing cells."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class GraftedMRFCV(NetworkEstimator, ModelOptions):
     """A :class:`GraftedMRF` whose penalty is chosen by cross-validated pseudolikelihood.
 
     Choose this if the model is to predict, sample or impute. The network that predicts best has
-    edges too weak to be significant; if the network itself is what is wanted,
+    edges too weak to be significant; if you want the network itself,
     :class:`GraftedMRF` controls the share of false edges, and needs no folds.
 
     Parameters
@@ -67,7 +67,7 @@ drop, bins, kinds, order, missing_values, max_numeric_states, unseen, n_jobs, ra
         pseudolikelihood of a held-out row), ``std_test_score``, ``rank_test_score``,
         ``mean_edges`` and ``split0_test_score``, ... Columns of a data frame.
     penalty_, ridge_ : float
-        Those of the best mean score; the larger penalty if several are.
+        Penalty and ridge of the best mean score; the larger penalty if several are best.
     edges_, edge_strengths_, edge_table_, model_, trace_, certificate_, n_tables_, n_iter_, \
 converged_, reason_, schema_, n_features_in_, feature_names_in_
         As of :class:`GraftedMRF`: of the last fit, to all rows.

@@ -35,8 +35,8 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     inference : {"auto", "exact", "bp", "trw"}
         Engine of the likelihood.
     penalty : float or "auto"
-        Threshold that a pair's score must pass to become an edge, and weight of the norms where
-        the search is not relaxed. "auto" is what chance passes about once a column.
+        Threshold that a pair's score must pass to become an edge, and weight of the norms if the
+        search is not relaxed. "auto" is what chance passes about once per column.
     ridge : float or "auto"
         Weight of the squared norms; "auto" weighs as ten rows do in the search, as two in the
         last fit.
@@ -60,16 +60,15 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     tol : float, default 1e-3
         Largest violation of a group's optimality condition at the end.
     schema : Schema, optional
-        Columns and their categories, instead of those found in the data; needed where folds are
-        fitted apart and a rare category may be absent from one.
+        Columns and their categories, instead of those found in the data.
     n_jobs : int, optional
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
-        Of the search. None draws a new seed for every fit.
+        Seed of the search. None draws a new seed for every fit.
     max_memory : int or str, optional
-        Bytes of memory that fitting files or a stream may take, such as ``"2 GiB"``. Where the
-        rows do not fit, their bit planes are kept on disk and read in blocks: the search begins
-        on a sample and ends over all rows, edges are tested on the sample (see
+        Bytes of memory that fitting files or a stream may take, such as ``"2 GiB"``. If the rows
+        do not fit, their bit planes are kept on disk and read in blocks: the search begins on a
+        sample and ends over all rows, edges are tested on the sample (see
         :mod:`edgegraft.learn.stages`). By default files up to an eighth of the machine's memory
         are read as they are, and larger ones within half of it.
     drop : list of str or int, optional
@@ -99,7 +98,7 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     edges_ : array of int, shape (m, 2)
         The network: pairs of column positions, strongest first.
     edge_strengths_ : array of float, shape (m,)
-        Of these edges in ``model_``: Frobenius norms in zero-sum gauge.
+        Strengths of these edges in ``model_``: Frobenius norms in zero-sum gauge.
         :meth:`edges_frame` has both as a frame, ``model_.adjacency()`` as a matrix.
     edge_table_ : dict of str to array
         All edges that the search ended with, those of the network first and the strongest of each
@@ -116,8 +115,8 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     trace_ : dict of str to array
         The trajectory of the search, a value per event.
     certificate_ : Certificate
-        How many pairs that the search left out violate optimality, by how much; of the search
-        before the cut.
+        How many pairs that the search left out violate optimality, and by how much, before the
+        cut.
     n_tables_ : int
         Different pairs that were scored.
     n_iter_ : int
@@ -129,12 +128,12 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     penalty_, ridge_ : float
         What was used.
     max_tests_ : int or None
-        Pairs tested between two activations, where it was asked for or measured.
+        Pairs tested between two activations, if it was set or measured.
     schema_ : Schema
         Names and categories of the columns.
     n_features_in_ : int
     feature_names_in_ : array of str
-        Where the table has names.
+        Column names, if the table has any.
 
     Notes
     -----

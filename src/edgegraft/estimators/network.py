@@ -31,7 +31,7 @@ from edgegraft.table import PackedTable, Schema
 
 
 class NetworkEstimator(RowMethods):
-    """What the estimators share; each says in `fit` how its plan comes about."""
+    """Common part of the estimators; each makes its plan in `fit`."""
 
     def bootstrap(
         self,

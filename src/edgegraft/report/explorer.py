@@ -41,28 +41,13 @@ _CACHED = 64  # answers kept, so that undo is immediate
 
 
 class Answer(NamedTuple):
-    """Marginals of every variable given evidence, and how far they can be trusted.
+    """Marginals of every variable given evidence, and how far they can be trusted."""
 
-    Attributes
-    ----------
-    given : dict of int to int
-        Evidence: the category of each observed variable, both by number.
-    probabilities : array of float
-        All variables, one after another; an observed variable has probability 1 at its category.
-    engine : str
-        Name of the engine that computed them.
-    reliability : {"exact", "converged", "not converged"}
-    message : str
-        The engine's message about its run.
-    seconds : float
-        Time of inference.
-    """
-
-    given: dict[int, int]
-    probabilities: Floats
+    given: dict[int, int]  # the category of each observed variable, both by number
+    probabilities: Floats  # of all variables in turn; 1 at the category of an observed one
     engine: str
-    reliability: str
-    message: str
+    reliability: str  # exact, converged or not converged
+    message: str  # the engine's, about its run
     seconds: float
 
 

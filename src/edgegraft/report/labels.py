@@ -27,27 +27,11 @@ def place_labels(
     *,
     keep_all: bool = False,
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Find a place for each name.
+    """Return the centres of the names, and which of them have a place.
 
-    Parameters
-    ----------
-    dots : array of float, shape (n, 2)
-        Centres of the dots, the most important first; all lengths are in the same unit.
-    radii : array of float, shape (n,)
-    sizes : array of float, shape (n, 2)
-        Widths and heights of the names.
-    frame : array of float, shape (2, 2)
-        Lower left and upper right corner of the picture.
-    lines : array of float, shape (m, 2), optional
-        Points along the lines of the picture.
-    keep_all : bool, default False
-        If no place is free, use the one that covers the least.
-
-    Returns
-    -------
-    middles : array of float, shape (n, 2)
-    kept : array of bool, shape (n,)
-        Which names have a place.
+    `dots` are centres, the most important first; `sizes` widths and heights of the names; `frame`
+    the lower left and the upper right corner of the picture; `lines` points along its lines. With
+    `keep_all`, a name without a free place gets the one that covers the least.
 
     Examples
     --------

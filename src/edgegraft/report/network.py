@@ -24,41 +24,18 @@ ColourBy = Literal["community"] | Mapping[str, Hashable] | None
 
 
 class Network(NamedTuple):
-    """A part of a model's network, ready to be drawn.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the drawn variables.
-    variables : array of int, shape (n,)
-        Their column numbers.
-    edges : array of int, shape (m, 2)
-        Positions in `names`, weakest first, so that strong edges are drawn on top.
-    which : array of int, shape (m,)
-        The position of each edge in the model.
-    strength : array of float, shape (m,)
-        Infinite if a pair of categories is forbidden.
-    sign : array of int, shape (m,)
-        1, -1, or 0 for edges without a sign.
-    spots : array of float, shape (n, 2)
-    bends : array of float, shape (m, 2)
-        Middle control points of the edges, which are quadratic curves.
-    group : array of int, shape (n,)
-        The largest group is 0; -1 for variables without one.
-    group_names : tuple of str
-        Names of the groups; empty for communities, which have none.
-    """
+    """A part of a model's network, ready to be drawn: n variables, m edges."""
 
     names: tuple[str, ...]
-    variables: Integers
-    edges: Integers
-    which: Integers
-    strength: Floats
-    sign: Integers
-    spots: Floats
-    bends: Floats
-    group: Integers
-    group_names: tuple[str, ...]
+    variables: Integers  # their column numbers
+    edges: Integers  # (m, 2) positions in `names`, weakest first: strong edges are drawn on top
+    which: Integers  # the position of each edge in the model
+    strength: Floats  # infinite if a pair of categories is forbidden
+    sign: Integers  # 1, -1, or 0 for edges without a sign
+    spots: Floats  # (n, 2) positions
+    bends: Floats  # (m, 2) middle control points of the edges, which are quadratic curves
+    group: Integers  # the largest group is 0; -1 for variables without one
+    group_names: tuple[str, ...]  # empty for communities, which have no names
 
     def weights(self) -> Floats:
         """Return the strengths as shares of the largest; forbidden pairs count as the largest."""

@@ -29,52 +29,27 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class InteractionTable:
-    """An interaction table in zero-sum gauge, for the categories that it affects most.
+    """An interaction table in zero-sum gauge, for the categories that it affects most."""
 
-    Attributes
-    ----------
-    rows, columns : list of str
-        Categories shown.
-    values : array of float
-    whole : tuple of int
-        Shape of the complete table.
-    """
-
-    rows: list[str]
+    rows: list[str]  # categories shown
     columns: list[str]
     values: Floats
-    whole: tuple[int, ...]
+    whole: tuple[int, ...]  # shape of the complete table
 
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """A model with the data that its page needs.
-
-    Attributes
-    ----------
-    model : PairwiseMRF
-    attributes : dict of str to array
-        Columns of the edges, strengths first, in the model's order.
-    order : array of int
-        Edges by strength.
-    degree, total : array, shape (n,)
-        Number of edges and sum of their strengths, per variable; forbidden pairs count as the
-        strongest edge.
-    network : Network
-    marginals : NodeMarginals or None
-    marginals_note : str
-        How the marginals were obtained, or why there are none.
-    """
+    """A model with the data that its page needs."""
 
     model: PairwiseMRF
     zero_sum: PairwiseMRF
-    attributes: dict[str, NDArray[Any]]
-    order: Integers
-    degree: Integers
-    total: Floats
+    attributes: dict[str, NDArray[Any]]  # columns of the edges, strengths first
+    order: Integers  # edges by strength
+    degree: Integers  # edges per variable
+    total: Floats  # sum of their strengths; forbidden pairs count as the strongest edge
     network: Network
     marginals: NodeMarginals | None
-    marginals_note: str
+    marginals_note: str  # how they were obtained, or why there are none
 
     def table(self, edge: int) -> InteractionTable:
         """Return the interaction table of an edge, by its position in the model."""
