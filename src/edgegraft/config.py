@@ -192,6 +192,12 @@ class TableOptions:
         "What columns are: 'auto', one kind for all, or kinds by name (nominal, ordinal, count, "
         "numeric).",
     )
+    max_categories: int = setting(
+        128,
+        "Categories of an unordered column; the rarest of more are pooled as one.",
+        flag="--max-categories",
+        minimum=2,
+    )
     nominal: Sequence[str] | None = setting(
         None, "Columns of unordered categories, separated by commas, or repeat.", flag="--nominal"
     )

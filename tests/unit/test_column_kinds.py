@@ -8,7 +8,7 @@ import pytest
 
 from edgegraft import GraftedMRF
 from edgegraft.datasets import make_scale_free
-from edgegraft.errors import DataError, SettingError
+from edgegraft.errors import DataError, EncodingWarning, SettingError
 from edgegraft.ingest import pack
 from edgegraft.table import Schema
 
@@ -81,3 +81,37 @@ def test_an_estimator_takes_kinds():
     assert "sign" not in GraftedMRF(kinds="nominal", random_state=0).fit(frame).edge_table_
     assert ordered.sample(5, random_state=0).shape == (5, 4)
     assert ordered.score(frame) == pytest.approx(ordered.score(frame.iloc[::-1]))
+
+
+def test_rare_categories_are_pooled_and_understood():
+    rng = np.random.default_rng(0)
+    town = np.minimum(rng.zipf(1.5, 2000), 400)
+    side = np.where((town % 2 == 0) ^ (rng.random(2000) < 0.1), "even", "odd")
+    frame = pd.DataFrame({"town": np.char.add("t", town.astype(str)), "side": side})
+    with pytest.warns(EncodingWarning, match=r"rarest were pooled as '\(other\)': 'town'"):
+        fitted = GraftedMRF(random_state=0, max_categories=20).fit(frame)
+    variable = fitted.schema_["town"]
+    assert (variable.n_states, variable.categories[-1]) == (20, "(other)")
+    assert Schema.from_json(fitted.schema_.to_json()) == fitted.schema_
+    assert fitted.edges_.tolist() == [[0, 1]]
+    assert np.isfinite(fitted.score(frame))
+    rare = fitted.model_.marginals(given={"town": variable.pooled[0]})["side"]
+    assert rare == fitted.model_.marginals(given={"town": "(other)"})["side"]
+
+
+def test_many_states_are_tested_in_groups():
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 40, 4000)
+    second = np.where(rng.random(4000) < 0.4, first, rng.integers(0, 40, 4000))
+    rows = {"a": first, "b": second, "c": rng.integers(0, 2, 4000)}
+    text = {name: np.char.add("s", values.astype(str)) for name, values in rows.items()}
+    fitted = GraftedMRF(random_state=0).fit(text)
+    assert fitted.edges_.tolist() == [[0, 1]]
+    assert fitted.edge_table_["dof"][0] <= 16 * 16
+
+
+def test_evidence_may_be_a_number():
+    frame = pd.DataFrame({"income": np.random.default_rng(0).lognormal(size=400)})
+    frame["rich"] = np.where(frame["income"] > 1, "yes", "no")
+    model = GraftedMRF(random_state=0).fit(frame).model_
+    assert model.marginals(given={"income": 9.5})["rich"]["yes"] > 0.9

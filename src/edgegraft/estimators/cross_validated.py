@@ -56,7 +56,8 @@ class GraftedMRFCV(NetworkEstimator, ModelOptions):
         Of whole edges: single features cannot start from another fit.
     objective, inference, group_weight, penalize_nodes, refit, relaxed, selectivity, \
 reservoir_size, max_tests, hub_threshold, max_edges, max_time, max_tables, priority, tol, schema, \
-drop, bins, kinds, order, missing_values, max_numeric_states, unseen, n_jobs, random_state
+drop, bins, kinds, order, missing_values, max_numeric_states, max_categories, unseen, n_jobs, \
+random_state
         As of :class:`GraftedMRF`. Budgets of time and tables are those of a fold's whole grid,
         and then of the last fit.
 

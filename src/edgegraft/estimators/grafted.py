@@ -83,6 +83,8 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         Cells that mean missing, besides NaN and nulls.
     max_numeric_states : int, default 32
         Distinct values up to which a numeric column keeps them as categories.
+    max_categories : int, default 128
+        Categories of an unordered column of text; the rarest of more are pooled as one.
     unseen : {"error", "missing"}
         What a category is that the fit did not see. With "missing", cross-validation of a table
         with rare categories scores all folds.

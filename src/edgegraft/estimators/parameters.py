@@ -29,6 +29,7 @@ _OWN: dict[str, list[Any]] = {
     "kinds": [StrOptions({"auto", *KINDS}), Mapping],
     "order": ["array-like", None],
     "missing_values": ["array-like", set, frozenset],
+    "max_categories": [Interval(Integral, 2, None, closed="left")],
     "max_numeric_states": [Interval(Integral, 1, None, closed="left")],
     "unseen": [StrOptions({"error", "missing"})],
 }

@@ -25,6 +25,7 @@ class ReadingParameters:
     order: Sequence[str] | None = None
     missing_values: Collection[Any] = ()
     max_numeric_states: int = TableOptions.max_numeric_states
+    max_categories: int = TableOptions.max_categories
     unseen: Unseen = "error"
 
     def _table(self, X: Any, *, fitting: bool = False) -> Any:
@@ -42,6 +43,7 @@ class ReadingParameters:
         if fitting:
             options |= {"bins": self.bins, "max_numeric_states": self.max_numeric_states}
             options |= {"kinds": self.kinds, "order": self.order}
+            options |= {"max_categories": self.max_categories}
         return ReadOptions(**options, **others)
 
 

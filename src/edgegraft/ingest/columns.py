@@ -222,6 +222,7 @@ class ClosedColumn:
         self._read_as = type(variable.categories[0]) if from_text else None
         self._missing = options.missing_labels(from_text)
         self._code: dict[Any, int] = {label: k for k, label in enumerate(variable.categories)}
+        self._code |= dict.fromkeys(variable.pooled, variable.n_states - 1)
         missing = dict.fromkeys(self._missing, MISSING)
         self._direct = DirectCodes({**self._code, **missing})
 

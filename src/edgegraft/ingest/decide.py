@@ -17,7 +17,7 @@ from edgegraft.ingest.column_kinds import (
     wants_count,
     why_count,
 )
-from edgegraft.ingest.findings import Findings, missing_values
+from edgegraft.ingest.findings import OTHER, Findings, missing_values
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.table.arrow_types import LabelKind
 from edgegraft.table.schema import Kind, Variable
@@ -79,7 +79,36 @@ def decide(
     if not (numeric or column.declared):
         _doubt(column, n_observed, options, findings)
     kind, reason = kind_of_states(column, wanted, numeric)
+    if kind == "nominal" and column.kind is LabelKind.TEXT:
+        rare = _rare(column, options.max_categories)
+        if rare:
+            findings.pooled.append((column.name, len(rare)))
+            return _pool(column, rare)
     return _order(column, kind, reason)
+
+
+def _rare(column: Observed, most: int) -> list[str]:
+    """Return the categories that do not fit: those of the fewest rows, then the last ones."""
+    labels = column.labels if column.declared else sorted(set(column.labels))
+    if len(labels) <= most:
+        return []
+    shown = dict(zip(column.labels, column.counts.tolist(), strict=True))
+    kept = sorted(labels, key=lambda label: -shown[label])[: most - 1]  # stable
+    return [label for label in labels if label not in set(kept)]
+
+
+def _pool(column: Observed, rare: list[str]) -> tuple[Variable, NDArray[np.uint16]]:
+    """Return a column with its rare categories as one state."""
+    labels = column.labels if column.declared else sorted(set(column.labels))
+    out = set(rare)
+    kept = [label for label in labels if label not in out]
+    code = {label: k for k, label in enumerate(kept)}
+    final = np.array([code.get(label, len(kept)) for label in column.labels], np.uint16)
+    categories = (*kept, OTHER)
+    dtype, reason = column.dtype, f"text; {len(rare):,} rare categories are pooled"
+    return Variable(
+        column.name, categories, dtype, False, None, "nominal", reason, tuple(rare)
+    ), final
 
 
 def _apply_order(column: Observed, options: ReadOptions) -> None:

@@ -16,6 +16,7 @@ from edgegraft.errors import (
 
 __all__ = ["Findings", "Problems", "missing_values"]
 
+OTHER = "(other)"  # the state of pooled categories
 _SHOWN = 6  # columns that a message names
 
 
@@ -34,6 +35,7 @@ class Findings:
     dressed: list[tuple[str, str]] = field(default_factory=list)
     scattered: list[tuple[str, int]] = field(default_factory=list)
     twins: list[tuple[str, tuple[str, str]]] = field(default_factory=list)
+    pooled: list[tuple[str, int]] = field(default_factory=list)
 
     def warnings(self) -> list[EncodingWarning]:
         """Return one warning per subject that came up."""
@@ -85,6 +87,16 @@ class Findings:
                     "edges: merge categories (of dates keep the month, say), or leave the columns "
                     "out with ",
                     Argument("drop", [name for name, _ in self.scattered]),
+                )
+            )
+        if self.pooled:
+            found.append(
+                EncodingWarning(
+                    "columns with very many categories, of which the rarest were pooled as "
+                    f"{OTHER!r}: {_noted(self.pooled, '{:,} categories pooled')}; keep more with ",
+                    Argument("max_categories"),
+                    ", or leave columns out with ",
+                    Argument("drop", [name for name, _ in self.pooled]),
                 )
             )
         if self.twins:

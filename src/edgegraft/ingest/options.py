@@ -45,6 +45,7 @@ class ReadOptions(TableOptions):
                     f"{option}={getattr(self, option)!r} is not one of {listing(allowed)}"
                 )
         _check_count("max_numeric_states", self.max_numeric_states, 1, MAX_STATES)
+        _check_count("max_categories", self.max_categories, 2, MAX_STATES)
         _check_count("max_states", self.max_states, 2, MAX_STATES)
         _check_count("batch_rows", self.batch_rows, 1, None)
         if self.n_jobs != -1:

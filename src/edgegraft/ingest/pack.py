@@ -27,6 +27,7 @@ def pack(
     order: Sequence[str] | None = None,
     bin_rule: BinRule = "quantile",
     max_numeric_states: int = 32,
+    max_categories: int = 128,
     max_states: int = MAX_STATES,
     missing_values: Collection[Label] = (),
     unseen: Unseen = "error",
@@ -72,6 +73,10 @@ def pack(
     max_numeric_states : int, default 32
         A numeric column with no more distinct values keeps them as states; one with more, and no
         `bins`, gets 16 levels of nearly equal counts (5 with a warning if it is to be nominal).
+    max_categories : int, default 128
+        An unordered column of text with more categories keeps the most common ones; the others are
+        one state, "(other)", with a warning. ``schema[name].pooled`` has them, and tables and
+        evidence that name one of them are understood.
     max_states : int, default 65535
         A column with more categories is an error.
     missing_values : collection of str or number
@@ -146,6 +151,7 @@ def pack(
         order=order,
         bin_rule=bin_rule,
         max_numeric_states=max_numeric_states,
+        max_categories=max_categories,
         max_states=max_states,
         missing_values=missing_values,
         unseen=unseen,

@@ -34,6 +34,7 @@ from edgegraft.learn.sharpen import FACTOR, sharpen
 from edgegraft.learn.stages import Stages, over_all_rows
 from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.features import Features
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Stopping, minimize
@@ -41,6 +42,7 @@ from edgegraft.search import BestChoice
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows
 
+_MANY_STATES = 32  # of a column beyond which whole tables have too many cells to test
 _NEEDED = 1.5  # score of an edge without a test, in units of the threshold
 
 
@@ -195,14 +197,24 @@ def _tests(
     plan: Plan,
 ) -> EdgeTests:
     features = search.objective.features
+    effects = features is not None
     if features is None:
-        return edge_tests(table, model, weights=weights, n_jobs=plan.n_jobs)
+        if table.schema.n_states.max(initial=0) <= _MANY_STATES:
+            return edge_tests(table, model, weights=weights, n_jobs=plan.n_jobs)
+        features = Features.plain(table.schema)  # whose tests put rare states together
     tester = FeatureTester(table, features, weights, n_jobs=plan.n_jobs)
     theta = features.weights_of(model.theta, model.edges)
     found = tester.test(features.layout(model.edges), theta)
     n = model.layout.n_variables
     q = q_values(found.p_value, n * (n - 1) // 2)
-    return EdgeTests(model.edges, found.statistic, found.dof, found.p_value, q, found.effects)
+    return EdgeTests(
+        model.edges,
+        found.statistic,
+        found.dof,
+        found.p_value,
+        q,
+        found.effects if effects else None,
+    )
 
 
 def _deserves_second_look(search: SearchState) -> bool:

@@ -24,6 +24,7 @@ _ROWS_PER_COLUMN = 5
 _MIN_INFORMATION = 1e-9
 _NEWTON_STEPS = 3
 _MAX_MOVE = 2.0  # largest change of a parameter in a step
+MAX_GROUPS = 16  # of the states of an unordered column, besides the most common
 TINY = float(np.finfo(float).tiny)
 
 
@@ -36,6 +37,7 @@ class Contrasts(NamedTuple):
     common: int  # the most common state
     scored: bool  # whether the coordinates are scores
     linear: Mask  # (k,) which coordinates are linear: all of an unordered column
+    share: Floats | None = None  # (states, groups) of a column whose rare states go together
 
 
 class Conditional(NamedTuple):
@@ -262,6 +264,8 @@ def contrasts_of(features: Features, i: int, margin: Floats) -> Contrasts:
     rest = np.setdiff1d(np.flatnonzero(margin > 0), [common])
     free = np.zeros((s, len(rest)))
     free[rest, np.arange(len(rest))] = 1.0
+    if features.widths[i] == s and len(rest) > MAX_GROUPS:
+        return _grouped(margin, free, rest, common)
     if features.widths[i] == s:
         # Orthonormal over all states, whichever is left out: the Gram matrix is 1 + 1 1'.
         turn = np.linalg.cholesky(np.eye(len(rest)) + 1.0).T
@@ -274,6 +278,23 @@ def contrasts_of(features: Features, i: int, margin: Floats) -> Contrasts:
     return Contrasts(own[:, :width], free, back, common, True, linear)
 
 
+def _grouped(margin: Floats, free: Floats, rest: Integers, common: int) -> Contrasts:
+    """Return the coordinates of a column of many states: common ones alone, rare ones together.
+
+    The groups follow from the margin alone, so tests stay valid; what differs only within a group
+    is not seen.
+    """
+    order = rest[np.argsort(-margin[rest], kind="stable")]
+    group = np.minimum(np.arange(len(order)), MAX_GROUPS - 1)
+    share = np.zeros((len(margin), MAX_GROUPS))
+    share[order, group] = margin[order]
+    share /= share.sum(axis=0)
+    turn = np.linalg.cholesky(np.eye(MAX_GROUPS) + 1.0).T
+    own = (share > 0).astype(np.float64)
+    every = np.ones(MAX_GROUPS, bool)
+    return Contrasts(own @ turn.T, free, turn @ own.T, common, False, every, share)
+
+
 def _to_contrasts(first: Contrasts, second: Contrasts, block: Floats) -> Floats:
     """Return weights of features as weights of contrasts: against the most common state."""
     return _reduce(second, _reduce(first, block).T).T
@@ -281,8 +302,9 @@ def _to_contrasts(first: Contrasts, second: Contrasts, block: Floats) -> Floats:
 
 def _reduce(column: Contrasts, block: Floats) -> Floats:
     if not column.scored:
-        contrast = column.free.T @ block - block[column.common]
-        turn = column.back @ column.free
+        share = column.free if column.share is None else column.share
+        contrast = share.T @ block - block[column.common]
+        turn = column.back @ share
         return np.asarray(np.linalg.solve(turn.T, contrast))
     return np.asarray(block[: column.own.shape[1]])
 

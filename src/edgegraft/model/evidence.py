@@ -45,6 +45,9 @@ def parse_evidence(schema: Schema, given: Mapping[str, Any] | None) -> dict[int,
         i = variable_index(schema, name)
         labels = schema[i].categories
         code = next((k for k, known in enumerate(labels) if _same(known, label)), None)
+        if code is None:  # a number in a level, or a category that was pooled
+            plain = label.item() if isinstance(label, np.generic) else label
+            code = schema[i].state_of(plain)
         if code is None:
             raise ModelError(
                 f"variable {name!r} has no category {label!r}; its categories are {listing(labels)}"

@@ -66,6 +66,12 @@ class Features:
         start = np.concatenate(([0], np.cumsum(sizes)))
         return cls(states, widths, start, np.concatenate(phi), np.concatenate(dual))
 
+    @classmethod
+    def plain(cls, schema: Schema) -> Features:
+        """Return features that are the states: weights are tables."""
+        start = np.zeros(len(schema) + 1, np.int64)
+        return cls(schema.n_states, schema.n_states, start, np.zeros(0), np.zeros(0))
+
     def matrix(self, i: int) -> Floats:
         """Return the features of the states of column `i`, one row per state."""
         if self.widths[i] == self.states[i]:

@@ -55,6 +55,8 @@ class Variable:
         but the first are ordered.
     reason : str
         Why it has its kind; it makes no difference between variables.
+    pooled : tuple
+        Rare categories that are one state, the last.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class Variable:
     edges: tuple[float, ...] | None = None
     kind: Kind = "nominal"
     reason: str = field(default="", compare=False)
+    pooled: tuple[Label, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -122,6 +125,26 @@ class Variable:
     def scored(self) -> bool:
         """Whether edges see an order of the states, rather than each state by itself."""
         return self.kind != "nominal" and self.n_states > 1
+
+    def state_of(self, label: Label) -> int | None:
+        """Return the state of a category, of one that was pooled, or of a number in a level.
+
+        None if there is none. Numbers beyond the range that was seen are in the nearest level.
+
+        Examples
+        --------
+        >>> age = Variable("age", ("[0, 30)", "[30, 90]"), "int64", True, (0.0, 30.0, 90.0))
+        >>> age.state_of(42), age.state_of("[0, 30)"), age.state_of("old")
+        (1, 0, None)
+        """
+        if label in self.categories:
+            return self.categories.index(label)
+        if label in self.pooled:
+            return self.n_states - 1
+        number = isinstance(label, int | float) and not isinstance(label, bool)
+        if self.edges is None or not number or label != label:
+            return None
+        return int(np.searchsorted(self.edges[1:-1], label, side="right"))
 
     @property
     def binned(self) -> bool:

@@ -34,6 +34,8 @@ def dump_schema(schema: Schema) -> str:
             entry["edges"] = list(variable.edges)
         if variable.kind != "nominal":
             entry["kind"] = variable.kind
+        if variable.pooled:
+            entry["pooled"] = list(variable.pooled)
         if variable.reason:
             entry["reason"] = variable.reason
         variables.append(entry)
@@ -86,6 +88,7 @@ def _load_variable(position: int, entry: Any) -> Variable:
         edges=None if edges is None else tuple(float(edge) for edge in edges),
         kind=_field(where, entry, "kind", str, "nominal"),
         reason=_field(where, entry, "reason", str, ""),
+        pooled=tuple(_hashable(where, _field(where, entry, "pooled", list, []))),
     )
 
 
