@@ -219,7 +219,9 @@ def test_a_relaxed_run_begins_with_what_the_ranking_is_sure_of(larger, monkeypat
     sure = {tuple(edge) for edge in ranking.edges[ranking.significant].tolist()}
 
     def first_of(**settings):
-        return grow_logged(make_loss(rows), Penalty(0.001), counts, **settings)[1].edges[1]
+        log = Log(stop_after=1)
+        grow(make_loss(rows), Penalty(0.001), penalised(**settings), counts=counts, observers=[log])
+        return log.edges[1]
 
     whole = first_of(relaxed=True)
     assert len(sure) > 4

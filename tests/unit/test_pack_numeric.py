@@ -54,7 +54,7 @@ def test_uniform_bins():
 
 
 @pytest.mark.parametrize("batch_rows", [10_000, 65_536])
-@pytest.mark.parametrize("kind", ["table", "reader", "pandas", "parquet", "feather", "csv"])
+@pytest.mark.parametrize("kind", ["table", "stream", "pandas", "parquet", "feather", "csv"])
 def test_more_numbers_than_codes(tmp_path, kind, batch_rows):
     cells = np.round(np.random.default_rng(0).normal(size=80_000) * 1000, 4)
     cells[5] = np.nan
