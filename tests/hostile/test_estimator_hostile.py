@@ -19,6 +19,7 @@ from edgegraft.errors import (
     EncodingWarning,
     MemoryBudgetError,
     ModelError,
+    TooFewRowsWarning,
     UnseenCategoryError,
 )
 from edgegraft.estimators import GraftedMRF, GraftedMRFCV
@@ -43,7 +44,8 @@ def rows_of(n_rows=200, n=4, n_states=3, seed=0):
 
 
 def test_one_row():
-    with pytest.warns(EncodingWarning, match="constant columns: 'x0', 'x1', 'x2'"):
+    constant = pytest.warns(EncodingWarning, match="constant columns: 'x0', 'x1', 'x2'")
+    with constant, pytest.warns(TooFewRowsWarning, match="1 rows are too few"):
         estimator = GraftedMRF(random_state=0).fit([[0, 1, 2]])
     assert estimator.edges_.shape == (0, 2)
     assert estimator.score([[0, 1, 2]]) == pytest.approx(0)
