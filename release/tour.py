@@ -53,8 +53,9 @@ def survey(states: int, seed: int = 0) -> np.ndarray:
 
 def fits() -> None:
     """Fit numbers, words, missing cells and weights, by all objectives."""
-    for states in (2, 3, 5):
-        assert len(GraftedMRF(random_state=0).fit(survey(states)).edges_) >= N_COLUMNS - 1
+    for states, kinds in ((2, "auto"), (3, "nominal"), (5, "nominal"), (5, "ordinal")):
+        found = GraftedMRF(kinds=kinds, random_state=0).fit(survey(states))
+        assert len(found.edges_) >= N_COLUMNS - 1
     codes = survey(3)
     words = np.array(["no", "maybe", "yes"], object)[codes]
     words[:40, 1] = None

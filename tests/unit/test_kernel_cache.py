@@ -136,3 +136,9 @@ def test_shipped_kernels_are_used_on_processors_of_their_level(tmp_path):
     assert run_once(install + SMALL, unused, EDGEGRAFT_KERNELS="native")["compiled"] > 0
     beyond = "for levels in c.LEVELS.values(): levels.update(dict.fromkeys(levels, {'to come'}))\n"
     assert run_once(install + beyond + SMALL, tmp_path / "more")["compiled"] > 0
+
+
+def test_no_two_kernel_files_share_a_name():
+    # A kernel that is saved replaces those of other sources, which it knows by the file's name.
+    names = [path.name for path in compiler.SHIPPED.parent.rglob("*.py") if path.stem != "__init__"]
+    assert len(names) == len(set(names))

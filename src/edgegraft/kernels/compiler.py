@@ -1,16 +1,17 @@
 """How kernels are compiled and kept: one decorator, and a cache that knows what a kernel calls.
 
 A compiled kernel is one file, named by a hash of everything that it depends on: the sources of its
-own file and of every kernel file that it imports, the argument types, the versions of Python and
-numba, and the processor that it was compiled for. Two places are searched: the kernels that
-platform wheels ship, compiled for a level that many processors share, then a folder of the user's,
-in which those that had to be compiled are kept. Importing writes and deletes nothing; a kernel that
-is saved replaces its versions of other sources.
+own file and of every kernel file that it imports, the options and argument types, the versions of
+Python and numba, and the processor that it was compiled for. Two places are searched: the kernels
+that platform wheels ship, compiled for a level that many processors share, then a folder of the
+user's, in which those that had to be compiled are kept. Importing writes and deletes nothing; a
+kernel that is saved replaces its versions of other sources.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import os
 import pickle
@@ -63,7 +64,7 @@ def kernel(function: Any = None, /, **options: Any) -> Any:
 
 def _compile(function: Any, options: dict[str, Any]) -> Any:
     dispatcher = njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
-    dispatcher._cache = _KernelCache(function)
+    dispatcher._cache = _KernelCache(function, dispatcher.targetoptions)
     return dispatcher
 
 
@@ -76,7 +77,7 @@ class Compilation:
 
     def __init__(self) -> None:
         self.shown = False
-        self._count, self._depth = 0, 0
+        self._count, self._depth, self._collects = 0, 0, True
 
     @property
     def line(self) -> str:
@@ -84,7 +85,13 @@ class Compilation:
         return f"compiling kernels, once: {self._count}" if self._depth else ""
 
     def begin(self) -> None:
-        """Count a kernel; those that it calls are compiled within it."""
+        """Count a kernel; those that it calls are compiled within it.
+
+        Meanwhile no garbage is collected: it would take a tenth of the time.
+        """
+        if not self._depth:
+            self._collects = gc.isenabled()
+            gc.disable()
         self._count += 1
         self._depth += 1
         self._show()
@@ -92,6 +99,8 @@ class Compilation:
     def end(self) -> None:
         """Note that it is done."""
         self._depth -= 1
+        if not self._depth and self._collects:
+            gc.enable()
         self._show()
 
     def _show(self) -> None:
@@ -107,7 +116,8 @@ COMPILATION = Compilation()
 class _KernelCache:
     """The compiled versions of one kernel on disk, as a dispatcher of numba asks for them."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, options: dict[str, Any]) -> None:
+        self._options = sorted((name, str(value)) for name, value in options.items())
         self._source = Path(function.__code__.co_filename)
         self._name = f"{self._source.stem}.{function.__qualname__}"
 
@@ -155,7 +165,7 @@ class _KernelCache:
 
     def _file(self, signature: Any, target: tuple[str, ...]) -> str:
         python = sysconfig.get_config_var("EXT_SUFFIX")
-        parts = (python, numba.__version__, str(signature), target)
+        parts = (python, numba.__version__, self._options, str(signature), target)
         return f"{self._name}-{self._stamp()}-{_digest(repr(parts).encode())}.nbc"
 
     def _stamp(self) -> str:
@@ -234,7 +244,7 @@ def _imports(path: Path, root: Path) -> frozenset[Path]:
     for relative, name in _IMPORT.findall(path.read_text()):
         folder = path.parent if relative else root
         source = folder.joinpath(*name.strip(".").split(".")).with_suffix(".py")
-        if source.exists():
+        if source.exists() and source != Path(__file__):
             found.add(source)
     return frozenset(found)
 

@@ -147,16 +147,27 @@ def lay_out(projection: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(tables.reshape(n_columns + 1, -1, LANES).transpose(1, 0, 2))
 
 
-@kernel
-def project_rows(codes, weights, design, residuals, tables, first, out):
-    """Write the projected scores of the rows from `first` on, as many as `out` has.
+def project_rows(
+    codes: NDArray[Any],
+    weights: NDArray[Any],
+    design: Design,
+    residuals: NDArray[Any],
+    tables: NDArray[Any],
+    first: int,
+    out: NDArray[Any],
+) -> None:
+    """Write the projected scores of the rows from `first` on, as many as `out` has."""
+    binary = residuals.shape[1] == 1 and out.shape[1] == 1
+    project = _project_binary if binary else _project_tiles  # only what is used is compiled
+    project(codes, weights, design, residuals, tables, first, out)
 
-    What a row's columns add up to comes first, in vector registers, a tile at a time, so that the
-    tables of a tile stay in cache; the residuals are multiplied once per row.
+
+@kernel
+def _project_tiles(codes, weights, design, residuals, tables, first, out):
+    """Sum a row's columns in vector registers, then multiply by its residuals.
+
+    A tile at a time, so that the tables of a tile stay in cache.
     """
-    if residuals.shape[1] == 1 and out.shape[1] == 1:
-        _project_binary(codes, weights, design, residuals, tables, first, out)
-        return
     n_tiles, block = tables.shape[0], min(_AT_A_TIME, out.shape[0])
     at = np.zeros((design.sources.shape[0] + 1, block), np.int32)  # the intercept first
     sums = np.empty((block, n_tiles * LANES))
