@@ -39,7 +39,7 @@ def demo(
         from edgegraft.cli.learn_run import LearnRun
         from edgegraft.cli.model_commands import Picture, save_picture
         from edgegraft.core.atomic import replace_file
-        from edgegraft.datasets.survey import SURVEY_FILE
+        from edgegraft.datasets.bundled import SURVEY_FILE
         from edgegraft.model import load
 
         replace_file(data, SURVEY_FILE.read_text("utf-8"))

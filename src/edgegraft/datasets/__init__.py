@@ -1,10 +1,9 @@
 """Data with a known true network, a bundled survey, and readers of public data."""
 
-from edgegraft.datasets.bundled import load_digits
+from edgegraft.datasets.bundled import load_digits, load_survey
 from edgegraft.datasets.debd import load_debd
 from edgegraft.datasets.jester import load_jester
 from edgegraft.datasets.source import Dataset
-from edgegraft.datasets.survey import load_survey
 from edgegraft.datasets.synthetic import (
     SyntheticData,
     make_chain,
