@@ -212,6 +212,11 @@ def show_scores(console: Console, found: RowScores) -> None:
     ]
     heads = ["variable", ">accuracy", ">commonest", ">nats", ">entropy", ">explained"]
     show_table(console, "Each variable, predicted from the others", heads, rows)
+    say(
+        console,
+        "Accuracy compares with the share of the commonest category, nats with the entropy; "
+        "explained is the share of the entropy that the other variables explain.",
+    )
     if len(order) > _SHOWN:
         say(console, f"... and {len(order) - _SHOWN:,} variables predicted worse; --json has all.")
     error, baseline = found.standard_error, found.mean(found.guessed_rows)
