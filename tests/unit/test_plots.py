@@ -104,7 +104,11 @@ def test_a_legend_explains_width_size_and_colour(model):
     legend = [text.get_text() for text in plot_network(model).get_legend().get_texts()]
     strengths = model.edge_strengths()
     assert legend[:2] == [f"strength {strengths.min():.2g}", f"strength {strengths.max():.2g}"]
-    assert sum(text.startswith("sum of strengths") for text in legend) == 2
+    total = model.adjacency().sum(axis=0)
+    sums = [total[total > 0].min(), total.max()]
+    assert legend[2:4] == [f"sum of strengths {value:.2g}" for value in sums]
+    ax = plot_network(model, signs=-np.ones(model.n_edges))
+    assert {to_hex(colour).upper() for colour in lines_of(ax).get_colors()} == {NEGATIVE}
     assert {"positive", "negative", "no sign", "colours: communities"} <= set(legend)
 
 

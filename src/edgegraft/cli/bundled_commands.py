@@ -40,7 +40,6 @@ def demo(
         from edgegraft.cli.model_commands import Picture, save_picture
         from edgegraft.core.atomic import replace_file
         from edgegraft.datasets.bundled import SURVEY_FILE
-        from edgegraft.model import load
 
         replace_file(data, SURVEY_FILE.read_text("utf-8"))
         request = Request(
@@ -52,7 +51,7 @@ def demo(
             learning={setting.name: default_of(setting) for setting in LEARNING} | {"n_jobs": jobs},
         )
         LearnRun(request, console, top=15, as_json=False).run(None)
-        save_picture(Picture().draw(load(model)), picture)
+        save_picture(Picture().draw(model), picture)
         say(console, f"The picture is in [bold]{escape(str(picture))}[/]. Now ask, for example:")
         say(console, f"  edgegraft query {quote(str(model))} --given stress=5 --of sleep")
 

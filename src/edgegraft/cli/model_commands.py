@@ -26,7 +26,6 @@ from edgegraft.errors import ModelError
 
 if TYPE_CHECKING:
     from edgegraft.core.types import Floats
-    from edgegraft.model import PairwiseMRF
 
 _PICTURES = (".png", ".svg", ".pdf")
 
@@ -143,12 +142,14 @@ class Picture(NamedTuple):
                 "(--edge) or of probabilities (--of, --given): choose one"
             )
 
-    def draw(self, model: PairwiseMRF) -> Any:
-        """Return the axes."""
+    def draw(self, path: Path) -> Any:
+        """Return the axes of the picture of a model file."""
         os.environ.setdefault("MPLBACKEND", "Agg")  # files alone: no window is opened
         from edgegraft.cli.typed_evidence import check_names, parse_given, parse_variables
+        from edgegraft.model import load, read_details
         from edgegraft.report import plot_edge, plot_marginals, plot_network
 
+        model = load(path)
         of = parse_variables(model.schema, self.of, "--of")
         check_names(model.schema, self.edge or (), "--edge")
         check_names(model.schema, [self.around] if self.around else (), "--around")
@@ -161,6 +162,7 @@ class Picture(NamedTuple):
             top=self.top,
             min_strength=self.min_strength,
             around=self.around,
+            signs=read_details(path).edge_columns.get("sign"),
             seed=self.seed,
         )
 
@@ -199,11 +201,9 @@ def plot(
             raise ModelError(
                 f"'{output}' does not end in the suffix of a picture: use .png, .svg or .pdf"
             )
-        from edgegraft.model import load
-
         picture = Picture(around, strongest, min_strength, edge, of or [], given or [], seed)
         picture.check()
-        save_picture(picture.draw(load(model)), output, dpi)
+        save_picture(picture.draw(model), output, dpi)
         say(console, f"The picture is in [bold]{escape(str(output))}[/].")
 
 
@@ -230,11 +230,13 @@ def explore(
     Ctrl-C; nothing is sent anywhere else.
     """
     with working(model) as console:
-        from edgegraft.model import load
+        from edgegraft.model import load, read_details
         from edgegraft.report.explorer import Explorer
         from edgegraft.report.explorer_app import make_explorer_server
 
-        server, url = make_explorer_server(Explorer(load(model), title=model.name), port)
+        signs = read_details(model).edge_columns.get("sign")
+        explorer = Explorer(load(model), title=model.name, signs=signs)
+        server, url = make_explorer_server(explorer, port)
         say(console, f"[bold]{escape(str(model))}[/] is at {escape(url)} (Ctrl-C ends it)")
         if open_browser:
             import webbrowser

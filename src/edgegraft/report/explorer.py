@@ -19,6 +19,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from edgegraft.core.types import Floats
 from edgegraft.errors import ConvergenceWarning, ModelError
@@ -76,7 +77,12 @@ class Explorer:
     """
 
     def __init__(
-        self, model: PairwiseMRF, *, title: str = "model", engine: InferenceEngine | None = None
+        self,
+        model: PairwiseMRF,
+        *,
+        title: str = "model",
+        engine: InferenceEngine | None = None,
+        signs: ArrayLike | None = None,
     ) -> None:
         self.model = model
         self.title = title
@@ -84,7 +90,7 @@ class Explorer:
         self._lock = Lock()
         self._answers: OrderedDict[tuple[tuple[int, int], ...], Answer] = OrderedDict()
         self.prior = self.ask({})
-        self._network = drawing(build_network(model, top=MAX_DRAWN))
+        self._network = drawing(build_network(model, top=MAX_DRAWN, signs=signs))
         self._shown = model.zero_sum()
         self._strengths = model.edge_strengths()
 

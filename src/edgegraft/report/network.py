@@ -58,6 +58,7 @@ def build_network(
     around: str | None = None,
     colour_by: ColourBy = "community",
     strengths: ArrayLike | None = None,
+    signs: ArrayLike | None = None,
     seed: int = 0,
 ) -> Network:
     """Choose edges, find groups and lay the variables out; see ``plot_network``."""
@@ -92,7 +93,7 @@ def build_network(
         local,
         which,
         values[which],
-        edge_signs(model)[which],
+        (edge_signs(model) if signs is None else np.asarray(signs).astype(np.int64))[which],
         spots,
         bend_edges(spots, local),
         group,

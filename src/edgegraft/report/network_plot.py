@@ -42,6 +42,7 @@ def plot_network(
     around: str | None = None,
     colour_by: ColourBy = "community",
     strengths: ArrayLike | None = None,
+    signs: ArrayLike | None = None,
     names: bool | Literal["auto"] = "auto",
     legend: bool = True,
     seed: int = 0,
@@ -72,6 +73,9 @@ def plot_network(
         from a dict are grey.
     strengths : array of float, optional
         Strengths to use instead of the model's own, one per edge; for example, corrected ones.
+    signs : array of int, optional
+        Signs to use instead of the model's own, one per edge in its order: 1, -1 or 0. Those of
+        ordered columns are the edge column ``sign`` of a model file.
     names : bool or "auto"
         "auto" omits names that would overlap others, those of weaker variables first.
     legend : bool, default True
@@ -110,6 +114,7 @@ def plot_network(
         around=around,
         colour_by=colour_by,
         strengths=strengths,
+        signs=signs,
         seed=seed,
     )
     ax = axes_or_new(ax, *_figure_size(network))
@@ -200,7 +205,8 @@ def _draw_legend(
     handles = []
     for k in _extremes(strengths):
         handles.append(_line(NEUTRAL, float(widths[k]), f"strength {strengths[k]:.2g}"))
-    for k in _extremes(np.where(total > 0, total, total.max(initial=0.0))):
+    joined = np.flatnonzero(total > 0)
+    for k in joined[_extremes(total[joined])]:
         handles.append(_dot(OTHER, "o", f"sum of strengths {total[k]:.2g}", 2 * float(radii[k])))
     if network.sign.any():
         kinds = ((1, POSITIVE, "positive"), (-1, NEGATIVE, "negative"), (0, NEUTRAL, "no sign"))

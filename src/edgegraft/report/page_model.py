@@ -87,7 +87,7 @@ def describe(model: PairwiseMRF, attributes: dict[str, NDArray[Any]]) -> ModelSu
         np.argsort(-strengths, kind="stable"),
         np.bincount(ends, minlength=model.n_variables),
         np.bincount(ends, np.repeat(finite, 2), model.n_variables).astype(np.float64),
-        build_network(model, top=MAX_DRAWN, strengths=strengths),
+        build_network(model, top=MAX_DRAWN, strengths=strengths, signs=attributes.get("sign")),
         marginals,
         note,
     )

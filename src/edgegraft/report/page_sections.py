@@ -78,9 +78,8 @@ def network_section(about: ModelSummary) -> Section:
         else ""
     )
     signs = (
-        ' Of edges between variables of two categories, <span class="positive">positive</span> '
-        'ones join the first categories with each other, <span class="negative">negative</span> '
-        "ones the first of one variable with the second of the other."
+        ' <span class="positive">Positive</span> edges join the first categories of two variables '
+        'with each other, <span class="negative">negative</span> ones the first with the last.'
         if network.sign.any()
         else ""
     )
