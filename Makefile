@@ -67,7 +67,7 @@ examples: $(VENV)/.installed-browser ## run the commands of docs/examples.md; up
 	$(BIN)/python docs/examples/screenshots.py
 
 dist: $(VENV)/.installed-release ## build sdist and wheels with compiled kernels, install each into a clean environment and try it
-	PYTHONPATH=. $(BIN)/python -m release dist
+	$(BIN)/python -m release dist
 
 release-check: dist docs ## dist and docs, then the tests on every Python found and on the oldest dependencies (PYTHONS, TESTS)
 	$(BIN)/python -m release check

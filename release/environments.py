@@ -59,9 +59,9 @@ def oldest() -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     declared = [*project["dependencies"], *(line for name in extras for line in extras[name])]
-    bounds = (line.split(",")[0].split(">=") for line in declared if ">=" in line)
-    pins = {name.split("[")[0].strip(): bound.strip() for name, bound in bounds}
-    pins |= {line.split(">=")[0]: line.split(">=")[1] for line in project["dependencies"]}
+    bounds = [line.split(",")[0].split(">=") for line in declared if ">=" in line]
+    # Where a name is declared twice, the first counts: what users install comes before our tools.
+    pins = {name.split("[")[0].strip(): bound.strip() for name, bound in reversed(bounds)}
     return [f"{name}=={bound}" for name, bound in pins.items()]
 
 
