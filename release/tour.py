@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import subprocess
 import sys
 import tempfile
@@ -86,7 +87,7 @@ def questions() -> None:
     model.log_partition()
 
 
-def commands(folder: Path) -> None:
+def commands(folder: Path, variables: dict[str, str]) -> None:
     """Run the command line as its users do, each command in a process of its own."""
     table, model = folder / "survey.csv", folder / "survey.edgegraft"
     words = np.array(["no", "maybe", "yes"], object)[survey(3, seed=1)]
@@ -106,6 +107,7 @@ def commands(folder: Path) -> None:
             [sys.executable, "-m", "edgegraft", *map(str, command)],
             check=True,
             capture_output=True,
+            env=os.environ | variables,
         )
 
 
@@ -119,9 +121,10 @@ def main() -> None:
     warnings.simplefilter("ignore")
     fits()
     questions()
-    with tempfile.TemporaryDirectory() as folder:
-        commands(Path(folder))
     names = [name for name in listener.names if name.startswith("edgegraft.")]
+    with tempfile.TemporaryDirectory() as folder:
+        commands(Path(folder), {"NUMBA_CACHE_DIR": folder} if options.compiled else {})
+        names += [path.name for path in Path(folder).rglob("*.nbc")]
     print(f"edgegraft {edgegraft.__version__}: {len(names)} kernels compiled", *names, sep="\n  ")
     if options.compiled and names:
         sys.exit("kernels had to be compiled that the wheel should have brought")
