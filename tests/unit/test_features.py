@@ -15,9 +15,10 @@ from edgegraft.learn.edge_tests import edge_tests
 from edgegraft.learn.feature_tests import FeatureTester
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective import feature_products
-from edgegraft.objective.featured import Featured, featured
+from edgegraft.objective.featured import Featured
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective.scored import ScoredPseudolikelihood, featured
 from edgegraft.table import PackedTable, Schema, Variable
 
 KINDS = ["ordinal", "nominal", "numeric", "ordinal", "nominal", "count"]
@@ -88,6 +89,27 @@ def test_products_give_the_gradients_of_tables(missing, monkeypatch):
     tables = loss.edge_gradients(theta, state, pairs)
     np.testing.assert_allclose(quick.values, tables.values, atol=1e-12)
     assert [t.shape for t in quick] == [(2, 3), (1, 2), (2, 3), (2, 1)]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_the_kernel_of_scores_is_the_loss_of_tables(missing):
+    kinds, states = ["ordinal", "numeric", "count", "ordinal"], [4, 5, 2, 3]
+    codes = levels(600, missing=missing)[:, [0, 2, 3, 5]]
+    weights = np.random.default_rng(0).choice([0.5, 1.0, 2.0], 600)
+    table = PackedTable.from_codes(codes, schema_of(kinds, states))
+    quick = featured(Pseudolikelihood(table, weights=weights))
+    assert isinstance(quick, ScoredPseudolikelihood)
+    plain = Featured(quick.inner, quick.features)
+    layout, theta = point(quick, [(0, 1), (1, 3), (0, 2)])
+    one, two = (loss.evaluate(theta, loss.init(layout)) for loss in (quick, plain))
+    assert one.value == pytest.approx(two.value, rel=1e-12)
+    np.testing.assert_allclose(one.gradient, two.gradient, atol=1e-12)
+    pairs = np.array([(0, 1), (3, 2), (2, 1)])
+    np.testing.assert_allclose(
+        quick.edge_gradients(theta, one.state, pairs).values,
+        plain.edge_gradients(theta, two.state, pairs).values,
+        atol=1e-12,
+    )
 
 
 def test_a_penalised_search_ends_where_nothing_violates():

@@ -102,6 +102,30 @@ class Conditionals:
 
     def describe(self, i: int, layout: Layout, theta: Floats) -> Conditional:
         """Return the conditional of a column in a model of weights."""
+        node = self._at(i, layout, theta)
+        if self._missing and len(node.others):
+            node = self._settle(node)
+        return self._informed(node)
+
+    def variance(self, i: int, layout: Layout, theta: Floats) -> float:
+        """Return what a conditional leaves of the variance of its column's linear feature."""
+        node, own = self._at(i, layout, theta), self.contrasts[i]
+        total, left = float(node.weights.sum()), 0.0
+        if not own.own.size or not total:
+            return 1.0
+        first = own.own[:, : len(own.linear) if own.linear.all() else 1]
+        for rows in self.chunks():
+            p = self._inputs(node, rows)[0]
+            left += float((node.weights[rows] @ (p @ first**2 - (p @ first) ** 2)).sum())
+        return left / total / self._spread(i)
+
+    def _spread(self, i: int) -> float:
+        """Return the variance of the linear feature of a column, or of all its states."""
+        own, margin = self.contrasts[i], self.margins[i] / max(self.margins[i].sum(), TINY)
+        whole = margin @ own.own**2 - (margin @ own.own) ** 2
+        return max(float(whole.sum() if own.linear.all() else whole[0]), TINY)
+
+    def _at(self, i: int, layout: Layout, theta: Floats) -> Conditional:
         touching = np.flatnonzero((layout.edges == i).any(axis=1))
         others = (layout.edges[touching].sum(axis=1) - i).tolist()
         slopes = [np.zeros((0, int(layout.widths[i])))]
@@ -112,12 +136,9 @@ class Conditionals:
         if self._missing:
             known = self._codes[[i, *others]] < self.states[[i, *others], None]
             weights = weights * known.all(axis=0)
-        node = Conditional(
+        return Conditional(
             i, others, layout.node(theta, i), np.concatenate(slopes), None, weights, 1.0, 1.0
         )
-        if self._missing and len(others):
-            node = self._settle(node)
-        return self._informed(node)
 
     def _settle(self, node: Conditional) -> Conditional:
         """Return the conditional after Newton steps on the rows that it is tested with."""
@@ -211,13 +232,10 @@ class Conditionals:
                     left += float(v.sum()) if x == y and (x == 0 or own.linear.all()) else 0.0
         whole[q:, :q] = whole[:q, q:].T
         whole[np.diag_indices_from(whole)] += _MIN_INFORMATION * max(1.0, whole.diagonal().max())
-        margin = self.margins[node.target] / max(self.margins[node.target].sum(), TINY)
-        start = margin @ own.own**2 - (margin @ own.own) ** 2
-        start = float(start.sum() if own.linear.all() else start[0])
         return node._replace(
             inverse=np.linalg.inv(whole),
             raised=total / max(total - columns, total / _ROWS_PER_COLUMN),
-            variance=left / total / max(start, TINY),
+            variance=left / total / self._spread(node.target),
         )
 
     def scores(self, node: Conditional, rows: slice) -> tuple[Floats, Floats]:

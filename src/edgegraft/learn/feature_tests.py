@@ -168,12 +168,6 @@ class FeatureTester:
                 total += (weights[:, rows] * (nodes[side.node].weights[rows] > 0)) @ u
         return np.asarray(total + np.sum([side.step for side in used], axis=0))
 
-    def variances(self, layout: Layout, theta: Floats) -> Floats:
-        """Return what conditionals leave of the variance of each variable's (linear) feature."""
-        return np.array(
-            [self._rows.describe(i, layout, theta).variance for i in range(layout.n_variables)]
-        )
-
     def _linear(self, i: int, j: int) -> Mask:
         """Return which weights of a pair are linear, flat."""
         return np.outer(self._rows.contrasts[i].linear, self._rows.contrasts[j].linear).ravel()

@@ -18,13 +18,13 @@ from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.inference import likelihood_engine
 from edgegraft.learn.policies import Policy, choose_policy
 from edgegraft.learn.selection.levels import chance_level, ridge_of
-from edgegraft.objective.featured import featured
 from edgegraft.objective.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective.scored import featured
 from edgegraft.optimize.progress import FitWatch
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.table import PackedTable, Schema

@@ -34,11 +34,12 @@ from edgegraft.learn.policies import Policy, Relaxed, SearchStrategy
 from edgegraft.learn.problem import Problem
 from edgegraft.learn.state import Arrays, Header, SearchState
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.featured import Featured, featured
+from edgegraft.objective.featured import Featured
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective.scored import featured
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.search import CandidateStream
 from edgegraft.table import PackedTable

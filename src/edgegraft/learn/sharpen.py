@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from edgegraft.core.types import Floats
-from edgegraft.learn.feature_tests import FeatureTester
+from edgegraft.learn.feature_conditionals import Conditionals
 from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.noise_weight import MIN_ROWS
@@ -63,12 +63,16 @@ def sharpen(state: SearchState, table: PackedTable, weights: Floats | None = Non
     if not isinstance(rule, NoisePenalty) or rule.noise is None:
         raise ValueError("only noise weights can be sharpened: use group_weight='noise'")
     least = min(0.5, MIN_ROWS / state.objective.n_rows)
-    left = unexplained(state.model(), table, weights)
-    features = state.objective.features
+    left, features, layout = np.zeros(0), state.objective.features, state.graph.layout
+    if not layout.scored.all():
+        left = unexplained(state.model(), table, weights)
     if features is not None:
-        layout = state.graph.layout
-        of_scores = FeatureTester(table, features, weights).variances(layout, state.theta())
-        left = np.where(layout.scored, layout.widths * of_scores, left)
+        rows = Conditionals(table, features, weights)
+        of_scores = np.array(
+            [rows.variance(i, layout, state.theta()) for i in range(layout.n_variables)]
+        )
+        whole = layout.widths * of_scores
+        left = np.where(layout.scored, whole, left) if len(left) else whole
     spread = np.sqrt(np.maximum(left, least))
     sharper = replace(rule.noise, spread=np.minimum(spread, rule.noise.spread))
     problem = state.problem.changed(

@@ -50,7 +50,8 @@ class Featured(Objective):
     >>> from edgegraft.table import PackedTable, Schema, Variable
     >>> schema = Schema(Variable(name, (1, 2, 3), kind="ordinal") for name in "ab")
     >>> table = PackedTable.from_codes([[0, 0], [1, 1], [2, 2], [1, 0]], schema)
-    >>> loss = featured(Pseudolikelihood(table))
+    >>> inner = Pseudolikelihood(table)
+    >>> loss = Featured(inner, Features.of(schema, inner.state_weights()))
     >>> layout = loss.layout([(0, 1)])
     >>> found = loss.evaluate(loss.start(layout), loss.init(layout))
     >>> layout.edge(found.gradient, 0).shape
@@ -140,7 +141,7 @@ class Featured(Objective):
             self.features, loss.rows
         ):
             return self.features.fold_pairs(loss.edge_gradients(tables, state.inner, edges))
-        chosen = self._columns(edges, loss.rows.n_blocks)
+        chosen = self._asked(edges, loss.rows.n_blocks)
         key = chosen.tobytes()
         if key not in state.products:
             work = partial(
@@ -154,7 +155,7 @@ class Featured(Objective):
             state.products[key] = add_in_order(loss.rows.map(work)) / -loss.n_rows
         return take_pairs(state.products[key], self.features, chosen, edges)
 
-    def _columns(self, edges: Edges, n_blocks: int) -> Edges:
+    def _asked(self, edges: Edges, n_blocks: int) -> Edges:
         """Return the columns whose products are worth having: those asked for, or all."""
         n = len(self.schema)
         asked = np.unique(edges)
@@ -186,13 +187,3 @@ class Featured(Objective):
 
 def _tables(layout: Layout) -> Layout:
     return Layout(layout.states, layout.edges)
-
-
-def featured(loss: Objective, features: Features | None = None) -> Objective:
-    """Return the loss of weights if any column is ordered, otherwise the loss of tables itself.
-
-    `features` are those of the data's margins by default.
-    """
-    if not loss.schema.scored:
-        return loss
-    return Featured(loss, features or Features.of(loss.schema, loss.state_weights()))
