@@ -192,3 +192,15 @@ def test_all_pairs_fit_in_one_model():
     table = PackedTable.from_codes(levels(), schema_of())
     found = discover(table, Plan(fdr=None, penalty=1e-9))
     assert len(found.model.edges) == len(all_pairs(6))
+
+
+def test_missing_cells_do_not_make_edges():
+    """Two columns that a third explains, which is missing in a tenth of the rows."""
+    rng = np.random.default_rng(0)
+    cause = rng.random(3000) < 0.4
+    age = rng.integers(0, 10, 3000) + 6 * cause  # nearly decided by the cause
+    weight = np.clip((6 + 4 * cause + 2 * rng.normal(size=3000)).astype(int), 0, 15)
+    codes = np.stack((cause, age, weight), axis=1).astype(int)
+    codes[rng.random(3000) < 0.1, 0] = -1
+    table = PackedTable.from_codes(codes, schema_of(["nominal", "numeric", "numeric"], [2, 16, 16]))
+    assert sorted(discover(table).model.edges.tolist()) == [[0, 1], [0, 2]]

@@ -22,7 +22,9 @@ from edgegraft.table import PackedTable
 _ROWS = 4096  # whose scores are held at a time
 _ROWS_PER_COLUMN = 5
 _MIN_INFORMATION = 1e-9
-_NEWTON_STEPS = 3
+_NEWTON_STEPS = 8
+_HALVINGS = 6
+_PULL = 1.0  # weight of the given parameters during the refit, in rows
 _MAX_MOVE = 2.0  # largest change of a parameter in a step
 MAX_GROUPS = 16  # of the states of an unordered column, besides the most common
 TINY = float(np.finfo(float).tiny)
@@ -140,31 +142,60 @@ class Conditionals:
             i, others, layout.node(theta, i), np.concatenate(slopes), None, weights, 1.0, 1.0
         )
 
-    def _settle(self, node: Conditional) -> Conditional:
-        """Return the conditional after Newton steps on the rows that it is tested with."""
-        given, own = node, self.contrasts[node.target]
+    def _settle(self, given: Conditional) -> Conditional:
+        """Return the conditional after Newton steps on the rows that it is tested with.
+
+        It is held near the given one by a ridge of one row, and a step that does not lower the
+        loss is shortened: states that never occur together would make parameters diverge.
+        """
+        node, moved = given, np.zeros(0)
+        best, score = self._value(node)
+        moved = np.zeros(len(score))
         for _ in range(_NEWTON_STEPS):
-            node = self._informed(node)
-            if node.inverse is None:
+            inverse = self._informed(node, ridge=_PULL).inverse
+            if inverse is None:
                 return given
-            score = np.zeros(len(node.inverse))
-            for rows in self.chunks():
-                psi, _ = self.scores(node, rows)
-                score += node.weights[rows] @ psi
-            step = np.clip(node.inverse @ score, -_MAX_MOVE, _MAX_MOVE)
-            q, k = own.free.shape[1], own.own.shape[1]
-            moved, first = [], q
-            for j in node.others:
-                other = self.contrasts[j]
-                size = k * other.own.shape[1]
-                block = step[first : first + size].reshape(k, -1)
-                moved.append((own.back.T @ block @ other.back).T)
-                first += size
-            node = node._replace(
-                intercept=node.intercept + own.free @ step[:q],
-                slopes=node.slopes + np.concatenate(moved),
-            )
+            step = np.clip(inverse @ (score - _PULL * moved), -_MAX_MOVE, _MAX_MOVE)
+            for _ in range(_HALVINGS):
+                there = self._moved(given, moved + step)
+                value, slope = self._value(there)
+                value += 0.5 * _PULL * float((moved + step) @ (moved + step))
+                if value < best:
+                    node, moved, best, score = there, moved + step, value, slope
+                    break
+                step = step / 4.0
+            else:
+                break
         return node
+
+    def _value(self, node: Conditional) -> tuple[float, Floats]:
+        """Return the loss of a conditional over its rows, and the score of its parameters."""
+        loss, score = 0.0, np.zeros(0)
+        for rows in self.chunks():
+            psi, p = self.scores(node, rows)
+            w, codes = node.weights[rows], self._codes[node.target, rows]
+            used = w > 0
+            chosen = p[used, codes[used]]
+            loss -= float(w[used] @ np.log(np.maximum(chosen, TINY)))
+            part = w @ psi
+            score = part if not score.size else score + part
+        return loss, score
+
+    def _moved(self, given: Conditional, step: Floats) -> Conditional:
+        """Return a conditional with its parameters moved, in coordinates."""
+        own = self.contrasts[given.target]
+        q, k = own.free.shape[1], own.own.shape[1]
+        blocks, first = [np.zeros((0, given.slopes.shape[1]))], q
+        for j in given.others:
+            other = self.contrasts[j]
+            size = k * other.own.shape[1]
+            block = step[first : first + size].reshape(k, -1)
+            blocks.append((own.back.T @ block @ other.back).T)
+            first += size
+        return given._replace(
+            intercept=given.intercept + own.free @ step[:q],
+            slopes=given.slopes + np.concatenate(blocks),
+        )
 
     def without(self, node: Conditional, other: int) -> Conditional:
         """Return a conditional with one edge at zero; its mean goes to the intercept."""
@@ -200,7 +231,7 @@ class Conditionals:
         p /= p.sum(axis=1, keepdims=True)
         return p, np.concatenate(seen, axis=1), z
 
-    def _informed(self, node: Conditional) -> Conditional:
+    def _informed(self, node: Conditional, ridge: float = 0.0) -> Conditional:
         """Return the conditional with the inverse of its information."""
         own = self.contrasts[node.target]
         q, k = own.free.shape[1], own.own.shape[1]
@@ -231,7 +262,9 @@ class Conditionals:
                     # What is left of the first score; of all states of an unordered column.
                     left += float(v.sum()) if x == y and (x == 0 or own.linear.all()) else 0.0
         whole[q:, :q] = whole[:q, q:].T
-        whole[np.diag_indices_from(whole)] += _MIN_INFORMATION * max(1.0, whole.diagonal().max())
+        whole[np.diag_indices_from(whole)] += max(
+            ridge, _MIN_INFORMATION * max(1.0, whole.diagonal().max())
+        )
         return node._replace(
             inverse=np.linalg.inv(whole),
             raised=total / max(total - columns, total / _ROWS_PER_COLUMN),
@@ -239,7 +272,7 @@ class Conditionals:
         )
 
     def scores(self, node: Conditional, rows: slice) -> tuple[Floats, Floats]:
-        """Return the scores of all parameters of a conditional, row by row."""
+        """Return the scores of a conditional's parameters and its probabilities, row by row."""
         own = self.contrasts[node.target]
         p, z, _ = self._inputs(node, rows)
         codes = self._codes[node.target, rows]
@@ -249,7 +282,7 @@ class Conditionals:
         out[:, :q] = _padded(own.free)[codes] - p @ own.free
         for x in range(k):
             out[:, q + _places(self.contrasts, node.others, k, x)] = r[:, [x]] * z
-        return out, r
+        return out, p
 
     def side(self, nodes: dict[int, Conditional], i: int, j: int) -> Side | None:
         """Return the effective score of an edge in one conditional, weights as of ``i < j``."""
