@@ -76,13 +76,16 @@ warnings.filterwarnings("error", category=DeprecationWarning, module="edgegraft"
 def _homes():
     """Map the defining name of every public object to its public name."""
     homes = {}
-    for package in edgegraft._PACKAGES:
+    packages = [name for name in edgegraft.__all__ if inspect.ismodule(getattr(edgegraft, name))]
+    for package in packages:
         module = importlib.import_module(f"edgegraft.{package}")
         for name in module.__all__:
             value = getattr(module, name)
             if inspect.isclass(value) or inspect.isfunction(value):
                 homes[f"{value.__module__}.{value.__qualname__}"] = f"edgegraft.{package}.{name}"
-    return homes | {f"edgegraft.{name}": f"{home}.{name}" for name, home in edgegraft._HOME.items()}
+    return homes | {
+        f"edgegraft.{name}": f"edgegraft.{home}.{name}" for name, home in edgegraft._HOME.items()
+    }
 
 
 HOMES = _homes()
