@@ -24,7 +24,7 @@ from edgegraft.ingest.columns import OpenColumn, make_column
 from edgegraft.ingest.decide import decide, decide_sampled
 from edgegraft.ingest.findings import Findings, Problems
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.sources import PassWatch, Source
+from edgegraft.ingest.sources import Source, watched
 from edgegraft.table.arrow_types import check_type, plain_type
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Schema, Variable
@@ -219,10 +219,8 @@ class _Reading:
         """Read some columns once."""
         source = self._source
         encoder = Encoder(source, names, variables, self._options, self._writer)
-        watch = PassWatch(source, self._options.on_rows)
-        for batch in source.batches(names):
+        for batch in watched(source, names, self._options.on_rows):
             encoder.append(batch, source.place(encoder.n_rows))
-            watch.report(encoder.n_rows)
         encoder.finish()
         return encoder
 

@@ -263,20 +263,15 @@ class RowsRead(NamedTuple):
 OnRows = Callable[[RowsRead], None]
 
 
-class PassWatch:
-    """Reports a pass over a source, a few times a second."""
-
-    def __init__(self, source: Source, on_rows: OnRows | None) -> None:
-        self._source = source
-        self._on_rows = on_rows
-        self._begun = perf_counter()
-        self._next = 0.0
-
-    def report(self, rows: int) -> None:
-        """Report how many rows have been read, if it is time for it."""
-        if self._on_rows is None:
-            return
-        seconds = perf_counter() - self._begun
-        if seconds >= self._next:
-            self._next = seconds + _EVERY
-            self._on_rows(RowsRead(rows, seconds, self._source.share))
+def watched(
+    source: Source, columns: Sequence[str], on_rows: OnRows | None
+) -> Iterator[pa.RecordBatch]:
+    """Read some columns of a source, and report the pass a few times a second."""
+    begun, due, rows = perf_counter(), 0.0, 0
+    for batch in source.batches(columns):
+        yield batch
+        rows += batch.num_rows
+        seconds = perf_counter() - begun
+        if on_rows is not None and seconds >= due:
+            due = seconds + _EVERY
+            on_rows(RowsRead(rows, seconds, source.share))
