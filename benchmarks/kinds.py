@@ -1,8 +1,8 @@
 """Columns of levels and numbers: edges found, held-out rows and time, beside other methods.
 
-Gaussian networks of one edge per column (1.5 if there are more than 25), couplings .2 to .4 of either
-sign, cut into levels at random places. Partial rank correlations are cut by Benjamini and Hochberg at
-our level, .005. Times are processor seconds of one thread.
+Gaussian networks of one edge per column (1.5 if there are more than 25), couplings .2 to .4 of
+either sign, cut into levels at random places. Partial rank correlations are cut by Benjamini and
+Hochberg at our level, .005. Times are processor seconds of one thread.
 """
 
 from __future__ import annotations
