@@ -157,7 +157,8 @@ def ebic(
     >>> round(ebic(1.0, Layout([2, 2, 2], [(0, 1)]), 100, 1), 2)
     206.8
     """
-    size = int((layout.states[layout.edges] - 1).prod(axis=1).sum())
+    free = layout.widths - ~layout.scored  # states count without one, scores as they are
+    size = int(free[layout.edges].prod(axis=1).sum())
     fit = 2.0 * n_rows * loss / terms
     return float(fit + size * (np.log(n_rows) + 4.0 * gamma * np.log(layout.n_variables)))
 
