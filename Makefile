@@ -6,7 +6,7 @@ DEMO ?= edgegraft-demo
 EXPERIMENTS ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cluster test-browser test-paper fast lint types imports format bench paper docs examples dist release-check clean
+.PHONY: help demo test test-cluster test-hostile test-browser test-paper fast lint types imports format bench paper docs examples dist release-check clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
@@ -29,6 +29,9 @@ test: lint types imports ## lint, types, import rules, the test suite and the do
 
 test-cluster: $(VENV)/.installed-dev ## tests of clusters whose workers and scheduler are killed
 	$(BIN)/python -m pytest -m cluster tests/cluster
+
+test-hostile: $(VENV)/.installed-dev ## attacks on files, runs and processes; rewrite docs/reliability.md (minutes)
+	$(BIN)/python -m tests.hostile.campaign --size 200 --write docs/reliability.md
 
 test-browser: $(VENV)/.installed-browser ## tests of the pages in headless Chromium (apt-get install chromium chromium-driver)
 	$(BIN)/python -m pytest -m browser tests/browser

@@ -283,6 +283,8 @@ def distinct(array: pa.Array) -> tuple[list[Any], NDArray[np.integer[Any]]]:
     A null cell has the place one past the last label.
     """
     array = simplify(array)
+    if pt.is_float16(array.type):
+        array = array.cast(pa.float32())  # older releases of Arrow do not encode half precision
     if not pt.is_dictionary(array.type):
         array = array.dictionary_encode()
     indices = array.indices

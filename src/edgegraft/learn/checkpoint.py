@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from edgegraft.config import Settings
-from edgegraft.core import Layout
 from edgegraft.core.container import ContainerFormat, read_container, write_container
 from edgegraft.errors import DataError, FileFormatError
 from edgegraft.learn.events import Event, Observer, StopReason
@@ -174,7 +173,7 @@ def _restore_exactly(state: SearchState, header: Header, arrays: Arrays) -> None
     state.n_fresh, state.fitted = int(header["n_fresh"]), bool(header["fitted"])
     state.reason = None if header["reason"] is None else StopReason[header["reason"]]
     if "solution.edges" in arrays:
-        layout = Layout(state.graph.layout.states, arrays["solution.edges"])
+        layout = state.graph.layout.with_edges(arrays["solution.edges"])
         state.solution = state.problem.solve(
             layout,
             np.ones(layout.n_parameters, bool),

@@ -52,6 +52,8 @@ def _category_array(variable: Variable) -> pa.Array:
     if dtype is None:
         raise DataError(f"variable '{variable.name}' has the unknown type '{variable.dtype}'")
     labels = list(variable.categories)
+    if dtype == pa.float16():  # which older releases of Arrow make of NumPy's numbers alone
+        return pa.array(np.array(labels, np.float16))
     if kind_of(dtype) is not LabelKind.TIME:
         return pa.array(labels, dtype)
     stored = pa.array(labels, storage_type(dtype))

@@ -1,0 +1,329 @@
+"""Attacks on files, runs and processes, counted; `make test-hostile` writes docs/reliability.md.
+
+    python -m tests.hostile.campaign [--size 100] [--only NAME ...] [--write docs/reliability.md]
+
+An attack tries something `n` times with one seed and returns a Count. *Survived* is the right
+answer, *refused* an error of the library that leaves nothing behind, *lost* anything else: a crash,
+another answer, a damaged or half-written file, more than `LIMIT` seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import edgegraft as eg
+from edgegraft.datasets import make_chain, make_scale_free
+from edgegraft.errors import FileFormatError
+from edgegraft.ingest.cache import open_store
+from edgegraft.io import model_to_uai
+from edgegraft.learn import Plan, discover
+from edgegraft.learn.discovery import resume_discovery
+from edgegraft.table import PackedTable
+from edgegraft.table.store import PlaneStore
+from tests.cli.running import COMMAND
+
+LIMIT = 10.0  # seconds for one damaged file
+TOKENS = [b"0", b"-1", b"1e308", b"99999999999", b"null", b"[]", b"{}", b"true", b'"x"', b"NaN"]
+
+
+class Count(NamedTuple):
+    """What came of an attack."""
+
+    tried: int
+    survived: int
+    refused: int
+    lost: int
+
+
+def count(outcomes: list[str]) -> Count:
+    return Count(len(outcomes), *(outcomes.count(k) for k in ("survived", "refused", "lost")))
+
+
+# Files
+
+
+def damage(content: bytes, chance: random.Random) -> bytes:
+    """Return a file with bits flipped, a part cut off, zeroed or moved, or a token replaced."""
+    out, at = bytearray(content), chance.randrange(len(content))
+    other, kind = chance.randrange(len(content)), chance.randrange(5)
+    if kind == 0:
+        out[at] ^= 1 << chance.randrange(8)
+    elif kind == 1:
+        del out[at:]
+    elif kind == 2:
+        out[at : at + 64] = bytes(64)
+    elif kind == 3:
+        out[at : at + 8], out[other : other + 8] = out[other : other + 8], out[at : at + 8]
+    else:
+        place = at % min(len(out), 2000)  # in the header
+        out[place : place + 1] = chance.choice(TOKENS)
+    return bytes(out)
+
+
+def fuzz(path: Path, read: Callable[[Path], bytes], n: int, *, sealed: bool = True) -> Count:
+    """Damage a file `n` times and read it; what is read must be what was written.
+
+    Files of earlier releases have no checksum (`sealed` is False): there any answer will do.
+    """
+    whole, expected, chance, outcomes = path.read_bytes(), read(path), random.Random(0), []
+    for _ in range(n):
+        path.write_bytes(damage(whole, chance))  # also what a resumed run has written
+        began = time.perf_counter()
+        try:
+            same = read(path) == expected or not sealed
+            outcome = "survived" if same else "lost"
+        except FileFormatError:
+            outcome = "refused"
+        except Exception:  # noqa: BLE001 - this is what is counted
+            outcome = "lost"
+        outcomes.append("lost" if time.perf_counter() - began > LIMIT else outcome)
+    path.write_bytes(whole)
+    return count(outcomes)
+
+
+def codes_of(n_rows: int = 400) -> np.ndarray:
+    return make_scale_free(8, 3, n_rows, random_state=0).X.astype(int)
+
+
+def model_files(folder: Path, n: int) -> Count:
+    path = folder / "m.edgegraft"
+    discover(PackedTable.from_codes(codes_of())).model.save(path)
+    return fuzz(path, lambda p: eg.load(p).theta.tobytes(), n)
+
+
+def packed_tables(folder: Path, n: int) -> Count:
+    path = folder / "t.packed"
+    PackedTable.from_codes(codes_of()).save(path)
+    return fuzz(path, lambda p: PackedTable.open(p).codes().tobytes(), n)
+
+
+def old_packed_tables(folder: Path, n: int) -> Count:
+    path = folder / "old.packed"
+    path.write_bytes((Path(__file__).parents[1] / "golden/files/old.packed").read_bytes())
+    return fuzz(path, lambda p: PackedTable.open(p).codes().tobytes(), n, sealed=False)
+
+
+def stores(folder: Path, n: int) -> Count:
+    np.savetxt(folder / "rows.csv", codes_of(), "%d", ",", header="a,b,c,d,e,f,g,h", comments="")
+    with open_store(folder / "rows.csv", folder=folder) as store:
+        path = store.path
+
+    def read(p: Path) -> bytes:
+        with PlaneStore(p) as found:
+            return found.table().codes().tobytes()
+
+    return fuzz(path, read, n)
+
+
+def checkpoints(folder: Path, n: int) -> Count:
+    path, table = folder / "run.checkpoint", PackedTable.from_codes(codes_of())
+    discover(table, checkpoint=path)
+
+    def read(p: Path) -> bytes:
+        return resume_discovery(p, table).model.theta.tobytes()
+
+    return fuzz(path, read, n)
+
+
+def full_disk(folder: Path, n: int) -> Count:
+    """Limit the size of files while each kind of file is written; nothing may be left behind."""
+    table, outcomes = PackedTable.from_codes(codes_of()), []
+    model = discover(table).model
+    np.savetxt(folder / "rows.csv", codes_of(), "%d", ",", header="a,b,c,d,e,f,g,h", comments="")
+    writers: list[Callable[[], object]] = [
+        lambda: model.save(folder / "out"),
+        lambda: table.save(folder / "out"),
+        lambda: open_store(folder / "rows.csv", folder=folder / "cache").close(),
+        lambda: discover(table, checkpoint=folder / "out"),
+        lambda: model_to_uai(folder / "out", model),
+    ]
+    before, previous = resource.getrlimit(resource.RLIMIT_FSIZE), signal.getsignal(signal.SIGXFSZ)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    chance = random.Random(0)
+    for k in range(n):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (chance.randrange(1, 900), before[1]))
+        try:
+            writers[k % len(writers)]()
+            outcome = "lost"
+        except OSError:
+            outcome = "refused"
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        left = {p.name for p in folder.rglob("*")} - {"rows.csv", "cache"}
+        outcomes.append("lost" if left else outcome)
+    signal.signal(signal.SIGXFSZ, previous)
+    return count(outcomes)
+
+
+# Processes
+
+
+def threads_and_forks(folder: Path, n: int) -> Count:
+    """Fit in several threads at once, and in forks of a process that has fitted."""
+    table = PackedTable.from_codes(codes_of())
+    expected, found = discover(table).model.theta.tobytes(), []
+
+    def work() -> None:
+        found.append(discover(table, Plan(n_jobs=2)).model.theta.tobytes())
+
+    outcomes = []
+    for _ in range(max(1, n // 8)):
+        found.clear()
+        workers = [threading.Thread(target=work) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        outcomes += ["survived" if theta == expected else "lost" for theta in found]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+            child = os.fork()
+        if not child:
+            os._exit(discover(table, Plan(n_jobs=1)).model.theta.tobytes() != expected)
+        outcomes.append("lost" if os.waitpid(child, 0)[1] else "survived")
+    return count(outcomes)
+
+
+RUNS = {
+    "in memory": [],
+    "out of memory": ["--max-memory", "1066 MB"],
+    "first hit": ["--strategy", "first-hit"],
+    "likelihood": ["--objective", "likelihood"],
+}
+
+
+def learn(folder: Path, *more: str) -> subprocess.Popen[bytes]:
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    cache = {"EDGEGRAFT_CACHE": str(folder / "cache")}
+    return subprocess.Popen([COMMAND, *more, "--quiet"], env=os.environ | cache, **quiet)
+
+
+def rows_file(folder: Path) -> Path:
+    path = folder / "rows.csv"
+    data = make_chain(30, n_states=3, n_rows=30_000, random_state=0)
+    np.savetxt(path, data.X, "%d", ",", header=",".join(f"c{k}" for k in range(30)), comments="")
+    return path
+
+
+def same_model(one: Path, other: Path) -> bool:
+    return one.exists() and eg.load(one).theta.tobytes() == eg.load(other).theta.tobytes()
+
+
+def kills(folder: Path, n: int) -> Count:
+    """Kill runs of every kind at random moments, resume them, and compare with one left alone."""
+    rows, chance, outcomes = rows_file(folder), random.Random(0), []
+    for kind, options in RUNS.items():
+        whole = folder / f"{kind}.whole"
+        began = time.monotonic()
+        learn(folder, "learn", str(rows), "-o", str(whole), *options).wait()
+        seconds = time.monotonic() - began
+        for k in range(max(1, n // 100)):
+            model, kept = folder / f"{kind}.{k}", folder / f"{kind}.{k}.checkpoint"
+            start = ["learn", str(rows), "-o", str(model), "--checkpoint", str(kept), *options]
+            for life in range(4):
+                command = ["resume", str(kept), "--force"] if kept.exists() else start
+                process = learn(folder, *command)
+                try:
+                    process.wait(None if life == 3 else chance.uniform(0.2, 1.0) * seconds)
+                    break
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+            outcomes.append("survived" if same_model(model, whole) else "lost")
+    return count(outcomes)
+
+
+def interrupts(folder: Path, n: int) -> Count:
+    """Press Ctrl-C at random moments: a model that loads, or none, and no traceback."""
+    rows, chance, outcomes = rows_file(folder), random.Random(0), []
+    for k in range(max(1, n // 20)):
+        model = folder / f"m{k}"
+        command = [COMMAND, "learn", str(rows), "-o", str(model)]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        time.sleep(chance.uniform(0.3, 6.0))
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+        good = not model.exists() or eg.load(model).n_variables == 30
+        told = b"Traceback" not in said and process.returncode in (0, 1, -signal.SIGINT)
+        outcomes.append("survived" if good and told else "lost")
+    return count(outcomes)
+
+
+def two_processes(folder: Path, n: int) -> Count:
+    """Run two processes at once with the same store and the same output."""
+    rows, outcomes, model = rows_file(folder), [], folder / "m"
+    for _ in range(max(1, n // 40)):
+        command = ["learn", str(rows), "-o", str(model), "--force", *RUNS["out of memory"]]
+        both = [learn(folder, *command) for _ in range(2)]
+        fine = [process.wait() == 0 for process in both]
+        left = [p for p in folder.iterdir() if p.name.startswith(".")]
+        whole = eg.load(model).n_variables == 30 and not left
+        outcomes += ["survived" if good and whole else "lost" for good in fine]
+    return count(outcomes)
+
+
+ATTACKS: dict[str, tuple[str, Callable[[Path, int], Count]]] = {
+    "model-files": ("damaged model files", model_files),
+    "packed-tables": ("damaged packed tables", packed_tables),
+    "old-packed-tables": ("damaged packed tables of the first release", old_packed_tables),
+    "stores": ("damaged stores of rows", stores),
+    "checkpoints": ("damaged checkpoints, then resumed", checkpoints),
+    "full-disk": (
+        "disk full while a model, a table, a store, a checkpoint or UAI is written",
+        full_disk,
+    ),
+    "threads-and-forks": ("fits in four threads at once, and in forks", threads_and_forks),
+    "kills": (f"SIGKILL up to three times, then resumed ({', '.join(RUNS)})", kills),
+    "interrupts": ("Ctrl-C at random moments", interrupts),
+    "two-processes": ("two processes with one store and one output", two_processes),
+}
+
+
+def page(found: dict[str, Count], size: int) -> str:
+    """Return docs/reliability.md."""
+    lines = [
+        f"| {ATTACKS[name][0]} | {c.tried:,} | {c.survived:,} | {c.refused:,} | {c.lost:,} | "
+        f"`python -m tests.hostile.campaign --size {size} --only {name}` |"
+        for name, c in found.items()
+    ]
+    return (
+        (Path(__file__).parent / "reliability.txt")
+        .read_text()
+        .format(size=size, lines="\n".join(lines))
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--size", type=int, default=100)
+    parser.add_argument("--only", nargs="*", choices=ATTACKS, default=list(ATTACKS))
+    parser.add_argument("--write", type=Path)
+    given = parser.parse_args()
+    found = {}
+    for name in given.only:
+        with tempfile.TemporaryDirectory() as folder:
+            found[name] = ATTACKS[name][1](Path(folder), given.size)
+        sys.stdout.write(f"{name}: {found[name]}\n")
+        sys.stdout.flush()
+    if given.write:
+        given.write.write_text(page(found, given.size))
+    return int(any(c.lost for c in found.values()))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
