@@ -137,9 +137,10 @@ class Variable:
         >>> age.state_of(42), age.state_of("[0, 30)"), age.state_of("old")
         (1, 0, None)
         """
-        if label in self.categories:
-            return self.categories.index(label)
-        if label in self.pooled:
+        for k, known in enumerate(self.categories):
+            if type(known) is type(label) and known == label:  # 1 and True are not the same
+                return k
+        if self.pooled and label in self.pooled:
             return self.n_states - 1
         number = isinstance(label, int | float) and not isinstance(label, bool)
         if self.edges is None or not number or label != label:
