@@ -44,13 +44,21 @@ def statistics_of(codes, model, weights=None):
         table = layout.edge(theta, k)
         table = table - table.mean(axis=0)
         table = table - table.mean(axis=1, keepdims=True)
-        if result[2] > 1e-6 and np.abs(table).max() > 1:
-            result = _edge(codes, layout, theta, weights, k, at_zero=True)
+        rarest = [
+            min(weights @ (codes[:, v] == a) for a in range(layout.states[v]))
+            for v in layout.edges[k].tolist()
+        ]
+        sparse = np.prod(rarest) / weights.sum() < 20
+        strong = result[2] > 1e-6 and np.abs(table).max() > 1
+        if strong or (sparse and 1e-12 < result[2] < 0.01):
+            at_zero = _edge(codes, layout, theta, weights, k, at_zero=True, agreeing=sparse)
+            if at_zero[1] and not (sparse and at_zero[2] < result[2] < 0.01):
+                result = at_zero
         found.append(result)
     return [np.array(column) for column in zip(*found, strict=True)]
 
 
-def _edge(codes, layout, theta, weights, k, at_zero):
+def _edge(codes, layout, theta, weights, k, at_zero, agreeing=False):
     i, j = layout.edges[k].tolist()
     sides = [
         _side(codes, layout, theta, weights, own, other, k, at_zero)
@@ -62,7 +70,7 @@ def _edge(codes, layout, theta, weights, k, at_zero):
         around = [own, *(int(ends.sum() - own) for ends in layout.edges if own in ends)]
         n_rows = weights @ (codes[:, around] >= 0).all(axis=1)
         raised.append(n_rows / (n_rows - 1 - sum(layout.states[v] - 1 for v in around[1:])))
-    return _judge(u, informations, sum(totals), weights, np.mean(raised))
+    return _judge(u, informations, sum(totals), weights, np.mean(raised), agreeing)
 
 
 def _side(codes, layout, theta, weights, own, other, edge, at_zero):
@@ -77,6 +85,9 @@ def _side(codes, layout, theta, weights, own, other, edge, at_zero):
         part = one_hot[v] @ (table.T if own < v else table)
         logits += used @ part / used.sum() if at_zero and k == edge else part
     p = np.exp(logits - np.logaddexp.reduce(logits, axis=1)[:, None])
+    for _ in range(50 if at_zero else 0):  # the intercept that gives the states their shares
+        logits += np.log(used @ one_hot[own]) - np.log(used @ p)
+        p = np.exp(logits - np.logaddexp.reduce(logits, axis=1)[:, None])
     design = np.concatenate([np.ones((len(codes), 1))] + [one_hot[v] for v in neighbours], axis=1)
     s = layout.states[own]
     psi = (design[:, :, None] * (one_hot[own] - p)[:, None]).reshape(len(codes), -1)
@@ -99,11 +110,11 @@ def _side(codes, layout, theta, weights, own, other, edge, at_zero):
     return u[:, order], information[np.ix_(order, order)], total[order]
 
 
-def _judge(u, informations, score, weights, raised):
+def _judge(u, informations, score, weights, raised, agreeing):
     def covariance(a, b):
         return (a * weights[:, None]).T @ b - np.outer(weights @ a, weights @ b) / weights.sum()
 
-    across = covariance(u[0], u[1])
+    across = sum(informations) / 2 if agreeing else covariance(u[0], u[1])
     spread, axes = np.linalg.eigh(raised * (sum(informations) + across + across.T))
     axes, spread = axes[:, spread >= MIN_DIRECTION_ROWS], spread[spread >= MIN_DIRECTION_ROWS]
     along = axes.T @ score

@@ -31,6 +31,7 @@ Priority = Literal["auto", "uniform"]
 Loss = Literal["pseudolikelihood", "likelihood"]
 Engine = Literal["auto", "exact", "bp", "trw"]
 GroupWeight = Literal["noise", "sqrt", "states"]
+WeightMeaning = Literal["auto", "frequency", "sampling"]
 BinRule = Literal["quantile", "uniform"]
 Unseen = Literal["error", "missing"]
 
@@ -294,6 +295,16 @@ class ModelOptions(SearchOptions):
         above=0,
         maximum=1,
     )
+    fwer: float | Literal["auto"] | None = setting(
+        None,
+        "Chance of any false edge, instead of --fdr; 'auto' is a chance that falls with the rows.",
+        flag="--fwer",
+        above=0,
+        maximum=1,
+    )
+    weights_are: WeightMeaning = setting(
+        "auto", "What row weights are: frequencies or a sample's.", flag="--weights-are"
+    )
     refit: bool = setting(True, "Fit the kept edges once more with the ridge alone.")
     n_jobs: int | None = setting(
         None, "Threads; -1 for all cores. Results do not depend on it.", flag="--jobs -j"
@@ -453,12 +464,25 @@ class Plan(ModelOptions, PenaltyOptions, Settings):
     penalize_nodes : bool, default False
     fdr : float or None, default 0.005
         Expected share of false edges among those kept; None keeps all that the search ended with.
+    fwer : float, "auto" or None, default None
+        Chance that any of the kept edges is false; if given, it replaces `fdr`. "auto" is the
+        smaller of 0.05 and 10 / rows: as rows are added, it gives the exact graph, which no fixed
+        rate of false discoveries does.
+    weights_are : {"auto", "frequency", "sampling"}
+        A row of frequency weight 2 counts as two rows. Sampling weights, as surveys have them, have
+        no scale: they count as the effective number of rows, and tests allow for the variance that
+        unequal weights add. "auto" takes whole numbers for frequencies and others for a sample's.
     refit : bool, default True
         Fit the kept edges once more with the ridge alone; otherwise they keep the parameters of
         the search.
     n_jobs : int, optional
         Threads; -1 for all cores. The result does not depend on it.
     """
+
+    @property
+    def cuts(self) -> bool:
+        """Whether edges are cut by their tests."""
+        return self.fdr is not None or self.fwer is not None
 
     def __post_init__(self) -> None:
         super().__post_init__()

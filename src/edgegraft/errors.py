@@ -159,6 +159,10 @@ class EncodingWarning(Message, UserWarning):
     """Something was decided about a column that the user should know of."""
 
 
+class IdentificationWarning(Message, UserWarning):
+    """The rows cannot tell some edges apart, so that tests of them cannot be relied on."""
+
+
 class ConvergenceWarning(Message, UserWarning):
     """An iteration ended before it converged; the answer may be far from the exact one."""
 

@@ -43,6 +43,7 @@ def rows_of(n_rows=200, n=4, n_states=3, seed=0):
 # Data
 
 
+@pytest.mark.filterwarnings("ignore::edgegraft.errors.TooFewRowsWarning")
 def test_one_row():
     constant = pytest.warns(EncodingWarning, match="constant columns: 'x0', 'x1', 'x2'")
     with constant, pytest.warns(TooFewRowsWarning, match="1 rows are too few"):
@@ -61,6 +62,7 @@ def test_one_column(estimator):
     np.testing.assert_allclose(estimator.predict_proba(rows[:1]), shares[None], atol=2e-3)
 
 
+@pytest.mark.filterwarnings("ignore::edgegraft.errors.IdentificationWarning")
 @pytest.mark.parametrize("seed", range(6))
 def test_two_identical_columns_have_an_edge(seed):
     rows = rows_of(500, 3, seed=seed)
@@ -73,6 +75,7 @@ def test_two_identical_columns_have_an_edge(seed):
     assert agree.all()
 
 
+@pytest.mark.filterwarnings("ignore::edgegraft.errors.IdentificationWarning")
 def test_three_identical_columns_are_joined():
     rows = rows_of(500, 3)
     rows[:, 1:] = rows[:, :1]

@@ -66,6 +66,7 @@ def test_so_few_rows_that_nothing_can_be_found(n_rows):
     assert str(found.search.reason) == "so few rows cannot show an edge"
 
 
+@pytest.mark.filterwarnings("ignore::edgegraft.errors.IdentificationWarning")
 @pytest.mark.parametrize(
     ("n", "states", "fdr"), [(2, 2, 0.005), (10, 2, 0.005), (10, 3, 0.05), (60, 2, 0.005)]
 )
@@ -91,6 +92,7 @@ def test_rows_are_too_few_only_if_nothing_is_found_without_that_check(n, states,
     assert not answers[-1]
 
 
+@pytest.mark.filterwarnings("ignore::edgegraft.errors.IdentificationWarning")
 def test_pairs_that_hardly_any_row_knows_are_named():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 2, (20_000, 6))

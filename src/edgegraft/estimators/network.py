@@ -27,6 +27,7 @@ from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.learn.checkpoint import recall, remember
 from edgegraft.learn.problem import losses
 from edgegraft.learn.provenance import details_of, edge_columns
+from edgegraft.learn.weighting import weigh
 from edgegraft.table import PackedTable, Schema
 
 
@@ -68,7 +69,10 @@ class NetworkEstimator(RowMethods):
         check_is_fitted(self)
         plan = self._plan
         _, table = self._read(X, self.schema_, resolve_jobs(plan.n_jobs))
-        weights = None if sample_weight is None else check_weights(sample_weight, table.n_rows)
+        weights = None
+        if sample_weight is not None:
+            given = check_weights(sample_weight, table.n_rows)
+            weights = weigh(given, plan.weights_are).weights
         loss, _ = losses(table, plan, weights)
         found = bootstrap(
             recall(self._search, loss),
@@ -172,6 +176,8 @@ class NetworkEstimator(RowMethods):
         self.edge_table_ = _edge_table(found)
         self.trace_ = search.trace()
         self.certificate_ = found.certificate
+        self.copies_ = [list(group) for group in found.copies]
+        self.pair_ranking_ = _pair_ranking(found)
         self.n_tables_ = search.n_tables
         self.n_iter_ = search.n_activations
         self.converged_ = found.converged
@@ -186,6 +192,16 @@ class NetworkEstimator(RowMethods):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+
+def _pair_ranking(found: Discovery) -> dict[str, NDArray[Any]] | None:
+    """Return the ranking of all pairs as columns."""
+    if found.ranking is None:
+        return None
+    names = np.array(found.model.names, object)
+    first, second = names[found.ranking.pairs[:, 0]], names[found.ranking.pairs[:, 1]]
+    columns = {"kept": found.ranking.kept, "score": found.ranking.score}
+    return {"first": first, "second": second, **columns}
 
 
 def _edge_table(found: Discovery) -> dict[str, NDArray[Any]]:

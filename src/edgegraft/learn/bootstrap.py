@@ -46,6 +46,7 @@ from edgegraft.learn.replicate import INFLATION, Draws, Replicate, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values
 from edgegraft.learn.state import SearchState
 from edgegraft.learn.strength_intervals import strength_intervals
+from edgegraft.learn.weighting import weigh
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
 
@@ -174,6 +175,9 @@ def _check(
         raise ModelError("the table's columns or categories are not those of the fit")
     base = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
     fitted = growth.objective.n_rows
+    scaled = weigh(base).weights
+    if abs(scaled.sum() - fitted) < abs(base.sum() - fitted):  # as the fit weighed them
+        base = scaled
     if abs(base.sum() - fitted) > 1e-6 * fitted + 1e-9 and growth.objective.terms == 2:
         raise DataError(
             f"the fit was to rows that weigh {fitted:g} and these weigh {base.sum():g}: give the "

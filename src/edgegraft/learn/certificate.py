@@ -13,9 +13,10 @@ import numpy as np
 from scipy.special import betaincinv
 
 from edgegraft.core.pairs import all_pairs, pair_ids
-from edgegraft.core.types import Edges
+from edgegraft.core.types import Edges, Floats
 from edgegraft.learn.state import SearchState
 
+MAX_PAIRS = 200_000  # up to this many inactive pairs, all are scored
 _BLOCK = 8192  # pairs scored together
 _CONFIDENCE = 0.95
 
@@ -42,6 +43,8 @@ class Certificate(NamedTuple):
         Whether every pair was checked.
     slack : float
         Allowance for parameters that are fitted only to a tolerance.
+    n_cut : int
+        How many of the violating pairs a test has cut.
     """
 
     n_pairs: int
@@ -52,46 +55,67 @@ class Certificate(NamedTuple):
     residual: float
     exhaustive: bool
     slack: float
+    n_cut: int = 0
 
     def __str__(self) -> str:
+        cut = f", {self.n_cut:,} of which their tests have cut" if self.n_cut else ""
         checked = "all" if self.exhaustive else f"{self.n_checked:,} random ones of"
         return (
-            f"{self.n_violating:,} of {checked} {self.n_pairs:,} inactive pairs violate optimality "
-            f"(largest excess {self.largest:.2g} of the penalty; share at most "
+            f"{self.n_violating:,} of {checked} {self.n_pairs:,} inactive pairs violate optimality"
+            f"{cut} (largest excess {self.largest:.2g} of the penalty; share at most "
             f"{self.share_bound:.2g}); residual of the active groups {self.residual:.2g}"
         )
 
 
-def certify(growth: SearchState, *, max_pairs: int = 200_000) -> Certificate:
+class ScoredPairs(NamedTuple):
+    """Inactive pairs of a search with their scores: all of them, or a random sample."""
+
+    pairs: Edges
+    scores: Floats
+    exhaustive: bool
+
+
+def score_inactive(growth: SearchState, max_pairs: int = MAX_PAIRS) -> ScoredPairs:
     """Score the inactive pairs of a finished search, all of them or `max_pairs` random ones."""
     n = len(growth.objective.schema)
-    n_inactive = n * (n - 1) // 2 - len(growth.graph)
-    exhaustive = n_inactive <= max_pairs
-    threshold = growth.penalty.penalty
+    exhaustive = n * (n - 1) // 2 - len(growth.graph) <= max_pairs
     rng = np.random.default_rng(growth.settings.random_state)
-    edges = _inactive(growth, n) if exhaustive else _sample(growth, n, max_pairs, rng)
-    n_violating, largest = 0, -np.inf
-    for first in range(0, len(edges), _BLOCK):
-        block = edges[first : first + _BLOCK]
-        scores = _scores(growth, block)
-        n_violating += int(growth.exceeds(scores, block).sum())
-        largest = max(largest, float(scores.max()) - threshold)
+    pairs = _inactive(growth, n) if exhaustive else _sample(growth, n, max_pairs, rng)
+    scores = [
+        growth.penalty.score(growth.gradients(pairs[first : first + _BLOCK]))
+        for first in range(0, len(pairs), _BLOCK)
+    ]
+    return ScoredPairs(pairs, np.concatenate([np.empty(0), *scores]), exhaustive)
+
+
+def certify(
+    growth: SearchState,
+    scored: ScoredPairs | None = None,
+    *,
+    cut: Edges | None = None,
+    max_pairs: int = MAX_PAIRS,
+) -> Certificate:
+    """Return the certificate of a finished search, from the scores of its inactive pairs.
+
+    `cut` are pairs that tests have cut.
+    """
+    found = scored or score_inactive(growth, max_pairs)
+    n, threshold = len(growth.objective.schema), growth.penalty.penalty
+    violating = found.pairs[growth.exceeds(found.scores, found.pairs)]
+    n_violating = len(violating)
+    n_cut = 0 if cut is None else int(np.isin(pair_ids(violating, n), pair_ids(cut, n)).sum())
+    largest = float(found.scores.max(initial=-np.inf)) - threshold
     return Certificate(
-        n_inactive,
-        len(edges),
+        n * (n - 1) // 2 - len(growth.graph),
+        len(found.pairs),
         n_violating,
         largest / threshold if threshold else largest,
-        _bound(n_violating, len(edges), exhaustive),
+        _bound(n_violating, len(found.pairs), found.exhaustive),
         growth.solution.info.residual,
-        exhaustive,
+        found.exhaustive,
         growth.policy.slack,
+        n_cut,
     )
-
-
-def _scores(growth: SearchState, edges: Edges) -> np.ndarray:
-    solution = growth.solution
-    tables = solution.objective.edge_gradients(solution.theta, solution.state, edges)
-    return growth.penalty.score(tables)
 
 
 def _inactive(growth: SearchState, n: int) -> Edges:

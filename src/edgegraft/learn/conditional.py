@@ -29,7 +29,9 @@ from edgegraft.kernels.conditionals.effective_scores import (
 from edgegraft.table import PackedTable
 
 ROWS_PER_COLUMN = 5  # with fewer, a regression fits noise and the normal approximation fails
+_FEW_MEETINGS = 20.0  # expected rows below which the normal approximation is doubted
 _NEWTON_STEPS = 3
+_MARGIN_STEPS, _MARGIN_TOL = 20, 1e-6  # of intercepts refitted by scaling
 _PULL = 1.0  # weight of the given parameters during the refit, in rows
 _MAX_MOVE = 2.0  # largest change of a parameter in a step
 _SMALL = 400  # parameters up to which our own inverse is faster
@@ -44,6 +46,12 @@ class Rows(NamedTuple):
     known: NDArray[np.bool_]  # (n, N), or (n, 0) if no cell is missing
     kept: list[Integers]  # observed states of each variable, except its reference
     reference: Integers  # (n,) most common state
+    rarest: Floats  # (n,) rows with the rarest of the observed states
+    variances: Floats  # (N,) factors of the squares of rows' scores in the variance of their sum
+
+    def is_sparse(self, i: int, j: int) -> bool:
+        """Return whether the rarest states of two variables would meet in few rows by chance."""
+        return bool(self.rarest[i] * self.rarest[j] < _FEW_MEETINGS * self.weights.sum())
 
 
 class Conditional(NamedTuple):
@@ -88,18 +96,23 @@ class Conditional(NamedTuple):
         return out
 
 
-def read_rows(table: PackedTable, weights: Floats) -> Rows:
-    """Return the rows of a table with the reference and the observed states of each variable."""
+def read_rows(table: PackedTable, weights: Floats, sampling: bool = False) -> Rows:
+    """Return the rows of a table with the reference and the observed states of each variable.
+
+    `sampling` weights are those of a sample, not numbers of equal rows.
+    """
     states = table.schema.n_states
     codes = np.ascontiguousarray(table.cells[:, : table.n_rows])
     codes.flags.writeable = False  # one compiled version, for copies and views
     kept, reference = [], np.zeros(table.n_variables, np.int64)
+    rarest = np.zeros(table.n_variables)
     for i, s in enumerate(states.tolist()):
         shown = np.bincount(codes[i], weights, minlength=s + 1)[:s]
         reference[i] = shown.argmax()
         kept.append(np.setdiff1d(np.flatnonzero(shown > 0), reference[i]))
+        rarest[i] = shown[shown > 0].min(initial=np.inf)
     known = codes < states[:, None] if table.n_missing.any() else np.empty((len(codes), 0), bool)
-    return Rows(codes, weights, known, kept, reference)
+    return Rows(codes, weights, known, kept, reference, rarest, weights**2 if sampling else weights)
 
 
 def describe(
@@ -125,9 +138,9 @@ def describe(
 
 
 def without(node: Conditional, rows: Rows, other: int) -> Conditional:
-    """Return the conditional with the table of one neighbour at zero, otherwise unchanged.
+    """Return the conditional with the table of one neighbour at zero, and the intercept refitted.
 
-    The mean contribution of the table over the rows is added to the intercept.
+    The other tables are unchanged.
     """
     states = rows.kept[other]
     at = node.columns_of(other)
@@ -135,8 +148,23 @@ def without(node: Conditional, rows: Rows, other: int) -> Conditional:
     coefficients = node.coefficients.copy()
     coefficients[0] += shown[states] @ coefficients[at] / node.weights.sum()
     coefficients[at] = 0.0
-    found = node._replace(coefficients=coefficients)
+    found = _with_margins(node._replace(coefficients=coefficients), rows)
     return found._replace(inverse=_inverse_information(rows, found))
+
+
+def _with_margins(node: Conditional, rows: Rows) -> Conditional:
+    """Return a conditional whose intercept gives the states the shares that they have."""
+    logits = node.coefficients.copy()
+    shown, p = np.zeros((2, rows.codes.shape[1], logits.shape[1]))
+    total = node.weights.sum()
+    for _ in range(_MARGIN_STEPS):
+        find_residuals(rows.codes, node.weights, node.design, logits, shown, p)
+        expected, missing = node.weights @ p, node.weights @ shown
+        if np.abs(missing).max(initial=0.0) <= _MARGIN_TOL * total:
+            break
+        at_reference = total - expected.sum()
+        logits[0] += np.log1p(missing / expected) - np.log1p(-missing.sum() / at_reference)
+    return node._replace(coefficients=logits)
 
 
 def _design(i: int, rows: Rows, layout: Layout, sources: Integers, start: Integers) -> Design:

@@ -10,6 +10,7 @@ false ones; the tests of :mod:`~edgegraft.learn.edge_tests` separate them.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -21,29 +22,29 @@ from threadpoolctl import threadpool_limits
 from edgegraft.config import Plan
 from edgegraft.core.threads import interruptible
 from edgegraft.core.types import Floats, Mask
+from edgegraft.errors import IdentificationWarning
 from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
-from edgegraft.learn.certificate import Certificate, certify
+from edgegraft.learn.certificate import Certificate, ScoredPairs, certify, score_inactive
 from edgegraft.learn.checkpoint import Checkpoints
-from edgegraft.learn.edge_tests import EdgeTests, edge_tests, q_values
+from edgegraft.learn.confirm import Confirmation, confirm
+from edgegraft.learn.edge_tests import EdgeTests, q_values
 from edgegraft.learn.events import Observer, StopReason
-from edgegraft.learn.feature_tests import FeatureTester
+from edgegraft.learn.feature_tests import make_tester
 from edgegraft.learn.loop import run_search
+from edgegraft.learn.pair_ranking import PairRanking, rank_all_pairs
 from edgegraft.learn.problem import ALL_PAIRS, last_ridge
 from edgegraft.learn.sharpen import FACTOR, sharpen
 from edgegraft.learn.stages import Stages, over_all_rows
 from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.features import Features
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Stopping, minimize
-from edgegraft.search import BestChoice
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows
 
-_MANY_STATES = 32  # of a column beyond which whole tables have too many cells to test
-_NEEDED = 1.5  # score of an edge without a test, in units of the threshold
+_SHOWN = 5  # groups of copies that are warned of
 
 
 class Discovery(NamedTuple):
@@ -63,13 +64,18 @@ class Discovery(NamedTuple):
     search : SearchState
         The search: trajectory, reason, counters.
     certificate : Certificate
-        Certificate of the search before the cut: it concerns the pairs that the search left out.
+        Of the network: which pairs outside of it the search would still take. Pairs that a test
+        has cut may be among them. If nothing is cut, or not refitted, it is that of the search.
     converged : bool
         Whether the last fits, of the search and of the model, reached their tolerance.
     plan : Plan
         Settings of the discovery.
     interrupted : bool
         Whether Ctrl-C was pressed.
+    copies : list of lists of str
+        Columns that are copies of each other; their links are shown at the first of them.
+    ranking : PairRanking or None
+        All pairs in the order of evidence; None if edges were not cut by tests.
     """
 
     model: PairwiseMRF
@@ -81,6 +87,8 @@ class Discovery(NamedTuple):
     converged: bool
     plan: Plan
     interrupted: bool = False
+    copies: Sequence[Sequence[str]] = ()
+    ranking: PairRanking | None = None
 
     @property
     def penalty(self) -> float:
@@ -172,49 +180,71 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     if _deserves_second_look(search):
         second = sharpen(search, table, weights)
         search = run_search(second, observers, checkpoint=over_all_rows(search))
-    model = refit(search, search.penalty.ridge) if search.policy.shrinks else search.model()
-    with threadpool_limits(1, "blas"):  # the tests use the threads
-        tests = _tests(search, model, table, weights, plan)
-    kept = np.ones(len(tests.edges), bool) if plan.fdr is None else tests.q_value <= plan.fdr
-    last, kept, fitted = _last_model(search, kept, tests.dof == 0, plan)
-    return Discovery(
+    confirmed = None
+    if search.policy.whole_edges and plan.cuts:
+        with threadpool_limits(1, "blas"):  # the tests use the threads
+            confirmed = confirm(search, stages.sample, plan, sampling=stages.sampling)
+        tests, kept, strengths = confirmed.tests, confirmed.kept, confirmed.strengths
+    else:
+        model = refit(search, search.penalty.ridge) if search.policy.shrinks else search.model()
+        with threadpool_limits(1, "blas"):
+            tests = _tests(search, model, stages)
+        kept = np.ones(len(tests.edges), bool) if plan.fdr is None else tests.q_value <= plan.fdr
+        strengths = model.edge_strengths()
+    last, fitted, final = _last_model(search, kept, plan)
+    final = final if plan.cuts else search
+    scored = score_inactive(final)
+    found = Discovery(
         last,
         kept,
         tests,
-        model.edge_strengths(),
+        strengths,
         search,
-        certify(search),
+        certify(final, scored, cut=tests.edges[~kept]),
         search.solution.info.converged and fitted,
         plan,
     )
+    if confirmed is None:
+        return found
+    return _with_evidence(found, confirmed, scored)
 
 
-def _tests(
-    search: SearchState,
-    model: PairwiseMRF,
-    table: PackedTable,
-    weights: Floats | None,
-    plan: Plan,
-) -> EdgeTests:
-    features = search.objective.features
-    effects = features is not None
-    if features is None:
-        if table.schema.n_states.max(initial=0) <= _MANY_STATES:
-            return edge_tests(table, model, weights=weights, n_jobs=plan.n_jobs)
-        features = Features.plain(table.schema)  # whose tests put rare states together
-    tester = FeatureTester(table, features, weights, n_jobs=plan.n_jobs)
-    theta = features.weights_of(model.theta, model.edges)
-    found = tester.test(features.layout(model.edges), theta)
-    n = model.layout.n_variables
+def _with_evidence(found: Discovery, confirmed: Confirmation, scored: ScoredPairs) -> Discovery:
+    """Add the ranking of all pairs; warn of what the rows cannot tell apart."""
+    names = found.model.names
+    copies = [[names[i] for i in group] for group in confirmed.copies.groups()]
+    for group in copies[:_SHOWN]:
+        warnings.warn(
+            f"columns {', '.join(map(repr, group))} are copies of each other: their links are "
+            f"shown once, at {group[0]!r}; leave out the others with drop=",
+            IdentificationWarning,
+            stacklevel=5,
+        )
+    if confirmed.doubtful:
+        n_edges = len(confirmed.kept)
+        warnings.warn(
+            f"{confirmed.untestable:.0%} of the {n_edges:,} pairs that the search found cannot be "
+            "tested beside each other: their columns are nearly determined by other columns, or "
+            "known together in too few rows. Edges may be missing, and more of those kept may be "
+            "false than fdr allows; pair_ranking_ ranks all pairs",
+            IdentificationWarning,
+            stacklevel=5,
+        )
+    ranking = rank_all_pairs(confirmed, scored, found.search.penalty.penalty)
+    return found._replace(copies=copies, ranking=ranking)
+
+
+def _tests(search: SearchState, model: PairwiseMRF, stages: Stages) -> EdgeTests:
+    """Test the edges of a model beside each other."""
+    features, n = search.objective.features, model.layout.n_variables
+    tester = make_tester(features, stages.sample, stages.plan.n_jobs, sampling=stages.sampling)
+    layout, theta = model.layout, model.theta
+    if features is not None:
+        layout, theta = features.layout(model.edges), features.weights_of(theta, model.edges)
+    found = tester.test(layout, theta)
     q = q_values(found.p_value, n * (n - 1) // 2)
-    return EdgeTests(
-        model.edges,
-        found.statistic,
-        found.dof,
-        found.p_value,
-        q,
-        found.effects if effects else None,
-    )
+    effects = None if features is None else found.effects
+    return EdgeTests(model.edges, found.statistic, found.dof, found.p_value, q, effects)
 
 
 def _deserves_second_look(search: SearchState) -> bool:
@@ -230,39 +260,22 @@ def _deserves_second_look(search: SearchState) -> bool:
 
 
 def _last_model(
-    search: SearchState, kept: Mask, untestable: Mask, plan: Plan
-) -> tuple[PairwiseMRF, Mask, bool]:
-    """Fit the kept edges; edges that cannot be tested return if the model needs them.
-
-    If columns determine each other (identical columns, or a hub that its neighbours determine), an
-    edge has no test. Among three identical columns, each pair is explained by the third, but with
-    all edges removed nothing is explained. Such edges return, the strongest first, as long as their
-    score at the fitted parameters exceeds the threshold of the search by half.
-    """
+    search: SearchState, kept: Mask, plan: Plan
+) -> tuple[PairwiseMRF, bool, SearchState]:
+    """Fit the kept edges; return the model, whether the fit converged, and what to certify."""
     ridge = last_ridge(plan, search.objective)
     if kept.all() and not plan.refit:
-        return search.model(), kept, True
+        return search.model(), True, search
     if not plan.refit or not search.policy.whole_edges:
         # Warns if a fit does not reach its tolerance.
-        return refit(search, ridge, keep=kept, shrunk=not plan.refit), kept, True
+        return refit(search, ridge, keep=kept, shrunk=not plan.refit), True, search
     problem = search.problem.changed(
         penalty=replace(search.penalty, ridge=ridge),
         settings=replace(search.settings, relaxed=True),
     )
     run = search.warm(problem, kept)
     steps.fit_fully(run)
-    waiting = search.graph.layout.edges[untestable & ~kept]
-    while len(waiting):
-        scores = run.judge(waiting).scores
-        scores[scores <= _NEEDED * run.penalty.penalty] = 0.0
-        if not scores.any():
-            break
-        chosen = BestChoice(0.0).select(waiting, scores)
-        run.graph.add(waiting[chosen])
-        waiting = np.delete(waiting, chosen, axis=0)
-        steps.fit_fully(run)
-    kept = run.graph.contains(search.graph.layout.edges)
-    return run.model(), kept, run.solution.info.converged
+    return run.model(), run.solution.info.converged, run
 
 
 def refit(

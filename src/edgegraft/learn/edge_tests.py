@@ -11,8 +11,9 @@ step from the fit, for which all edges of a variable share ``H``, and added:
 information. To first order ``U`` does not depend on errors in the other parameters, so a ridge
 refit is sufficient. A table that is too strong for one step (if states rarely occur together,
 conditionals at the fit are nearly certain and have no information) is tested at ``w_ij = 0``
-itself, with a separate ``H``, unless the step is already clearly significant. The variance is
-estimated twice:
+itself, with a separate ``H``, unless the step is already clearly significant; so is a pair whose
+rare states should meet in few rows, where the step can make p-values a thousand times too small.
+The variance is estimated twice:
 
 - from the model, ``J_i + J_j`` plus the covariance of the two sides over the rows;
 - from the rows, the covariance of ``u_r`` (the sandwich), which also holds if the conditionals are
@@ -37,26 +38,28 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
+from edgegraft.core import Layout
 from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import ModelError
 from edgegraft.learn.conditional import Conditional, Rows, read_rows, without
 from edgegraft.learn.effective_score import (
-    LINEAR,
+    MAX_DOUBTED,
     MIN_DIRECTION_ROWS,
-    SIGNIFICANT,
     describe_all,
     directions,
     moments,
+    needs_test_at_zero,
     side_of,
-    table_strength,
 )
 from edgegraft.learn.effects import Effects
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
 
-__all__ = ["MIN_DIRECTION_ROWS", "EdgeTests", "edge_tests", "q_values"]
+MAX_BYTES = 1 << 28  # for the information of one conditional, and for residuals
+
+__all__ = ["MIN_DIRECTION_ROWS", "EdgeTester", "EdgeTests", "edge_tests", "q_values"]
 
 
 class EdgeTests(NamedTuple):
@@ -92,7 +95,8 @@ def edge_tests(
     *,
     weights: ArrayLike | None = None,
     n_jobs: int | None = None,
-    max_bytes: int = 1 << 28,
+    max_bytes: int = MAX_BYTES,
+    sampling: bool = False,
 ) -> EdgeTests:
     """Test every edge of a model that was fitted to `table`.
 
@@ -110,13 +114,15 @@ def edge_tests(
     model : PairwiseMRF
         Model fitted by pseudolikelihood and a small ridge, as by `refit`.
     weights : array of float, shape (table.n_rows,), optional
-        Row weights; a row of weight 2 is two rows. Weights that are not counts should add up to the
-        effective number of rows.
+        Row weights; a row of weight 2 is two rows.
     n_jobs : int, optional
         Threads; -1 for all cores. The results do not depend on it.
     max_bytes : int, default 256 MiB
         Memory for the information of one conditional, and for residuals. A conditional that
         needs more is not used.
+    sampling : bool, default False
+        Whether the weights are those of a sample, scaled to the effective number of rows (see
+        :mod:`~edgegraft.learn.weighting`).
 
     Examples
     --------
@@ -131,28 +137,80 @@ def edge_tests(
     [[0, 1], [1, 2], [2, 3], [3, 4]]
     """
     _check_fit(table, model)
-    whole = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
-    layout, n_jobs = model.layout, resolve_jobs(n_jobs)
-    rows = read_rows(table, whole)
-    nodes = describe_all(rows, layout, model.theta, n_jobs, max_bytes)
-    kept = _keep_residuals(nodes, rows, n_jobs, max_bytes)
-    statistic, p_value = np.zeros(layout.n_edges), np.ones(layout.n_edges)
-    dof = np.zeros(layout.n_edges, np.int64)
+    tester = EdgeTester(table, weights, n_jobs=n_jobs, max_bytes=max_bytes, sampling=sampling)
+    n = model.layout.n_variables
+    found = tester.test(model.layout, model.theta)
+    q_value = q_values(found.p_value, n * (n - 1) // 2)
+    return EdgeTests(model.edges, found.statistic, found.dof, found.p_value, q_value)
 
-    def test(k: int) -> None:
-        i, j = layout.edges[k].tolist()
-        ends = [(a, b) for a, b in ((i, j), (j, i)) if nodes[a].inverse is not None]
-        if not ends or not len(rows.kept[i]) or not len(rows.kept[j]):
-            return
-        found = _judge(*moments([side_of(nodes[a], rows, b, kept.get(a)) for a, b in ends], rows))
-        if found[2] > SIGNIFICANT and table_strength(nodes[ends[0][0]], ends[0][1]) > LINEAR:
-            sides = [side_of(without(nodes[a], rows, b), rows, b, None) for a, b in ends]
+
+class Tested(NamedTuple):
+    """Tests of some edges, in the order of asking; `effects` only of ordered columns."""
+
+    statistic: Floats
+    dof: Integers
+    p_value: Floats
+    effects: Effects | None = None
+
+
+class EdgeTester:
+    """The rows of a table, ready for tests of the edges of any model of them.
+
+    Parameters
+    ----------
+    table, weights, n_jobs, max_bytes, sampling
+        As in :func:`edge_tests`.
+    """
+
+    def __init__(
+        self,
+        table: PackedTable,
+        weights: ArrayLike | None = None,
+        *,
+        n_jobs: int | None = None,
+        max_bytes: int = MAX_BYTES,
+        sampling: bool = False,
+    ) -> None:
+        whole = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
+        self._rows = read_rows(table, whole, sampling)
+        self._n_jobs, self._max_bytes = resolve_jobs(n_jobs), max_bytes
+
+    def test(self, layout: Layout, theta: Floats, only: Integers | None = None) -> Tested:
+        """Test edges of a model.
+
+        Parameters
+        ----------
+        layout : Layout
+        theta : array of float
+            Fitted; edges at zero are tested as additions to the others.
+        only : array of int, optional
+            Positions of the edges to test, in the order of the results; all by default.
+        """
+        rows, n_jobs = self._rows, self._n_jobs
+        chosen = np.arange(layout.n_edges) if only is None else only
+        ends_of = layout.edges[chosen]
+        nodes = describe_all(rows, layout, theta, n_jobs, self._max_bytes, np.unique(ends_of))
+        kept = _keep_residuals(nodes, rows, n_jobs, self._max_bytes)
+        statistic, p_value = np.zeros(len(chosen)), np.ones(len(chosen))
+        dof = np.zeros(len(chosen), np.int64)
+
+        def test(k: int) -> None:
+            i, j = ends_of[k].tolist()
+            ends = [(a, b) for a, b in ((i, j), (j, i)) if nodes[a].inverse is not None]
+            if not ends or not len(rows.kept[i]) or not len(rows.kept[j]):
+                return
+            sides = [side_of(nodes[a], rows, b, kept.get(a)) for a, b in ends]
             found = _judge(*moments(sides, rows))
-        statistic[k], dof[k], p_value[k] = found
+            if needs_test_at_zero(found[2], nodes[ends[0][0]], ends[0][1], rows):
+                sides = [side_of(without(nodes[a], rows, b), rows, b, None) for a, b in ends]
+                sparse = rows.is_sparse(i, j)
+                at_zero = _judge(*moments(sides, rows, agreeing=sparse))
+                if at_zero[1] and not (sparse and at_zero[2] < found[2] < MAX_DOUBTED):
+                    found = at_zero
+            statistic[k], dof[k], p_value[k] = found
 
-    run(test, range(layout.n_edges), n_jobs)
-    n = layout.n_variables
-    return EdgeTests(layout.edges, statistic, dof, p_value, q_values(p_value, n * (n - 1) // 2))
+        run(test, range(len(chosen)), n_jobs)
+        return Tested(statistic, dof, p_value)
 
 
 def q_values(p_values: ArrayLike, n_tests: int) -> Floats:

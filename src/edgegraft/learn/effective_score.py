@@ -29,8 +29,9 @@ The two sides are added; if they agree, the variance is four times the expected 
 """
 
 LINEAR = 1.0  # log-odds up to which one step from the fit to zero is accurate enough
+_SIGNIFICANT = 1e-6  # p-value at the fit below which no further test is needed
+MIN_DOUBTED, MAX_DOUBTED = 1e-12, 0.01  # p-values of sparse pairs that are tested at zero too
 _MIN_RATIO = 1e-6  # variance over the rows, in units of the model's; less is rounding
-SIGNIFICANT = 1e-6  # p-value at the fit below which no further test is needed
 
 _BLOCK = 1 << 14  # projected scores held at a time
 
@@ -83,19 +84,26 @@ def directions(by_model: Floats, by_rows: Floats) -> Directions:
 
 
 def describe_all(
-    rows: Rows, layout: Layout, theta: Floats, n_jobs: int, max_bytes: int
+    rows: Rows,
+    layout: Layout,
+    theta: Floats,
+    n_jobs: int,
+    max_bytes: int,
+    only: Integers | None = None,
 ) -> dict[int, Conditional]:
-    """Return the conditional of every variable that has an edge."""
+    """Return the conditional of every variable that has an edge, or of some of them."""
     ends = layout.edges.ravel()
     order = np.argsort(ends, kind="stable")
     own, first = np.unique(ends[order], return_index=True)
-    groups = np.split(order // 2, first[1:]) if len(own) else []
+    groups = (
+        dict(zip(own.tolist(), np.split(order // 2, first[1:]), strict=True)) if len(own) else {}
+    )
     nodes: dict[int, Conditional] = {}
 
-    def work(item: tuple[int, Integers]) -> None:
-        nodes[item[0]] = describe(item[0], rows, layout, theta, item[1], max_bytes)
+    def work(i: int) -> None:
+        nodes[i] = describe(i, rows, layout, theta, groups[i], max_bytes)
 
-    run(work, zip(own.tolist(), groups, strict=True), n_jobs)
+    run(work, groups if only is None else only.tolist(), n_jobs)
     return nodes
 
 
@@ -125,7 +133,19 @@ def side_of(node: Conditional, rows: Rows, other: int, residuals: Floats | None)
     )
 
 
-def table_strength(node: Conditional, other: int) -> float:
+def needs_test_at_zero(p_value: float, node: Conditional, other: int, rows: Rows) -> bool:
+    """Return whether an edge is to be tested at zero, given its p-value by a step from the fit.
+
+    A step is inaccurate for strong tables: they have the p-value at zero. For sparse ones a step
+    errs towards small p-values if cells are empty, and the score at zero if they are too full: they
+    have the larger of the two, unless the first is below any doubt.
+    """
+    if p_value > _SIGNIFICANT and _table_strength(node, other) > LINEAR:
+        return True
+    return MIN_DOUBTED < p_value < MAX_DOUBTED and rows.is_sparse(node.design.target, other)
+
+
+def _table_strength(node: Conditional, other: int) -> float:
     """Return the largest entry of an edge's table over observed states, in zero-sum gauge."""
     table = np.pad(node.coefficients[node.columns_of(other)], ((0, 1), (0, 1)))
     table -= table.mean(axis=0)
@@ -147,8 +167,12 @@ def _table_basis(tall: int, wide: int) -> Floats:
     return np.asarray(np.kron(_basis(tall), _basis(wide)), np.float64)
 
 
-def moments(sides: list[Side], rows: Rows) -> tuple[Floats, Floats, Floats]:
-    """Return the effective score of an edge and its variance by the model and by the rows."""
+def moments(sides: list[Side], rows: Rows, agreeing: bool = False) -> tuple[Floats, Floats, Floats]:
+    """Return the effective score of an edge and its variance by the model and by the rows.
+
+    The covariance of the two sides is that over the rows; for `agreeing` sides it is the largest
+    that is possible. Of sparse tables the rows show too little of it if a cell happens to be empty.
+    """
     size, n = len(sides[0].shift), len(rows.weights)
     sums, (whole, across) = np.zeros((2, size)), np.zeros((2, size, size))
     block = max(4, _BLOCK // size)
@@ -157,17 +181,18 @@ def moments(sides: list[Side], rows: Rows) -> tuple[Floats, Floats, Floats]:
         for k, part in enumerate(u):
             sums[k] += rows.weights[first : first + len(part)] @ part
         if len(u) == 2:
-            add_products(u[0], u[1], rows.weights, first, across)
+            add_products(u[0], u[1], rows.variances, first, across)
             u[0] += u[1]
-        add_products(u[0], u[0], rows.weights, first, whole)
+        add_products(u[0], u[0], rows.variances, first, whole)
     total = rows.weights.sum()
     across -= np.outer(sums[0], sums[1]) / total
     score = sums.sum(axis=0)
     by_rows = whole - np.outer(score, score) / total
-    by_model = across + across.T
+    information = np.sum([side.information for side in sides], axis=0)
+    agree = agreeing and len(sides) == 2
+    by_model = information + (information if agree else across + across.T)
     for side in sides:
         score += side.shift
-        by_model += side.information
     raised = np.mean([side.conditional.correction for side in sides])
     return score, by_model * raised, by_rows * raised
 

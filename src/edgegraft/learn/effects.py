@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -33,6 +33,12 @@ class Effects(NamedTuple):
     signed: Mask
     p_linear: Floats
     p_rest: Floats
+
+    @classmethod
+    def unknown(cls, m: int) -> Self:
+        """Return room for the effects of `m` edges."""
+        effect, low, high, p_linear, p_rest = (np.full(m, np.nan) for _ in range(5))
+        return cls(effect, low, high, np.zeros(m, bool), p_linear, p_rest)
 
     def columns(self, at: Integers) -> dict[str, Floats | Mask]:
         """Return what tables and files keep of some edges, by name."""

@@ -30,32 +30,33 @@ from scipy.special import chdtrc
 from edgegraft.core import Layout
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
+from edgegraft.learn.edge_tests import EdgeTester, Tested
 from edgegraft.learn.effective_score import LINEAR, Directions, directions
 from edgegraft.learn.effects import Effects
 from edgegraft.learn.feature_conditionals import TINY, Conditional, Conditionals
 from edgegraft.objective.features import Features
 from edgegraft.table import PackedTable
+from edgegraft.table.blocks import TableRows
 
+_MANY_STATES = 32  # of a column beyond which whole tables have too many cells to test
 LINEAR_SHARE = 0.9  # of the level of an edge
 _CLEAR = 1e-6  # p-value below which a test of a steep table is not repeated at zero
 _FEW = 10.0  # expected rows in which the rarer states of two binary columns meet
 _NORMAL = 1.959963984540054
 
 
-class FeatureTests(NamedTuple):
-    """One test per edge.
+def make_tester(
+    features: Features | None, rows: TableRows, n_jobs: int | None, *, sampling: bool = False
+) -> EdgeTester | FeatureTester:
+    """Return what tests the edges of a model of some rows.
 
-    Attributes
-    ----------
-    statistic, dof, p_value : array, shape (m,)
-        Of the group that decided, and the p-value of the edge.
-    effects : Effects
+    Whole tables of columns with many states have too many cells: rare states are put together.
     """
-
-    statistic: Floats
-    dof: Integers
-    p_value: Floats
-    effects: Effects
+    table, weights = rows.table, rows.weights
+    if features is None and table.schema.n_states.max(initial=0) <= _MANY_STATES:
+        return EdgeTester(table, weights, n_jobs=n_jobs, sampling=sampling)
+    known = features or Features.plain(table.schema)
+    return FeatureTester(table, known, weights, n_jobs=n_jobs, sampling=sampling)
 
 
 class FeatureTester:
@@ -71,6 +72,8 @@ class FeatureTester:
         Threads; the results do not depend on it.
     max_bytes : int, default 256 MiB
         Memory for the information of one conditional; one that needs more is not used.
+    sampling : bool, default False
+        Whether the weights are those of a sample.
     """
 
     def __init__(
@@ -81,11 +84,13 @@ class FeatureTester:
         *,
         n_jobs: int | None = None,
         max_bytes: int = 1 << 28,
+        sampling: bool = False,
     ) -> None:
+        self._power = 2 if sampling else 1  # of weights in variances
         self._rows = Conditionals(table, features, weights, max_bytes)
         self._n_jobs = resolve_jobs(n_jobs)
 
-    def test(self, layout: Layout, theta: Floats, only: Integers | None = None) -> FeatureTests:
+    def test(self, layout: Layout, theta: Floats, only: Integers | None = None) -> Tested:
         """Test edges of a model of weights.
 
         Parameters
@@ -106,7 +111,7 @@ class FeatureTester:
         run(describe, np.unique(edges).tolist(), self._n_jobs)
         tables = [layout.edge(theta, int(k)) for k in chosen]
         moments = self._moments(edges, nodes)
-        out = _empty(len(chosen))
+        out, effects = _empty(len(chosen)), Effects.unknown(len(chosen))
 
         def judge(k: int) -> None:
             i, j = edges[k].tolist()
@@ -118,11 +123,11 @@ class FeatureTester:
                 at_zero = self._moments(edges[k : k + 1], apart)[0]
                 again = None if at_zero is None else _judge(*at_zero[:3], split)
                 verdict = verdict if again is None else again
-            _write(out, k, verdict)
-            self._write_effect(out.effects, k, (nodes[i], nodes[j]), found)
+            _write(out, effects, k, verdict)
+            self._write_effect(effects, k, (nodes[i], nodes[j]), found)
 
         run(judge, range(len(chosen)), self._n_jobs)
-        return out
+        return out._replace(effects=effects)
 
     def replicates(
         self, layout: Layout, theta: Floats, pairs: Edges, weights: Floats, inflation: float
@@ -199,13 +204,13 @@ class FeatureTester:
                     parts.append((u, w))
                 if len(parts) == 2:
                     (u, w), (v, other) = parts
-                    across[k] += u.T @ (np.minimum(w, other)[:, None] * v)
+                    across[k] += u.T @ (np.minimum(w, other)[:, None] ** self._power * v)
                     # Rows that one of the two conditionals does not use count for the other.
                     both = [u * (w > 0)[:, None] + v * (other > 0)[:, None]]
                     weight = np.maximum(w, other)
                 else:
                     both, weight = [part[0] for part in parts], parts[0][1]
-                whole[k] += both[0].T @ (weight[:, None] * both[0])
+                whole[k] += both[0].T @ (weight[:, None] ** self._power * both[0])
 
             run(project, needed, self._n_jobs)
             run(add, [k for k in range(len(edges)) if used[k]], self._n_jobs)
@@ -281,16 +286,14 @@ class _Verdict(NamedTuple):
     p_rest: float
 
 
-def _empty(m: int) -> FeatureTests:
-    effect, low, high, p_linear, p_rest = (np.full(m, np.nan) for _ in range(5))
-    effects = Effects(effect, low, high, np.zeros(m, bool), p_linear, p_rest)
-    return FeatureTests(np.zeros(m), np.zeros(m, np.int64), np.ones(m), effects)
+def _empty(m: int) -> Tested:
+    return Tested(np.zeros(m), np.zeros(m, np.int64), np.ones(m))
 
 
-def _write(out: FeatureTests, k: int, verdict: _Verdict | None) -> None:
+def _write(out: Tested, effects: Effects, k: int, verdict: _Verdict | None) -> None:
     if verdict is not None:
         out.statistic[k], out.dof[k], out.p_value[k] = verdict[:3]
-        out.effects.p_linear[k], out.effects.p_rest[k] = verdict[3:]
+        effects.p_linear[k], effects.p_rest[k] = verdict[3:]
 
 
 class _Group(NamedTuple):

@@ -18,6 +18,7 @@ from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.inference import likelihood_engine
 from edgegraft.learn.policies import Policy, choose_policy
 from edgegraft.learn.selection.levels import chance_level, ridge_of
+from edgegraft.learn.weighting import weigh_rows
 from edgegraft.objective.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
@@ -187,7 +188,7 @@ def losses(
     `weights` are those of a table; `stand_in` is the loss of a sample of rows in blocks; `features`
     are those of ordered columns, by default those of the margins of the rows.
     """
-    rows = distinct_rows(as_rows(table, weights, plan.n_jobs))
+    rows = distinct_rows(weigh_rows(as_rows(table, weights, plan.n_jobs), plan.weights_are)[0])
     check_states(rows.schema)
     counts = PairCounts(rows)
     if plan.objective == "likelihood":

@@ -21,15 +21,14 @@ from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Floats
 from edgegraft.learn.conditional import Conditional, Rows, describe, without
 from edgegraft.learn.effective_score import (
-    LINEAR,
-    SIGNIFICANT,
+    MAX_DOUBTED,
     Side,
     describe_all,
     directions,
     moments,
+    needs_test_at_zero,
     project,
     side_of,
-    table_strength,
 )
 from edgegraft.model import PairwiseMRF
 
@@ -113,18 +112,24 @@ def _test(
     found = _judge_all(
         rows, [side_of(node, rows, other, None) for node, other in ends], weights, inflation
     )
-    if not found.max() <= SIGNIFICANT and table_strength(*ends[0]) > LINEAR:
+    largest = 1.0 if np.isnan(found).any() else float(found.max())
+    if needs_test_at_zero(largest, *ends[0], rows):
         sides = [side_of(without(node, rows, other), rows, other, None) for node, other in ends]
-        found = _judge_all(rows, sides, weights, inflation)
+        sparse = rows.is_sparse(ends[0][0].design.target, ends[0][1])
+        at_zero = _judge_all(rows, sides, weights, inflation, agreeing=sparse)
+        if not np.isnan(at_zero).any():
+            found = np.fmax(found, at_zero) if sparse and largest < MAX_DOUBTED else at_zero
     return found
 
 
-def _judge_all(rows: Rows, sides: list[Side], weights: Floats, inflation: float) -> Floats:
+def _judge_all(
+    rows: Rows, sides: list[Side], weights: Floats, inflation: float, *, agreeing: bool = False
+) -> Floats:
     """Return one p-value per replicate, by the larger of the two variances, or NaN.
 
     A replicate carries ``1 / inflation`` of the information of the rows; its score scales alike.
     """
-    _, by_model, by_rows = moments(sides, rows)
+    _, by_model, by_rows = moments(sides, rows, agreeing)
     usable = directions(by_model / inflation, by_rows / inflation)
     if usable.dof == 0:
         return np.full(len(weights), np.nan)

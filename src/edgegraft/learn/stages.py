@@ -42,6 +42,7 @@ from edgegraft.learn.problem import (
 from edgegraft.learn.sharpen import TESTS_PER_VARIABLE
 from edgegraft.learn.state import SearchState
 from edgegraft.learn.too_few_rows import too_few_rows, warn_of_sparse_pairs
+from edgegraft.learn.weighting import weigh_rows
 from edgegraft.objective.objective import Objective
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows, TableRows, as_rows, distinct_rows, sample_rows
@@ -69,6 +70,8 @@ class Stages:
     ----------
     sample : TableRows
         The rows in memory.
+    sampling : bool
+        Whether row weights are those of a sample.
     """
 
     def __init__(
@@ -78,7 +81,8 @@ class Stages:
         weights: ArrayLike | None = None,
         n_sample: int = SAMPLE_ROWS,
     ) -> None:
-        self.plan, self._rows = plan, distinct_rows(as_rows(rows, weights, plan.n_jobs))
+        weighed, self.sampling = weigh_rows(as_rows(rows, weights, plan.n_jobs), plan.weights_are)
+        self.plan, self._rows = plan, distinct_rows(weighed)
         check_states(rows.schema)
         self._settings = search_settings(plan, len(rows.schema))
         self._in_memory: tuple[Objective, PairCounts] | None = None

@@ -181,6 +181,21 @@ def restart(state: SearchState) -> None:
     )
 
 
+def adopt(state: SearchState, edges: Edges) -> None:
+    """Add edges to the graph, whatever their scores; those that are in it already are left."""
+    n = state.graph.layout.n_variables
+    ids = np.unique(pair_ids(edges, n))
+    ids = np.setdiff1d(ids, pair_ids(state.graph.layout.edges, n))
+    if not len(ids):
+        return
+    waiting = np.isin(pair_ids(state.reservoir.edges, n), ids)
+    elsewhere = np.setdiff1d(ids, pair_ids(state.reservoir.edges[waiting], n))
+    state.reservoir.drop(waiting)
+    state.stream.remove(pairs_of_ids(elsewhere, n))
+    state.graph.add(pairs_of_ids(ids, n))
+    restart(state)
+
+
 def drop_zeros(state: SearchState, *, moved: bool = True) -> None:
     """Take edges that the penalty set to zero out of the graph; they may come back.
 

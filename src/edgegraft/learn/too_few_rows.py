@@ -32,7 +32,8 @@ from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
 
 _SAMPLED, _MAX_COLUMNS = 4096, 2000
-NEEDED = 1.5  # score of an edge without a test, in units of the threshold
+
+NEEDED = 1.5  # scores up to this many thresholds are not worth a search if no test can pass
 
 
 def too_few_rows(objective: Objective, rule: Penalty, plan: Plan) -> bool:
@@ -49,9 +50,9 @@ def too_few_rows(objective: Objective, rule: Penalty, plan: Plan) -> bool:
     if n < 2 or not isinstance(rule, NoisePenalty) or rule.noise is None:
         return False
     score = objective.terms / np.sqrt(_quantile(rule.noise)) / max(rule.penalty, 1e-300)
-    if not (
-        score <= 1.0 if plan.fdr is None else score <= NEEDED and _none_passes(objective, plan.fdr)
-    ):
+    levels = [level for level in (plan.fdr, plan.fwer) if isinstance(level, float | int)]
+    none_passes = score <= NEEDED and _none_passes(objective, max(levels, default=1.0))
+    if not (none_passes if plan.cuts else score <= 1.0):
         return False
     warnings.warn(
         f"{n_rows:,.6g} rows are too few to find an edge among {n:,} columns at this level, even "

@@ -151,6 +151,10 @@ class TableRows:
         weights = None if self.weights is None else self.weights[chosen]
         return TableRows(self.table.take(chosen), weights, self.n_jobs)
 
+    def weighted(self, weights: Floats) -> TableRows:
+        """Return the same rows with other weights."""
+        return TableRows(self.table, weights, self.n_jobs, self.n_rows)
+
     def reweighted(self, weights: ArrayLike, n_jobs: int | None = None) -> TableRows:
         """Return the rows with other weights; those that weigh nothing are left out.
 
@@ -196,7 +200,7 @@ class StoredRows:
         self.n_jobs = resolve_jobs(n_jobs)
         self.weights = _checked(weights, store.n_rows)
         self.weight = float(store.n_rows if self.weights is None else self.weights.sum())
-        self._free = max_bytes
+        self._free = self._max_bytes = max_bytes
         self._kept: dict[int, tuple[TableRows, int]] = {}
         self._lock = Lock()
 
@@ -214,6 +218,10 @@ class StoredRows:
     def n_blocks(self) -> int:
         """Number of blocks."""
         return len(self.store.starts) - 1
+
+    def weighted(self, weights: Floats) -> StoredRows:
+        """Return the same rows with other weights."""
+        return StoredRows(self.store, weights, self.n_jobs, self._max_bytes)
 
     def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
         """Yield ``work(block, *values)`` for every block, in the order of the blocks."""

@@ -1,0 +1,54 @@
+"""All pairs of columns in the order of the evidence for an edge, those outside the network too."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from edgegraft.core.types import Edges, Floats, Mask
+from edgegraft.learn.certificate import ScoredPairs
+from edgegraft.learn.confirm import Confirmation
+
+
+class PairRanking(NamedTuple):
+    """Pairs, the most likely edges first.
+
+    Attributes
+    ----------
+    pairs : array of int, shape (m, 2)
+        All pairs up to 200,000; of more, only those that the search found.
+    kept : array of bool, shape (m,)
+        Which of them are edges of the network.
+    score : array of float, shape (m,)
+        Of a pair that is not an edge, its score at the fitted model, in units of the threshold of
+        the search; NaN for edges.
+    """
+
+    pairs: Edges
+    kept: Mask
+    score: Floats
+
+
+def rank_all_pairs(found: Confirmation, scored: ScoredPairs, threshold: float) -> PairRanking:
+    """Rank the edges of a network by their p-values, then the other pairs by their scores.
+
+    A network that was built in the order of the fit of all pairs has the ranking of that fit.
+    """
+    kept = np.flatnonzero(found.kept)
+    tests = found.tests
+    best = kept[np.lexsort((-tests.statistic[kept], tests.p_value[kept]))]
+    edges, others, scores = tests.edges[best], scored.pairs, scored.scores
+    if not scored.exhaustive:
+        others = tests.edges[~found.kept]
+        scores = np.full(len(others), np.nan)
+        order = np.argsort(tests.p_value[~found.kept], kind="stable")
+    else:
+        order = np.argsort(-scores, kind="stable")
+    pairs = np.concatenate((edges, others[order]))
+    is_kept = np.arange(len(pairs)) < len(edges)
+    score = np.concatenate((np.full(len(edges), np.nan), scores[order] / (threshold or 1.0)))
+    if found.joint is not None and scored.exhaustive:
+        order = np.argsort(-found.joint.of(pairs), kind="stable")
+        pairs, is_kept, score = pairs[order], is_kept[order], score[order]
+    return PairRanking(pairs, is_kept, score)
