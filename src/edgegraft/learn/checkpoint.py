@@ -35,6 +35,7 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import PENALTIES, NoisePenalty, make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.progress import FitProgress
+from edgegraft.table import Schema
 
 FORMAT = ContainerFormat(
     "edgegraft-checkpoint",
@@ -293,7 +294,7 @@ def load(path: str | os.PathLike[str], objective: Objective) -> SearchState:
 def _restored(
     path: str | os.PathLike[str], objective: Objective, header: Header, arrays: Arrays
 ) -> SearchState:
-    if header["schema"] != objective.schema.to_json():
+    if Schema.from_json(header["schema"]) != objective.schema:
         raise FileFormatError(f"'{path}' is a checkpoint of other data: names or categories differ")
     problem = Problem.of(objective, _penalty(header, arrays), Settings(**header["settings"]))
     here = SearchState.begin(problem).solution.info.objective
