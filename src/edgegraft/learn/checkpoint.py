@@ -211,8 +211,9 @@ def _describe(state: SearchState) -> Description:
     }
     noise = problem.penalty.noise if isinstance(problem.penalty, NoisePenalty) else None
     if noise is not None:
-        header["z"] = float(noise.z)
+        header |= {"z": float(noise.z), "z_rest": float(noise.z_rest)}
         arrays |= {"noise.spread": noise.spread, "noise.dof": noise.dof}
+        arrays |= {"noise.scored": noise.scored}
     return header, arrays
 
 
@@ -339,6 +340,7 @@ def _penalty(header: Header, arrays: Arrays) -> Penalty:
     values: dict[str, Any] = header["penalty"]
     penalty = make_penalty(**values)
     if isinstance(penalty, NoisePenalty):
-        noise = NoiseWeights(arrays["noise.spread"], arrays["noise.dof"], header["z"])
+        spread, dof, scored = (arrays[f"noise.{name}"] for name in ("spread", "dof", "scored"))
+        noise = NoiseWeights(spread, dof, header["z"], scored, header["z_rest"])
         return replace(penalty, noise=noise)
     return penalty
