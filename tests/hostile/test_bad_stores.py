@@ -22,7 +22,7 @@ def stored(tmp_path, monkeypatch):
     monkeypatch.setattr(cache_module, "block_rows", lambda n: 512)
     rng = np.random.default_rng(0)
     columns = {f"c{k}": rng.integers(0, k + 2, 1800) for k in range(4)}
-    columns["many"] = rng.integers(0, 200, 1800).astype(str)
+    columns["many"] = rng.integers(0, 120, 1800).astype(str)
     pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
     with open_store(tmp_path / "rows.parquet", folder=tmp_path / "cache") as store:
         return store.path, store.table().codes()

@@ -95,6 +95,7 @@ def test_a_network_without_edges():
     assert np.isnan(result.strength).all()
 
 
+@pytest.mark.filterwarnings("ignore::edgegraft.errors.TooFewRowsWarning")
 @pytest.mark.parametrize("codes", [[[0], [1], [1]], [[0, 1]], [[0, 0], [1, 1]]])
 def test_tiny_tables(codes):
     table = PackedTable.from_codes(codes, Schema.from_states([2] * len(codes[0])))

@@ -24,7 +24,7 @@ def outcome(codes, edges, states=None, **options):
     schema = None if states is None else Schema.from_states(states)
     table = PackedTable.from_codes(codes, schema)
     found = edge_tests(table, fit(table, edges, **options), **options)
-    for values in found:
+    for values in found[:5]:
         assert np.isfinite(values).all()
     assert ((found.p_value > 0) & (found.p_value <= found.q_value) & (found.q_value <= 1)).all()
     return found
@@ -119,7 +119,7 @@ def test_columns_that_are_wholly_missing():
 def test_a_model_without_edges():
     table = PackedTable.from_codes(make_codes())
     found = edge_tests(table, fit(table, np.empty((0, 2), int)))
-    assert [len(values) for values in found] == [0] * 5
+    assert [len(values) for values in found[:5]] == [0] * 5
 
 
 @pytest.mark.parametrize(
