@@ -86,7 +86,7 @@ def _side(codes, layout, theta, weights, own, other, edge, at_zero):
         logits += used @ part / used.sum() if at_zero and k == edge else part
     p = np.exp(logits - np.logaddexp.reduce(logits, axis=1)[:, None])
     for _ in range(50 if at_zero else 0):  # the intercept that gives the states their shares
-        logits += np.log(used @ one_hot[own]) - np.log(used @ p)
+        logits += np.log(np.maximum(used @ one_hot[own], 0.5)) - np.log(used @ p)
         p = np.exp(logits - np.logaddexp.reduce(logits, axis=1)[:, None])
     design = np.concatenate([np.ones((len(codes), 1))] + [one_hot[v] for v in neighbours], axis=1)
     s = layout.states[own]

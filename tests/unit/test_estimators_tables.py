@@ -210,6 +210,7 @@ def test_every_kind_of_input_gives_the_same_network(kind, tmp_path):
     assert read_codes(estimator.sample(4, random_state=0), expected.schema_).shape == (4, 3)
 
 
+@pytest.mark.filterwarnings("ignore::edgegraft.errors.IdentificationWarning")
 def test_lists_are_arrays_whose_columns_have_their_own_types():
     rows = [["a", 1], ["b", 2], ["a", 1], ["b", 2]] * 20
     estimator = GraftedMRF(random_state=0).fit(rows)

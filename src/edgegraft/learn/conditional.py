@@ -162,9 +162,15 @@ def _with_margins(node: Conditional, rows: Rows) -> Conditional:
         expected, missing = node.weights @ p, node.weights @ shown
         if np.abs(missing).max(initial=0.0) <= _MARGIN_TOL * total:
             break
-        at_reference = total - expected.sum()
-        logits[0] += np.log1p(missing / expected) - np.log1p(-missing.sum() / at_reference)
+        observed = expected + missing
+        logits[0] += _log_ratio(observed, expected)
+        logits[0] -= _log_ratio(total - observed.sum(), total - expected.sum())
     return node._replace(coefficients=logits)
+
+
+def _log_ratio(observed: Floats, expected: Floats) -> Floats:
+    """Return the logarithm of a ratio of rows, of which there is half a one at least."""
+    return np.asarray(np.log(np.maximum(observed, 0.5) / np.maximum(expected, 1e-12)))
 
 
 def _design(i: int, rows: Rows, layout: Layout, sources: Integers, start: Integers) -> Design:

@@ -231,8 +231,10 @@ class _Network:
         self._search, self._tester, self._cut = search, tester, cut
         self._objective = search.solution.objective
         layout = search.graph.layout
-        ridge = ridge_of(_TEST_ROWS, self._objective.n_rows)
-        self._rule = replace(search.penalty, penalty=0.0, ridge=min(search.penalty.ridge, ridge))
+        ridge = search.penalty.ridge
+        if self._objective.terms == 2:  # messages of a likelihood need the larger ridge
+            ridge = min(ridge, ridge_of(_TEST_ROWS, self._objective.n_rows))
+        self._rule = replace(search.penalty, penalty=0.0, ridge=ridge)
         self.edges = layout.edges
         self.kept = np.ones(len(self.edges), bool)
         self._shown = copies.shown(self.edges)  # the others stand for the same links

@@ -44,7 +44,9 @@ class JointStrengths(NamedTuple):
 
 
 def is_affordable(objective: Objective) -> bool:
-    """Return whether a fit of all pairs takes no more than a few seconds."""
+    """Return whether a fit of all pairs takes no more than a few seconds; a likelihood's does."""
+    if objective.terms != 2:
+        return False
     states = objective.schema.n_states.astype(float)
     cells = (states.sum() ** 2 - (states**2).sum()) / 2
     return bool(cells * objective.n_rows <= _MAX_WORK)
