@@ -197,7 +197,10 @@ def _point(
     unshrunk = refit(growth, growth.penalty.ridge) if growth.policy.shrinks else growth.model()
     model = unshrunk if plan.refit else growth.model()
     layout, loss = growth.graph.layout, growth.solution.objective
-    value = loss.evaluate(unshrunk.theta, loss.init(layout)).value
+    theta, features = unshrunk.theta, loss.features
+    if features is not None:
+        theta = features.weights_of(theta, layout.edges)
+    value = loss.evaluate(theta, loss.init(layout)).value
     score = float("nan") if held_out is None else score_rows(model, held_out.codes())
     return PathPoint(
         growth.penalty.penalty,
