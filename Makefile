@@ -25,7 +25,7 @@ demo: $(VENV)/.installed-demo ## install and learn from the bundled survey, into
 	$(BIN)/edgegraft demo $(DEMO) --force
 
 test: lint types imports ## lint, types, import rules, the test suite and the doctests
-	$(BIN)/python -m pytest -m "not browser and not paper and not (cluster and slow)"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not paper and not (cluster and slow)"
 
 test-cluster: $(VENV)/.installed-dev ## tests of clusters whose workers and scheduler are killed
 	$(BIN)/python -m pytest -m cluster tests/cluster
