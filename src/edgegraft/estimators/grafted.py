@@ -48,6 +48,10 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     fdr : float or None
         Expected share of false edges among ``edges_``; by default that of
         :class:`~edgegraft.learn.Plan`. None keeps all that the search ended with.
+    fwer : float, "auto" or None
+        Chance of any false edge among ``edges_``; if given, it replaces `fdr`.
+    weights_are : {"auto", "frequency", "sampling"}
+        What `sample_weight` is; by default whole numbers are frequencies, others a sample's.
     refit : bool, default True
         Fit the kept edges once more with the ridge alone, so that strengths are not shrunk.
     relaxed : bool, default True
@@ -116,6 +120,11 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         writes the model alone.
     trace_ : dict of str to array
         The trajectory of the search, a value per event.
+    pair_ranking_ : dict of str to array, or None
+        All pairs, the most likely edges first: ``first`` and ``second`` (names), ``kept``, and
+        ``score`` of those that are not edges. None if edges were not cut by tests.
+    copies_ : list of lists of str
+        Columns that are copies of each other; their links are shown at the first of them.
     certificate_ : Certificate
         How many pairs that the search left out violate optimality, and by how much, before the
         cut.
@@ -183,7 +192,8 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
             have, pack first and fit what that gives.
         y : ignored
         sample_weight : array of float, shape (n_rows,), optional
-            A row of weight 2 counts as two rows.
+            Whole numbers are frequencies: a row of weight 2 counts as two rows. Others are
+            sampling weights, whose scale does not matter (`weights_are`).
 
         Returns
         -------
