@@ -157,7 +157,7 @@ def _history(details: Json) -> list[str]:
     if settings:
         lines.append("Used: " + ", ".join(settings))
     if isinstance(details.get("certificate"), dict):
-        lines.append(f"Certificate of the search: {details['certificate'].get('text')}")
+        lines.append(f"Certificate of the network: {details['certificate'].get('text')}")
     if isinstance(details.get("simulated"), dict):
         lines.append(f"A simulated truth: {details['simulated']}")
     return lines

@@ -81,10 +81,10 @@ class Confirmation(NamedTuple):
     @property
     def doubtful(self) -> bool:
         """Whether tests could not decide about many of the edges."""
-        untested = float((self.tests.dof == 0).mean()) if len(self.kept) else 0.0
-        return self.joint is not None or (
-            bool(self.kept.any()) and _are_many(untested, len(self.kept))
-        )
+        if not self.kept.any():
+            return False
+        untested = float((self.tests.dof == 0).mean())
+        return self.joint is not None or _are_many(untested, len(self.kept))
 
 
 def confirm(
