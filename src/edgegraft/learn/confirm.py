@@ -65,7 +65,8 @@ class Confirmation(NamedTuple):
     strengths : array of float, shape (m,)
         In the model of all edges of the search; zero for pairs that were added to them later.
     untestable : float
-        Share of the search's edges that could not be tested beside each other.
+        Share of the edges whose last test had no information; if the network was built in the order
+        of `joint`, of those of the search beside each other.
     copies : Copies
     joint : JointStrengths or None
         Strengths of all pairs, if the network was built in their order.
@@ -81,10 +82,8 @@ class Confirmation(NamedTuple):
     @property
     def doubtful(self) -> bool:
         """Whether tests could not decide about many of the edges."""
-        if not self.kept.any():
-            return False
-        untested = float((self.tests.dof == 0).mean())
-        return self.joint is not None or _are_many(untested, len(self.kept))
+        many = self.joint is not None or _are_many(self.untestable, len(self.kept))
+        return many and bool(self.kept.any())
 
 
 def confirm(
@@ -125,6 +124,8 @@ def confirm(
     if widen and ranked_by is None:
         _look_outside(search, network, copies)
         strengths = np.pad(strengths, (0, len(network.edges) - len(strengths)))
+    if ranked_by is None:
+        untestable = network.untestable
     return Confirmation(network.tests(), network.kept, strengths, untestable, copies, ranked_by)
 
 

@@ -31,6 +31,7 @@ from edgegraft.learn.confirm import Confirmation, confirm
 from edgegraft.learn.edge_tests import EdgeTests, q_values
 from edgegraft.learn.events import Observer, StopReason
 from edgegraft.learn.feature_tests import make_tester
+from edgegraft.learn.kept_network import Cut
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.pair_ranking import PairRanking, rank_all_pairs
 from edgegraft.learn.problem import ALL_PAIRS, last_ridge
@@ -189,7 +190,9 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
         model = refit(search, search.penalty.ridge) if search.policy.shrinks else search.model()
         with threadpool_limits(1, "blas"):
             tests = _tests(search, model, stages)
-        kept = np.ones(len(tests.edges), bool) if plan.fdr is None else tests.q_value <= plan.fdr
+        kept = np.ones(len(tests.edges), bool)
+        if plan.cuts:
+            kept = Cut.of(plan, search.objective).passes(tests.p_value, 0)
         strengths = model.edge_strengths()
     last, fitted, final = _last_model(search, kept, plan)
     final = final if plan.cuts else search

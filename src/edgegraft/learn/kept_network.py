@@ -74,6 +74,7 @@ class KeptNetwork:
         self._n = layout.n_variables
         self._statistic, self._p_value = np.zeros(len(self.edges)), np.ones(len(self.edges))
         self._dof = np.zeros(len(self.edges), np.int64)
+        self._tested = np.zeros(len(self.edges), bool)
         self._effects: Effects | None = None
         self._changed = np.zeros(self._n, bool)  # variables with edges that are newer than tests
         self._solution = self._fit(layout, search.theta())
@@ -102,6 +103,7 @@ class KeptNetwork:
         found = self._tester.test(layout, layout.carry(self._solution.theta, fitted), place[chosen])
         self._statistic[chosen], self._dof[chosen] = found.statistic, found.dof
         self._p_value[chosen] = found.p_value
+        self._tested[chosen] = self._shown[chosen]
         if found.effects is not None and self._objective.features is not None:
             if self._effects is None:
                 self._effects = Effects.unknown(len(self.edges))
@@ -116,7 +118,7 @@ class KeptNetwork:
     @property
     def untestable(self) -> float:
         """Share of edges whose last test had no information."""
-        return float((self._dof[self._shown] == 0).mean()) if self._shown.any() else 0.0
+        return float((self._tested & (self._dof == 0)).mean()) if len(self.edges) else 0.0
 
     def strengths(self) -> Floats:
         """Return the strengths of all edges, each fitted."""
@@ -198,6 +200,7 @@ class KeptNetwork:
         self._shown = np.pad(self._shown, (0, n_new), constant_values=True)
         self._statistic = np.pad(self._statistic, (0, n_new))
         self._dof = np.pad(self._dof, (0, n_new))
+        self._tested = np.pad(self._tested, (0, n_new))
         self._p_value = np.pad(self._p_value, (0, n_new), constant_values=1.0)
         if self._effects is not None:
             known = self._effects
