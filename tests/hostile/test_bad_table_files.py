@@ -158,6 +158,7 @@ def test_a_file_with_another_delimiter_is_not_taken_for_one_column(tmp_path):
         (b"PAR1rest", r"a Parquet file: let its name end in \.parquet"),
         ("a,b\n1,2\n".encode("utf-16"), r"UTF-16: say encoding='utf-16'"),
     ],
+    ids=["gzip", "spreadsheet", "parquet", "utf-16"],
 )
 def test_what_a_file_is_by_its_content(tmp_path, start, message):
     with pytest.raises(FileFormatError, match=rf"table\.csv' is not text but .*{message}"):
