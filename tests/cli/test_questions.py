@@ -33,6 +33,12 @@ def test_query_answers_programs_as_the_model_does(model):
         np.testing.assert_allclose(state["without_evidence"], before[state["category"]])
     assert found["exact"]
     assert found["given"] == {"smoker": "yes"}
+    assert found["numbers"] == {}
+    done = edgegraft("query", model, "--given", "smoker=yes", "--of", "age", "--json")
+    age = json.loads(done.stdout)["numbers"]["age"]
+    assert age["mean"] == pytest.approx(known.marginals({"smoker": "yes"}).mean("age"))
+    assert 30 < age["quantile_05"] < age["median"] < age["quantile_95"] < 90
+    assert age["mean_without_evidence"] < age["mean"]
 
 
 def test_query_answers_people_on_stdout(inside, model):
@@ -45,6 +51,8 @@ def test_query_answers_people_on_stdout(inside, model):
     assert "'exact': exact" in done.stdout
     done = inside("query", model, "--of", "smoker")
     assert "without evidence" not in done.stdout
+    assert "median" not in done.stdout
+    assert "median" in inside("query", model, "--of", "age").stdout
 
 
 def test_query_names_its_approximation(inside, model):

@@ -15,7 +15,8 @@ from edgegraft.ingest import pack
 from edgegraft.ingest.output import OutputForm, fill
 from edgegraft.ingest.rows import read_codes
 from edgegraft.table import PackedTable, Schema, Variable
-from edgegraft.table.decode import labels, middles
+from edgegraft.table.decode import labels
+from edgegraft.table.numbers import numbers_of
 from tests.estimator_cases import survey
 from tests.table_kinds import TEXT, TYPED
 
@@ -179,7 +180,7 @@ def test_masked_and_structured_arrays():
 
 
 @pytest.mark.parametrize("dtype", ["double", "int64"])
-def test_the_middle_of_a_bin_lies_in_it(dtype):
+def test_the_mean_of_a_bin_lies_in_it(dtype):
     rng = np.random.default_rng(0)
     column = rng.normal(0, 20, 400)
     table = {"x": column if dtype == "double" else column.astype(np.int64)}
@@ -187,7 +188,7 @@ def test_the_middle_of_a_bin_lies_in_it(dtype):
         packed = pack(table, bins=bins)
         variable = packed.schema["x"]
         assert variable.dtype == dtype
-        middle = middles(variable)
+        middle = numbers_of(variable).middle
         codes = np.arange(variable.n_states).reshape(-1, 1)
         np.testing.assert_array_equal(read_codes({"x": middle}, packed.schema), codes)
         assert labels(packed.schema, codes).column("x").type == str(dtype)

@@ -80,6 +80,7 @@ def ask_marginals(
     return {
         "given": dict(given),
         "probabilities": {name: _states(model, found, before, given, name) for name in of},
+        "numbers": _numbers(found, before, of),
         "engine": found.engine.name,
         "exact": found.engine.exact,
         "approximation": found.approximation,
@@ -106,6 +107,24 @@ def _states(
     ]
 
 
+def _numbers(found: NodeMarginals, before: NodeMarginals, of: Sequence[str]) -> Json:
+    """Return mean and quantiles of the columns of numbers that are not given."""
+    from edgegraft.table.numbers import numbers_of
+
+    out = {}
+    for name in of:
+        if name in found and numbers_of(found.schema[name]) is not None:
+            low, median, high = found.quantiles(name).tolist()
+            out[name] = {
+                "mean": found.mean(name),
+                "quantile_05": low,
+                "median": median,
+                "quantile_95": high,
+                "mean_without_evidence": before.mean(name),
+            }
+    return out
+
+
 def ask_state(model: PairwiseMRF, given: Mapping[str, Any], of: Sequence[str], engine: str) -> Json:
     """Return the likeliest state, as far as it was asked for."""
     found = model.map(given, engine=engine)
@@ -128,6 +147,15 @@ def _show_marginals(console: Console, found: Json) -> None:
         rows.append(None)
     heads = ["variable", "category", ">probability", *(_CHANGES if given else ())]
     show_table(console, _title("Probabilities", found["given"]), heads, rows)
+    if found["numbers"]:
+        keys = ("mean", "quantile_05", "median", "quantile_95", "mean_without_evidence")
+        shown: list[list[str] | None] = [
+            [cell(name), *(f"{values[key]:.4g}" for key in keys[: 5 if given else 4])]
+            for name, values in found["numbers"].items()
+        ]
+        heads = ["variable", ">mean", ">5%", ">median", ">95%"]
+        heads += [">mean without evidence"] if given else []
+        show_table(console, _title("Numbers", found["given"]), heads, shown)
 
 
 def _show_state(console: Console, found: Json) -> None:
@@ -168,23 +196,25 @@ def sample(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Draw rows from a model; binned columns get the middle of their bin."""
+    """Draw rows from a model; columns of numbers get numbers drawn within their levels."""
     with working(model, writes=[output], force=force, quiet=quiet) as console:
+        from numpy.random import default_rng
+
         from edgegraft.cli.typed_evidence import parse_given
         from edgegraft.io.row_files import check_format, write_rows
         from edgegraft.model import load
         from edgegraft.table.decode import labels
 
         check_format(output)
-        known = load(model)
+        known, rng = load(model), default_rng(seed)
         drawn = known.draw(
             rows,
             parse_given(known.schema, given or []),
             engine=engine,
-            random_state=seed,
+            random_state=rng,
             n_jobs=jobs,
         )
-        write_rows(output, labels(known.schema, drawn.codes))
+        write_rows(output, labels(known.schema, drawn.codes, rng))
         say_approximation(console, drawn.approximation)
         if output is not None:
             say(console, f"{counted(rows, 'row')} in [bold]{escape(str(output))}[/].")

@@ -19,8 +19,7 @@ from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_codes, read_weights
 from edgegraft.model import PairwiseMRF
-from edgegraft.table import Variable
-from edgegraft.table.decode import middles
+from edgegraft.table.decode import labels
 
 Block = Mapping[str, list[Any]]
 _SHOWN = 40
@@ -64,25 +63,18 @@ def complete(
     before = _codes(model, path, reading)
     with open_source(path, reading) as source:
         names = list(source.names)
-    after = model.complete(before, method=method, random_state=seed)
-    labels = model.schema.decode(after.codes)
+    rng = np.random.default_rng(seed)
+    after = model.complete(before, method=method, random_state=rng)
+    table = labels(model.schema, after.codes, rng if method == "draw" else None)
     cells = {}
     for i, variable in enumerate(model.schema):
         rows = np.flatnonzero(before[:, i] < 0)
         if len(rows):
-            filled = _cells(variable, labels.column(i).take(rows).to_pylist())
+            filled = table.column(i).take(rows).to_pylist()
             name = variable.name if reading.header else names[i]
             cells[name] = dict(zip(rows.tolist(), filled, strict=True))
     n_filled = int((before < 0).sum())
     return Completed(names, _filled(path, reading, names, cells), n_filled, after.approximation)
-
-
-def _cells(variable: Variable, labels: list[Any]) -> list[Any]:
-    """Return labels as the cells of their column are: a number for an interval."""
-    if not variable.binned:
-        return labels
-    middle = dict(zip(variable.categories, middles(variable).tolist(), strict=True))
-    return [middle[label] for label in labels]
 
 
 def _filled(

@@ -69,7 +69,7 @@ class RowMethods(_Transformer, ReadingParameters):
         """Return the probabilities of a column's categories given the other cells of each row.
 
         Exact where every neighbour of the target is known; edges of missing neighbours are left
-        out, an approximation. The likeliest category itself is what :meth:`impute` fills in.
+        out, an approximation.
 
         Parameters
         ----------
@@ -93,6 +93,37 @@ class RowMethods(_Transformer, ReadingParameters):
         name = self._column(target)
         return self.model_.predict_proba(target=name, codes=self._codes(X, name))
 
+    def predict(
+        self, X: Any, target: str | int | None = None, *, quantiles: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Return what the other cells of each row say of a column: one value per row.
+
+        Of a column of numbers (or of levels that are numbers) the conditional mean; of others the
+        likeliest category. Missing neighbours are treated as by :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : table of the fitted columns
+            The target's own cells play no part, and the column may be absent.
+        target : str or int, optional
+            Name or position of the column. By default all columns, side by side.
+        quantiles : float or array of float, optional
+            Quantiles between 0 and 1 of a column of numbers instead of its mean, one column each
+            if there are several.
+        """
+        check_is_fitted(self)
+        if target is None:
+            codes = self._codes(X)
+            parts = [
+                self.model_.predict(target=name, codes=codes, quantiles=quantiles)
+                for name in self.schema_.names
+            ]
+            kinds = {part.dtype.kind in "iufb" for part in parts}
+            parts = parts if len(kinds) == 1 else [part.astype(object) for part in parts]
+            return np.column_stack(parts)
+        name = self._column(target)
+        return self.model_.predict(target=name, codes=self._codes(X, name), quantiles=quantiles)
+
     def impute(
         self, X: Any, method: Literal["map", "draw"] = "map", *, random_state: Any = 0
     ) -> Any:
@@ -109,14 +140,15 @@ class RowMethods(_Transformer, ReadingParameters):
         Returns
         -------
         table of the same kind
-            Known cells stay as they are. A missing cell of a binned column gets the middle of the
-            bin. Of a file, an Arrow table.
+            Known cells stay as they are. A missing number gets the mean of the numbers in its
+            level, or with "draw" a random one of them. Of a file, an Arrow table.
         """
         check_is_fitted(self)
         X = self._table(X)
         before = self._codes_of(X)
-        after = self.model_.impute_codes(before, method=method, random_state=random_state)
-        return fill(X, self.schema_, before, after)
+        rng = np.random.default_rng(random_state)
+        after = self.model_.impute_codes(before, method=method, random_state=rng)
+        return fill(X, self.schema_, before, after, rng if method == "draw" else None)
 
     def transform(self, X: Any) -> Any:
         """Return the table with its missing cells filled in, as a step of a pipeline.
@@ -140,13 +172,14 @@ class RowMethods(_Transformer, ReadingParameters):
         Returns
         -------
         table of the kind that was fitted
-            With its names, categories and types; after fitting a file, an Arrow table. Binned
-            columns have the middles of their bins.
+            With its names, categories and types; after fitting a file, an Arrow table. Columns
+            of numbers have numbers drawn within their levels.
         """
         check_is_fitted(self)
         check_scalar(n_samples, "n_samples", Integral, min_val=1)
-        codes = self.model_.sample_codes(int(n_samples), given, random_state=random_state)
-        return self._kind.build(self.schema_, codes)
+        rng = np.random.default_rng(random_state)
+        codes = self.model_.sample_codes(int(n_samples), given, random_state=rng)
+        return self._kind.build(self.schema_, codes, rng)
 
     def _codes(self, X: Any, optional: str | None = None) -> NDArray[np.int64]:
         """Return a table's codes; the column `optional` may be absent and is missing then."""

@@ -20,6 +20,7 @@ from edgegraft.ingest.column_kinds import (
 from edgegraft.ingest.findings import OTHER, Findings, missing_values
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.table.arrow_types import LabelKind
+from edgegraft.table.numbers import level_means
 from edgegraft.table.schema import Kind, Variable
 
 __all__ = ["Observed", "decide", "decide_sampled"]
@@ -234,14 +235,16 @@ def decide_bins(
         )
     if asked is None and wants_count(values, counts, wanted):
         edges, labels = count_levels(values, counts)
-        return Variable(name, labels, dtype, True, edges, "count", why_count(values, wanted))
+        means, reason = level_means(edges, values, counts), why_count(values, wanted)
+        return Variable(name, labels, dtype, True, edges, "count", reason, means=means)
     default = DEFAULT_BINS if wanted == "nominal" else NUMERIC_LEVELS
     edges = bin_edges(values, counts, asked or default, options.bin_rule)
     if asked is None and wanted == "nominal":
         findings.binned.append((name, len(edges) - 1))
     reason = f"{len(values):,} different numbers" if wanted is None else "as asked"
     kind: Kind = wanted or "numeric"
-    return Variable(name, bin_labels(edges), dtype, True, edges, kind, reason)
+    means = level_means(edges, values, counts)
+    return Variable(name, bin_labels(edges), dtype, True, edges, kind, reason, means=means)
 
 
 def decide_sampled(

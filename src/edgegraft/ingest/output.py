@@ -1,7 +1,8 @@
 """Tables out: rows of codes as the kind of table that the caller works with.
 
 Names, categories, their order and types are those of the table that was read. A binned column
-gets a number, the middle of the bin: what is sampled or imputed can be scored and fitted again.
+gets a number in the bin, its mean or a random one: what is sampled or imputed can be scored and
+fitted again.
 """
 
 from __future__ import annotations
@@ -77,11 +78,11 @@ class OutputForm:
             return cls("pyarrow", None, tuple(X.schema.types))
         return cls("pyarrow")
 
-    def build(self, schema: Schema, codes: Codes) -> Any:
-        """Return rows of codes as a table of this kind."""
+    def build(self, schema: Schema, codes: Codes, rng: np.random.Generator | None = None) -> Any:
+        """Return rows of codes as a table of this kind; `rng` draws numbers within bins."""
         if self.library == "packed":
             return PackedTable.from_codes(codes, schema)
-        table = labels(schema, codes)
+        table = labels(schema, codes, rng)
         if self.library == "dict":
             return table.to_pydict()
         if self.library == "numpy":
@@ -103,23 +104,29 @@ class OutputForm:
         return type(table).from_arrays(columns, names=list(schema.names))
 
 
-def fill(X: Any, schema: Schema, before: Codes, after: Codes) -> Any:
+def fill(
+    X: Any,
+    schema: Schema,
+    before: Codes,
+    after: Codes,
+    rng: np.random.Generator | None = None,
+) -> Any:
     """Return a copy of `X` in which the missing cells have the states of `after`.
 
     Cells that are known stay as they are, binned numbers included. `before` and `after` are codes
-    of the columns in the order of the schema, with -1 and without.
+    of the columns in the order of the schema, with -1 and without; `rng` draws numbers within bins.
     """
     kind, names = OutputForm.of(X), column_labels(X)
     if kind.library == "packed":
         return kind.build(schema, after)
     if kind.library == "pyarrow" and not hasattr(X, "set_column"):
-        return labels(schema, after)  # a file or a stream, which is gone
+        return labels(schema, after, rng)  # a file or a stream, which is gone
     # A table's columns may come in another order than the schema's; an array's cannot.
     order = range(len(schema)) if names is None else [schema.index(str(name)) for name in names]
     own = schema.select(order)
     missing, after = before[:, order] < 0, after[:, order]
     wanting = [k for k in range(len(own)) if missing[:, k].any()]
-    complete = labels(own, after)
+    complete = labels(own, after, rng)
     if kind.library == "numpy":
         return _fill_array(X, complete, missing, wanting)
     if kind.library == "dict":

@@ -6,9 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.core.text import listing
 from edgegraft.core.types import Floats, Integers
+from edgegraft.errors import ModelError
 from edgegraft.inference.engine import Capabilities, Info
-from edgegraft.table import Schema
+from edgegraft.table import Schema, Variable
+from edgegraft.table.numbers import Numbers, numbers_of
 
 Label = Any
 
@@ -74,6 +80,20 @@ class NodeMarginals(EngineAnswer, Mapping[str, dict[Label, float]]):
         i = self.schema.index(name)
         first = int(self.schema.n_states[:i].sum())
         return self.probabilities[first : first + int(self.schema.n_states[i])]
+
+    def mean(self, name: str) -> float:
+        """Return the conditional mean of a column of numbers, or of levels that are numbers."""
+        return float(self._numbers(name).expectation(self.array(name)))
+
+    def quantiles(self, name: str, shares: ArrayLike = (0.05, 0.5, 0.95)) -> NDArray[Any]:
+        """Return conditional quantiles of a column of numbers, or of levels that are numbers."""
+        return self._numbers(name).quantiles(self.array(name), check_shares(shares))
+
+    def _numbers(self, name: str) -> Numbers:
+        found = numbers_of(self.schema[name])
+        if found is None:
+            raise ModelError(no_numbers(self.schema[name]))
+        return found
 
     def to_frame(self) -> Any:
         """Return the answer as a frame with the columns variable, category and probability.
@@ -190,6 +210,22 @@ class LogPartition(NamedTuple):
             return None
         error = f" with a standard error of {self.standard_error:.2g}"
         return self.kind + (error if self.standard_error else "")
+
+
+def check_shares(quantiles: ArrayLike) -> Floats:
+    """Return quantiles to ask for as an array, refusing what is not between 0 and 1."""
+    shares = np.atleast_1d(np.asarray(quantiles, np.float64))
+    if shares.ndim != 1 or not ((shares >= 0) & (shares <= 1)).all():
+        raise ValueError(f"quantiles must be numbers from 0 to 1, found {quantiles!r}")
+    return shares
+
+
+def no_numbers(variable: Variable) -> str:
+    """Return why a variable has no mean and no quantiles."""
+    return (
+        f"variable {variable.name!r} has no numbers: it is {variable.kind} with the categories "
+        f"{listing(variable.categories)}; ask for probabilities"
+    )
 
 
 class RowCodes(NamedTuple):

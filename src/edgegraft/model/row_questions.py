@@ -6,17 +6,19 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import Argument, ConvergenceWarning, ModelError
 from edgegraft.inference import ExactEngine, affordable, gibbs_sample
 from edgegraft.inference.chains import AGREEMENT, mixing
 from edgegraft.kernels.conditionals.row_conditionals import log_conditionals, state_conditionals
-from edgegraft.model.answers import RowCodes, RowLikelihood
+from edgegraft.model.answers import RowCodes, RowLikelihood, check_shares, no_numbers
 from edgegraft.model.evidence import Conditioned, condition, variable_index
 from edgegraft.model.imputation import ImputeMethod, complete_rows
 from edgegraft.model.questions import Engine, Given, Questions, RandomState
+from edgegraft.table.decode import labels
+from edgegraft.table.numbers import numbers_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,6 +80,56 @@ class RowQuestions(Questions):
             row = int(np.argmax(impossible))
             raise ModelError(f"row {row}: no category of {target!r} is possible given the rest")
         return out
+
+    def predict(
+        self,
+        X: Any = None,
+        target: str = "",
+        *,
+        codes: ArrayLike | None = None,
+        quantiles: ArrayLike | None = None,
+    ) -> NDArray[Any]:
+        """Return what the other known cells of each row say of a column: one value per row.
+
+        Of a column of numbers (or of levels that are numbers) the conditional mean; of others the
+        likeliest category. Missing neighbours are treated as by :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X, codes
+            The rows, as a table of categories or as codes.
+        target : str
+        quantiles : float or array of float, optional
+            Quantiles between 0 and 1 of a column of numbers instead of its mean, one column each
+            if there are several.
+
+        Examples
+        --------
+        >>> from edgegraft.model import PairwiseMRF
+        >>> from edgegraft.table import Schema, Variable
+        >>> visits = Variable("visits", (0, 1), kind="count")
+        >>> model = PairwiseMRF.from_potentials(
+        ...     Schema([Variable("ill", ("no", "yes"), "string"), visits]),
+        ...     edges={("ill", "visits"): [[1.0, 0.0], [0.0, 1.0]]},
+        ... )
+        >>> model.predict(target="visits", codes=[[0, -1], [1, -1]]).round(2)
+        array([0.27, 0.73])
+        >>> model.predict(target="ill", codes=[[-1, 0], [-1, 1]]).tolist()
+        ['no', 'yes']
+        """
+        found = self.predict_proba(X, target, codes=codes)
+        variable = self.schema[target]
+        numbers = numbers_of(variable)
+        if quantiles is not None:
+            if numbers is None:
+                raise ModelError(no_numbers(variable))
+            out = numbers.quantiles(found, check_shares(quantiles))
+            return out[:, 0] if np.ndim(quantiles) == 0 else out
+        if numbers is not None:
+            return numbers.expectation(found)
+        types = {type(label) for label in variable.categories}
+        known = np.array(variable.categories, None if len(types) == 1 else object)
+        return np.asarray(known[found.argmax(axis=1)])
 
     def log_likelihood(
         self,
@@ -149,6 +201,8 @@ class RowQuestions(Questions):
     ) -> pa.Table:
         """Draw rows from the model, as a table of its names and categories.
 
+        Columns of numbers have numbers, drawn within their levels.
+
         Parameters
         ----------
         n_rows : int
@@ -166,10 +220,9 @@ class RowQuestions(Questions):
         pyarrow.Table
             ``.to_pandas()`` makes a data frame of it.
         """
-        codes = self.sample_codes(
-            n_rows, given, engine=engine, random_state=random_state, n_jobs=n_jobs
-        )
-        return self.schema.decode(codes)
+        rng = np.random.default_rng(random_state)
+        codes = self.sample_codes(n_rows, given, engine=engine, random_state=rng, n_jobs=n_jobs)
+        return labels(self.schema, codes, rng)
 
     def impute(
         self,
@@ -188,12 +241,14 @@ class RowQuestions(Questions):
         method : {"map", "draw"}
             The likeliest joint completion of each row, or one drawn at random from its
             distribution given the known cells. Exact if inference over the row's missing cells
-            is affordable; otherwise by Gibbs sampling, cooled down for "map".
+            is affordable; otherwise by Gibbs sampling, cooled down for "map". Columns of numbers
+            get the mean of the numbers in their level, or one drawn from it.
         random_state : int, Generator or None
             For draws, and for the approximation.
         """
-        filled = self.complete(self._read(X, codes), method=method, random_state=random_state)
-        return self.schema.decode(filled.codes)
+        rng = np.random.default_rng(random_state)
+        filled = self.complete(self._read(X, codes), method=method, random_state=rng)
+        return labels(self.schema, filled.codes, rng if method == "draw" else None)
 
     def complete(
         self, codes: ArrayLike, *, method: ImputeMethod = "map", random_state: RandomState = 0

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.errors import DataError
 from edgegraft.table.arrow_types import LabelKind, kind_of, storage_type, type_from_name
+from edgegraft.table.numbers import numbers_of
 from edgegraft.table.schema import Schema, Variable
 
-__all__ = ["Codes", "decode_table", "labels", "middles"]
+__all__ = ["Codes", "decode_table", "labels"]
 
 Codes = NDArray[np.integer[Any]]
 
@@ -63,31 +64,19 @@ def _category_array(variable: Variable) -> pa.Array:
     return stored.cast(dtype)
 
 
-def labels(schema: Schema, codes: Codes) -> pa.Table:
-    """Return codes as a table of labels that can be read again: bins as their middles."""
+def labels(schema: Schema, codes: Codes, rng: np.random.Generator | None = None) -> pa.Table:
+    """Return codes as a table of labels that can be read again: of bins, numbers in them.
+
+    That is the mean of a bin's numbers, or with `rng` a random one.
+    """
     table = schema.decode(codes)
     for k, variable in enumerate(schema):
-        if variable.edges is not None:
-            middle = middles(variable)
-            values = np.append(middle, np.nan)[codes[:, k]]
-            if (codes[:, k] >= 0).all():
-                values = values.astype(middle.dtype)
+        numbers = numbers_of(variable) if variable.binned else None
+        if numbers is not None:
+            known = codes[:, k] >= 0
+            states = np.maximum(codes[:, k], 0)
+            values = numbers.middle[states] if rng is None else numbers.draw(states, rng)
+            if not known.all():
+                values = np.where(known, values, np.nan)
             table = table.set_column(k, variable.name, [values])
     return table
-
-
-def middles(variable: Variable) -> NDArray[Any]:
-    """Return a number inside of each bin; whole if the column holds whole numbers.
-
-    Examples
-    --------
-    >>> middles(Variable("age", ("[0, 3)", "[3, 4)", "[4, 9]"), "int64", True, (0, 3, 4, 9)))
-    array([1, 3, 6])
-    """
-    edges = np.array(variable.edges, np.float64)
-    low, high = edges[:-1], edges[1:]
-    middle = low + (high - low) / 2
-    if variable.dtype.startswith(("double", "float", "half", "decimal")):
-        return np.asarray(middle)
-    whole = np.floor(middle)
-    return np.asarray(np.where(whole < low, np.ceil(middle), whole).astype(np.int64))

@@ -57,6 +57,9 @@ class Variable:
         Why it has its kind; it makes no difference between variables.
     pooled : tuple
         Rare categories that are one state, the last.
+    means : tuple of float, optional
+        Means of the numbers in the bins of a binned column; they make no difference between
+        variables.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class Variable:
     kind: Kind = "nominal"
     reason: str = field(default="", compare=False)
     pooled: tuple[Label, ...] = ()
+    means: tuple[float, ...] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -109,6 +113,15 @@ class Variable:
             raise DataError(
                 f"variable '{self.name}': {self.n_states} bins need {self.n_states + 1} rising "
                 f"edges, found {list(edges)}"
+            )
+        means = edges[:-1] if self.means is None else self.means
+        if len(means) != self.n_states or any(
+            not low <= mean <= high
+            for low, mean, high in zip(edges, means, edges[1:], strict=False)
+        ):
+            raise DataError(
+                f"variable '{self.name}': each of the {self.n_states} bins needs a mean inside of "
+                f"it, found {list(means)}"
             )
 
     @property

@@ -32,6 +32,8 @@ def dump_schema(schema: Schema) -> str:
             entry["ordered"] = True
         if variable.edges is not None:
             entry["edges"] = list(variable.edges)
+        if variable.means is not None:
+            entry["means"] = list(variable.means)
         if variable.kind != "nominal":
             entry["kind"] = variable.kind
         if variable.pooled:
@@ -74,9 +76,7 @@ def _load_variable(position: int, entry: Any) -> Variable:
         raise FileFormatError(f"{where} is {type(entry).__name__}, not an object")
     name = _field(where, entry, "name", str)
     where = f"variable '{name}' of the schema"
-    edges = _field(where, entry, "edges", list, None)
-    if edges is not None and not all(type(edge) in (int, float) for edge in edges):
-        raise FileFormatError(f'{where}: "edges" must be numbers, found {edges!r}')
+    edges, means = _numbers(where, entry, "edges"), _numbers(where, entry, "means")
     dtype = _field(where, entry, "dtype", str)
     if type_from_name(dtype) is None:
         raise FileFormatError(f'{where}: unknown "dtype" {dtype!r}')
@@ -85,11 +85,19 @@ def _load_variable(position: int, entry: Any) -> Variable:
         categories=tuple(_hashable(where, _field(where, entry, "categories", list))),
         dtype=dtype,
         ordered=_field(where, entry, "ordered", bool, False),
-        edges=None if edges is None else tuple(float(edge) for edge in edges),
+        edges=edges,
         kind=_field(where, entry, "kind", str, "nominal"),
         reason=_field(where, entry, "reason", str, ""),
         pooled=tuple(_hashable(where, _field(where, entry, "pooled", list, []))),
+        means=means,
     )
+
+
+def _numbers(where: str, entry: dict[str, Any], key: str) -> tuple[float, ...] | None:
+    found = _field(where, entry, key, list, None)
+    if found is not None and not all(type(value) in (int, float) for value in found):
+        raise FileFormatError(f'{where}: "{key}" must be numbers, found {found!r}')
+    return None if found is None else tuple(float(value) for value in found)
 
 
 def _hashable(where: str, labels: list[Any]) -> list[Any]:
