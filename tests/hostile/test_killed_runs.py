@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +17,11 @@ from edgegraft.errors import FileFormatError
 from edgegraft.ingest import cache as cache_module
 from edgegraft.ingest.cache import open_store
 from edgegraft.learn import Plan, checkpoint, discover
+from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.learn.discovery import resume_discovery
-from edgegraft.table import PackedTable
+from edgegraft.learn.edge_tests import EdgeTester
+from edgegraft.learn.replicate import Replicator
+from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import StoredRows
 
 
@@ -43,16 +48,13 @@ class Lives:
         if not self._left:
             raise Killed
 
-    def run(self, path, rows, plan, **options):
-        found = None
-        while found is None:
+    def run(self, path, rows, plan, then=lambda found: found, **options):
+        while True:
             self.begin()
             with contextlib.suppress(Killed):
                 if path.exists():
-                    found = resume_discovery(path, rows, plan, **options)
-                else:
-                    found = discover(rows, plan, checkpoint=path, **options)
-        return found
+                    return then(resume_discovery(path, rows, plan, **options))
+                return then(discover(rows, plan, checkpoint=path, **options))
 
 
 def table_of(n_rows=1500, make=make_scale_free, n=12):
@@ -76,6 +78,7 @@ PLANS = {
     "first hit": Plan(strategy="first-hit", max_edges=8),
     "uniform": Plan(priority="uniform", max_tests=8),
     "exact": Plan(objective="likelihood", inference="exact"),
+    "ordered": Plan(),
     "propagated": Plan(objective="likelihood", inference="bp", priority="uniform", max_tests=2),
 }
 
@@ -84,6 +87,9 @@ PLANS = {
 def test_runs_killed_at_random_moments(kind, tmp_path, monkeypatch):
     plan, moments = PLANS[kind], random.Random(0)
     table = table_of(make=make_chain, n=6) if plan.objective == "likelihood" else table_of()
+    if kind == "ordered":
+        ordered = [replace(variable, kind="ordinal") for variable in table.schema]
+        table = table.with_schema(Schema(ordered))
     whole = discover(table, plan)
     longest = 2 if kind == "propagated" else 12
     lives = Lives(monkeypatch, (moments.randint(1, longest) for _ in range(6)))
@@ -92,11 +98,40 @@ def test_runs_killed_at_random_moments(kind, tmp_path, monkeypatch):
 
 
 def test_lives_too_short_for_a_fit_make_progress(tmp_path, monkeypatch):
-    table = table_of(600)
-    whole = discover(table)
+    """Of tests and replicates each is made once, in whatever life."""
+    table, made = table_of(600), Counter()
+
+    def counted(owner, name):
+        real = getattr(owner, name)
+
+        def call(*arguments):
+            made[name] += 1
+            return real(*arguments)
+
+        monkeypatch.setattr(owner, name, call)
+
+    def then(found):
+        return found, bootstrap(found, table, 4)
+
+    counted(EdgeTester, "test")
+    counted(Replicator, "make")
+    whole, replicates = then(discover(table))
+    expected = Counter(made)
+    made.clear()
     lives = Lives(monkeypatch, iter([1] * 10_000))
-    assert_same(lives.run(tmp_path / "c", table, Plan()), whole)
+    found, again = lives.run(tmp_path / "c", table, Plan(), then)
+    assert_same(found, whole)
+    assert again.frequency.tobytes() == replicates.frequency.tobytes()
     assert lives.n > 10
+    assert made["test"] == expected["test"] > 1
+    assert expected["make"] == 4 <= made["make"] < 12  # those under way in other threads are lost
+
+
+def test_results_of_another_plan_are_not_taken_over(tmp_path, monkeypatch):
+    table, strict = table_of(600), Plan(fwer=1e-9)
+    lives = Lives(monkeypatch, iter([40, 1]))
+    lives.run(tmp_path / "c", table, Plan())
+    assert_same(resume_discovery(tmp_path / "c", table, strict), discover(table, strict))
 
 
 def test_runs_out_of_memory_killed_at_random_moments(tmp_path, monkeypatch):

@@ -105,6 +105,11 @@ class Request:
         """Return the path at which the request of a checkpoint is kept."""
         return checkpoint.with_name(checkpoint.name + ".json")
 
+    @staticmethod
+    def rows_of(checkpoint: Path) -> Path:
+        """Return the path at which the rows of a checkpoint are kept, until the run ends."""
+        return checkpoint.with_name(checkpoint.name + ".rows")
+
     def advice(self, checkpoint: Path | None, interrupted: bool) -> str:
         """Return how to resume a search that was interrupted, or with twice its budgets."""
         if checkpoint is None:

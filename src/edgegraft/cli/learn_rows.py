@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -17,11 +19,16 @@ from edgegraft.cli.progress import Progress
 from edgegraft.cli.summary import show_columns
 from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, MemoryBudgetError
+from edgegraft.ingest.cache import key_of
+from edgegraft.ingest.files import find_files, states_of
+from edgegraft.ingest.kept_rows import KeptRows
 from edgegraft.ingest.memory import enough, needed_for_all
 from edgegraft.ingest.rows import OpenRows, open_rows, read_weights
 from edgegraft.learn import Discovery
 from edgegraft.table import PackedTable
 from edgegraft.table.store import PlaneStore
+
+_WORTH_KEEPING = 1.0  # seconds of reading
 
 
 class LearnRows(NamedTuple):
@@ -60,23 +67,48 @@ class LearnRows(NamedTuple):
 
 
 @contextmanager
-def open_request(request: Request, console: Console, progress: Progress) -> Iterator[LearnRows]:
-    """Open the rows of a request, in memory if they fit the limit, otherwise on disk."""
+def open_request(
+    request: Request, console: Console, progress: Progress, checkpoint: Path | None = None
+) -> Iterator[LearnRows]:
+    """Open the rows of a request, in memory if they fit the limit, otherwise on disk.
+
+    With a checkpoint, rows in memory that took a while to read are kept beside it.
+    """
     path = Path(request.data)
     progress.stage("reading", path.name)
     options = request.read_options(progress.on_rows)
+    key, known = "", None
+    if checkpoint is not None and options.max_memory is None:
+        key = f"{key_of(states_of(find_files(path)), None, options)} {request.weights!r}"
+        known = KeptRows.find(Request.rows_of(checkpoint), key)
     with ExitStack() as stack:
+        began = perf_counter()
         with warned(console) as notes:
-            weights = None
-            if request.weights is not None:
-                weights = read_weights(path, request.weights, request.read_options())
-            fitted = stack.enter_context(open_rows(path, None, options, weights))
+            if known is not None:
+                weights, fitted = known.weights, OpenRows(known.table, known.weights)
+                for note in known.notes:
+                    warnings.warn(note, stacklevel=2)
+            else:
+                weights = None
+                if request.weights is not None:
+                    weights = read_weights(path, request.weights, request.read_options())
+                fitted = stack.enter_context(open_rows(path, None, options, weights))
         rows = LearnRows(request, fitted, weights, notes)
+        if checkpoint is not None and key and perf_counter() - began > _WORTH_KEEPING:
+            _keep(rows, checkpoint, key)
         if not isinstance(fitted.rows, PackedTable):
             progress.over(fitted.rows.weight)
             if request.bootstrap:
                 raise _no_bootstrap(rows.table)
         yield rows
+
+
+def _keep(rows: LearnRows, checkpoint: Path, key: str) -> None:
+    """Keep rows in memory beside a checkpoint; those of a store are kept in it."""
+    if not isinstance(rows.fitted.rows, PackedTable) or rows.fitted.store is not None:
+        return
+    with suppress(OSError):  # without it they are read again, and the checkpoint reports the disk
+        KeptRows(rows.fitted.rows, rows.weights, rows.notes).write(Request.rows_of(checkpoint), key)
 
 
 def _no_bootstrap(table: PackedTable | PlaneStore) -> MemoryBudgetError:

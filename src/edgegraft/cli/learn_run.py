@@ -52,7 +52,8 @@ class LearnRun:
         progress = self._progress
         with progress.shown(), ExitStack() as stack:
             with interruptible() as progress.interruption:
-                rows = stack.enter_context(open_request(self._request, self._console, progress))
+                opening = open_request(self._request, self._console, progress, checkpoint)
+                rows = stack.enter_context(opening)
                 progress.interruption.check()  # nothing has been learned that could be kept
                 self._request = replace(self._request, sample_rows=rows.sample_rows)
                 show_rows(self._console, rows)
@@ -77,6 +78,8 @@ class LearnRun:
                 save_checkpoint(checkpoint, found.search)
             if checkpoint is not None and (resumable or resumed):
                 self._request.write(checkpoint)
+            if checkpoint is not None and not resumable:
+                self._request.rows_of(checkpoint).unlink(missing_ok=True)
         self._report(stored)
         if found.interrupted or (checkpoint is not None and resumable):
             say(self._console, escape(self._request.advice(checkpoint, found.interrupted)))

@@ -26,7 +26,7 @@ from uuid import uuid4
 from edgegraft.core.atomic import replacing
 from edgegraft.errors import Argument, DiskFullError, FileFormatError
 from edgegraft.ingest.encoder import store_source
-from edgegraft.ingest.files import FilesSource, find_files
+from edgegraft.ingest.files import FilesSource, FileState, find_files
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, table_kind
@@ -106,7 +106,9 @@ def open_store(
     _clear(where)
     with _source(X, options) as source:
         kept = isinstance(source, FilesSource)
-        name = _key(source, schema, options) if isinstance(source, FilesSource) else uuid4().hex
+        name = uuid4().hex
+        if isinstance(source, FilesSource):
+            name = key_of(source.states, schema, options)
         path = where / (name + _SUFFIX)
         found = _found(path)
         if found is None:
@@ -133,11 +135,12 @@ def _source(X: Any, options: ReadOptions) -> Source:
     return open_source(X, options)
 
 
-def _key(source: FilesSource, schema: Schema | None, options: ReadOptions) -> str:
+def key_of(states: list[FileState], schema: Schema | None, options: ReadOptions) -> str:
+    """Return a hash of files as they are, and of all that changes how they are read."""
     described = json.dumps(
         [
             [FORMAT.name, FORMAT.version],
-            source.states,
+            states,
             None if schema is None else schema.to_json(),
             {name: _plain(value) for name, value in options.of_cells().items()},
         ]

@@ -105,6 +105,11 @@ class FileState(NamedTuple):
     header: str  # hash of the first bytes
 
 
+def states_of(paths: Sequence[Path]) -> list[FileState]:
+    """Return the states of files."""
+    return [_state_of(path) for path in paths]
+
+
 def _state_of(path: Path) -> FileState:
     """Return the state of a file."""
     stat = path.stat()
@@ -132,7 +137,7 @@ class FilesSource(Source):
                     self.from_text = source.from_text
                 self._compare(source, path, types)
         self.fields = pa.schema([(name, types[name][0]) for name in self.names])
-        self.states = [_state_of(path) for path in self._paths]
+        self.states = states_of(self._paths)
         self._before = 0  # bytes of the files that have been read
         self._current: Source | None = None
         self._path, self._first_row = self._paths[0], 0

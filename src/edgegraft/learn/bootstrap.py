@@ -42,6 +42,7 @@ from edgegraft.learn.conditional import read_rows
 from edgegraft.learn.discovery import Discovery, refit
 from edgegraft.learn.edge_tests import q_values
 from edgegraft.learn.feature_tests import FeatureTester
+from edgegraft.learn.journal import Journal
 from edgegraft.learn.replicate import INFLATION, Draws, Replicate, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values
 from edgegraft.learn.state import SearchState
@@ -156,7 +157,8 @@ def bootstrap(
     draws = Draws(_check(growth, table, n, level, weights), _seeds(random_state, n))
     with threadpool_limits(1, "blas"):  # replicates use the threads
         replicator = Replicator(growth, kept, table, draws, ridge)
-        made = _make_all(replicator, n, n_jobs, on_replicate)
+        journal, name = growth.problem.journal, f"replicate.{random_state}"
+        made = _make_all(replicator, n, n_jobs, on_replicate, journal, name)
         frequency = _frequency(growth, table, replicator.pairs, draws, made, rate, n_jobs)
     return _summary(replicator, kept, list(made.values()), frequency, level)
 
@@ -199,22 +201,30 @@ def _seeds(random_state: int, n: int) -> tuple[np.random.SeedSequence, ...]:
 
 
 def _make_all(
-    replicator: Replicator, n: int, n_jobs: int, on_replicate: OnReplicate | None
+    replicator: Replicator,
+    n: int,
+    n_jobs: int,
+    on_replicate: OnReplicate | None,
+    journal: Journal,
+    name: str,
 ) -> dict[int, Replicate]:
     """Return the replicates by number, in order; fewer than `n` if interrupted.
 
     Always on threads other than the caller's, which is then free to receive Ctrl-C.
     """
-    made: dict[int, Replicate] = {}
+    known = {k: journal.find(f"{name}.{k}") for k in range(n)}
+    made = {k: Replicate.from_row(row) for k, row in known.items() if row is not None}
     reason = ""
     pool = ThreadPoolExecutor(min(n_jobs, n))
     try:
         with interruptible() as interruption:
             futures: dict[Future[Replicate], int] = {
-                pool.submit(replicator.make, k): k for k in range(n)
+                pool.submit(replicator.make, k): k for k in range(n) if k not in made
             }
             for future in as_completed(futures):
-                made[futures[future]] = future.result()
+                k = futures[future]
+                made[k] = future.result()
+                journal.put(f"{name}.{k}", made[k].as_row())
                 if on_replicate is not None and on_replicate(len(made), n) is True:
                     reason = "on_replicate asked to stop"
                 elif interruption.asked:

@@ -7,6 +7,7 @@ scored, and the share of violating pairs is bounded with 95 % confidence (Cloppe
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.special import betaincinv
 
 from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.types import Edges, Floats
+from edgegraft.learn.journal import Journal
 from edgegraft.learn.state import SearchState
 
 MAX_PAIRS = 200_000  # up to this many inactive pairs, all are scored
@@ -75,16 +77,20 @@ class ScoredPairs(NamedTuple):
     exhaustive: bool
 
 
-def score_inactive(growth: SearchState, max_pairs: int = MAX_PAIRS) -> ScoredPairs:
+def score_inactive(
+    growth: SearchState, max_pairs: int = MAX_PAIRS, journal: Journal | None = None
+) -> ScoredPairs:
     """Score the inactive pairs of a finished search, all of them or `max_pairs` random ones."""
     n = len(growth.objective.schema)
     exhaustive = n * (n - 1) // 2 - len(growth.graph) <= max_pairs
     rng = np.random.default_rng(growth.settings.random_state)
     pairs = _inactive(growth, n) if exhaustive else _sample(growth, n, max_pairs, rng)
-    scores = [
-        growth.penalty.score(growth.gradients(pairs[first : first + _BLOCK]))
-        for first in range(0, len(pairs), _BLOCK)
-    ]
+
+    def score(first: int) -> Floats:
+        return growth.penalty.score(growth.gradients(pairs[first : first + _BLOCK]))
+
+    journal = journal or Journal()
+    scores = [journal.step(partial(score, first)) for first in range(0, len(pairs), _BLOCK)]
     return ScoredPairs(pairs, np.concatenate([np.empty(0), *scores]), exhaustive)
 
 

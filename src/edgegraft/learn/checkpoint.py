@@ -5,7 +5,8 @@ between by time: after a fit, or within one, with the iterations that it has tak
 remember those before (belief propagation), files are written only every ``checkpoint_every``
 activations, and more often at first: there the loop discards everything except its parameters,
 whether or not a file is written. Either way a resumed search has exactly the state of an
-uninterrupted one, and gives the same bits. Files are containers of plain arrays with checksums,
+uninterrupted one, and gives the same bits. What follows the search is in the file's journal
+(:mod:`~edgegraft.learn.journal`). Files are containers of plain arrays with checksums,
 replaced atomically. They contain settings and numbers but no code: a search with a custom penalty
 or policy is refused.
 """
@@ -26,6 +27,7 @@ from edgegraft.config import Settings
 from edgegraft.core.container import ContainerFormat, read_container, write_container
 from edgegraft.errors import DataError, FileFormatError
 from edgegraft.learn.events import Event, Observer, StopReason
+from edgegraft.learn.journal import KeptJournal
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.policies import choose_policy
 from edgegraft.learn.problem import Problem
@@ -70,6 +72,7 @@ class Checkpoints:
         self._fits: dict[str, FitProgress] = {}  # those fits
         self._next = self._next_description = 0.0  # when one is due
         self._had_ended = False
+        self._journal = KeptJournal(self, self._write_in_time)
 
     def on_event(self, event: Event, state: SearchState) -> None:
         """Write the search at a checkpoint; refuse at the start what a file cannot store."""
@@ -85,11 +88,13 @@ class Checkpoints:
     def _start(self, state: SearchState) -> None:
         resumed = state.seconds_before > 0.0 or state.n_activations > 0
         self._next = perf_counter() + SECONDS if resumed else 0.0
-        self._keep(state, write=not resumed)
+        if not resumed or _remembers_nothing(state) or state.restarted_from is not None:
+            self._keep(state, write=not resumed)
         self._had_ended = state.reason is not None
         if state.problem.watch is not self:
-            state.problem = replace(state.problem, watch=self)
-            self._fits = read_fits(self.path) if resumed and self.path.exists() else {}
+            state.problem = replace(state.problem, watch=self, journal=self._journal)
+            if resumed and self.path.exists():
+                self._fits = read_fits(self.path, self._journal)
 
     def on_fit(self, state: SearchState) -> None:
         """Write the search after a fit: the first, and by time."""
@@ -105,6 +110,10 @@ class Checkpoints:
             self._fits[fit.key] = fit
             self._write(self._last)
 
+    def _write_in_time(self) -> None:
+        if self._last is not None and perf_counter() >= self._next:
+            self._write(self._last)
+
     def recall(self, key: str) -> FitProgress | None:
         """Return how far a fit had come when the file was written."""
         return self._fits.get(key)
@@ -117,7 +126,9 @@ class Checkpoints:
 
     def _write(self, description: Description) -> None:
         began, (header, arrays) = perf_counter(), description
-        header = header | {"fits": list(self._fits)}
+        journal, results = self._journal.state()
+        header = header | {"fits": list(self._fits), "journal": journal}
+        arrays = arrays | {f"journal.{name}": v for name, v in results.items()}
         for k, fit in enumerate(self._fits.values()):
             arrays = arrays | {f"fit.{k}.{name}": v for name, v in fit.arrays().items()}
         try:
@@ -187,10 +198,12 @@ def _restore_exactly(state: SearchState, header: Header, arrays: Arrays) -> None
         state.solution.metric.learn_again(metric)
 
 
-def read_fits(path: Path) -> dict[str, FitProgress]:
-    """Return the fits that had begun when a file was written, by their keys."""
+def read_fits(path: Path, journal: KeptJournal) -> dict[str, FitProgress]:
+    """Return the fits that had begun when a file was written, by their keys; fill the journal."""
     header, arrays, *_ = read_container(path, FORMAT)
     try:
+        if "journal" in header:  # files written by `save` have none
+            journal.restore(header["journal"], part_of(arrays, "journal."))
         return {
             key: FitProgress.of_arrays(key, part_of(arrays, f"fit.{k}."))
             for k, key in enumerate(header["fits"])

@@ -36,6 +36,7 @@ from edgegraft.learn.edge_tests import EdgeTests
 from edgegraft.learn.events import StopReason
 from edgegraft.learn.feature_tests import make_tester
 from edgegraft.learn.joint import JointStrengths, fit_jointly, is_affordable
+from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut, KeptNetwork
 from edgegraft.learn.problem import ALL_PAIRS
 from edgegraft.learn.state import SearchState
@@ -95,7 +96,8 @@ def confirm(
     """
     # A given threshold holds for every edge, and so does a spent budget.
     widen = plan.penalty == "auto" and search.reason in _COMPLETE
-    tree, copies = _tree(rows, widen)
+    journal = search.problem.journal
+    tree, copies = _tree(rows, widen, journal)
     joint = None
     steps.adopt(search, np.concatenate((tree, copies.stand_ins(search.graph.layout.edges))))
     tester = make_tester(search.objective.features, rows, plan.n_jobs, sampling=sampling)
@@ -105,7 +107,7 @@ def confirm(
     untestable = network.untestable
     hard = _are_many(untestable, len(network.edges))
     if widen and (hard or _many_determined(search)) and is_affordable(search.objective):
-        joint = fit_jointly(search.solution.objective)
+        joint = fit_jointly(search.solution.objective, journal)
         steps.adopt(search, copies.stand_ins(joint.strongest(len(search.graph))))
         network = KeptNetwork(search, tester, cut, copies)
         network.test_all()
@@ -146,7 +148,7 @@ def _look_outside(search: SearchState, network: KeptNetwork, copies: Copies) -> 
         network.test_changed()
 
 
-def _tree(rows: TableRows, wanted: bool) -> tuple[Edges, Copies]:
+def _tree(rows: TableRows, wanted: bool, journal: Journal) -> tuple[Edges, Copies]:
     """Return the spanning forest of significant dependences, and the copies among the columns.
 
     Neither is looked for if it is not wanted, or if there are too many columns to compare all.
@@ -154,10 +156,15 @@ def _tree(rows: TableRows, wanted: bool) -> tuple[Edges, Copies]:
     n = len(rows.schema)
     if not wanted or n * (n - 1) // 2 > ALL_PAIRS:
         return np.empty((0, 2), np.int64), Copies(np.arange(n))
-    counts = PairCounts(rows)
-    tree = spanning_tree(Correlations(counts))
-    copies = find_copies(counts, tree)
-    return copies.stand_ins(tree), copies
+
+    def find() -> Floats:
+        counts = PairCounts(rows)
+        tree = spanning_tree(Correlations(counts))
+        return np.concatenate((find_copies(counts, tree).first, tree.ravel())).astype(float)
+
+    found = journal.step(find).astype(np.int64)
+    copies = Copies(found[:n])
+    return copies.stand_ins(found[n:].reshape(-1, 2)), copies
 
 
 def _are_many(share: float, n_edges: int) -> bool:

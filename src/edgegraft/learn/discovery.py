@@ -28,7 +28,7 @@ from edgegraft.learn import steps
 from edgegraft.learn.certificate import Certificate, ScoredPairs, certify, score_inactive
 from edgegraft.learn.checkpoint import Checkpoints
 from edgegraft.learn.confirm import Confirmation, confirm
-from edgegraft.learn.edge_tests import EdgeTests, q_values
+from edgegraft.learn.edge_tests import EdgeTests, Tested, q_values
 from edgegraft.learn.events import Observer, StopReason
 from edgegraft.learn.feature_tests import make_tester
 from edgegraft.learn.kept_network import Cut
@@ -41,6 +41,7 @@ from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
+from edgegraft.optimize.progress import FitWatch
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows
@@ -181,13 +182,17 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     if _deserves_second_look(search):
         second = sharpen(search, table, weights)
         search = run_search(second, observers, checkpoint=over_all_rows(search))
+    journal, watch = search.problem.journal, search.problem.watch
+    journal.begin(plan, search.graph.layout.edges, search.theta(), search.penalty.penalty)
     confirmed = None
     if search.policy.whole_edges and plan.cuts:
         with threadpool_limits(1, "blas"):  # the tests use the threads
             confirmed = confirm(search, stages.sample, plan, sampling=stages.sampling)
         tests, kept, strengths = confirmed.tests, confirmed.kept, confirmed.strengths
     else:
-        model = refit(search, search.penalty.ridge) if search.policy.shrinks else search.model()
+        model = search.model()
+        if search.policy.shrinks:
+            model = refit(search, search.penalty.ridge, watch=watch)
         with threadpool_limits(1, "blas"):
             tests = _tests(search, model, stages)
         kept = np.ones(len(tests.edges), bool)
@@ -196,7 +201,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
         strengths = model.edge_strengths()
     last, fitted, final = _last_model(search, kept, plan)
     final = final if plan.cuts else search
-    scored = score_inactive(final)
+    scored = score_inactive(final, journal=journal)
     found = Discovery(
         last,
         kept,
@@ -244,7 +249,8 @@ def _tests(search: SearchState, model: PairwiseMRF, stages: Stages) -> EdgeTests
     layout, theta = model.layout, model.theta
     if features is not None:
         layout, theta = features.layout(model.edges), features.weights_of(theta, model.edges)
-    found = tester.test(layout, theta)
+    journal = search.problem.journal
+    found = Tested.from_rows(journal.step(lambda: tester.test(layout, theta).as_rows()))
     q = q_values(found.p_value, n * (n - 1) // 2)
     effects = None if features is None else found.effects
     return EdgeTests(model.edges, found.statistic, found.dof, found.p_value, q, effects)
@@ -271,7 +277,8 @@ def _last_model(
         return search.model(), True, search
     if not plan.refit or not search.policy.whole_edges:
         # Warns if a fit does not reach its tolerance.
-        return refit(search, ridge, keep=kept, shrunk=not plan.refit), True, search
+        watch = search.problem.watch
+        return refit(search, ridge, keep=kept, shrunk=not plan.refit, watch=watch), True, search
     problem = search.problem.changed(
         penalty=replace(search.penalty, ridge=ridge),
         settings=replace(search.settings, relaxed=True),
@@ -289,6 +296,7 @@ def refit(
     shrunk: bool = False,
     tol: float = 1e-3,
     max_iter: int = 200,
+    watch: FitWatch | None = None,
 ) -> PairwiseMRF:
     """Return the model of a search's edges, fitted with a ridge only.
 
@@ -308,6 +316,8 @@ def refit(
     tol : float, default 1e-3
         Largest norm of a group's gradient at the end.
     max_iter : int, default 200
+    watch : FitWatch, optional
+        Keeps the progress of the fit.
 
     Examples
     --------
@@ -329,5 +339,5 @@ def refit(
             allowed = layout.carry(allowed.astype(float), search.solution.layout) > 0
         rule = search.policy.fit_penalty(search.penalty, allowed)
     start = layout.carry(search.theta(), whole)
-    found = minimize(objective, rule, layout, start, Stopping(tol, max_iter))
+    found = minimize(objective, rule, layout, start, Stopping(tol, max_iter), watch=watch)
     return PairwiseMRF(objective.schema, layout.edges, objective.expand(found.theta, layout))

@@ -32,7 +32,7 @@ side cannot be tested: its p-value is 1, with no degrees of freedom.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -151,6 +151,19 @@ class Tested(NamedTuple):
     dof: Integers
     p_value: Floats
     effects: Effects | None = None
+
+    def as_rows(self) -> Floats:
+        """Return all of it as rows of one array, for :meth:`from_rows`."""
+        return np.array([self.statistic, self.dof, self.p_value, *(self.effects or ())], float)
+
+    @classmethod
+    def from_rows(cls, rows: Floats) -> Self:
+        """Return the tests that :meth:`as_rows` described."""
+        statistic, dof, p_value, *rest = rows
+        effects = None
+        if rest:
+            effects = Effects(*rest)._replace(signed=rest[3] > 0)
+        return cls(statistic, dof.astype(np.int64), p_value, effects)
 
 
 class EdgeTester:

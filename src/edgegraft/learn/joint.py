@@ -14,6 +14,7 @@ import numpy as np
 
 from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.types import Edges, Floats
+from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
@@ -52,11 +53,17 @@ def is_affordable(objective: Objective) -> bool:
     return bool(cells * objective.n_rows <= _MAX_WORK)
 
 
-def fit_jointly(objective: Objective) -> JointStrengths:
+def fit_jointly(objective: Objective, journal: Journal) -> JointStrengths:
     """Fit all pairs at once."""
     schema = objective.schema
     layout = objective.layout(all_pairs(len(schema)))
     rule = Penalty(_LEVEL / float(np.sqrt(objective.n_rows)), _RIDGE)
-    theta = minimize(objective, rule, layout, stopping=_STOPPING, quiet=True).theta
-    model = PairwiseMRF(schema, layout.edges, objective.expand(theta, layout))
-    return JointStrengths(layout.edges, model.edge_strengths())
+
+    def strengths() -> Floats:
+        found = minimize(
+            objective, rule, layout, stopping=_STOPPING, quiet=True, watch=journal.watch
+        )
+        theta = objective.expand(found.theta, layout)
+        return PairwiseMRF(schema, layout.edges, theta).edge_strengths()
+
+    return JointStrengths(layout.edges, journal.step(strengths))

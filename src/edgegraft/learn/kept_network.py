@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,19 +14,21 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.learn.copies import Copies
-from edgegraft.learn.edge_tests import EdgeTester, EdgeTests, q_values
+from edgegraft.learn.edge_tests import EdgeTester, EdgeTests, Tested, q_values
 from edgegraft.learn.effects import Effects
 from edgegraft.learn.feature_tests import FeatureTester
 from edgegraft.learn.joint import JointStrengths
+from edgegraft.learn.journal import PendingFit
 from edgegraft.learn.selection.levels import ridge_of
 from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
-from edgegraft.optimize.solver import Solution, Stopping, minimize
+from edgegraft.optimize.solver import Stopping
 
 _MAX_ROUNDS = 50
 _TEST_ROWS = 0.1  # weight of the ridge of tested fits, in rows
 _ITERATIONS = 500
+_TOGETHER = 200  # edges whose tests are one step of a journal
 _FAMILYWISE, _FAMILYWISE_ROWS = 0.05, 10.0  # fwer="auto", see Plan
 
 
@@ -77,30 +81,39 @@ class KeptNetwork:
         self._tested = np.zeros(len(self.edges), bool)
         self._effects: Effects | None = None
         self._changed = np.zeros(self._n, bool)  # variables with edges that are newer than tests
-        self._solution = self._fit(layout, search.theta())
+        self._journal = search.problem.journal
+        self._chain, theta = self._journal.chain(), search.theta()
+        self._fit = self._next_fit(layout, lambda: theta)
 
-    def _fit(self, layout: Layout, start: Floats) -> Solution:
+    def _next_fit(self, layout: Layout, start: Callable[[], Floats]) -> PendingFit:
         stopping = Stopping(tol=self._search.settings.tol, max_iter=_ITERATIONS)
-        return minimize(self._objective, self._rule, layout, start, stopping, quiet=True)
+        return self._chain.fit(self._objective, self._rule, layout, start, stopping)
 
     def _refit(self, kept: Mask) -> None:
         """Fit the edges of `kept`, in the order of all edges."""
         if np.array_equal(kept, self.kept):
             return
-        before = self._solution
+        before = self._fit
         layout = before.layout.with_edges(self.edges[kept])
         self.kept = kept
-        self._solution = self._fit(layout, layout.carry(before.theta, before.layout))
+        self._fit = self._next_fit(
+            layout, lambda: layout.carry(before.solution.theta, before.layout)
+        )
 
     def _test(self, chosen: Integers) -> None:
         """Test edges by their positions: in the fitted graph, or added to it."""
-        fitted = self._solution.layout
+        fitted = self._fit.layout
         new = chosen[~self.kept[chosen]]
         layout = fitted.with_edges(np.concatenate((fitted.edges, self.edges[new])))
         place = np.full(len(self.edges), -1)
         place[np.flatnonzero(self.kept)] = np.arange(fitted.n_edges)
         place[new] = fitted.n_edges + np.arange(len(new))
-        found = self._tester.test(layout, layout.carry(self._solution.theta, fitted), place[chosen])
+        found = self._in_parts(
+            lambda part: self._tester.test(
+                layout, layout.carry(self._fit.solution.theta, fitted), part
+            ),
+            place[chosen],
+        )
         self._statistic[chosen], self._dof[chosen] = found.statistic, found.dof
         self._p_value[chosen] = found.p_value
         self._tested[chosen] = self._shown[chosen]
@@ -109,6 +122,14 @@ class KeptNetwork:
                 self._effects = Effects.unknown(len(self.edges))
             for whole, part in zip(self._effects, found.effects, strict=True):
                 whole[chosen] = part
+
+    def _in_parts(self, test: Callable[[Integers], Tested], chosen: Integers) -> Tested:
+        """Test edges, a few at each step of a journal that keeps them."""
+        if not self._journal.keeps:
+            return test(chosen)
+        parts = np.split(chosen, range(_TOGETHER, len(chosen), _TOGETHER))
+        found = [self._journal.step(partial(_rows_of, test, part)) for part in parts]
+        return Tested.from_rows(np.concatenate(found, axis=1))
 
     def _passes(self, chosen: Integers, kept: Mask) -> Mask:
         """Return which of the chosen edges are below the level, beside those that are kept."""
@@ -122,15 +143,19 @@ class KeptNetwork:
 
     def strengths(self) -> Floats:
         """Return the strengths of all edges, each fitted."""
-        objective, layout = self._objective, self._solution.layout
-        theta = objective.expand(self._solution.theta, layout)
+        return self._journal.step(self._fitted_strengths)
+
+    def _fitted_strengths(self) -> Floats:
+        objective, layout = self._objective, self._fit.layout
+        theta = objective.expand(self._fit.solution.theta, layout)
         return PairwiseMRF(objective.schema, layout.edges, theta).edge_strengths()
 
     def bic(self) -> float:
         """Return the Bayesian information criterion of the fitted graph."""
-        layout, n_rows = self._solution.layout, self._objective.n_rows
+        layout, n_rows = self._fit.layout, self._objective.n_rows
+        loss = self._journal.step(lambda: np.array([self._fit.solution.info.objective]))
         free = np.diff(layout.edge_offset).sum()
-        return float(2 * n_rows * self._solution.info.objective + free * np.log(n_rows))
+        return float(2 * n_rows * loss[0] + free * np.log(n_rows))
 
     def test_all(self) -> None:
         """Test every edge in the model of all."""
@@ -188,9 +213,13 @@ class KeptNetwork:
 
     def scores(self, pairs: Edges) -> Floats:
         """Return the scores of pairs at the fitted parameters."""
-        solution = self._solution
-        tables = self._objective.edge_gradients(solution.theta, solution.state, pairs)
-        return self._search.penalty.score(tables)
+
+        def make() -> Floats:
+            solution = self._fit.solution
+            tables = self._objective.edge_gradients(solution.theta, solution.state, pairs)
+            return self._search.penalty.score(tables)
+
+        return self._journal.step(make)
 
     def extend(self, pairs: Edges) -> None:
         """Add pairs to the edges, none of them kept."""
@@ -240,6 +269,10 @@ class KeptNetwork:
         q_value = q_values(self._p_value, self._cut.n_pairs)
         found = self._statistic, self._dof, self._p_value, q_value
         return EdgeTests(self.edges, *found, self._effects)
+
+
+def _rows_of(test: Callable[[Integers], Tested], part: Integers) -> Floats:
+    return test(part).as_rows()
 
 
 def _apart(edges: Edges, order: Integers) -> Integers:

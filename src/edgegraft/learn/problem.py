@@ -5,7 +5,7 @@ Also what a plan amounts to for given rows: the loss, the penalty, the budget of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from edgegraft.core.types import Floats, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.inference import likelihood_engine
+from edgegraft.learn.journal import Journal
 from edgegraft.learn.policies import Policy, choose_policy
 from edgegraft.learn.selection.levels import chance_level, ridge_of
 from edgegraft.learn.weighting import weigh_rows
@@ -55,6 +56,8 @@ class Problem:
         Whether not to warn.
     watch : FitWatch or None
         Keeps the progress of fits, unless the problem is quiet: of a search with checkpoints.
+    journal : Journal
+        Keeps what is worked out after the search, if it has checkpoints.
     """
 
     objective: Objective
@@ -63,6 +66,7 @@ class Problem:
     policy: Policy
     quiet: bool = False
     watch: FitWatch | None = None
+    journal: Journal = field(default_factory=Journal, compare=False)
 
     @classmethod
     def of(

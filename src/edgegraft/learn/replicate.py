@@ -17,7 +17,7 @@ enough: a policy of the fit's kind that scores all of them at every step and fit
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -75,6 +75,16 @@ class Replicate(NamedTuple):
     active: Mask
     strengths: Floats
     moved: Floats
+
+    def as_row(self) -> Floats:
+        """Return all of it as one array, for :meth:`from_row`."""
+        return np.concatenate(([len(self.moved)], self.strengths, self.moved, self.active))
+
+    @classmethod
+    def from_row(cls, row: Floats) -> Self:
+        """Return the replicate that :meth:`as_row` described."""
+        strengths, moved, active = np.split(row[1:], [int(row[0]), 2 * int(row[0])])
+        return cls(active > 0, strengths, moved)
 
 
 @dataclass(frozen=True)

@@ -159,12 +159,13 @@ def restart_is_due(state: SearchState) -> bool:
     """Return whether a search is to be restarted after this activation.
 
     If evaluations remember those before, checkpoints are possible at restarts alone: the first
-    activations, which take longest, have more of them.
+    activations, which take longest, have more of them; so have searches over features.
     """
     n, every = state.n_activations, state.settings.checkpoint_every
     early = n < every and n & (n - 1) == 0
-    remembers = not state.solution.objective.memoryless(state.solution.state)
-    return n % every == 0 or (early and remembers)
+    objective = state.solution.objective
+    wanted = objective.features is not None or not objective.memoryless(state.solution.state)
+    return n % every == 0 or (early and wanted)
 
 
 def restart(state: SearchState) -> None:

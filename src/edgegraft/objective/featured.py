@@ -104,6 +104,10 @@ class Featured(Objective):
             self._fallback = Featured(given, self.features)
         return self._fallback
 
+    def memoryless(self, state: FeaturedState) -> bool:
+        """As the loss of tables; products are of the same parameters."""
+        return self.inner.memoryless(state.inner)
+
     def engine_name(self, state: FeaturedState) -> str:
         """Return the name of the engine that answered."""
         return self.inner.engine_name(state.inner)

@@ -94,6 +94,10 @@ class ScoredPseudolikelihood(Featured):
             np.concatenate(sources), np.concatenate(weights, axis=1), np.concatenate(side)
         )
 
+    def memoryless(self, state: ScoredState) -> bool:  # type: ignore[override]
+        """Return True: what is kept is of the same parameters."""
+        return True
+
     def engine_name(self, state: ScoredState) -> str:  # type: ignore[override]
         """Return nothing: there is no inference."""
         return ""

@@ -1,0 +1,169 @@
+"""What is worked out after a search, kept with its checkpoint: a resumed run repeats none of it.
+
+The search determines all that follows: tests of edges, fits between them, scores, replicates. So
+the k-th step of a resumed run is the k-th step of the one that was cut short, and its result is
+taken from the file. Fits are made when a step first needs them; of each network the parameters of
+the last one are kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.core import Layout
+from edgegraft.core.types import Floats
+from edgegraft.objective.objective import Objective
+from edgegraft.objective.penalty import Penalty
+from edgegraft.optimize.progress import FitWatch
+from edgegraft.optimize.solver import Solution, Stopping, minimize
+
+Header = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
+
+
+class Journal:
+    """Results of steps, by their numbers or by names; this one keeps nothing.
+
+    Attributes
+    ----------
+    keeps : bool
+        Whether anything is kept.
+    watch : FitWatch or None
+        What keeps the progress of the fits in between.
+    """
+
+    keeps = False
+    watch: FitWatch | None = None
+
+    def begin(self, *identity: object) -> None:
+        """Start with the first step; forget steps of anything else than `identity`."""
+
+    def step(self, make: Callable[[], Floats]) -> Floats:
+        """Return the result of the next step, made or known."""
+        return make()
+
+    def find(self, name: str) -> Floats | None:
+        """Return the result of a step by its name, None if it is not known."""
+        return None
+
+    def put(self, name: str, result: Floats) -> None:
+        """Keep the result of a step."""
+
+    def chain(self) -> FitChain:
+        """Return room for the fits of one more network."""
+        return FitChain(self, "")
+
+
+class KeptJournal(Journal):
+    """Results that a file keeps; `changed` is called when there is one more."""
+
+    keeps = True
+
+    def __init__(self, watch: FitWatch, changed: Callable[[], None]) -> None:
+        self.watch, self._changed = watch, changed
+        self._key, self._number, self._chains = "", 0, 0
+        self._results: dict[str, Floats] = {}
+
+    def begin(self, *identity: object) -> None:
+        """Start with the first step; forget steps of anything else than `identity`."""
+        found = hashlib.sha256()
+        for part in identity:
+            found.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
+        if found.hexdigest() != self._key:
+            self._key, self._results = found.hexdigest(), {}
+        self._number = self._chains = 0
+
+    def step(self, make: Callable[[], Floats]) -> Floats:
+        """Return the result of the next step, made or known."""
+        name = str(self._number)
+        self._number += 1
+        known = self.find(name)
+        if known is None:
+            known = make()
+            self.put(name, known)
+        return known
+
+    def find(self, name: str) -> Floats | None:
+        """Return the result of a step by its name, None if it is not known."""
+        return self._results.get(name)
+
+    def put(self, name: str, result: Floats) -> None:
+        """Keep the result of a step."""
+        self._results[name] = result
+        self._changed()
+
+    def chain(self) -> FitChain:
+        """Return room for the fits of one more network."""
+        self._chains += 1
+        return FitChain(self, f"fit.{self._chains}")
+
+    def state(self) -> tuple[Header, Arrays]:
+        """Return all results as a JSON value and arrays, for :meth:`restore`."""
+        names = list(self._results)
+        return {"key": self._key, "names": names}, {
+            f"step.{k}": self._results[name] for k, name in enumerate(names)
+        }
+
+    def restore(self, header: Header, arrays: Arrays) -> None:
+        """Take over what :meth:`state` described."""
+        self._key = str(header["key"])
+        self._results = {
+            str(name): np.array(arrays[f"step.{k}"], np.float64)
+            for k, name in enumerate(header["names"])
+        }
+
+
+class FitChain:
+    """The fits of one network, each from the parameters of the one before."""
+
+    def __init__(self, journal: Journal, name: str) -> None:
+        self._journal, self._name, self._number = journal, name, 0
+
+    def fit(
+        self,
+        objective: Objective,
+        penalty: Penalty,
+        layout: Layout,
+        start: Callable[[], Floats],
+        stopping: Stopping,
+    ) -> PendingFit:
+        """Return the next fit."""
+        journal, name, number = self._journal, self._name, self._number
+        self._number += 1
+
+        def make() -> Solution:
+            last = journal.find(name)
+            if last is not None and last[0] == number:
+                # If evaluations remember others, only what led here gives the same bits.
+                as_known = stopping._replace(max_iter=0)
+                known = minimize(objective, penalty, layout, last[1:], as_known, quiet=True)
+                if objective.memoryless(known.state):
+                    return known
+            watch = journal.watch
+            found = minimize(objective, penalty, layout, start(), stopping, quiet=True, watch=watch)
+            if name:
+                journal.put(name, np.concatenate(([float(number)], found.theta)))
+            return found
+
+        return PendingFit(layout, make)
+
+
+class PendingFit:
+    """A fit that is made when it is first asked for."""
+
+    def __init__(self, layout: Layout, make: Callable[[], Solution]) -> None:
+        self.layout = layout
+        self._make: Callable[[], Solution] | None = make
+
+    @cached_property
+    def solution(self) -> Solution:
+        """The fitted parameters, with their state."""
+        assert self._make is not None
+        found, self._make = self._make(), None  # which holds the fit before
+        return found
