@@ -14,7 +14,6 @@ import os
 import random
 import resource
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -27,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 import edgegraft as eg
-from edgegraft.datasets import make_chain, make_scale_free
+from edgegraft.datasets import make_scale_free
 from edgegraft.errors import FileFormatError
 from edgegraft.ingest.cache import open_store
 from edgegraft.io import model_to_uai
@@ -35,7 +34,7 @@ from edgegraft.learn import Plan, discover
 from edgegraft.learn.discovery import resume_discovery
 from edgegraft.table import PackedTable
 from edgegraft.table.store import PlaneStore
-from tests.cli.running import COMMAND
+from tests.hostile import processes
 
 LIMIT = 10.0  # seconds for one damaged file
 TOKENS = [b"0", b"-1", b"1e308", b"99999999999", b"null", b"[]", b"{}", b"true", b'"x"', b"NaN"]
@@ -170,9 +169,6 @@ def full_disk(folder: Path, n: int) -> Count:
     return count(outcomes)
 
 
-# Processes
-
-
 def threads_and_forks(folder: Path, n: int) -> Count:
     """Fit in several threads at once, and in forks of a process that has fitted."""
     table = PackedTable.from_codes(codes_of())
@@ -199,84 +195,6 @@ def threads_and_forks(folder: Path, n: int) -> Count:
     return count(outcomes)
 
 
-RUNS = {
-    "in memory": [],
-    "out of memory": ["--max-memory", "1066 MB"],
-    "first hit": ["--strategy", "first-hit"],
-    "likelihood": ["--objective", "likelihood"],
-}
-
-
-def learn(folder: Path, *more: str) -> subprocess.Popen[bytes]:
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    cache = {"EDGEGRAFT_CACHE": str(folder / "cache")}
-    return subprocess.Popen([COMMAND, *more, "--quiet"], env=os.environ | cache, **quiet)
-
-
-def rows_file(folder: Path) -> Path:
-    path = folder / "rows.csv"
-    data = make_chain(30, n_states=3, n_rows=30_000, random_state=0)
-    np.savetxt(path, data.X, "%d", ",", header=",".join(f"c{k}" for k in range(30)), comments="")
-    return path
-
-
-def same_model(one: Path, other: Path) -> bool:
-    return one.exists() and eg.load(one).theta.tobytes() == eg.load(other).theta.tobytes()
-
-
-def kills(folder: Path, n: int) -> Count:
-    """Kill runs of every kind at random moments, resume them, and compare with one left alone."""
-    rows, chance, outcomes = rows_file(folder), random.Random(0), []
-    for kind, options in RUNS.items():
-        whole = folder / f"{kind}.whole"
-        began = time.monotonic()
-        learn(folder, "learn", str(rows), "-o", str(whole), *options).wait()
-        seconds = time.monotonic() - began
-        for k in range(max(1, n // 100)):
-            model, kept = folder / f"{kind}.{k}", folder / f"{kind}.{k}.checkpoint"
-            start = ["learn", str(rows), "-o", str(model), "--checkpoint", str(kept), *options]
-            for life in range(4):
-                command = ["resume", str(kept), "--force"] if kept.exists() else start
-                process = learn(folder, *command)
-                try:
-                    process.wait(None if life == 3 else chance.uniform(0.2, 1.0) * seconds)
-                    break
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
-            outcomes.append("survived" if same_model(model, whole) else "lost")
-    return count(outcomes)
-
-
-def interrupts(folder: Path, n: int) -> Count:
-    """Press Ctrl-C at random moments: a model that loads, or none, and no traceback."""
-    rows, chance, outcomes = rows_file(folder), random.Random(0), []
-    for k in range(max(1, n // 20)):
-        model = folder / f"m{k}"
-        command = [COMMAND, "learn", str(rows), "-o", str(model)]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        time.sleep(chance.uniform(0.3, 6.0))
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate()
-        good = not model.exists() or eg.load(model).n_variables == 30
-        told = b"Traceback" not in said and process.returncode in (0, 1, -signal.SIGINT)
-        outcomes.append("survived" if good and told else "lost")
-    return count(outcomes)
-
-
-def two_processes(folder: Path, n: int) -> Count:
-    """Run two processes at once with the same store and the same output."""
-    rows, outcomes, model = rows_file(folder), [], folder / "m"
-    for _ in range(max(1, n // 40)):
-        command = ["learn", str(rows), "-o", str(model), "--force", *RUNS["out of memory"]]
-        both = [learn(folder, *command) for _ in range(2)]
-        fine = [process.wait() == 0 for process in both]
-        left = [p for p in folder.iterdir() if p.name.startswith(".")]
-        whole = eg.load(model).n_variables == 30 and not left
-        outcomes += ["survived" if good and whole else "lost" for good in fine]
-    return count(outcomes)
-
-
 ATTACKS: dict[str, tuple[str, Callable[[Path, int], Count]]] = {
     "model-files": ("damaged model files", model_files),
     "packed-tables": ("damaged packed tables", packed_tables),
@@ -288,9 +206,30 @@ ATTACKS: dict[str, tuple[str, Callable[[Path, int], Count]]] = {
         full_disk,
     ),
     "threads-and-forks": ("fits in four threads at once, and in forks", threads_and_forks),
-    "kills": (f"SIGKILL up to three times, then resumed ({', '.join(RUNS)})", kills),
-    "interrupts": ("Ctrl-C at random moments", interrupts),
-    "two-processes": ("two processes with one store and one output", two_processes),
+    "kills": (
+        f"SIGKILL up to three times, then resumed ({', '.join(processes.RUNS)})",
+        lambda folder, n: count(processes.kill_runs(folder, max(1, n // 100))),
+    ),
+    "short-lives": (
+        "SIGKILL in every life of a run, each a third of the whole, until one ends",
+        lambda folder, n: count(processes.live_shortly(folder, max(1, n // 100))),
+    ),
+    "interrupts": (
+        "Ctrl-C at random moments",
+        lambda folder, n: count(processes.interrupt_runs(folder, max(1, n // 20))),
+    ),
+    "stages": (
+        f"Ctrl-C, once or twice, in each stage ({', '.join(processes.STAGES)})",
+        lambda folder, n: count(processes.interrupt_stages(folder, max(1, n // 100))),
+    ),
+    "two-processes": (
+        "two processes with one store and one output",
+        lambda folder, n: count(processes.share_files(folder, max(1, n // 40))),
+    ),
+    "workers": (
+        "loss of two of three workers of a cluster, or of its scheduler, then resumed",
+        lambda folder, n: count(processes.lose_machines(folder, max(2, n // 25))),
+    ),
 }
 
 

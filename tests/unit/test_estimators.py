@@ -446,3 +446,16 @@ def test_cross_validation_scores_folds_with_categories_that_a_fit_did_not_see():
         GraftedMRF(random_state=0, unseen="missing"), rows, cv=2, error_score="raise"
     )
     assert np.isfinite(found["test_score"]).all()
+
+
+def test_importing_an_estimator_loads_what_it_needs():
+    code = (
+        "import sys\n"
+        "from edgegraft import GraftedMRF\n"
+        "heavy = 'numba', 'pyarrow', 'pandas', 'scipy.stats', 'edgegraft.learn'\n"
+        "assert not [name for name in heavy if name in sys.modules]\n"
+        "import numpy as np, pandas, scipy.stats, sklearn.utils.fixes as fixes\n"
+        "assert fixes.pd.DataFrame is pandas.DataFrame\n"
+        "assert fixes._mode(np.array([[1], [1], [2]]))[0] == 1\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -20,6 +20,10 @@ _HOME = {"GraftedMRF": "grafted", "GraftedMRFCV": "cross_validated"}
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'edgegraft.estimators' has no attribute {name!r}")
+    from edgegraft.estimators.deferred import deferring
+
+    with deferring("scipy.stats", "pandas"):
+        import sklearn.base  # noqa: F401
     return getattr(importlib.import_module(f"edgegraft.estimators.{_HOME[name]}"), name)
 
 

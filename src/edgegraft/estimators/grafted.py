@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
@@ -12,9 +12,9 @@ from edgegraft.config import ModelOptions, PenaltyOptions
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.estimators.network import NetworkEstimator
 from edgegraft.estimators.parameters import constraints_of, plan_of, suit_batches
-from edgegraft.ingest.rows import open_rows
-from edgegraft.learn import discover
-from edgegraft.table import Schema
+
+if TYPE_CHECKING:
+    from edgegraft.table import Schema
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -200,6 +200,9 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         GraftedMRF
             Itself.
         """
+        from edgegraft.ingest.rows import open_rows
+        from edgegraft.learn import discover
+
         self._validate_params()
         plan = plan_of(self)
         X = self._table(X, fitting=True)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,20 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from edgegraft.core.checks import check_weights
 from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.counts.quality import data_quality
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.estimators.parameters import make_seed
 from edgegraft.estimators.row_methods import RowMethods
 from edgegraft.ingest.kinds import column_labels
-from edgegraft.ingest.output import OutputForm, make_frame
-from edgegraft.ingest.rows import OpenRows, read_table
-from edgegraft.learn import Discovery
-from edgegraft.learn.bootstrap import bootstrap
-from edgegraft.learn.checkpoint import recall, remember
-from edgegraft.learn.problem import losses
-from edgegraft.learn.provenance import details_of, edge_columns
-from edgegraft.learn.weighting import weigh
-from edgegraft.table import PackedTable, Schema
+
+if TYPE_CHECKING:
+    from edgegraft.ingest.rows import OpenRows
+    from edgegraft.learn import Discovery
+    from edgegraft.table import PackedTable, Schema
 
 
 class NetworkEstimator(RowMethods):
@@ -66,6 +61,11 @@ class NetworkEstimator(RowMethods):
             ``lower`` and ``upper``: the edges of the network in the order of ``model_.edges``, then
             other pairs that some replicates have, whose strengths are NaN.
         """
+        from edgegraft.learn.bootstrap import bootstrap
+        from edgegraft.learn.checkpoint import recall
+        from edgegraft.learn.problem import losses
+        from edgegraft.learn.weighting import weigh
+
         check_is_fitted(self)
         plan = self._plan
         _, table = self._read(X, self.schema_, resolve_jobs(plan.n_jobs))
@@ -107,6 +107,8 @@ class NetworkEstimator(RowMethods):
             The network alone; otherwise all edges that the search ended with, and the columns
             ``search_strength`` and ``kept``.
         """
+        from edgegraft.ingest.output import make_frame
+
         check_is_fitted(self)
         columns = self.edge_table_
         if kept:
@@ -144,6 +146,8 @@ class NetworkEstimator(RowMethods):
 
     def _read(self, X: Any, schema: Schema | None, n_jobs: int) -> tuple[Any, PackedTable]:
         """Return what was given, and it packed."""
+        from edgegraft.ingest.rows import read_table
+
         X = self._table(X, fitting=schema is None)
         options = self._read_options(X, fitting=schema is None, n_jobs=n_jobs)
         table = read_table(X, schema, options, stacklevel=4)
@@ -151,6 +155,12 @@ class NetworkEstimator(RowMethods):
 
     def _take(self, found: Discovery, X: Any, rows: OpenRows) -> None:
         """Set the fitted attributes, all of them at the end of a fit or none."""
+        from edgegraft.counts.quality import data_quality
+        from edgegraft.ingest.output import OutputForm
+        from edgegraft.learn.checkpoint import remember
+        from edgegraft.learn.provenance import details_of, edge_columns
+        from edgegraft.table import PackedTable
+
         search, plan, schema = found.search, found.plan, rows.rows.schema
         strengths = found.model.edge_strengths()
         order = np.argsort(-strengths, kind="stable")

@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from edgegraft.config import ModelOptions, Plan, Setting, settings_of
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import Rows
-from edgegraft.table.schema import KINDS
+from edgegraft.table.schema import KINDS, Schema
+
+if TYPE_CHECKING:
+    from edgegraft.table import PackedTable
+    from edgegraft.table.blocks import Rows
 
 _SIZE = [Interval(Integral, 1, None, closed="left"), str, None]
 _OWN: dict[str, list[Any]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,9 @@ from edgegraft.config import TableOptions, Unseen
 from edgegraft.core.text import listing
 from edgegraft.errors import DataError
 from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_kind
-from edgegraft.ingest.options import ReadOptions
+
+if TYPE_CHECKING:
+    from edgegraft.ingest.options import ReadOptions
 
 
 @dataclass(kw_only=True, eq=False)
@@ -34,6 +36,8 @@ class ReadingParameters:
 
     def _read_options(self, X: Any, *, fitting: bool = False, **others: Any) -> ReadOptions:
         """Return how a table of :meth:`_table` is read; bins are those of the fit afterwards."""
+        from edgegraft.ingest.options import ReadOptions
+
         in_files = table_kind(X) in (TableKind.PATH, TableKind.STREAM)
         options: dict[str, Any] = {
             "missing_values": self.missing_values,

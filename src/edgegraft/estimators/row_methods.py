@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +16,11 @@ from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, ModelError
 from edgegraft.estimators.reading import ReadingParameters
 from edgegraft.ingest.kinds import TableKind, column_labels, table_kind
-from edgegraft.ingest.output import OutputForm, fill
-from edgegraft.ingest.rows import read_codes
-from edgegraft.model import PairwiseMRF
-from edgegraft.table import Schema
+
+if TYPE_CHECKING:
+    from edgegraft.ingest.output import OutputForm
+    from edgegraft.model import PairwiseMRF
+    from edgegraft.table import Schema
 
 
 class _Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -143,6 +144,8 @@ class RowMethods(_Transformer, ReadingParameters):
             Known cells stay as they are. A missing number gets the mean of the numbers in its
             level, or with "draw" a random one of them. Of a file, an Arrow table.
         """
+        from edgegraft.ingest.output import fill
+
         check_is_fitted(self)
         X = self._table(X)
         before = self._codes_of(X)
@@ -188,6 +191,8 @@ class RowMethods(_Transformer, ReadingParameters):
 
     def _codes_of(self, X: Any, optional: str | None = None) -> NDArray[np.int64]:
         """Return the codes of what :meth:`_table` returned."""
+        from edgegraft.ingest.rows import read_codes
+
         schema = self.schema_
         if table_kind(X) is TableKind.ARRAY:
             X = np.asanyarray(X)
@@ -202,6 +207,8 @@ class RowMethods(_Transformer, ReadingParameters):
         return read_codes(X, schema, self._read_options(X))
 
     def _codes_without(self, X: Any, absent: str) -> NDArray[np.int64]:
+        from edgegraft.ingest.rows import read_codes
+
         others = [name for name in self.schema_.names if name != absent]
         codes = read_codes(X, self.schema_.select(others), self._read_options(X))
         return np.insert(codes, self.schema_.index(absent), -1, axis=1)

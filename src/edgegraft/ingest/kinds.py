@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from edgegraft.table import PackedTable
-
 __all__ = ["TableKind", "column_labels", "library_of", "plugin_of", "table_kind"]
 
 
@@ -59,7 +57,7 @@ def table_kind(X: Any) -> TableKind:
     >>> table_kind(np.zeros((2, 2))), table_kind("rows.csv"), table_kind([[1, 2], [3, 4]])
     (<TableKind.ARRAY: 'array'>, <TableKind.PATH: 'path'>, <TableKind.OTHER: 'other'>)
     """
-    if isinstance(X, PackedTable):
+    if _is_packed(X):
         return TableKind.PACKED
     if isinstance(X, str | PathLike):
         return TableKind.PATH
@@ -78,9 +76,15 @@ def table_kind(X: Any) -> TableKind:
     return TableKind.FOREIGN if hasattr(X, "__arrow_c_array__") else TableKind.OTHER
 
 
+def _is_packed(X: Any) -> bool:
+    from edgegraft.table.packed import PackedTable  # whose kernels are slow to load
+
+    return isinstance(X, PackedTable)
+
+
 def column_labels(X: Any) -> list[Any] | None:
     """Return the labels of a table's columns; None if they are positions, or not known unread."""
-    if isinstance(X, PackedTable):
+    if _is_packed(X):
         return list(X.schema.names)
     if isinstance(X, Mapping):
         return list(X)
