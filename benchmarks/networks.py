@@ -129,7 +129,7 @@ def grafted(codes: np.ndarray, truth: set[tuple[int, int]], n_jobs: int) -> Figu
         tuple(sorted((position[a], position[b])))
         for a, b in zip(table["first"], table["second"], strict=True)
     ]
-    return Figures(seconds, *quality(edges, table["search_strength"], found.edges_, truth))
+    return Figures(seconds, *quality(edges, table["search_norm"], found.edges_, truth))
 
 
 def quality(

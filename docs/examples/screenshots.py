@@ -61,13 +61,11 @@ def photograph_explorer(browser, model: Path, picture: Path) -> None:
     from selenium.webdriver.common.by import By
     from tests.browser.pages import wait_until
 
-    from edgegraft import load, read_details
+    from edgegraft import load
     from edgegraft.report.explorer import Explorer
     from edgegraft.report.explorer_app import make_explorer_server
 
-    server, url = make_explorer_server(
-        Explorer(load(model), title=model.name, signs=read_details(model).edge_columns.get("sign"))
-    )
+    server, url = make_explorer_server(Explorer(load(model), title=model.name))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import edgegraft
+from edgegraft.core.pairs import find_pairs
+from edgegraft.model.strengths import edge_strengths
 from tests.golden.compare import TOLERANCE
 
 # Names below the top level, which may move; all golden tests import them from here.
@@ -87,13 +89,13 @@ def network(fitted: Any) -> Result:
     order = np.lexsort(fitted.edges_.T[::-1])
     table = fitted.edge_table_
     tested = np.lexsort((table["second"].astype(str), table["first"].astype(str)))
-    # The results are of a release that called the strength in the search's own model "strength".
+    # The results are of a release that called norms of tables strengths.
     names = ("first", "second", "strength", "statistic", "dof", "p_value", "q_value", "kept")
-    columns = {name: "search_strength" if name == "strength" else name for name in names}
+    columns = {name: "search_norm" if name == "strength" else name for name in names}
     certificate = fitted.certificate_
     return {
         "edges": fitted.edges_[order],
-        "strengths": fitted.edge_strengths_[order],
+        "strengths": norms(fitted.model_, fitted.edges_[order]),
         "table": {name: table[column][tested] for name, column in columns.items()},
         "n_tables": fitted.n_tables_,
         "n_iter": fitted.n_iter_,
@@ -112,7 +114,14 @@ def network(fitted: Any) -> Result:
 def sorted_edges(model: Any) -> Result:
     """Return a model's edges sorted by position, with their strengths."""
     order = np.lexsort(model.edges.T[::-1])
-    return {"edges": model.edges[order], "strengths": model.edge_strengths()[order]}
+    edges = model.edges[order]
+    return {"edges": edges, "strengths": norms(model, edges)}
+
+
+def norms(model: Any, edges: Any) -> Any:
+    """Return the norms of the tables of a model's edges, which the results call strengths."""
+    found = edge_strengths(model.schema, model.layout, model.theta, None, None)
+    return found[find_pairs(edges, model.edges, len(model.names))]
 
 
 def parameters(model: Any) -> Result:

@@ -74,11 +74,25 @@ def test_what_cannot_be(options, error, message):
         pack({"t": ["x", "y"] * 10, "h": [0.5, 1.0] * 10}, **options)
 
 
+def test_the_order_of_a_polars_enum_counts():
+    polars = pytest.importorskip("polars")
+    size = polars.Series(["M", "S", None, "L"] * 5, dtype=polars.Enum(["S", "M", "L", "XL"]))
+    frame = polars.DataFrame({"size": size, "town": polars.Series(["x", "y"] * 10)})
+    schema = pack(frame).schema
+    assert schema["size"].categories == ("S", "M", "L", "XL")
+    assert [variable.kind for variable in schema] == ["ordinal", "nominal"]
+    assert pack(frame.head(0).vstack(frame), kinds={"size": "nominal"}).schema["size"].ordered
+    drawn = GraftedMRF(random_state=0, fdr=None).fit(frame).sample(3, random_state=0)
+    assert drawn.dtypes == frame.dtypes
+
+
 def test_an_estimator_takes_kinds():
     frame = pd.DataFrame(items(), columns=list("abcd"))
     ordered = GraftedMRF(random_state=0).fit(frame)
     assert ordered.edge_table_["sign"].max() == 1.0
-    assert "sign" not in GraftedMRF(kinds="nominal", random_state=0).fit(frame).edge_table_
+    nominal = GraftedMRF(kinds="nominal", random_state=0).fit(frame).edges_frame()
+    assert (nominal["sign"] == 0).all()
+    assert (nominal["strength"] > 0).all()
     assert ordered.sample(5, random_state=0).shape == (5, 4)
     assert ordered.score(frame) == pytest.approx(ordered.score(frame.iloc[::-1]))
 

@@ -141,10 +141,13 @@ def test_reversing_a_scale_turns_signs_and_nothing_else():
     one, other = (discover(PackedTable.from_codes(rows, schema_of())) for rows in (codes, turned))
     np.testing.assert_array_equal(one.model.edges, other.model.edges)
     np.testing.assert_allclose(one.tests.p_value, other.tests.p_value, rtol=1e-3)
-    with_it = (one.tests.edges == 2).any(axis=1) & one.tests.effects.signed
+    mine, turned = one.model.edge_columns, other.model.edge_columns
+    with_it = (one.model.edges == 2).any(axis=1) & (mine["sign"] != 0)
     assert with_it.any()
-    flipped = np.where(with_it, -1.0, 1.0) * one.tests.effects.effect
-    np.testing.assert_allclose(flipped, other.tests.effects.effect, atol=1e-4)
+    flips = np.where(with_it, -1.0, 1.0)
+    for name in ("sign", "weight", "effect"):
+        np.testing.assert_allclose(flips * mine[name], turned[name], atol=2e-3)
+    np.testing.assert_allclose(mine["strength"], turned["strength"], atol=2e-3)
 
 
 def test_effects_are_partial_correlations():
@@ -156,13 +159,14 @@ def test_effects_are_partial_correlations():
     cuts = np.quantile(rows, np.linspace(0, 1, 17)[1:-1], axis=0)
     codes = np.stack([np.searchsorted(cuts[:, i], rows[:, i]) for i in range(4)], axis=1)
     found = discover(PackedTable.from_codes(codes, schema_of(["numeric"] * 4, [16] * 4)))
-    effects = found.tests.effects
-    at = {tuple(edge): k for k, edge in enumerate(found.tests.edges.tolist())}
+    columns = found.model.edge_columns
+    at = {tuple(edge): k for k, edge in enumerate(found.model.edges.tolist())}
     assert sorted(map(tuple, found.model.edges.tolist())) == [(0, 1), (1, 2)]
     for edge, value in (((0, 1), 0.4), ((1, 2), -0.3)):
         k = at[edge]
-        assert effects.effect[k] == pytest.approx(value, abs=0.05)
-        assert effects.low[k] < effects.effect[k] < effects.high[k]
+        assert columns["effect"][k] == pytest.approx(value, abs=0.04)
+        assert columns["effect_low"][k] < value < columns["effect_high"][k]
+        assert columns["weight"][k] == columns["effect"][k]
 
 
 def test_a_u_shape_is_found_and_is_not_linear():
@@ -174,9 +178,10 @@ def test_a_u_shape_is_found_and_is_not_linear():
     codes = np.stack([np.searchsorted(cuts[:, i], rows[:, i]) for i in range(3)], axis=1)
     found = discover(PackedTable.from_codes(codes, schema_of(["ordinal"] * 3, [7] * 3)))
     assert found.model.edges.tolist() == [[0, 1]]
-    columns = found.tests.effects.columns(np.arange(len(found.tests.edges)))
-    k = found.tests.edges.tolist().index([0, 1])
-    assert (columns["linear_is_enough"][k], columns["sign"][k]) == (False, 0.0)
+    columns = found.model.edge_columns
+    assert (columns["linear_is_enough"][0], columns["sign"][0]) == (False, 0.0)
+    assert abs(columns["effect"][0]) < 0.1
+    assert columns["strength"][0] > 0.5
 
 
 def test_independent_columns_have_no_edges():

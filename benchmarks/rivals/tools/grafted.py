@@ -26,7 +26,7 @@ def fit(codes: Codes, states: Codes, seed: int, threads: int) -> list[Outcome]:
     position = {name: i for i, name in enumerate(found.model_.names)}
     strengths = np.zeros((len(states), len(states)))
     for first, second, value in zip(
-        table["first"], table["second"], table["search_strength"], strict=True
+        table["first"], table["second"], table["search_norm"], strict=True
     ):
         i, j = position[first], position[second]
         strengths[i, j] = strengths[j, i] = value

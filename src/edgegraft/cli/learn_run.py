@@ -29,7 +29,7 @@ from edgegraft.learn import (
     resume_discovery,
 )
 from edgegraft.learn.checkpoint import save as save_checkpoint
-from edgegraft.learn.provenance import details_of, edge_columns
+from edgegraft.learn.provenance import details_of
 from edgegraft.learn.steps import restart
 from edgegraft.model import StoredModel
 from edgegraft.table import PackedTable
@@ -60,7 +60,7 @@ class LearnRun:
                 progress.stage("ranking pairs")
                 with self._abandoned(checkpoint), warned(self._console):
                     found = self._discover(rows, checkpoint, resumed)
-            columns = edge_columns(found)
+            columns = dict(found.model.edge_columns)
             if self._request.bootstrap and not found.interrupted:
                 with warned(self._console):
                     columns |= self._bootstrap(found, rows)

@@ -46,6 +46,7 @@ def info(
         columns = dict(stored.edge_columns)
         if without or correction or "strength" not in columns:
             columns["strength"] = _strengths(model, without, correction)
+            columns.pop("weight", None)
         found = describe_model(stored, columns, model)
         if as_json:
             give(found)
@@ -103,9 +104,9 @@ def export(
     """Write a model's edges, network or potentials for other programs."""
     with working(model, writes=[output], force=force, quiet=quiet) as console:
         from edgegraft.io.exports import export as write
-        from edgegraft.model import load, read_details
+        from edgegraft.model import load
 
-        columns = dict(read_details(model).edge_columns)
+        columns = {}
         if without or correction:
             columns["strength"] = _strengths(model, without, correction)
         write(load(model), output, file_format, columns)
@@ -146,7 +147,7 @@ class Picture(NamedTuple):
         """Return the axes of the picture of a model file."""
         os.environ.setdefault("MPLBACKEND", "Agg")  # files alone: no window is opened
         from edgegraft.cli.typed_evidence import check_names, parse_given, parse_variables
-        from edgegraft.model import load, read_details
+        from edgegraft.model import load
         from edgegraft.report import plot_edge, plot_marginals, plot_network
 
         model = load(path)
@@ -162,7 +163,6 @@ class Picture(NamedTuple):
             top=self.top,
             min_strength=self.min_strength,
             around=self.around,
-            signs=read_details(path).edge_columns.get("sign"),
             seed=self.seed,
         )
 
@@ -230,12 +230,11 @@ def explore(
     Ctrl-C; nothing is sent anywhere else.
     """
     with working(model) as console:
-        from edgegraft.model import load, read_details
+        from edgegraft.model import load
         from edgegraft.report.explorer import Explorer
         from edgegraft.report.explorer_app import make_explorer_server
 
-        signs = read_details(model).edge_columns.get("sign")
-        explorer = Explorer(load(model), title=model.name, signs=signs)
+        explorer = Explorer(load(model), title=model.name)
         server, url = make_explorer_server(explorer, port)
         say(console, f"[bold]{escape(str(model))}[/] is at {escape(url)} (Ctrl-C ends it)")
         if open_browser:

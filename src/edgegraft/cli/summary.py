@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 _HUBS = 5
+_SIGNS = {1: ("blue", "+"), -1: ("dark_orange", "-"), 0: ("default", " ")}
 _COLUMNS = 25
 _LABELS = 6
 _DOUBTFUL = (" ", "?", "-", "--", ".", "*")  # often written for a missing cell, not read as one
@@ -96,6 +97,7 @@ def _show_edges(console: Console, edges: list[Json], top: int) -> None:
     n = len(edges)
     title = f"The {top:,} strongest of {n:,} edges" if n > top else counted(n, "edge")
     numeric = [name for name in ("strength", "q_value", "frequency") if name in edges[0]]
+    signed = any(edge.get("sign") for edge in edges[:top])
     heads = ["variable", "variable", *(">" + name.replace("_", "-") for name in numeric)]
     rows = [
         [cell(edge["first"]), cell(edge["second"])]
@@ -105,7 +107,13 @@ def _show_edges(console: Console, edges: list[Json], top: int) -> None:
         ]
         for edge in edges[:top]
     ]
+    if signed:
+        for row, edge in zip(rows, edges[:top], strict=True):
+            colour, mark = _SIGNS[int(edge["sign"])]
+            row[2] = f"[{colour}]{mark}{row[2]}[/]"
     show_table(console, title, heads, rows)
+    if signed:
+        say(console, "Strengths are on the scale of a partial correlation, + and - their signs.")
 
 
 def show_variables(console: Console, found: Json) -> None:

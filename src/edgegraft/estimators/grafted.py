@@ -104,16 +104,17 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     edges_ : array of int, shape (m, 2)
         The network: pairs of column positions, strongest first.
     edge_strengths_ : array of float, shape (m,)
-        Strengths of these edges in ``model_``: Frobenius norms in zero-sum gauge.
-        :meth:`edges_frame` has both as a frame, ``model_.adjacency()`` as a matrix.
+        Strengths of these edges, from 0 to 1, on the scale of a partial correlation
+        (docs/kinds.md). :meth:`edges_frame` has both as a frame, ``model_.adjacency()`` as a
+        matrix.
     edge_table_ : dict of str to array
         All edges that the search ended with, those of the network first and the strongest of each
-        first: ``first``, ``second`` (names), ``strength`` (that of ``edge_strengths_``; NaN for
-        edges that were cut), ``search_strength`` (in the model that the search ended with, for
-        kept and cut edges alike), ``statistic``, ``dof``, ``p_value``, ``q_value`` and ``kept``;
-        with ordered columns also ``effect`` (on the scale of a partial correlation) with its
-        interval ``effect_low`` to ``effect_high``, ``sign`` (0 if the interval has both or the pair
-        has none), ``p_linear``, ``p_rest`` and ``linear_is_enough`` (docs/kinds.md).
+        first: ``first``, ``second`` (names), ``strength`` (that of ``edge_strengths_``), ``weight``
+        (the same with the sign of the edge), ``sign`` (0 if the interval has both or the pair has
+        none), ``effect`` with its interval ``effect_low`` to ``effect_high`` (docs/kinds.md), all
+        of them NaN for edges that were cut; ``search_norm`` (norm of the table in the model that
+        the search ended with), ``statistic``, ``dof``, ``p_value``, ``q_value`` and ``kept``; with
+        ordered columns also ``p_linear``, ``p_rest`` and ``linear_is_enough``.
         ``edges_frame(kept=False)`` makes a frame of it.
     model_ : PairwiseMRF
         Answers questions. :meth:`save` writes it with how it was learned; ``model_.save(path)``

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from edgegraft.learn import Discovery
     from edgegraft.table import PackedTable, Schema
 
+_EFFECTS = ("strength", "weight", "sign", "effect", "effect_low", "effect_high")
+
 
 class NetworkEstimator(RowMethods):
     """Common part of the estimators; each makes its plan in `fit`."""
@@ -105,7 +107,7 @@ class NetworkEstimator(RowMethods):
         ----------
         kept : bool, default True
             The network alone; otherwise all edges that the search ended with, and the columns
-            ``search_strength`` and ``kept``.
+            ``search_norm`` and ``kept``.
         """
         from edgegraft.ingest.output import make_frame
 
@@ -115,7 +117,7 @@ class NetworkEstimator(RowMethods):
             columns = {
                 name: values[columns["kept"]]
                 for name, values in columns.items()
-                if name not in ("search_strength", "kept")
+                if name not in ("search_norm", "kept")
             }
         return make_frame(columns, self._kind.library)
 
@@ -139,7 +141,7 @@ class NetworkEstimator(RowMethods):
             Returned by :meth:`bootstrap`: the frequencies of the edges are written as well.
         """
         check_is_fitted(self)
-        columns = dict(self._edge_columns)
+        columns = {}
         if bootstrap is not None:
             columns["frequency"] = bootstrap["frequency"][: self.model_.n_edges]
         self.model_.save(path, details=self._details, edge_columns=columns)
@@ -158,7 +160,7 @@ class NetworkEstimator(RowMethods):
         from edgegraft.counts.quality import data_quality
         from edgegraft.ingest.output import OutputForm
         from edgegraft.learn.checkpoint import remember
-        from edgegraft.learn.provenance import details_of, edge_columns
+        from edgegraft.learn.provenance import details_of
         from edgegraft.table import PackedTable
 
         search, plan, schema = found.search, found.plan, rows.rows.schema
@@ -179,7 +181,6 @@ class NetworkEstimator(RowMethods):
         table = rows.rows if isinstance(rows.rows, PackedTable) else rows.store
         if table is not None:
             self._details["data_quality"] = data_quality(table)
-        self._edge_columns = edge_columns(found)
         self.model_ = found.model
         self.edges_ = found.model.edges[order]
         self.edge_strengths_ = strengths[order]
@@ -216,22 +217,17 @@ def _pair_ranking(found: Discovery) -> dict[str, NDArray[Any]] | None:
 
 def _edge_table(found: Discovery) -> dict[str, NDArray[Any]]:
     """Return all edges that the search ended with as columns: those kept, strongest first."""
-    tests, names, n = found.tests, np.array(found.model.names, object), len(found.model.names)
-    strengths = np.full(len(found.kept), np.nan)
-    at = find_pairs(found.model.edges, tests.edges, n)
-    strengths[at] = found.model.edge_strengths()
-    order = np.lexsort((-found.search_strengths, -strengths))  # NaN comes last
-    columns = {
-        "first": names[tests.edges[:, 0]],
-        "second": names[tests.edges[:, 1]],
-        "strength": strengths,
-        "search_strength": found.search_strengths,
-        "statistic": tests.statistic,
-        "dof": tests.dof,
-        "p_value": tests.p_value,
-        "q_value": tests.q_value,
-        "kept": found.kept,
-    }
-    if tests.effects is not None:
-        columns |= tests.effects.columns(np.arange(len(tests.edges)))
+    tests, model, names = found.tests, found.model, np.array(found.model.names, object)
+    at = find_pairs(model.edges, tests.edges, len(names))
+    columns = {"first": names[tests.edges[:, 0]], "second": names[tests.edges[:, 1]]}
+    for name in _EFFECTS:  # known of those kept
+        columns[name] = np.full(len(found.kept), np.nan)
+        columns[name][at] = model.edge_columns[name]
+    columns["search_norm"] = found.search_norms
+    for name in ("statistic", "dof", "p_value", "q_value"):
+        columns[name] = getattr(tests, name)
+    if tests.groups is not None:
+        columns |= tests.groups.columns(np.arange(len(tests.edges)))
+    columns["kept"] = found.kept
+    order = np.lexsort((-found.search_norms, -columns["strength"]))  # NaN comes last
     return {name: values[order] for name, values in columns.items()}

@@ -103,9 +103,23 @@ def _from_polars(frame: Any, options: ReadOptions) -> Source:
         # The codes of a Categorical follow the process-wide order of first appearance, which
         # says nothing about this table; as text it is ordered like any other column.
         kept = kept.with_columns(polars.col(polars.Categorical).cast(polars.String))
-        return kept.to_arrow(compat_level=polars.CompatLevel.oldest())
+        table = kept.to_arrow(compat_level=polars.CompatLevel.oldest())
+        for k, dtype in enumerate(kept.dtypes):
+            if dtype == polars.Enum:
+                table = table.set_column(k, table.field(k).name, _in_order(table.column(k)))
+        return table
 
     return TableSource(frame.columns, convert, options.batch_rows)
+
+
+def _in_order(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a dictionary whose order means something, as that of a polars Enum does."""
+    parts = [
+        pa.DictionaryArray.from_arrays(part.indices, part.dictionary, ordered=True)
+        for part in column.chunks
+    ]
+    dtype = pa.dictionary(column.type.index_type, column.type.value_type, ordered=True)
+    return pa.chunked_array(parts, dtype)
 
 
 def _from_array(array: np.ndarray[Any, Any], options: ReadOptions) -> Source:

@@ -32,12 +32,14 @@ _TYPES = {"b": "boolean", "i": "long", "f": "double"}
 
 
 def edge_attributes(model: PairwiseMRF, edge_columns: Mapping[str, ArrayLike] | None) -> Columns:
-    """Return the columns of the edges in the model's order, the strength before those given.
+    """Return the columns of the edges in the model's order, the strength before the others.
 
-    A given column named ``strength`` replaces the model's own.
+    Given columns replace the model's own; ``weight`` is the strength with the sign of the edge.
     """
-    checked = check_edge_columns(edge_columns, model.n_edges)
+    checked = {**model.edge_columns, **check_edge_columns(edge_columns, model.n_edges)}
     strength = checked.pop("strength") if "strength" in checked else model.edge_strengths()
+    if "sign" in checked:
+        checked["weight"] = np.where(checked["sign"] < 0, -strength, strength)
     return {"strength": strength, **checked}
 
 
@@ -78,10 +80,11 @@ def write_gexf(
 ) -> None:
     """Write the network of a model as GEXF 1.2, for Gephi.
 
-    The name of a variable is the label of its node; the strength of an edge, if finite, is also its
-    weight. Arguments are those of :func:`~edgegraft.io.export`.
+    The name of a variable is the label of its node; the strength of an edge, with its sign if it is
+    known, is its weight if finite. Arguments are those of :func:`~edgegraft.io.export`.
     """
     attributes = edge_attributes(model, edge_columns)
+    weights = attributes.pop("weight", attributes["strength"])  # Gephi has such a column itself
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         '<gexf xmlns="http://www.gexf.net/1.2draft" version="1.2">',
@@ -98,10 +101,9 @@ def write_gexf(
     for i, (name, *described) in enumerate(_nodes(model)):
         lines.append(f'<node id="{i}" label={quoteattr(name)}>{_values(described)}</node>')
     lines += ["</nodes>", "<edges>"]
-    strength = attributes["strength"]
     for k, ((i, j), row) in enumerate(_edges(model, attributes)):
         cells = [_number(value) for value in row]
-        weight = f' weight="{cells[0]}"' if np.isfinite(strength[k]) else ""
+        weight = f' weight="{_number(float(weights[k]))}"' if np.isfinite(weights[k]) else ""
         lines.append(f'<edge id="{k}" source="{i}" target="{j}"{weight}>{_values(cells)}</edge>')
     replace_file(path, "\n".join([*lines, "</edges>", "</graph>", "</gexf>", ""]))
 

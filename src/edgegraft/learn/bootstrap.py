@@ -297,8 +297,14 @@ def _summary(
     moved = np.stack([replicate.moved for replicate in made])
     lower, upper = strength_intervals(replicator.strengths, again, moved, level)
     absent = np.full(len(others), np.nan)
+    # From norms of tables to the strengths of the model, which for a pair of two states each, or
+    # of linear scores, are proportional.
+    norms = np.maximum(replicator.strengths, np.finfo(float).tiny)
+    scale, most = kept.edge_strengths() / norms, np.inf
+    if "strength" in kept.edge_columns:
+        most = 1.0
     whole = [
-        np.concatenate((column, absent))
+        np.concatenate((np.minimum(scale * column, most), absent))
         for column in (replicator.strengths, again.mean(axis=0), lower, upper)
     ]
     return Bootstrap(

@@ -40,6 +40,7 @@ from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut, KeptNetwork
 from edgegraft.learn.problem import ALL_PAIRS
 from edgegraft.learn.state import SearchState
+from edgegraft.model import PairwiseMRF
 from edgegraft.objective.noise_weight import noise_weights
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.search.correlations import Correlations
@@ -71,6 +72,8 @@ class Confirmation(NamedTuple):
     copies : Copies
     joint : JointStrengths or None
         Strengths of all pairs, if the network was built in their order.
+    model : PairwiseMRF
+        Of the kept edges, hardly shrunk.
     """
 
     tests: EdgeTests
@@ -79,6 +82,7 @@ class Confirmation(NamedTuple):
     untestable: float
     copies: Copies
     joint: JointStrengths | None
+    model: PairwiseMRF
 
     @property
     def doubtful(self) -> bool:
@@ -111,7 +115,7 @@ def confirm(
         steps.adopt(search, copies.stand_ins(joint.strongest(len(search.graph))))
         network = KeptNetwork(search, tester, cut, copies)
         network.test_all()
-    strengths = network.strengths()
+    strengths = network.model().edge_strengths()
     network.keep_tree(tree)
     network.take_back()
     network.test_changed()
@@ -128,7 +132,9 @@ def confirm(
         strengths = np.pad(strengths, (0, len(network.edges) - len(strengths)))
     if ranked_by is None:
         untestable = network.untestable
-    return Confirmation(network.tests(), network.kept, strengths, untestable, copies, ranked_by)
+    return Confirmation(
+        network.tests(), network.kept, strengths, untestable, copies, ranked_by, network.model()
+    )
 
 
 def _look_outside(search: SearchState, network: KeptNetwork, copies: Copies) -> None:

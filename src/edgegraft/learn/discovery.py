@@ -13,13 +13,14 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from edgegraft.config import Plan
+from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import interruptible
 from edgegraft.core.types import Floats, Mask
 from edgegraft.errors import IdentificationWarning
@@ -29,6 +30,7 @@ from edgegraft.learn.certificate import Certificate, ScoredPairs, certify, score
 from edgegraft.learn.checkpoint import Checkpoints
 from edgegraft.learn.confirm import Confirmation, confirm
 from edgegraft.learn.edge_tests import EdgeTests, Tested, q_values
+from edgegraft.learn.effects import Evidence, GroupTests, edge_effects
 from edgegraft.learn.events import Observer, StopReason
 from edgegraft.learn.feature_tests import make_tester
 from edgegraft.learn.kept_network import Cut
@@ -60,9 +62,9 @@ class Discovery(NamedTuple):
         Which of the edges that the search found are kept.
     tests : EdgeTests
         Tests of all edges that the search found, in its order.
-    search_strengths : array of float
-        Strengths of those edges in the search's own model, before the cut; those of the network are
-        ``model.edge_strengths()``.
+    search_norms : array of float
+        Norms of the tables of those edges in the search's own model, before the cut; strengths of
+        the network are ``model.edge_strengths()``.
     search : SearchState
         The search: trajectory, reason, counters.
     certificate : Certificate
@@ -83,7 +85,7 @@ class Discovery(NamedTuple):
     model: PairwiseMRF
     kept: Mask
     tests: EdgeTests
-    search_strengths: Floats
+    search_norms: Floats
     search: SearchState
     certificate: Certificate
     converged: bool
@@ -200,6 +202,8 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
             kept = Cut.of(plan, search.objective).passes(tests.p_value, 0)
         strengths = model.edge_strengths()
     last, fitted, final = _last_model(search, kept, plan)
+    tested = model if confirmed is None else confirmed.model
+    last = last.with_edge_columns(_edge_columns(last, tested, tests, stages))
     final = final if plan.cuts else search
     scored = score_inactive(final, journal=journal)
     found = Discovery(
@@ -252,8 +256,24 @@ def _tests(search: SearchState, model: PairwiseMRF, stages: Stages) -> EdgeTests
     journal = search.problem.journal
     found = Tested.from_rows(journal.step(lambda: tester.test(layout, theta).as_rows()))
     q = q_values(found.p_value, n * (n - 1) // 2)
-    effects = None if features is None else found.effects
-    return EdgeTests(model.edges, found.statistic, found.dof, found.p_value, q, effects)
+    groups = None if features is None else found.groups
+    return EdgeTests(model.edges, found.statistic, found.dof, found.p_value, q, groups)
+
+
+def _edge_columns(
+    last: PairwiseMRF, tested: PairwiseMRF, tests: EdgeTests, stages: Stages
+) -> dict[str, Any]:
+    """Return strengths, effects and tests of the edges of the last model, in its order."""
+    n = last.layout.n_variables
+    at = find_pairs(tested.edges, tests.edges, n)
+    groups = None if tests.groups is None else GroupTests(*(p[at] for p in tests.groups))
+    evidence = Evidence(tests.statistic[at], tests.dof[at], groups)
+    effects = edge_effects(tested, stages.sample, evidence, stages.plan.n_jobs).columns()
+    place, at = (find_pairs(last.edges, other.edges, n) for other in (tested, tests))
+    columns: dict[str, Any] = {name: values[place] for name, values in effects.items()}
+    for name in ("statistic", "dof", "p_value", "q_value"):
+        columns[name] = getattr(tests, name)[at]
+    return columns if tests.groups is None else columns | tests.groups.columns(at)
 
 
 def _deserves_second_look(search: SearchState) -> bool:

@@ -53,7 +53,7 @@ from edgegraft.learn.effective_score import (
     needs_test_at_zero,
     side_of,
 )
-from edgegraft.learn.effects import Effects
+from edgegraft.learn.effects import GroupTests
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
 
@@ -77,8 +77,8 @@ class EdgeTests(NamedTuple):
         Never zero: at least the smallest normal number.
     q_value : array of float, shape (m,)
         Smallest false discovery rate at which the edge is kept.
-    effects : Effects, optional
-        Signs and sizes, if any column is ordered.
+    groups : GroupTests, optional
+        Tests of linear and further scores, if any column is ordered.
     """
 
     edges: Edges
@@ -86,7 +86,7 @@ class EdgeTests(NamedTuple):
     dof: Integers
     p_value: Floats
     q_value: Floats
-    effects: Effects | None = None
+    groups: GroupTests | None = None
 
 
 def edge_tests(
@@ -145,25 +145,23 @@ def edge_tests(
 
 
 class Tested(NamedTuple):
-    """Tests of some edges, in the order of asking; `effects` only of ordered columns."""
+    """Tests of some edges, in the order of asking; `groups` only of ordered columns."""
 
     statistic: Floats
     dof: Integers
     p_value: Floats
-    effects: Effects | None = None
+    groups: GroupTests | None = None
 
     def as_rows(self) -> Floats:
         """Return all of it as rows of one array, for :meth:`from_rows`."""
-        return np.array([self.statistic, self.dof, self.p_value, *(self.effects or ())], float)
+        return np.array([self.statistic, self.dof, self.p_value, *(self.groups or ())], float)
 
     @classmethod
     def from_rows(cls, rows: Floats) -> Self:
         """Return the tests that :meth:`as_rows` described."""
         statistic, dof, p_value, *rest = rows
-        effects = None
-        if rest:
-            effects = Effects(*rest)._replace(signed=rest[3] > 0)
-        return cls(statistic, dof.astype(np.int64), p_value, effects)
+        groups = GroupTests(*rest) if rest else None
+        return cls(statistic, dof.astype(np.int64), p_value, groups)
 
 
 class EdgeTester:

@@ -1,55 +1,253 @@
-"""How large the effect of an edge is, on the scale of a partial correlation, and its sign."""
+"""How strong an edge is, on the scale of a partial correlation, and its sign.
+
+Given all other columns of a row, the two columns of an edge have the distribution
+
+    p(x_i, x_j | rest)  ~  exp(h_i(x_i) + w_ij(x_i, x_j) + h_j(x_j)),
+
+``h`` being what the other neighbours in that row add. Its covariances and variances, averaged over
+rows, are those that the rest leaves. The *effect* is
+
+- of two ordered columns the correlation of their linear scores: the partial correlation, if columns
+  are Gaussian. Columns of two states count as ordered;
+- of other pairs, without a sign, the square root of the share of variance that the one explains of
+  the other (Goodman and Kruskal's tau, the geometric mean of both directions), less what chance
+  adds. States count by their frequency, so rare cells do not lead.
+
+The *strength* is the size of the effect; of ordered columns whose linear scores are not enough it
+is the largest correlation of any combination of their scores, so that a U-shape is not weak.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
 
+from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.model import PairwiseMRF
+from edgegraft.table import Variable
+from edgegraft.table.blocks import TableRows
+from edgegraft.table.scores import scores_of
 
 ENOUGH = 0.05  # p-value of the further scores above which the linear ones are enough
+_CELLS, _MIN_ROWS, _MAX_ROWS = 1 << 15, 256, 4096  # rows whose conditionals are averaged
+_NORMAL = 1.959963984540054
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+class GroupTests(NamedTuple):
+    """P-values of the scores of ordered columns.
+
+    Attributes
+    ----------
+    p_linear, p_rest : array of float, shape (m,)
+        Of the linear scores, and of the further ones beside them; NaN without such.
+    """
+
+    p_linear: Floats
+    p_rest: Floats
+
+    @classmethod
+    def unknown(cls, m: int) -> Self:
+        """Return room for the tests of `m` edges."""
+        return cls(np.full(m, np.nan), np.full(m, np.nan))
+
+    def columns(self, at: Integers) -> dict[str, Floats | Mask]:
+        """Return what tables and files keep of some edges, by name."""
+        linear = ~(self.p_rest <= ENOUGH)
+        return {
+            "p_linear": self.p_linear[at],
+            "p_rest": self.p_rest[at],
+            "linear_is_enough": linear[at],
+        }
+
+
+class Evidence(NamedTuple):
+    """Tests of the edges of a model, in its order."""
+
+    statistic: Floats
+    dof: Integers
+    groups: GroupTests | None
 
 
 class Effects(NamedTuple):
-    """Effects of edges.
+    """Effects of the edges of a model.
 
     Attributes
     ----------
     effect : array of float, shape (m,)
-        Of a pair whose ends are ordered or have two states the partial correlation of their linear
-        scores; of others, without a sign, the norm of what the table adds, on the same scale.
     low, high : array of float, shape (m,)
-        Interval of 95 %.
+        Interval of 95 %; NaN if the edge has no test.
     signed : array of bool, shape (m,)
         Whether the effect has a sign.
-    p_linear, p_rest : array of float, shape (m,)
-        P-values of the linear scores, and of the further ones beside them; NaN without such.
+    strength : array of float, shape (m,)
     """
 
     effect: Floats
     low: Floats
     high: Floats
     signed: Mask
-    p_linear: Floats
-    p_rest: Floats
+    strength: Floats
 
-    @classmethod
-    def unknown(cls, m: int) -> Self:
-        """Return room for the effects of `m` edges."""
-        effect, low, high, p_linear, p_rest = (np.full(m, np.nan) for _ in range(5))
-        return cls(effect, low, high, np.zeros(m, bool), p_linear, p_rest)
-
-    def columns(self, at: Integers) -> dict[str, Floats | Mask]:
-        """Return what tables and files keep of some edges, by name."""
-        linear = ~(self.p_rest <= ENOUGH)
-        sure = self.signed & ~((self.low <= 0) & (self.high >= 0))
+    def columns(self) -> dict[str, Floats]:
+        """Return what tables and files keep, by name; ``weight`` is the strength with the sign."""
+        certain = self.signed & ~((self.low <= 0) & (self.high >= 0))
+        sign = np.where(certain, np.sign(self.effect), 0.0)
         return {
-            "effect": self.effect[at],
-            "effect_low": self.low[at],
-            "effect_high": self.high[at],
-            "sign": np.where(sure, np.sign(self.effect), 0.0)[at],
-            "p_linear": self.p_linear[at],
-            "p_rest": self.p_rest[at],
-            "linear_is_enough": linear[at],
+            "strength": self.strength,
+            "weight": np.where(sign < 0, -self.strength, self.strength),
+            "sign": sign,
+            "effect": self.effect,
+            "effect_low": self.low,
+            "effect_high": self.high,
         }
+
+
+def edge_effects(
+    model: PairwiseMRF, rows: TableRows, evidence: Evidence, n_jobs: int | None = None
+) -> Effects:
+    """Return the effects of a model's edges.
+
+    Parameters
+    ----------
+    model : PairwiseMRF
+        Fitted to the rows, hardly shrunk.
+    rows : TableRows
+        Those of many are sampled.
+    evidence : Evidence
+        For intervals, and for what chance adds.
+    n_jobs : int, optional
+        Threads; the results do not depend on it.
+    """
+    m, columns = model.n_edges, _Columns(model, rows)
+    found, largest, signed = np.zeros(m), np.zeros(m), np.zeros(m, bool)
+
+    def work(k: int) -> None:
+        found[k], largest[k], signed[k] = columns.correlations(k)
+
+    run(work, range(m), resolve_jobs(n_jobs))
+    effect, low, high = np.where(signed, _tested(found, evidence), _tested_norm(found, evidence))
+    strength = np.abs(effect)
+    if evidence.groups is not None:
+        strength = np.where(evidence.groups.p_rest <= ENOUGH, largest, strength)
+    return Effects(effect, low, high, signed, strength)
+
+
+def _tested(effect: Floats, evidence: Evidence) -> Floats:
+    """Return signed effects with their intervals, symmetric on the scale of ``atanh``."""
+    z = np.sqrt(np.maximum(evidence.statistic, 0.0))
+    if evidence.groups is not None:
+        p = np.clip(evidence.groups.p_linear, _TINY, 1.0)
+        z = np.where((evidence.dof == 1) | np.isnan(p), z, -ndtri(p / 2))
+    z = np.where(evidence.dof > 0, np.maximum(z, 1e-9), np.nan)
+    centre = np.arctanh(np.clip(effect, -1 + 1e-9, 1 - 1e-9))
+    spread = np.abs(centre) * _NORMAL / z
+    return np.stack((effect, np.tanh(centre - spread), np.tanh(centre + spread)))
+
+
+def _tested_norm(effect: Floats, evidence: Evidence) -> Floats:
+    """Return effects without a sign, less what chance adds, with their intervals.
+
+    The statistic is chi-square with a centre of ``statistic - dof``, whose variance is
+    ``2 (dof + 2 centre)``; the effect is proportional to the root of the centre.
+    """
+    statistic = np.where(evidence.dof > 0, np.maximum(evidence.statistic, _TINY), np.nan)
+    centre = np.maximum(statistic - evidence.dof, 0.0)
+    spread = _NORMAL * np.sqrt(2.0 * (evidence.dof + 2.0 * centre))
+    ends = np.stack((centre, np.maximum(centre - spread, 0.0), centre + spread))
+    scaled = np.minimum(effect * np.sqrt(ends / statistic), 1.0)
+    scaled[0] = np.where(evidence.dof > 0, scaled[0], effect)
+    return np.asarray(scaled)
+
+
+class _Columns:
+    """What the rest of each row says of every column of a model."""
+
+    def __init__(self, model: PairwiseMRF, rows: TableRows) -> None:
+        table, layout = rows.table, model.layout
+        self._model = model
+        # The first rows of the sample are a sample themselves.
+        shuffled = np.random.default_rng(0).permutation(table.n_rows)[:_MAX_ROWS]
+        weights = np.ones(table.n_rows) if rows.weights is None else rows.weights
+        self._codes, self._weights = table.cells[:, shuffled], weights[shuffled]
+        self._features = [
+            _features(variable, np.bincount(cells, weights, minlength=variable.n_states + 1)[:-1])
+            for variable, cells in zip(model.schema, table.cells[:, : table.n_rows], strict=True)
+        ]
+        size = np.clip(_CELLS // layout.states, _MIN_ROWS, _MAX_ROWS)
+        self._fields: dict[int, Floats] = {
+            i: np.tile(layout.node(model.theta, i)[:, None], min(int(size[i]), len(shuffled)))
+            for i in np.unique(layout.edges).tolist()
+        }
+        for k, (i, j) in enumerate(layout.edges.tolist()):
+            self._fields[i] += self._seen(layout.edge(model.theta, k), j, self._fields[i].shape[1])
+            self._fields[j] += self._seen(
+                layout.edge(model.theta, k).T, i, self._fields[j].shape[1]
+            )
+
+    def _seen(self, table: Floats, other: int, n_rows: int) -> Floats:
+        """Return what a neighbour adds to a column: nothing where its cell is missing."""
+        return np.pad(table, ((0, 0), (0, 1)))[:, self._codes[other, :n_rows]]
+
+    def correlations(self, k: int) -> tuple[float, float, bool]:
+        """Return the effect of an edge, the largest correlation, and whether it has a sign."""
+        i, j = self._model.edges[k].tolist()
+        table = self._model.layout.edge(self._model.theta, k)
+        n = min(self._fields[i].shape[1], self._fields[j].shape[1])
+        first = _likely(self._fields[i][:, :n] - self._seen(table, j, n))
+        second = _likely(self._fields[j][:, :n] - self._seen(table.T, i, n))
+        both = np.exp(np.maximum(table - table.max(), -600.0))
+        across, back = both @ second, both.T @ first
+        total = np.maximum((first * across).sum(axis=0), _TINY)
+        weights = self._weights[:n] / max(float(self._weights[:n].sum()), _TINY)
+        p, q = first * across / total, second * back / total
+        shared = both * ((first * (weights / total)) @ second.T) - (p * weights) @ q.T
+        left, right = self._features[i], self._features[j]
+        v, u = _spread(p, weights, left.scores), _spread(q, weights, right.scores)
+        shared = left.scores.T @ shared @ right.scores
+        if left.ordered and right.ordered:
+            size = float(np.sqrt(v[0, 0] * u[0, 0]))
+            effect = float(shared[0, 0]) / size if size > _TINY else 0.0
+            largest = np.linalg.svd(_root(v) @ shared @ _root(u), compute_uv=False)
+            return float(np.clip(effect, -1, 1)), min(1.0, float(largest.max(initial=0.0))), True
+        if left.ordered:
+            shared, v = shared[:1], v[:1, :1]
+        if right.ordered:
+            shared, u = shared[:, :1], u[:1, :1]
+        of_first = np.trace(shared @ np.linalg.pinv(u, hermitian=True) @ shared.T)
+        of_second = np.trace(shared.T @ np.linalg.pinv(v, hermitian=True) @ shared)
+        size = float(np.sqrt(np.trace(v) * np.trace(u)))
+        effect = float(np.sqrt(np.sqrt(max(of_first * of_second, 0.0)) / size)) if size else 0.0
+        return min(1.0, effect), min(1.0, effect), False
+
+
+class _Feature(NamedTuple):
+    scores: Floats  # (states, k)
+    ordered: bool
+
+
+def _features(variable: Variable, margin: NDArray[Any]) -> _Feature:
+    if not variable.scored and variable.n_states != 2:
+        return _Feature(np.eye(variable.n_states), False)
+    n_scores = min(2, variable.n_states - 1)
+    return _Feature(scores_of(np.maximum(margin, _TINY), n_scores, variable.kind), True)
+
+
+def _likely(logits: Floats) -> Floats:
+    return np.asarray(np.exp(logits - logits.max(axis=0)))
+
+
+def _spread(p: Floats, weights: Floats, scores: Floats) -> Floats:
+    """Return the mean covariance of scores under the probabilities of each row."""
+    means = scores.T @ p
+    return np.asarray(scores.T @ ((p @ weights)[:, None] * scores) - (means * weights) @ means.T)
+
+
+def _root(matrix: Floats) -> Floats:
+    """Return the inverse square root of a covariance; nothing along directions without variance."""
+    values, axes = np.linalg.eigh(matrix)
+    kept = values > 1e-9 * max(float(values.max(initial=0.0)), 1e-9)
+    return np.asarray((axes[:, kept] / np.sqrt(values[kept])) @ axes[:, kept].T)

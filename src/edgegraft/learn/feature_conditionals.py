@@ -52,7 +52,6 @@ class Conditional(NamedTuple):
     inverse: Floats | None
     weights: Floats
     raised: float
-    variance: float  # mean variance left of the first coordinate, or of all
 
     def block(self, contrasts: list[Contrasts], other: int) -> slice:
         """Return the positions of an edge's weights among the parameters."""
@@ -139,7 +138,7 @@ class Conditionals:
             known = self._codes[[i, *others]] < self.states[[i, *others], None]
             weights = weights * known.all(axis=0)
         return Conditional(
-            i, others, layout.node(theta, i), np.concatenate(slopes), None, weights, 1.0, 1.0
+            i, others, layout.node(theta, i), np.concatenate(slopes), None, weights, 1.0
         )
 
     def _settle(self, given: Conditional) -> Conditional:
@@ -240,7 +239,7 @@ class Conditionals:
         columns = 1 + m
         if q == 0 or total < _ROWS_PER_COLUMN * columns or 8 * size**2 > self._max_bytes:
             return node
-        whole, left = np.zeros((size, size)), 0.0
+        whole = np.zeros((size, size))
         for rows in self.chunks():
             p, z, _ = self._inputs(node, rows)
             w = node.weights[rows]
@@ -259,8 +258,6 @@ class Conditionals:
                     whole[np.ix_(at, to)] += block
                     if x != y:
                         whole[np.ix_(to, at)] += block
-                    # What is left of the first score; of all states of an unordered column.
-                    left += float(v.sum()) if x == y and (x == 0 or own.linear.all()) else 0.0
         whole[q:, :q] = whole[:q, q:].T
         whole[np.diag_indices_from(whole)] += max(
             ridge, _MIN_INFORMATION * max(1.0, whole.diagonal().max())
@@ -268,7 +265,6 @@ class Conditionals:
         return node._replace(
             inverse=np.linalg.inv(whole),
             raised=total / max(total - columns, total / _ROWS_PER_COLUMN),
-            variance=left / total / self._spread(node.target),
         )
 
     def scores(self, node: Conditional, rows: slice) -> tuple[Floats, Floats]:

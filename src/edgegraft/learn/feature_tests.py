@@ -1,4 +1,4 @@
-"""Tests of edges between columns of every kind, with their signs and effects.
+"""Tests of edges between columns of every kind.
 
 As in :mod:`~edgegraft.learn.edge_tests`, the score of an edge's weights is cleaned of what the
 other parameters of the two conditionals could explain, moved to zero by one Newton step, and
@@ -12,11 +12,6 @@ The weights of a pair with an ordered end fall into two groups, each with its ow
 
 The p-value of the edge is ``min(p_linear / 0.9, p_rest / 0.1)``, a Bonferroni correction that
 leaves the linear test nearly all of the level: it costs a linear edge a tenth of its p-value.
-
-The effect of a pair whose ends are ordered or have two states is ``W_11 sqrt(v_i v_j)``, ``W_11``
-being the weight of the linear scores and ``v`` the mean variance that a conditional leaves of its
-score: the partial correlation, if the columns are Gaussian. The effect of other pairs has no sign:
-the norm of the centred table, cells weighted by the product of the margins, on the same scale.
 """
 
 from __future__ import annotations
@@ -32,7 +27,7 @@ from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.learn.edge_tests import EdgeTester, Tested
 from edgegraft.learn.effective_score import LINEAR, Directions, directions
-from edgegraft.learn.effects import Effects
+from edgegraft.learn.effects import GroupTests
 from edgegraft.learn.feature_conditionals import TINY, Conditional, Conditionals
 from edgegraft.objective.features import Features
 from edgegraft.table import PackedTable
@@ -42,7 +37,6 @@ _MANY_STATES = 32  # of a column beyond which whole tables have too many cells t
 LINEAR_SHARE = 0.9  # of the level of an edge
 _CLEAR = 1e-6  # p-value below which a test of a steep table is not repeated at zero
 _FEW = 10.0  # expected rows in which the rarer states of two binary columns meet
-_NORMAL = 1.959963984540054
 
 
 def make_tester(
@@ -111,7 +105,7 @@ class FeatureTester:
         run(describe, np.unique(edges).tolist(), self._n_jobs)
         tables = [layout.edge(theta, int(k)) for k in chosen]
         moments = self._moments(edges, nodes)
-        out, effects = _empty(len(chosen)), Effects.unknown(len(chosen))
+        out, groups = _empty(len(chosen)), GroupTests.unknown(len(chosen))
 
         def judge(k: int) -> None:
             i, j = edges[k].tolist()
@@ -123,11 +117,10 @@ class FeatureTester:
                 at_zero = self._moments(edges[k : k + 1], apart)[0]
                 again = None if at_zero is None else _judge(*at_zero[:3], split)
                 verdict = verdict if again is None else again
-            _write(out, effects, k, verdict)
-            self._write_effect(effects, k, (nodes[i], nodes[j]), found)
+            _write(out, groups, k, verdict)
 
         run(judge, range(len(chosen)), self._n_jobs)
-        return out._replace(effects=effects)
+        return out._replace(groups=groups)
 
     def replicates(
         self, layout: Layout, theta: Floats, pairs: Edges, weights: Floats, inflation: float
@@ -248,35 +241,6 @@ class FeatureTester:
         shown = shown - shown.mean(axis=1, keepdims=True)
         return bool(few or np.abs(shown).max() > LINEAR)
 
-    def _write_effect(
-        self,
-        out: Effects,
-        k: int,
-        nodes: tuple[Conditional, Conditional],
-        found: tuple[Floats, Floats, Floats, Floats] | None,
-    ) -> None:
-        """Write the effect at the end of one Newton step, free of the ridge, with its error."""
-        i, j = nodes[0].target, nodes[1].target
-        ends = [self._rows.contrasts[v] for v in (i, j)]
-        out.signed[k] = all(end.scored and end.own.size for end in ends)
-        if found is None:
-            return
-        score, _, by_rows, information = found
-        inverse = np.linalg.pinv(information)
-        weights, spread = inverse @ score, inverse @ by_rows @ inverse
-        scale = float(np.sqrt(nodes[0].variance * nodes[1].variance))
-        if out.signed[k]:
-            effect, error = float(weights[0]), float(np.sqrt(max(spread[0, 0], 0.0)))
-        else:
-            block = weights.reshape(ends[0].own.shape[1], -1)
-            shown = ends[0].own @ block @ ends[1].own.T
-            effect = _weighted_norm(shown, self._rows.margins[i], self._rows.margins[j])
-            size = max(float(weights @ weights), TINY)
-            error = float(np.sqrt(weights @ spread @ weights)) / size * effect
-        low, high = (scale * (effect + side * _NORMAL * error) for side in (-1.0, 1.0))
-        least = -1.0 if out.signed[k] else 0.0
-        out.effect[k], out.low[k], out.high[k] = np.clip((scale * effect, low, high), least, 1.0)
-
 
 class _Verdict(NamedTuple):
     statistic: float
@@ -290,10 +254,10 @@ def _empty(m: int) -> Tested:
     return Tested(np.zeros(m), np.zeros(m, np.int64), np.ones(m))
 
 
-def _write(out: Tested, effects: Effects, k: int, verdict: _Verdict | None) -> None:
+def _write(out: Tested, groups: GroupTests, k: int, verdict: _Verdict | None) -> None:
     if verdict is not None:
         out.statistic[k], out.dof[k], out.p_value[k] = verdict[:3]
-        effects.p_linear[k], effects.p_rest[k] = verdict[3:]
+        groups.p_linear[k], groups.p_rest[k] = verdict[3:]
 
 
 class _Group(NamedTuple):
@@ -339,9 +303,3 @@ def _judge(score: Floats, by_model: Floats, by_rows: Floats, linear: Mask) -> _V
         p[0] if linear.any() else np.nan,
         p[1] if len(p) > 1 else np.nan,
     )
-
-
-def _weighted_norm(table: Floats, first: Floats, second: Floats) -> float:
-    p, q = first / max(first.sum(), TINY), second / max(second.sum(), TINY)
-    centred = table - (table @ q)[:, None] - p @ table + p @ table @ q
-    return float(np.sqrt(p @ centred**2 @ q))

@@ -15,7 +15,7 @@ from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.learn.copies import Copies
 from edgegraft.learn.edge_tests import EdgeTester, EdgeTests, Tested, q_values
-from edgegraft.learn.effects import Effects
+from edgegraft.learn.effects import GroupTests
 from edgegraft.learn.feature_tests import FeatureTester
 from edgegraft.learn.joint import JointStrengths
 from edgegraft.learn.journal import PendingFit
@@ -79,7 +79,7 @@ class KeptNetwork:
         self._statistic, self._p_value = np.zeros(len(self.edges)), np.ones(len(self.edges))
         self._dof = np.zeros(len(self.edges), np.int64)
         self._tested = np.zeros(len(self.edges), bool)
-        self._effects: Effects | None = None
+        self._groups: GroupTests | None = None
         self._changed = np.zeros(self._n, bool)  # variables with edges that are newer than tests
         self._journal = search.problem.journal
         self._chain, theta = self._journal.chain(), search.theta()
@@ -117,10 +117,10 @@ class KeptNetwork:
         self._statistic[chosen], self._dof[chosen] = found.statistic, found.dof
         self._p_value[chosen] = found.p_value
         self._tested[chosen] = self._shown[chosen]
-        if found.effects is not None and self._objective.features is not None:
-            if self._effects is None:
-                self._effects = Effects.unknown(len(self.edges))
-            for whole, part in zip(self._effects, found.effects, strict=True):
+        if found.groups is not None and self._objective.features is not None:
+            if self._groups is None:
+                self._groups = GroupTests.unknown(len(self.edges))
+            for whole, part in zip(self._groups, found.groups, strict=True):
                 whole[chosen] = part
 
     def _in_parts(self, test: Callable[[Integers], Tested], chosen: Integers) -> Tested:
@@ -141,14 +141,13 @@ class KeptNetwork:
         """Share of edges whose last test had no information."""
         return float((self._tested & (self._dof == 0)).mean()) if len(self.edges) else 0.0
 
-    def strengths(self) -> Floats:
-        """Return the strengths of all edges, each fitted."""
-        return self._journal.step(self._fitted_strengths)
+    def model(self) -> PairwiseMRF:
+        """Return the model of the kept edges, hardly shrunk."""
+        tables = self._journal.step(self._tables)
+        return PairwiseMRF(self._objective.schema, self._fit.layout.edges, tables)
 
-    def _fitted_strengths(self) -> Floats:
-        objective, layout = self._objective, self._fit.layout
-        theta = objective.expand(self._fit.solution.theta, layout)
-        return PairwiseMRF(objective.schema, layout.edges, theta).edge_strengths()
+    def _tables(self) -> Floats:
+        return self._objective.expand(self._fit.solution.theta, self._fit.layout)
 
     def bic(self) -> float:
         """Return the Bayesian information criterion of the fitted graph."""
@@ -231,10 +230,10 @@ class KeptNetwork:
         self._dof = np.pad(self._dof, (0, n_new))
         self._tested = np.pad(self._tested, (0, n_new))
         self._p_value = np.pad(self._p_value, (0, n_new), constant_values=1.0)
-        if self._effects is not None:
-            known = self._effects
-            self._effects = Effects.unknown(len(self.edges))
-            for whole, part in zip(self._effects, known, strict=True):
+        if self._groups is not None:
+            known = self._groups
+            self._groups = GroupTests.unknown(len(self.edges))
+            for whole, part in zip(self._groups, known, strict=True):
                 whole[: len(part)] = part
 
     def test_changed(self) -> None:
@@ -268,7 +267,7 @@ class KeptNetwork:
         self._p_value[~self._shown] = 1.0
         q_value = q_values(self._p_value, self._cut.n_pairs)
         found = self._statistic, self._dof, self._p_value, q_value
-        return EdgeTests(self.edges, *found, self._effects)
+        return EdgeTests(self.edges, *found, self._groups)
 
 
 def _rows_of(test: Callable[[Integers], Tested], part: Integers) -> Floats:

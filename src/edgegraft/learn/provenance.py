@@ -1,4 +1,4 @@
-"""What a model file keeps of how its model was learned: a value per edge, and details.
+"""What a model file keeps of how its model was learned.
 
 Nothing here depends on the machine or the clock: the same run gives the same file.
 """
@@ -11,26 +11,12 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from edgegraft.core.pairs import find_pairs
 from edgegraft.learn.certificate import Certificate
 from edgegraft.learn.discovery import Discovery
 from edgegraft.learn.events import StopReason
 
 Json = dict[str, Any]
 _PACKAGES = ("edgegraft", "numpy", "scipy", "numba", "pyarrow")
-
-
-def edge_columns(found: Discovery) -> dict[str, Any]:
-    """Return strengths and tests of the model's edges, in their order."""
-    tests, model = found.tests, found.model
-    at = find_pairs(model.edges, tests.edges, len(model.names))
-    columns = {
-        name: getattr(tests, name)[at] for name in ("statistic", "dof", "p_value", "q_value")
-    }
-    if tests.effects is not None:
-        columns |= tests.effects.columns(at)
-        columns["weight"] = columns["effect"]  # the name that drawing programs look for
-    return {"strength": model.edge_strengths()} | columns
 
 
 def details_of(found: Discovery, source: Json, settings: Json | None = None) -> Json:

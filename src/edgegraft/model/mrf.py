@@ -39,6 +39,9 @@ class PairwiseMRF(RowQuestions):
     theta : array of float, shape (n_parameters,)
         Log-potentials in the order of :class:`~edgegraft.core.Layout`: node vectors, then
         edge tables. Minus infinity forbids a state or a pair of states.
+    edge_columns : dict of name to array, optional
+        What is known of the edges, one number each: ``strength``, ``sign``, q-values. A fitted
+        model has them, and a file keeps them.
 
     Attributes
     ----------
@@ -47,6 +50,8 @@ class PairwiseMRF(RowQuestions):
         Where each log-potential lies in `theta`.
     theta : array of float
         All log-potentials in one read-only vector.
+    edge_columns : dict of name to array
+        It makes no difference between models.
 
     Examples
     --------
@@ -105,7 +110,11 @@ class PairwiseMRF(RowQuestions):
         without: Label | Iterable[Label] | None = None,
         correction: Correction | None = None,
     ) -> Floats:
-        """Return how strong each edge is: the Frobenius norm of its table in zero-sum gauge.
+        """Return how strong each edge is.
+
+        A fitted model knows: its strengths are on the scale of a partial correlation
+        (docs/kinds.md). If it does not, or with one of the options, strengths are the Frobenius
+        norms of the tables in zero-sum gauge.
 
         Parameters
         ----------
@@ -132,7 +141,14 @@ class PairwiseMRF(RowQuestions):
         >>> model.edge_strengths(without="-").round(3).tolist()
         [2.0]
         """
+        known = self.edge_columns.get("strength")
+        if known is not None and without is None and correction is None:
+            return known
         return edge_strengths(self.schema, self.layout, self.theta, without, correction)
+
+    def with_edge_columns(self, columns: Mapping[str, ArrayLike]) -> PairwiseMRF:
+        """Return the same model that knows more of its edges."""
+        return PairwiseMRF(self.schema, self.edges, self.theta, {**self.edge_columns, **columns})
 
     def adjacency(self, strengths: ArrayLike | None = None) -> Floats:
         """Return the symmetric matrix of edge strengths, 0 for pairs without an edge.
@@ -175,7 +191,8 @@ class PairwiseMRF(RowQuestions):
             Settings, provenance, certificate: strings, finite numbers, None, and lists and dicts
             of them. :func:`edgegraft.read_details` gives them back.
         edge_columns : dict of name to array, optional
-            One number for each of the model's edges, in their order: q-values, frequencies.
+            One number for each of the model's edges, in their order: q-values, frequencies. They
+            are written beside those that the model has.
 
         Examples
         --------
@@ -188,7 +205,8 @@ class PairwiseMRF(RowQuestions):
         ...     edgegraft.load(path) == model
         True
         """
-        write_model_file(path, self.schema, self.edges, self.theta, details, edge_columns)
+        columns = {**self.edge_columns, **(edge_columns or {})}
+        write_model_file(path, self.schema, self.edges, self.theta, details, columns)
 
     def zero_sum(self) -> PairwiseMRF:
         """Return the same distribution with rows and columns of all edge tables summing to zero.
@@ -198,7 +216,7 @@ class PairwiseMRF(RowQuestions):
         """
         layout, theta = self.layout, self.theta.copy()
         to_zero_sum(theta, layout.states, layout.edges, layout.node_offset, layout.edge_offset)
-        return PairwiseMRF(self.schema, layout.edges, theta)
+        return PairwiseMRF(self.schema, layout.edges, theta, self.edge_columns)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PairwiseMRF):
@@ -248,7 +266,8 @@ def load(path: str | os.PathLike[str]) -> PairwiseMRF:
     """
     stored = read_details(path)
     try:
-        return PairwiseMRF(Schema.from_json(stored.schema_json), stored.edges, stored.theta)
+        schema = Schema.from_json(stored.schema_json)
+        return PairwiseMRF(schema, stored.edges, stored.theta, stored.edge_columns)
     except (DataError, EdgeError, ModelError) as error:
         raise MODEL_FILE.damaged(path, str(error)) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from edgegraft.errors import DataError, ModelError
 from edgegraft.ingest.rows import read_codes
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours, row_energies
 from edgegraft.model.evidence import variable_index
+from edgegraft.model.file import Columns, check_edge_columns
 from edgegraft.table import Schema
 
 
@@ -27,12 +29,25 @@ class NamedPotentials:
     schema: Schema
     layout: Layout
     theta: Floats
+    edge_columns: Columns
 
-    def __init__(self, schema: Schema, edges: ArrayLike, theta: ArrayLike) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        edges: ArrayLike,
+        theta: ArrayLike,
+        edge_columns: Mapping[str, ArrayLike] | None = None,
+    ) -> None:
         layout = Layout(schema.n_states, np.asarray(edges, np.int64).reshape(-1, 2))
         values = check_theta(theta, layout, schema.names).copy()
         values.flags.writeable = False
-        for name, value in (("schema", schema), ("layout", layout), ("theta", values)):
+        columns = check_edge_columns(edge_columns, layout.n_edges)
+        for name, value in (
+            ("schema", schema),
+            ("layout", layout),
+            ("theta", values),
+            ("edge_columns", columns),
+        ):
             object.__setattr__(self, name, value)
 
     @property

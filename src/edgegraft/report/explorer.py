@@ -19,7 +19,6 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from edgegraft.core.types import Floats
 from edgegraft.errors import ConvergenceWarning, ModelError
@@ -82,7 +81,6 @@ class Explorer:
         *,
         title: str = "model",
         engine: InferenceEngine | None = None,
-        signs: ArrayLike | None = None,
     ) -> None:
         self.model = model
         self.title = title
@@ -90,7 +88,7 @@ class Explorer:
         self._lock = Lock()
         self._answers: OrderedDict[tuple[tuple[int, int], ...], Answer] = OrderedDict()
         self.prior = self.ask({})
-        self._network = drawing(build_network(model, top=MAX_DRAWN, signs=signs))
+        self._network = drawing(build_network(model, top=MAX_DRAWN))
         self._shown = model.zero_sum()
         self._strengths = model.edge_strengths()
 

@@ -93,7 +93,7 @@ def build_network(
         local,
         which,
         values[which],
-        (edge_signs(model) if signs is None else np.asarray(signs).astype(np.int64))[which],
+        _signs(model, signs)[which],
         spots,
         bend_edges(spots, local),
         group,
@@ -147,6 +147,12 @@ def drawing(network: Network) -> dict[str, list[dict[str, Any]]]:
             }
         )
     return {"nodes": nodes, "edges": edges}
+
+
+def _signs(model: PairwiseMRF, given: ArrayLike | None) -> Integers:
+    """Return the signs of the edges: those given, those that the model knows, or of its tables."""
+    known = model.edge_columns.get("sign") if given is None else given
+    return edge_signs(model) if known is None else np.asarray(known).astype(np.int64)
 
 
 def edge_signs(model: PairwiseMRF) -> Integers:
