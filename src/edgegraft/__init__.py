@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` does the same 
         optimize,
         report,
         search,
+        study,
         table,
     )
     from edgegraft.contrib.dask.cluster import ClusterRows
@@ -32,6 +33,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` does the same 
     from edgegraft.ingest.packing import pack
     from edgegraft.model import PairwiseMRF, load, read_details
     from edgegraft.optimize import fit_parameters
+    from edgegraft.study import compare
     from edgegraft.table import PackedTable, Schema, Variable
 
 __version__ = "0.1.0.dev0"
@@ -46,6 +48,7 @@ __all__ = [
     "Schema",
     "Variable",
     "__version__",
+    "compare",
     "core",
     "counts",
     "datasets",
@@ -64,6 +67,7 @@ __all__ = [
     "read_details",
     "report",
     "search",
+    "study",
     "table",
 ]
 
@@ -76,6 +80,7 @@ _HOME = {
     "PairwiseMRF": "model",
     "Schema": "table",
     "Variable": "table",
+    "compare": "study",
     "fit_parameters": "optimize",
     "load": "model",
     "pack": "ingest",

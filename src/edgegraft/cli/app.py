@@ -13,6 +13,7 @@ from edgegraft.cli.console import set_debug
 from edgegraft.cli.learn_commands import learn, resume
 from edgegraft.cli.model_commands import explore, export, info, plot, report
 from edgegraft.cli.query_commands import infer, query, sample
+from edgegraft.cli.study_commands import compare
 from edgegraft.cli.table_commands import impute, score
 
 _EXAMPLES: dict[Callable[..., Any], str] = {
@@ -27,6 +28,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     report: "edgegraft report survey.edgegraft -o survey.html",
     plot: "edgegraft plot survey.edgegraft -o survey.svg --around smoker",
     explore: "edgegraft explore survey.edgegraft",
+    compare: "edgegraft compare survey.csv --by sex --report compared.html --plot compared.png",
     simulate: "edgegraft simulate scale-free -o rows.csv --variables 50 --truth truth.edgegraft",
     infer: "edgegraft infer grid.uai --task MAR --evidence grid.uai.evid",
     demo: "edgegraft demo",

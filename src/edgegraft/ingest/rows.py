@@ -4,6 +4,7 @@ open_rows    in memory if the rows fit, on disk if not, elsewhere if a plug-in k
 read_table   in memory
 read_codes   in memory, as an array of codes under a schema
 read_weights a column of the table as row weights
+read_labels  a column of the table as it is
 """
 
 from __future__ import annotations
@@ -210,6 +211,36 @@ def _open_store(X: Any, kind: TableKind, schema: Schema | None, options: ReadOpt
     if folder is None and kind is TableKind.STREAM:
         folder = gettempdir()  # what a stream leaves on disk is not kept
     return open_store(X, schema=schema, folder=folder, max_bytes=size, options=options)
+
+
+def read_labels(X: Any, name: str, options: ReadOptions | None = None) -> list[Any]:
+    """Return the cells of one column, None for those that are missing.
+
+    Examples
+    --------
+    >>> read_labels({"town": ["Ulm", None], "age": [3, 4]}, "town")
+    ['Ulm', None]
+    """
+    if isinstance(X, PackedTable):
+        cells = labels(X.schema, X.codes()).column(name).to_pylist() if name in X.schema else None
+        if cells is None:
+            raise _lacking(name, list(X.schema.names))
+        return list(cells)
+    options = options or ReadOptions()
+    with open_source(X, options) as source:
+        if name not in source.names:
+            raise _lacking(name, list(source.names))
+        source.select([name])
+        missing = options.missing_labels(source.from_text)
+        return [
+            None if _is_missing(cell, missing) else cell
+            for batch in source.batches([name])
+            for cell in batch.column(0).to_pylist()
+        ]
+
+
+def _lacking(name: str, names: list[str]) -> DataError:
+    return DataError(f"the table has no column '{name}': {suggestion(name, names)}")
 
 
 def read_weights(X: Any, name: str, options: ReadOptions) -> Floats:

@@ -82,6 +82,8 @@ class Conditionals:
     weights : array of float, shape (n_rows,), optional
     max_bytes : int, default 256 MiB
         Memory for the information of one conditional; one that needs more is not used.
+    contrasts : list of Contrasts, optional
+        Coordinates of the columns, instead of those that follow from the rows.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class Conditionals:
         features: Features,
         weights: ArrayLike | None = None,
         max_bytes: int = 1 << 28,
+        contrasts: list[Contrasts] | None = None,
     ) -> None:
         whole = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
         self.weights, self._max_bytes, self.features = whole, max_bytes, features
@@ -99,7 +102,9 @@ class Conditionals:
             np.bincount(self._codes[i], whole, minlength=s + 1)[:s].astype(np.float64)
             for i, s in enumerate(self.states.tolist())
         ]
-        self.contrasts = [contrasts_of(features, i, own) for i, own in enumerate(self.margins)]
+        self.contrasts = contrasts or [
+            contrasts_of(features, i, own) for i, own in enumerate(self.margins)
+        ]
 
     def describe(self, i: int, layout: Layout, theta: Floats) -> Conditional:
         """Return the conditional of a column in a model of weights."""

@@ -111,11 +111,11 @@ class FeatureTester:
             i, j = edges[k].tolist()
             found = moments[k]
             split = self._linear(i, j)
-            verdict = None if found is None else _judge(*found[:3], split)
+            verdict = None if found is None else judge_score(*found[:3], split)
             if found is not None and self._doubtful(i, j, tables[k], verdict):
                 apart = {a: self._rows.without(nodes[a], b) for a, b in ((i, j), (j, i))}
                 at_zero = self._moments(edges[k : k + 1], apart)[0]
-                again = None if at_zero is None else _judge(*at_zero[:3], split)
+                again = None if at_zero is None else judge_score(*at_zero[:3], split)
                 verdict = verdict if again is None else again
             _write(out, groups, k, verdict)
 
@@ -145,7 +145,7 @@ class FeatureTester:
             if found is not None:
                 scores = self._replicate_scores(own, (i, j), weights) / inflation
                 by_model, by_rows = (part / inflation for part in found[1:3])
-                groups = _groups(by_model, by_rows, self._linear(i, j))
+                groups = weight_groups(by_model, by_rows, self._linear(i, j))
                 if any(group.directions.dof for group in groups):
                     p = [group.p_values(scores) / group.share for group in groups]
                     out[:, k] = np.minimum(1.0, np.min(p, axis=0))
@@ -225,7 +225,7 @@ class FeatureTester:
             found.append((score, by_model * raised, by_rows * raised, information))
         return found
 
-    def _doubtful(self, i: int, j: int, table: Floats, verdict: _Verdict | None) -> bool:
+    def _doubtful(self, i: int, j: int, table: Floats, verdict: Verdict | None) -> bool:
         """Return whether a test must be made at zero itself."""
         if verdict is None:
             return False
@@ -242,7 +242,9 @@ class FeatureTester:
         return bool(few or np.abs(shown).max() > LINEAR)
 
 
-class _Verdict(NamedTuple):
+class Verdict(NamedTuple):
+    """A test of some weights; p-values of linear ones and of the others are NaN without such."""
+
     statistic: float
     dof: int
     p_value: float
@@ -254,13 +256,13 @@ def _empty(m: int) -> Tested:
     return Tested(np.zeros(m), np.zeros(m, np.int64), np.ones(m))
 
 
-def _write(out: Tested, groups: GroupTests, k: int, verdict: _Verdict | None) -> None:
+def _write(out: Tested, groups: GroupTests, k: int, verdict: Verdict | None) -> None:
     if verdict is not None:
         out.statistic[k], out.dof[k], out.p_value[k] = verdict[:3]
         groups.p_linear[k], groups.p_rest[k] = verdict[3:]
 
 
-class _Group(NamedTuple):
+class WeightGroup(NamedTuple):
     """Some weights of a pair, beside those of the groups before."""
 
     turn: Floats  # (size, weights) from the score of the pair to that of the group
@@ -275,28 +277,28 @@ class _Group(NamedTuple):
         return np.asarray(np.maximum(chdtrc(self.directions.dof, statistics), TINY))
 
 
-def _groups(by_model: Floats, by_rows: Floats, linear: Mask) -> list[_Group]:
+def weight_groups(by_model: Floats, by_rows: Floats, linear: Mask) -> list[WeightGroup]:
     """Return the linear weights and the rest, or all in one group."""
     every = np.eye(len(linear))
     if not linear.any() or linear.all():
-        return [_Group(every, directions(by_model, by_rows), 1.0)]
+        return [WeightGroup(every, directions(by_model, by_rows), 1.0)]
     rest = every[~linear]
     lead = by_model[np.ix_(linear, linear)]
     rest[:, linear] = -by_model[np.ix_(~linear, linear)] @ np.linalg.pinv(lead)
     return [
-        _Group(turn, directions(turn @ by_model @ turn.T, turn @ by_rows @ turn.T), share)
+        WeightGroup(turn, directions(turn @ by_model @ turn.T, turn @ by_rows @ turn.T), share)
         for turn, share in ((every[linear], LINEAR_SHARE), (rest, 1.0 - LINEAR_SHARE))
     ]
 
 
-def _judge(score: Floats, by_model: Floats, by_rows: Floats, linear: Mask) -> _Verdict:
+def judge_score(score: Floats, by_model: Floats, by_rows: Floats, linear: Mask) -> Verdict:
     """Return the verdict of the groups together."""
-    groups = _groups(by_model, by_rows, linear)
+    groups = weight_groups(by_model, by_rows, linear)
     p = [float(group.p_values(score)) for group in groups]
     raised = [value / group.share for value, group in zip(p, groups, strict=True)]
     best = groups[int(np.argmin(raised))]
     statistic = float(best.directions.statistics(best.turn @ score)) if best.directions.dof else 0.0
-    return _Verdict(
+    return Verdict(
         statistic,
         best.directions.dof,
         min(1.0, *raised),

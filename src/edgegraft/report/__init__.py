@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from edgegraft.counts.quality import data_quality
     from edgegraft.report.category_plots import plot_edge, plot_marginals
+    from edgegraft.report.comparison_plot import plot_comparison
     from edgegraft.report.network_plot import plot_network
     from edgegraft.report.page import write_report
     from edgegraft.report.trajectory_plots import plot_path, plot_trace
 
 __all__ = [
     "data_quality",
+    "plot_comparison",
     "plot_edge",
     "plot_marginals",
     "plot_network",
@@ -27,6 +29,7 @@ __all__ = [
 
 _HOME = {
     "data_quality": "edgegraft.counts.quality",
+    "plot_comparison": "edgegraft.report.comparison_plot",
     "plot_edge": "edgegraft.report.category_plots",
     "plot_marginals": "edgegraft.report.category_plots",
     "plot_network": "edgegraft.report.network_plot",

@@ -117,19 +117,26 @@ def plot_network(
         signs=signs,
         seed=seed,
     )
-    ax = axes_or_new(ax, *_figure_size(network))
+    ax = axes_or_new(ax, *figure_size(network))
+    radii, widths = draw_network(ax, network, around)
+    if legend and len(network.names):
+        _draw_legend(ax, network, widths, radii, colour_by == "community")
+    if names and len(network.names):
+        draw_names(ax, network, radii, around, keep_all=names is True)
+    return ax
+
+
+def draw_network(
+    ax: Axes, network: Network, around: str | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw dots and lines; return the radii and widths in points."""
     ax.set_axis_off()
     if not len(network.names):
         ax.text(0.5, 0.5, "no edges to draw", ha="center", va="center", transform=ax.transAxes)
-        return ax
+        return np.zeros(0), np.zeros(0)
     _frame(ax, network)
     widths = _draw_edges(ax, network) if len(network.edges) else np.zeros(0)
-    radii = _draw_nodes(ax, network, around)
-    if legend:
-        _draw_legend(ax, network, widths, radii, colour_by == "community")
-    if names:
-        _draw_names(ax, network, radii, around, keep_all=names is True)
-    return ax
+    return _draw_nodes(ax, network, around), widths
 
 
 def _outline(network: Network) -> np.ndarray:
@@ -137,7 +144,7 @@ def _outline(network: Network) -> np.ndarray:
     return np.concatenate((network.spots, curves.reshape(-1, 2)))
 
 
-def _figure_size(network: Network) -> tuple[float, float]:
+def figure_size(network: Network) -> tuple[float, float]:
     """Return width and height in inches: the shape of the picture is that of the layout."""
     side = float(np.clip(5.0 + 0.28 * np.sqrt(len(network.names) * 4.0), 5.0, 14.0))
     extent = np.ptp(_outline(network), axis=0) + 0.5 if len(network.names) else np.ones(2)
@@ -250,8 +257,13 @@ def _dot(colour: str, marker: str, label: str, size: float = 7.0) -> Line2D:
     return Line2D([], [], linestyle="", marker=marker, color=colour, markersize=size, label=label)
 
 
-def _draw_names(
-    ax: Axes, network: Network, radii: np.ndarray, around: str | None, *, keep_all: bool
+def draw_names(
+    ax: Axes,
+    network: Network,
+    radii: np.ndarray,
+    around: str | None = None,
+    *,
+    keep_all: bool = False,
 ) -> None:
     """Write the names, those of strong variables first; shift or omit names that collide."""
     from matplotlib.patheffects import withStroke

@@ -25,6 +25,7 @@ from edgegraft.errors import DataError
 from edgegraft.io.graph_files import edge_attributes
 from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF
+from edgegraft.report.answer_sections import comparison_section
 from edgegraft.report.escape import as_script_json, as_text
 from edgegraft.report.page_model import chart_data, describe, network_data
 from edgegraft.report.page_sections import (
@@ -37,6 +38,7 @@ from edgegraft.report.page_sections import (
     trajectory_section,
     variables_section,
 )
+from edgegraft.study.comparison import Comparison
 
 _SCRIPTS = ("elements.js", "network.js", "panel.js", "chart.js", "page.js")
 _ELSEWHERE = re.compile(r"^(import .*;\n|export )", re.MULTILINE)
@@ -51,6 +53,7 @@ def write_report(
     trace: Mapping[str, ArrayLike] | None = None,
     path_points: Sequence[PathPoint] | None = None,
     data_quality: Mapping[str, Any] | None = None,
+    comparison: Comparison | None = None,
     title: str | None = None,
 ) -> None:
     """Write an HTML report of a model that works offline, on a phone and on paper.
@@ -75,6 +78,8 @@ def write_report(
         Result of :func:`~edgegraft.learn.selection.path.penalty_path`.
     data_quality : dict, optional
         Result of :func:`~edgegraft.report.data_quality`.
+    comparison : Comparison, optional
+        Result of :func:`edgegraft.compare`, for a section about groups.
     title : str, optional
 
     Raises
@@ -108,6 +113,7 @@ def write_report(
     about = describe(model, edge_attributes(model, edge_columns))
     sections = [
         summary_section(about, kept, quality),
+        *([] if comparison is None else [comparison_section(comparison)]),
         network_section(about),
         edges_section(about),
         variables_section(about, quality),

@@ -1,0 +1,77 @@
+"""What the commands about networks show and write."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from edgegraft.cli.console import say, show_table
+from edgegraft.cli.formatting import cell, counted
+from edgegraft.cli.model_commands import save_picture
+from edgegraft.study import Comparison
+
+
+def show_comparison(console: Console, found: Comparison, top: int) -> None:
+    """Show a comparison to people."""
+    sizes = ", ".join(
+        f"{cell(name)} ({counted(size, 'row')})"
+        for name, size in zip(found.groups, found.sizes, strict=True)
+    )
+    say(console, f"Groups: {sizes}")
+    by = counted(found.n_permutations, "permutation") if found.n_permutations else "tests of edges"
+    say(console, f"[bold]All edges equal in all groups: p = {found.p_value:.3g}[/] (by {by})")
+    n = len(found.edges["first"])
+    names = [f"effect_{name}" for name in found.groups]
+    names += ["difference", "p_value", "q_value", "p_permutation"]
+    shown = [name for name in names if name in found.edges]
+    if top and n:
+        title = f"{counted(found.n_different, 'edge')} of {n:,} differ; the clearest first"
+        heads = ["variable", "variable", *(">" + name.replace("_", " ") for name in shown)]
+        show_table(console, title, heads, _rows(found.edges, ["first", "second"], shown, top))
+    order = np.argsort(found.variables["p_value"], kind="stable")[:top]
+    variables = {name: values[order] for name, values in found.variables.items()}
+    numbers = ["n_edges", "n_different", "p_value", "q_value"]
+    heads = ["variable", *(">" + name.replace("_", " ") for name in numbers)]
+    show_table(console, "Variables", heads, _rows(variables, ["name"], numbers, top))
+
+
+def write_comparison(
+    found: Comparison, output: Path | None, report: Path | None, picture: Path | None, source: str
+) -> None:
+    """Write what was asked for of a comparison: columns, a page, a picture."""
+    if output is not None:
+        from edgegraft.io.row_files import write_columns
+
+        write_columns(output, {name: list(values) for name, values in found.edges.items()})
+    if report is not None:
+        from edgegraft.report import write_report
+
+        model, columns = found.first_model()
+        title = f"{source}: {' and '.join(found.groups)} compared"
+        write_report(report, model, edge_columns=columns, comparison=found, title=title)
+    if picture is not None:
+        os.environ.setdefault("MPLBACKEND", "Agg")
+        from edgegraft.report import plot_comparison
+
+        save_picture(plot_comparison(found)[0], picture)
+
+
+def _rows(
+    columns: dict[str, Any], texts: list[str], numbers: list[str], top: int
+) -> list[list[str]]:
+    n = min(top, len(columns[texts[0]]))
+    return [
+        [cell(columns[name][k]) for name in texts] + [_number(columns[name][k]) for name in numbers]
+        for k in range(n)
+    ]
+
+
+def _number(value: Any) -> str:
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, float):
+        return "" if np.isnan(plain) else f"{plain:.3g}"
+    return str(plain)

@@ -1,0 +1,91 @@
+"""Commands that answer questions about networks: ``compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from edgegraft.cli.console import (
+    give,
+    refuse_overwriting,
+    reported,
+    require_report,
+    require_table,
+    results,
+    say,
+    warned,
+)
+from edgegraft.cli.declared_options import flagged, settings_from, with_options
+from edgegraft.cli.flags import AsJson, DataFiles, Force, Jobs, Quiet, Seed, Top, Weights
+from edgegraft.config import TableOptions
+
+_NOT_HERE = ("max_memory", "cache_dir", "cache_size", "unseen")  # rows are in memory
+_READING = [setting for setting in flagged(TableOptions) if setting.name not in _NOT_HERE]
+
+
+@with_options(_READING)
+def compare(
+    data: DataFiles,
+    by: Annotated[str, typer.Option("--by", help="The column that names the group of a row.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file for all edges."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="A page about the comparison to write (.html).")
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--plot", help="A picture of the networks to write: .png, .svg or .pdf."),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="A column that names the person or school of a row, if rows share one."),
+    ] = None,
+    weights: Weights = None,
+    level: Annotated[
+        float, typer.Option("--fdr", help="Share of false ones among the edges that differ.")
+    ] = 0.05,
+    permutations: Annotated[
+        int, typer.Option(min=0, help="Random assignments of rows to groups.")
+    ] = 1000,
+    top: Top = 15,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    force: Force = False,
+    **options: Any,
+) -> None:
+    """Compare the networks of groups of rows: edge by edge, by variable, and as a whole."""
+    with reported(quiet) as console, warned(console):
+        files = require_table(data)
+        for path in (output, report, picture):
+            refuse_overwriting(path, force, tuple(files))
+        if report is not None:
+            require_report()
+        from edgegraft.cli.study_answers import show_comparison, write_comparison
+        from edgegraft.ingest.options import ReadOptions
+        from edgegraft.ingest.rows import read_weights
+        from edgegraft.study import compare as compare_groups
+
+        reading = settings_from(_READING, options)
+        found = compare_groups(
+            data,
+            by,
+            sample_weight=None if weights is None else read_weights(data, weights, ReadOptions()),
+            clusters=cluster,
+            fdr=level,
+            n_permutations=permutations,
+            n_jobs=jobs,
+            random_state=seed,
+            **reading | {"drop": [*(reading["drop"] or ()), *([weights] if weights else ())]},
+        )
+        write_comparison(found, output, report, picture, data.name)
+        give(found.summary()) if as_json else show_comparison(results(console), found, top)
+        for path in (output, report, picture):
+            if path is not None:
+                say(console, f"Written: [bold]{escape(str(path))}[/].")

@@ -1,0 +1,240 @@
+"""Networks of groups compared: which edges differ, of which variables, and whether any does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.config import Plan
+from edgegraft.core.threads import resolve_jobs
+from edgegraft.core.types import Integers, Mask
+from edgegraft.errors import SettingError
+from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.output import make_frame
+from edgegraft.learn.edge_tests import q_values
+from edgegraft.model import PairwiseMRF
+from edgegraft.objective.features import Features
+from edgegraft.study.group_fit import JointModel
+from edgegraft.study.group_rows import GroupRows, read_groups
+from edgegraft.study.group_scores import GroupScores, margins_of
+from edgegraft.study.group_tests import (
+    ComparedEdges,
+    EqualityTests,
+    choose_edges,
+    group_effects,
+    judge_edges,
+)
+from edgegraft.study.permutations import permuted_labels
+
+_MAX_ROUNDS = 4  # of refits after which edges that differ are those that are free
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Networks of several groups, edge by edge.
+
+    Attributes
+    ----------
+    groups : tuple of str
+    sizes : tuple of int
+        Rows of each group.
+    p_value : float
+        Of the whole network: that all edges are equal in all groups.
+    edges : dict of str to array
+        An edge per row, the clearest differences first: ``first``, ``second``, ``signed`` (whether
+        effects have a sign), ``effect_GROUP`` with its interval of 95 %, ``low_GROUP`` to
+        ``high_GROUP``, and ``in_GROUP`` (whether it is an edge of that group's own network),
+        ``difference`` (of two groups with its interval; of more the range of effects),
+        ``statistic``, ``dof``, ``p_value``, ``q_value``, ``p_permutation`` and ``differs``.
+    variables : dict of str to array
+        ``name``, ``n_edges``, ``n_different``, ``p_value`` (that all edges of the variable are
+        equal) and ``q_value``.
+    models : dict of str to PairwiseMRF
+        One model of all groups: edges that do not differ have the same parameters in all of them.
+    n_permutations : int
+    """
+
+    groups: tuple[str, ...]
+    sizes: tuple[int, ...]
+    p_value: float
+    edges: dict[str, NDArray[Any]]
+    variables: dict[str, NDArray[Any]]
+    models: dict[str, PairwiseMRF]
+    n_permutations: int
+
+    @property
+    def n_different(self) -> int:
+        """Number of edges that differ."""
+        return int(self.edges["differs"].sum())
+
+    def edges_frame(self) -> Any:
+        """Return the edges as a frame."""
+        return make_frame(self.edges)
+
+    def variables_frame(self) -> Any:
+        """Return the variables as a frame."""
+        return make_frame(self.variables)
+
+    def places(self) -> Integers:
+        """Return the rows of `edges` in the order of the models' edges."""
+        names = self.models[self.groups[0]].names
+        ends = zip(self.edges["first"], self.edges["second"], strict=True)
+        place = {pair: k for k, pair in enumerate(ends)}
+        edges = self.models[self.groups[0]].edges.tolist()
+        return np.array([place[names[i], names[j]] for i, j in edges], np.int64)
+
+    def first_model(self) -> tuple[PairwiseMRF, dict[str, NDArray[Any]]]:
+        """Return the model of the first group, with columns of its edges for files and pages."""
+        names = [*(f"effect_{name}" for name in self.groups), "difference", "q_value"]
+        order = self.places()
+        return self.models[self.groups[0]], {name: self.edges[name][order] for name in names}
+
+    def summary(self) -> dict[str, Any]:
+        """Return the comparison in plain types, for JSON; numbers that are not known are None."""
+        return {
+            "groups": dict(zip(self.groups, self.sizes, strict=True)),
+            "p_value": self.p_value,
+            "n_permutations": self.n_permutations,
+            "n_different": self.n_different,
+            "edges": plain_rows(self.edges),
+            "variables": plain_rows(self.variables),
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"Comparison({' and '.join(self.groups)}: {self.n_different} of "
+            f"{len(self.edges['first'])} edges differ, network p = {self.p_value:.3g})"
+        )
+
+
+def compare(
+    X: Any,
+    groups: str | ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    clusters: str | ArrayLike | None = None,
+    fdr: float = 0.05,
+    n_permutations: int = 1000,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    **reading: Any,
+) -> Comparison:
+    """Compare the networks of two or more groups of rows.
+
+    The edges compared are those that a search of all rows together finds, before any cut, and those
+    that only a group's own network has. The first are chosen without regard to groups; the second
+    because a group shows them, so that chance makes them look different: they count as the best of
+    all other pairs. All groups are one model, in which edges are shared unless they
+    differ; every edge is tested by its effective score (:mod:`edgegraft.study.equality`). Node
+    vectors are always the group's own: that a state is more common in a group is not a difference
+    of networks.
+
+    Parameters
+    ----------
+    X : table
+        Whatever :func:`edgegraft.pack` takes.
+    groups : str or array, shape (n_rows,)
+        A column of the table, which is then not part of the networks, or a label per row.
+    sample_weight : array of float, shape (n_rows,), optional
+        As in :meth:`edgegraft.GraftedMRF.fit`.
+    clusters : str or array, shape (n_rows,), optional
+        Rows of a cluster are not independent: the same person before and after, or pupils of a
+        school. Variances are those over clusters, and permutations keep clusters together.
+    fdr : float, default 0.05
+        Share of false ones among the edges that differ.
+    n_permutations : int, default 1000
+        Assignments of rows to groups by chance, from which the p-values of the network and of
+        variables follow; 0 for Cauchy combinations of the tests of edges instead.
+    n_jobs : int, optional
+        Threads; the results do not depend on it.
+    random_state : int, default 0
+    **reading
+        Options of :func:`edgegraft.pack`, such as ``kinds=``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edgegraft.datasets import make_chain
+    >>> rows = [make_chain(6, n_rows=800, couplings="ising", random_state=k).X for k in (1, 1)]
+    >>> rng = np.random.default_rng(0)
+    >>> rows[1][:, 5] = rng.permutation(rows[1][:, 5])  # an edge that only the first group has
+    >>> found = compare(np.concatenate(rows), ["before"] * 800 + ["after"] * 800)
+    >>> found
+    Comparison(after and before: 1 of 5 edges differ, network p = 0.000999)
+    """
+    if not 0 < fdr <= 1:
+        raise SettingError("fdr", f"must be above 0 and at most 1, found {fdr}")
+    if n_permutations < 0:
+        raise SettingError("n_permutations", f"must be at least 0, found {n_permutations}")
+    options = ReadOptions(**reading)
+    given = read_groups(X, groups, weights=sample_weight, clusters=clusters, options=options)
+    n_jobs = resolve_jobs(n_jobs)
+    chosen = choose_edges(given, Plan(n_jobs=n_jobs, random_state=random_state))
+    edges = chosen.edges
+    features = _features(given)
+    model = JointModel(given, features, edges, n_jobs)
+    free = np.zeros(len(edges), bool)
+    fitted = model.fit(~free)
+    for _ in range(_MAX_ROUNDS):
+        scores = GroupScores(given, features, fitted, n_jobs)
+        tested = judge_edges(given, scores, None)
+        differs = chosen.q_values(tested.p_value) <= fdr
+        if np.array_equal(differs, free):
+            break
+        free, fitted = differs, model.fit(~differs, fitted)
+    if n_permutations:
+        tested = judge_edges(given, scores, permuted_labels(given, n_permutations, random_state))
+    names = np.array(given.table.schema.names, object)
+    columns = {"first": names[edges[:, 0]], "second": names[edges[:, 1]]}
+    columns |= group_effects(given, scores, tested, chosen.own)
+    columns |= tested.columns(chosen) | {"differs": free}
+    order = np.argsort(tested.p_value, kind="stable")
+    return Comparison(
+        given.names,
+        tuple(np.bincount(given.groups).tolist()),
+        tested.together(chosen),
+        {name: values[order] for name, values in columns.items()},
+        _variables(given, chosen, tested, free),
+        dict(zip(given.names, model.models(fitted), strict=True)),
+        n_permutations,
+    )
+
+
+def plain_rows(columns: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
+    """Return columns as rows of plain values; what is not a number is None.
+
+    Examples
+    --------
+    >>> plain_rows({"name": np.array(["a"], object), "effect": np.array([np.nan])})
+    [{'name': 'a', 'effect': None}]
+    """
+    lists = [
+        [None if isinstance(cell, float) and cell != cell else cell for cell in values.tolist()]
+        for values in columns.values()
+    ]
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*lists, strict=True)]
+
+
+def _features(given: GroupRows) -> Features:
+    schema = given.table.schema
+    if not schema.scored:
+        return Features.plain(schema)
+    return Features.of(schema, np.concatenate(margins_of(given)))
+
+
+def _variables(
+    given: GroupRows, chosen: ComparedEdges, tested: EqualityTests, differs: Mask
+) -> dict[str, NDArray[Any]]:
+    """Return the tests of variables: of all their edges together."""
+    touching = [(chosen.edges == i).any(axis=1) for i in range(chosen.n)]
+    p = np.array([tested.together(chosen, i) for i in range(chosen.n)])
+    return {
+        "name": np.array(given.table.schema.names, object),
+        "n_edges": np.array([own.sum() for own in touching]),
+        "n_different": np.array([(own & differs).sum() for own in touching]),
+        "p_value": p,
+        "q_value": q_values(p, len(p)),
+    }

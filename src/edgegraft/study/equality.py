@@ -1,0 +1,108 @@
+"""Tests that an edge is the same in all groups.
+
+The score of an edge in a group, ``U_g``, has the sensitivity ``J_g`` to its weights. If the weights
+are the same in all groups, what a common value explains is removed from every score:
+
+    D_g = U_g - J_g (sum J)^-1 sum U,        Var D = A Var(U) A',   A_gh = 1[g = h] - J_g (sum J)^-1
+
+The last group follows from the others and is left out. The variance is the larger of that of the
+model and that over the rows, or that over the clusters, whose rows are added first. A direction in
+which a group has no rows, such as a category that it lacks, has no variance and is not tested.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from edgegraft.core.types import Floats, Mask
+from edgegraft.learn.feature_tests import Verdict, judge_score
+from edgegraft.study.group_rows import GroupRows
+from edgegraft.study.group_scores import EdgeScores
+
+
+class Estimate(NamedTuple):
+    """The weights of an edge in one group, free of the ridge, with their variance."""
+
+    weights: Floats
+    variance: Floats
+
+
+class EdgeEquality(NamedTuple):
+    """What is known of one edge.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        The test that its weights are equal.
+    estimates : list of Estimate or None
+        Per group; None if it cannot be estimated there.
+    centred : list of array
+        Scores of the rows of each group that would have the mean zero if the weights were equal.
+    """
+
+    verdict: Verdict
+    estimates: list[Estimate | None]
+    centred: list[Floats]
+
+
+def judge_equality(given: GroupRows, scores: list[EdgeScores | None], linear: Mask) -> EdgeEquality:
+    """Test one edge, from its scores in every group."""
+    size = len(linear)
+    known = [_or_nothing(own, size, len(given.of(g))) for g, own in enumerate(scores)]
+    total = np.linalg.pinv(np.sum([own.sensitivity for own in known], axis=0))
+    common = total @ np.sum([own.score for own in known], axis=0)
+    last = len(known) - 1
+    apart = np.concatenate([own.score - own.sensitivity @ common for own in known[:last]])
+    loadings = [_loading(known, total, h) for h in range(len(known))]
+    by_model, by_rows = (
+        np.sum(
+            [a @ getattr(own, name) @ a.T for a, own in zip(loadings, known, strict=True)], axis=0
+        )
+        for name in ("by_model", "by_rows")
+    )
+    if given.clusters is not None:
+        by_rows = _over_clusters(given, known, loadings)
+        by_model = by_rows
+    verdict = judge_score(apart, by_model, by_rows, np.tile(linear, last))
+    steps = total @ np.sum([own.step for own in known], axis=0)
+    centred = []
+    for g, own in enumerate(known):
+        weights = given.weights[given.of(g)]
+        moved = own.step - own.sensitivity @ steps
+        centred.append(own.rows + np.outer(weights / weights.sum(), moved))
+    return EdgeEquality(verdict, [_estimate(own) for own in scores], centred)
+
+
+def _or_nothing(own: EdgeScores | None, size: int, n_rows: int) -> EdgeScores:
+    if own is not None:
+        return own
+    nothing = np.zeros((size, size))
+    return EdgeScores(np.zeros((n_rows, size)), np.zeros(size), nothing, nothing, nothing)
+
+
+def _loading(known: list[EdgeScores], total: Floats, h: int) -> Floats:
+    """Return how the score of a group enters the differences."""
+    size = len(total)
+    blocks = [(g == h) * np.eye(size) - own.sensitivity @ total for g, own in enumerate(known[:-1])]
+    return np.concatenate(blocks)
+
+
+def _over_clusters(given: GroupRows, known: list[EdgeScores], loadings: list[Floats]) -> Floats:
+    """Return the variance of the differences over clusters, which may have rows of all groups."""
+    assert given.clusters is not None
+    n = int(given.clusters.max()) + 1
+    sums = np.zeros((n, len(loadings[0])))
+    for g, (own, loading) in enumerate(zip(known, loadings, strict=True)):
+        weights = given.weights[given.of(g)]
+        rows = own.rows - np.outer(weights / weights.sum(), own.rows.sum(axis=0))
+        np.add.at(sums, given.clusters[given.of(g)], rows @ loading.T)
+    return np.asarray(sums.T @ sums * (n / max(n - 1, 1)))
+
+
+def _estimate(own: EdgeScores | None) -> Estimate | None:
+    if own is None:
+        return None
+    inverse = np.linalg.pinv(own.sensitivity)
+    return Estimate(inverse @ own.score, inverse @ own.by_rows @ inverse.T)

@@ -1,0 +1,276 @@
+"""Effective scores of edges in every group, in coordinates that all groups share.
+
+As in :mod:`~edgegraft.learn.feature_tests`, what the other parameters of a conditional could
+explain is removed from the score of an edge's weights: the intercepts of a group by the group's own
+information, other edges by that of all groups together,
+
+    psi~ = psi_s - H_su H_uu^-1 psi_u,    u = J [S^-1 psi~]_w
+    S = sum of S_g,    J = ([S^-1]_ww)^-1
+
+with ``u`` the intercepts, ``s`` the weights of all edges, and ``S_g`` the information of ``psi~``
+in a group. A projection by each group's own ``S_g`` would add its noise to the scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from edgegraft.core.threads import run
+from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.learn.feature_conditionals import Conditional, Conditionals, contrasts_of
+from edgegraft.objective.features import Features
+from edgegraft.study.group_fit import JointFit
+from edgegraft.study.group_rows import GroupRows
+
+_MAX_BYTES = 1 << 27  # of scores of rows that are held at a time
+
+
+class EdgeScores(NamedTuple):
+    """The effective scores of one edge in one group.
+
+    Attributes
+    ----------
+    rows : array of float, shape (rows of the group, k)
+        Weighted scores of rows, those of both ends together.
+    step : array of float, shape (k,)
+        What moves their sum to the score at zero: sensitivity times weights.
+    sensitivity : array of float, shape (k, k)
+        Of the sum to the weights.
+    by_model, by_rows : array of float, shape (k, k)
+        Variances of the sum.
+    """
+
+    rows: Floats
+    step: Floats
+    sensitivity: Floats
+    by_model: Floats
+    by_rows: Floats
+
+    @property
+    def score(self) -> Floats:
+        """The score at zero: sensitivity times the weights, after one step from the fit."""
+        return np.asarray(self.rows.sum(axis=0) + self.step)
+
+
+class _Side(NamedTuple):
+    """The effective score of an edge in the conditional of one end, in one group."""
+
+    projection: Floats  # (parameters, weights)
+    sensitivity: Floats  # of the sum to the weights
+    variance: Floats  # of the sum, by the model
+    weights: Floats  # at the fit
+
+
+class GroupScores:
+    """The conditionals of every group at a joint fit.
+
+    Parameters
+    ----------
+    given : GroupRows
+    features : Features
+    fitted : JointFit
+    n_jobs : int
+    """
+
+    def __init__(self, given: GroupRows, features: Features, fitted: JointFit, n_jobs: int) -> None:
+        self._given, self._layout, self._n_jobs = given, fitted.layout, n_jobs
+        self._thetas, self._shares_left = fitted.thetas, dict[int, float]()
+        self._margins = margins_of(given)
+        self.contrasts = [contrasts_of(features, i, own) for i, own in enumerate(self._margins)]
+        self._groups: list[tuple[Conditionals, dict[int, Conditional]]] = []
+        for g, theta in enumerate(fitted.thetas):
+            table, weights = given.part(g)
+            rows = Conditionals(table, features, weights, contrasts=self.contrasts)
+            nodes: dict[int, Conditional] = {}
+
+            def describe(
+                i: int,
+                rows: Conditionals = rows,
+                nodes: dict[int, Conditional] = nodes,
+                theta: Floats = theta,
+            ) -> None:
+                nodes[i] = rows.describe(i, self._layout, theta)
+
+            run(describe, np.unique(self._layout.edges).tolist(), n_jobs)
+            self._groups.append((rows, nodes))
+        self._information: dict[int, list[Floats | None]] = {}
+        self._inverse: dict[int, Floats] = {}
+        for i in np.unique(self._layout.edges).tolist():
+            self._pool(i)
+
+    def _pool(self, i: int) -> None:
+        """Add up the information on the weights of a conditional over the groups."""
+        q = self.contrasts[i].free.shape[1]
+        own: list[Floats | None] = []
+        for _, nodes in self._groups:
+            inverse = nodes[i].inverse
+            own.append(None if inverse is None else _inverted(inverse[q:, q:]))
+        known = [part for part in own if part is not None]
+        self._information[i] = own
+        if known:
+            self._inverse[i] = _inverted(np.sum(known, axis=0))
+
+    def _side(self, g: int, i: int, j: int) -> _Side | None:
+        """Return the effective score of an edge in the conditional of `i`; None without one."""
+        rows, nodes = self._groups[g]
+        plain, own = rows.side(nodes, i, j), self._information[i][g]
+        inverse = nodes[i].inverse
+        if plain is None or own is None or inverse is None:
+            return None
+        q = self.contrasts[i].free.shape[1]
+        at = nodes[i].block(self.contrasts, j)
+        widths = self.contrasts[i].own.shape[1], self.contrasts[j].own.shape[1]
+        order = np.arange(at.start - q, at.stop - q).reshape(widths)
+        chosen = (order if i < j else order.T).ravel()
+        across = self._inverse[i][:, chosen]
+        turn = across @ _inverted(across[chosen])
+        return _Side(
+            inverse[:, q:] @ (own @ turn),
+            turn.T @ own[:, chosen],
+            turn.T @ own @ turn,
+            _inverted(plain.information) @ plain.step,
+        )
+
+    def linear(self, k: int) -> Mask:
+        """Return which weights of an edge are linear, flat."""
+        i, j = self._layout.edges[k].tolist()
+        return np.outer(self.contrasts[i].linear, self.contrasts[j].linear).ravel()
+
+    def signed(self, k: int) -> bool:
+        """Return whether an edge has a sign: its ends are ordered or have two states."""
+        ends = [self.contrasts[i] for i in self._layout.edges[k].tolist()]
+        return all(end.own.size and (end.scored or end.own.shape[1] == 1) for end in ends)
+
+    def effect(self, k: int, weights: Floats) -> float:
+        """Return the size of weights on the scale of a partial correlation, with a sign if any.
+
+        The scale is that of all groups together, so that equal weights have equal effects.
+        """
+        i, j = self._layout.edges[k].tolist()
+        left = np.sqrt(self._left(i) * self._left(j))
+        if self.signed(k):
+            return float(left * weights[0] * self._unit(i) * self._unit(j))
+        ends = [self.contrasts[v].own for v in (i, j)]
+        shown = ends[0] @ weights.reshape(ends[0].shape[1], -1) @ ends[1].T
+        return float(left * _weighted_norm(shown, self._margins[i], self._margins[j]))
+
+    def _left(self, i: int) -> float:
+        """Return the share of a column's variance that the conditionals leave."""
+        if i not in self._shares_left:
+            left = [
+                rows.variance(i, self._layout, theta)
+                for (rows, _), theta in zip(self._groups, self._thetas, strict=True)
+            ]
+            weights = np.bincount(self._given.groups, self._given.weights)
+            self._shares_left[i] = float(np.average(left, weights=weights))
+        return self._shares_left[i]
+
+    def _unit(self, i: int) -> float:
+        """Return the standard deviation of a column's first coordinate, towards later states.
+
+        The only coordinate of an unordered column is its rarer state, which may be the first.
+        """
+        own, margin = self.contrasts[i], self._margins[i] / self._margins[i].sum()
+        first = own.own[:, 0]
+        turned = not own.scored and own.common == 1
+        return float(np.sqrt(margin @ first**2 - (margin @ first) ** 2)) * (-1 if turned else 1)
+
+    def batches(self) -> Iterator[tuple[Integers, list[list[EdgeScores | None]]]]:
+        """Yield positions of edges with the scores of each in every group."""
+        edges = self._layout.edges
+        widths = [contrast.own.shape[1] for contrast in self.contrasts]
+        size = np.array([widths[i] * widths[j] for i, j in edges.tolist()], np.int64)
+        room = max(1, _MAX_BYTES // (16 * self._given.table.n_rows))
+        batch = (np.cumsum(size) - 1) // room
+        for number in np.unique(batch):
+            chosen = np.flatnonzero(batch == number)
+            found = [self._scores(g, chosen) for g in range(len(self._groups))]
+            yield chosen, [list(one) for one in zip(*found, strict=True)]
+
+    def _scores(self, g: int, chosen: Integers) -> list[EdgeScores | None]:
+        """Return the scores of some edges in a group; None if it cannot test one."""
+        rows, nodes = self._groups[g]
+        power = 2 if self._given.sampling else 1
+        parts: dict[tuple[int, int], Floats] = {}
+        ends: dict[int, list[int]] = {}
+        for k in chosen.tolist():
+            for i in self._layout.edges[k].tolist():
+                ends.setdefault(i, []).append(k)
+
+        def project(i: int) -> None:
+            sides = {k: self._side(g, i, self._other(k, i)) for k in ends[i]}
+            used = {k: side for k, side in sides.items() if side is not None}
+            if not used:
+                return
+            turn = np.concatenate([side.projection for side in used.values()], axis=1)
+            found = np.concatenate(
+                [rows.scores(nodes[i], piece)[0] @ turn for piece in rows.chunks()]
+            )
+            cuts = np.cumsum([len(side.weights) for side in used.values()])[:-1]
+            for k, part in zip(used, np.split(found, cuts, axis=1), strict=True):
+                parts[k, i] = part
+
+        run(project, ends, self._n_jobs)
+        out: list[EdgeScores | None] = []
+        for k in chosen.tolist():
+            i, j = self._layout.edges[k].tolist()
+            used = [v for v in (i, j) if (k, v) in parts]
+            if not used:
+                out.append(None)
+                continue
+            sides = [side for v in used if (side := self._side(g, v, self._other(k, v)))]
+            weights = [nodes[v].weights for v in used]
+            u = [parts[k, v] * w[:, None] for v, w in zip(used, weights, strict=True)]
+            raised = float(np.mean([nodes[v].raised for v in used]))
+            whole, own = np.sum(u, axis=0), np.maximum.reduce(weights)
+            by_model = np.sum([side.variance for side in sides], axis=0)
+            if len(u) == 2:
+                across = _covariance(u[0], u[1], own, power)
+                by_model += across + across.T
+            by_rows = _covariance(whole, whole, own, power)
+            out.append(
+                EdgeScores(
+                    whole,
+                    np.sum([side.sensitivity @ side.weights for side in sides], axis=0),
+                    np.sum([side.sensitivity for side in sides], axis=0),
+                    by_model * raised,
+                    by_rows * raised,
+                )
+            )
+        return out
+
+    def _other(self, k: int, i: int) -> int:
+        return int(self._layout.edges[k].sum() - i)
+
+
+def margins_of(given: GroupRows) -> list[Floats]:
+    """Return the weight of the rows in each state of each column, of all groups together."""
+    codes = given.table.cells[:, : given.table.n_rows]
+    return [
+        np.bincount(codes[i], given.weights, minlength=s + 1)[:s].astype(np.float64)
+        for i, s in enumerate(given.table.schema.n_states.tolist())
+    ]
+
+
+def _covariance(first: Floats, second: Floats, weights: Floats, power: int) -> Floats:
+    """Return the covariance of two sums over rows of weighted scores."""
+    factor = 1.0 / np.maximum(weights, np.finfo(float).tiny) ** (2 - power)
+    factor[weights <= 0] = 0.0
+    products = first.T @ (factor[:, None] * second)
+    sums = np.outer(first.sum(axis=0), second.sum(axis=0))
+    return np.asarray(products - sums / max(weights.sum(), 1.0))
+
+
+def _weighted_norm(table: Floats, first: Floats, second: Floats) -> float:
+    """Return the norm of a centred table, cells weighted by the product of two margins."""
+    p, q = first / first.sum(), second / second.sum()
+    centred = table - (table @ q)[:, None] - p @ table + p @ table @ q
+    return float(np.sqrt(p @ centred**2 @ q))
+
+
+def _inverted(matrix: Floats) -> Floats:
+    """Return the inverse of a symmetric matrix, without its directions of no information."""
+    return np.asarray(np.linalg.pinv(matrix, hermitian=True), np.float64)

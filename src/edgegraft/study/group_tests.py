@@ -1,0 +1,176 @@
+"""All edges tested for equality: alone, per variable and as a network."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.config import Plan
+from edgegraft.core.pairs import pair_ids, pairs_of_ids
+from edgegraft.core.types import Edges, Floats, Integers, Mask
+from edgegraft.learn.discovery import discover
+from edgegraft.learn.edge_tests import q_values
+from edgegraft.learn.feature_conditionals import TINY
+from edgegraft.learn.feature_tests import Verdict
+from edgegraft.study.equality import Estimate, judge_equality
+from edgegraft.study.group_rows import GroupRows
+from edgegraft.study.group_scores import GroupScores
+from edgegraft.study.permutations import (
+    cauchy_p_value,
+    combined_p_value,
+    permuted_p_values,
+    rank_p_values,
+)
+
+_SHARE = 0.9  # of the level, for edges chosen without regard to groups
+_NORMAL = 1.959963984540054
+
+
+class ComparedEdges(NamedTuple):
+    """The edges to compare.
+
+    Attributes
+    ----------
+    edges : array of int, shape (m, 2)
+    common : array of bool, shape (m,)
+        Which are chosen without regard to groups; the others are the best of the other pairs.
+    own : array of bool, shape (groups, m)
+        Which the network of each group has.
+    n : int
+        Number of variables.
+    """
+
+    edges: Edges
+    common: Mask
+    own: Mask
+    n: int
+
+    def q_values(self, p: Floats) -> Floats:
+        """Return q-values, of the two kinds of edges apart."""
+        out = np.empty(len(p))
+        out[self.common] = q_values(p[self.common], int(self.common.sum()))
+        others = self.n * (self.n - 1) // 2 - int(self.common.sum())
+        out[~self.common] = q_values(p[~self.common], others)
+        return out
+
+
+class EqualityTests(NamedTuple):
+    """Tests of all edges; `permuted` has their p-values for every assignment of labels."""
+
+    verdicts: list[Verdict]
+    estimates: list[list[Estimate | None]]
+    permuted: Floats | None
+
+    @property
+    def p_value(self) -> Floats:
+        """P-values of the edges."""
+        return np.array([verdict.p_value for verdict in self.verdicts])
+
+    def together(self, chosen: ComparedEdges, variable: int | None = None) -> float:
+        """Return the p-value of all edges together, or of those of a variable.
+
+        Edges without information do not count. Those that only a group has are corrected for all
+        pairs that they are the best of, and have a tenth of the level.
+        """
+        known = np.array([verdict.dof > 0 for verdict in self.verdicts], bool)
+        pairs = chosen.n * (chosen.n - 1) // 2
+        if variable is not None:
+            known &= (chosen.edges == variable).any(axis=1)
+            pairs = chosen.n - 1
+        common, rest = known & chosen.common, known & ~chosen.common
+        if self.permuted is not None:
+            p = combined_p_value(self.permuted[:, common])
+        else:
+            p = cauchy_p_value(self.p_value[common])
+        best = float(self.p_value[rest].min(initial=1.0)) * (pairs - int(common.sum()))
+        return min(1.0, p / _SHARE, best / (1.0 - _SHARE)) if rest.any() else p
+
+    def columns(self, chosen: ComparedEdges) -> dict[str, NDArray[Any]]:
+        """Return the tests as columns."""
+        columns: dict[str, NDArray[Any]] = {
+            "statistic": np.array([verdict.statistic for verdict in self.verdicts]),
+            "dof": np.array([verdict.dof for verdict in self.verdicts], np.int64),
+            "p_value": self.p_value,
+            "q_value": chosen.q_values(self.p_value),
+        }
+        if self.permuted is not None:
+            ranks = [rank_p_values(-own)[0] for own in self.permuted.T]
+            columns["p_permutation"] = np.array(ranks)
+        return columns
+
+
+def judge_edges(given: GroupRows, scores: GroupScores, labels: Integers | None) -> EqualityTests:
+    """Test all edges, with permutations if there are labels."""
+    verdicts, estimates, permuted = [], [], []
+    for chosen, batch in scores.batches():
+        linear = [scores.linear(k) for k in chosen.tolist()]
+        found = [
+            judge_equality(given, each, mask) for each, mask in zip(batch, linear, strict=True)
+        ]
+        verdicts += [edge.verdict for edge in found]
+        estimates += [edge.estimates for edge in found]
+        if labels is not None:
+            permuted.append(permuted_p_values(given, labels, found, linear))
+    together = np.concatenate(permuted, axis=1) if permuted else None
+    return EqualityTests(verdicts, estimates, together)
+
+
+def choose_edges(given: GroupRows, plan: Plan) -> ComparedEdges:
+    """Choose edges by all rows together, and by the rows of each group."""
+    n = len(given.table.schema)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = discover(given.table, plan, weights=given.weights).tests.edges
+        networks = []
+        for g in range(len(given.names)):
+            table, weights = given.part(g)
+            networks.append(pair_ids(discover(table, plan, weights=weights).model.edges, n))
+    common = pair_ids(whole, n)
+    ids = np.unique(np.concatenate((common, *networks)))
+    own = np.stack([np.isin(ids, network) for network in networks])
+    return ComparedEdges(pairs_of_ids(ids, n), np.isin(ids, common), own, n)
+
+
+def group_effects(
+    given: GroupRows, scores: GroupScores, tested: EqualityTests, own: Mask
+) -> dict[str, NDArray[Any]]:
+    """Return effects per group with their intervals, and their differences."""
+    m, n_groups = len(tested.verdicts), len(given.names)
+    effect, error = np.full((2, n_groups, m), np.nan)
+    apart, unsure = np.full((2, m), np.nan)
+    for k, estimates in enumerate(tested.estimates):
+        known = [one for one in estimates if one is not None]
+        for g, one in enumerate(estimates):
+            if one is not None:
+                effect[g, k], error[g, k] = _sized(scores, k, one)
+        if len(known) == n_groups == 2:
+            both = Estimate(
+                known[1].weights - known[0].weights, known[0].variance + known[1].variance
+            )
+            apart[k], unsure[k] = _sized(scores, k, both)
+        elif len(known) > 1:
+            apart[k] = np.nanmax(effect[:, k]) - np.nanmin(effect[:, k])
+    columns: dict[str, NDArray[Any]] = {"signed": np.array([scores.signed(k) for k in range(m)])}
+    for g, name in enumerate(given.names):
+        columns[f"effect_{name}"] = effect[g]
+        columns[f"low_{name}"] = effect[g] - _NORMAL * error[g]
+        columns[f"high_{name}"] = effect[g] + _NORMAL * error[g]
+        columns[f"in_{name}"] = own[g]
+    columns["difference"] = apart
+    if n_groups == 2:
+        columns["difference_low"] = apart - _NORMAL * unsure
+        columns["difference_high"] = apart + _NORMAL * unsure
+    return columns
+
+
+def _sized(scores: GroupScores, k: int, estimate: Estimate) -> tuple[float, float]:
+    """Return an effect with its standard error; of one without a sign, along its weights."""
+    weights, spread = estimate
+    effect = scores.effect(k, weights)
+    if scores.signed(k):
+        return effect, abs(scores.effect(k, np.sqrt(np.maximum(np.diag(spread), 0.0))))
+    size = max(float(weights @ weights), TINY)
+    return effect, float(np.sqrt(max(float(weights @ spread @ weights), 0.0))) / size * effect

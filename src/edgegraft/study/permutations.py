@@ -1,0 +1,130 @@
+"""Groups drawn anew: the labels of rows permuted, for tests that need no approximation.
+
+If the groups are samples of one population, every assignment of labels is as likely as the
+observed one. Of a network and of a variable the p-values of edges are put together in two ways,
+Fisher's sum for many small differences and the smallest for a large one; which of them is the
+further out is itself judged by the permutations. Rows of a cluster keep together: clusters that lie
+in one group change their label as a whole, in others labels are permuted within the cluster.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import chdtrc
+
+from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.learn.feature_tests import weight_groups
+from edgegraft.study.equality import EdgeEquality
+from edgegraft.study.group_rows import GroupRows
+
+_TINY = float(np.finfo(float).tiny)
+
+
+def permuted_labels(given: GroupRows, n: int, random_state: int) -> Integers:
+    """Return the observed labels of rows, then `n` permutations of them."""
+    rng = np.random.default_rng(random_state)
+    labels = np.empty((n + 1, len(given.groups)), np.int8 if len(given.names) < 128 else np.int64)
+    labels[0] = given.groups
+    if given.clusters is None:
+        for k in range(1, n + 1):
+            labels[k] = rng.permutation(given.groups)
+        return labels
+    order = np.argsort(given.clusters, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(given.clusters))[:-1])
+    pure = [rows for rows in members if (given.groups[rows] == given.groups[rows[0]]).all()]
+    mixed = [rows for rows in members if not (given.groups[rows] == given.groups[rows[0]]).all()]
+    own = np.array([given.groups[rows[0]] for rows in pure], labels.dtype)
+    for k in range(1, n + 1):
+        for rows, label in zip(pure, rng.permutation(own), strict=True):
+            labels[k, rows] = label
+        for rows in mixed:
+            labels[k, rows] = rng.permutation(given.groups[rows])
+    return labels
+
+
+def permuted_p_values(
+    given: GroupRows, labels: Integers, found: list[EdgeEquality], linear: list[Mask]
+) -> Floats:
+    """Return p-values of edges, one row per assignment of labels, comparable with each other."""
+    order = np.concatenate([given.of(g) for g in range(len(given.names))])
+    parts = [_whitened(given, edge, mask) for edge, mask in zip(found, linear, strict=True)]
+    columns = [column for part in parts for column, _ in part]
+    white = np.concatenate(columns, axis=1) if columns else np.zeros((len(order), 0))
+    shares = np.bincount(given.groups, given.weights) / given.weights.sum()
+    statistics = np.zeros((len(labels), white.shape[1]))
+    rest = np.broadcast_to(white.sum(axis=0), statistics.shape).copy()
+    total = rest.copy()
+    for g, share in enumerate(shares[:-1]):
+        sums = (labels[:, order] == g).astype(np.float64) @ white
+        rest -= sums
+        statistics += (sums - share * total) ** 2 / share
+    statistics += (rest - shares[-1] * total) ** 2 / shares[-1]
+    return _p_values(statistics, parts, len(shares) - 1)
+
+
+def _whitened(given: GroupRows, edge: EdgeEquality, linear: Mask) -> list[tuple[Floats, float]]:
+    """Return the scores of rows with unit variance, in groups of weights with their shares."""
+    rows = np.concatenate(edge.centred)
+    if given.clusters is None:
+        spread = rows.T @ rows - np.outer(rows.sum(axis=0), rows.sum(axis=0)) / len(rows)
+    else:
+        order = np.concatenate([given.of(g) for g in range(len(given.names))])
+        sums = np.zeros((int(given.clusters.max()) + 1, rows.shape[1]))
+        np.add.at(sums, given.clusters[order], rows)
+        spread = sums.T @ sums
+    out = []
+    for group in weight_groups(spread, spread, linear):
+        if group.directions.dof:
+            out.append((rows @ group.turn.T @ group.directions.axes, group.share))
+    return out
+
+
+def _p_values(statistics: Floats, parts: list[list[tuple[Floats, float]]], others: int) -> Floats:
+    out = np.ones((len(statistics), len(parts)))
+    at = 0
+    for e, part in enumerate(parts):
+        for columns, share in part:
+            width = columns.shape[1]
+            own = statistics[:, at : at + width].sum(axis=1)
+            at += width
+            p = np.maximum(chdtrc(width * others, own), _TINY)
+            out[:, e] = np.minimum(out[:, e], p / share)
+    return out
+
+
+def rank_p_values(statistics: Floats) -> Floats:
+    """Return the share of assignments, the observed one first, that are at least as far out."""
+    larger = len(statistics) - np.searchsorted(np.sort(statistics), statistics, side="left")
+    return np.asarray(larger / len(statistics))
+
+
+def combined_p_value(p: Floats) -> float:
+    """Return the p-value of several edges together; `p` has a row per assignment of labels.
+
+    Examples
+    --------
+    >>> p = np.random.default_rng(0).uniform(size=(1000, 5))
+    >>> p[0] = 1e-6
+    >>> combined_p_value(p)
+    0.001
+    """
+    if not p.shape[1]:
+        return 1.0
+    tails = -np.log(p)
+    ways = (tails.sum(axis=1), tails.max(axis=1))
+    best = np.minimum.reduce([rank_p_values(way) for way in ways])
+    return float(rank_p_values(-best)[0])
+
+
+def cauchy_p_value(p: Floats) -> float:
+    """Return the Cauchy combination of p-values, which may depend on each other.
+
+    Examples
+    --------
+    >>> round(cauchy_p_value(np.array([0.5, 0.5])), 6), cauchy_p_value(np.array([]))
+    (0.5, 1.0)
+    """
+    if not len(p):
+        return 1.0
+    bounded = np.clip(p, 1e-15, 1 - 1e-15)
+    return float(0.5 - np.arctan(np.mean(np.tan((0.5 - bounded) * np.pi))) / np.pi)
