@@ -62,6 +62,8 @@ class Setting(NamedTuple):
         line does not offer the setting.
     cells : bool
         Of reading: whether it may change the cells that are read, not time and memory alone.
+    texts : bool
+        Whether lists of texts are taken.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Setting(NamedTuple):
     help: str = ""
     flag: str | None = None
     cells: bool = True
+    texts: bool = False
 
     def allows(self, value: object) -> bool:
         """Return whether a value is one of those that the setting takes."""
@@ -82,6 +85,8 @@ class Setting(NamedTuple):
             return self.optional
         if isinstance(value, str):
             return value in self.words
+        if isinstance(value, list | tuple):
+            return self.texts and all(isinstance(text, str) for text in value)
         if isinstance(value, bool):
             return bool in self.kinds
         if not isinstance(value, Real if float in self.kinds else Integral):
@@ -107,6 +112,7 @@ class Setting(NamedTuple):
         if len(self.words) > 1 and not self.kinds and not self.optional:
             return f"one of {', '.join(self.words)}"
         parts = [f"{_NOUNS[kind]}{self._bounds}" for kind in self.kinds]
+        parts += ["a list of texts"] * self.texts
         parts += [repr(word) for word in self.words] + ["None"] * self.optional
         return " or ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
@@ -156,6 +162,7 @@ def _settings_of(config: Any) -> dict[str, Setting]:
                 tuple(kind for kind in kinds if kind in (bool, int, float)),
                 tuple(word for word in kinds if isinstance(word, str)),
                 NoneType in kinds,
+                texts=str in kinds,
                 **declared.metadata,
             )
     return found
@@ -277,6 +284,12 @@ class SearchOptions:
     )
     max_tables: int | None = setting(None, "End the search at this many pairs.", minimum=0)
     priority: Priority = setting("auto", "The order in which pairs are tested.")
+    rules: Sequence[str] | None = setting(
+        None,
+        "What is known of pairs: 'require A -- B', 'forbid A* -- B', 'only A -- B*', "
+        "'tiers A, B < C', 'gap 4', 'weight 3 A -- B' or 'file PATH'; repeat.",
+        flag="--rule",
+    )
     tol: float = setting(1e-3, "Largest violation of optimality at the end.", above=0)
 
 
@@ -367,6 +380,9 @@ class Settings(SearchOptions):
         Stop when this many pairs were scored.
     priority : {"auto", "uniform"}
         Test first what the data show to be promising, or in random order as the paper does.
+    rules : list of str, optional
+        What is known of pairs, such as ``"forbid mood* -- age"``; see
+        :mod:`edgegraft.learn.pair_rules`.
     tol : float, default 1e-3
         Largest violation of a group's optimality condition at the end.
     max_touching : int, optional

@@ -194,6 +194,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "count": parse_names,
     "numeric": parse_names,
     "order": list,
+    "rules": list,
     "missing_values": list,
     "delimiter": _tab,
     "encoding": str,
@@ -203,5 +204,5 @@ _READ: dict[str, Callable[[Any], Any]] = {
 }
 _LISTS = (
     *("columns", "drop", "bins", "missing_values"),
-    *("nominal", "ordinal", "count", "numeric", "order"),
+    *("nominal", "ordinal", "count", "numeric", "order", "rules"),
 )

@@ -61,6 +61,10 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         described. (``selectivity=0.5`` and ``hub_threshold="mean"`` are the paper's.)
         ``max_tests="auto"`` measures what a round trip to a cluster costs and asks for batches
         that make up for it; the number it chose is ``max_tests_``.
+    rules : list of str, optional
+        What is known of pairs: ``"require A -- B"``, ``"forbid mood* -- age"``,
+        ``"only q* -- q*"``, ``"tiers A, B < C"``, ``"gap 4"``, ``"weight 3 A -- B"``,
+        ``"file rules.txt"``; see :mod:`edgegraft.learn.pair_rules`.
     tol : float, default 1e-3
         Largest violation of a group's optimality condition at the end.
     schema : Schema, optional

@@ -30,6 +30,7 @@ _OWN: dict[str, list[Any]] = {
     "bins": [Interval(Integral, 1, None, closed="left"), Mapping, None],
     "kinds": [StrOptions({"auto", *KINDS}), Mapping],
     "order": ["array-like", None],
+    "rules": ["array-like", None],
     "missing_values": ["array-like", set, frozenset],
     "max_categories": [Interval(Integral, 2, None, closed="left")],
     "max_numeric_states": [Interval(Integral, 1, None, closed="left")],

@@ -278,7 +278,9 @@ def _frequency(
     if rate is None:
         included = p <= min(_LARGEST_RATE, 1.0 / max(1, n - 1))
     else:
-        included = np.stack([q_values(row, n * (n - 1) // 2) <= rate for row in p]) & active
+        included = (
+            np.stack([q_values(row, growth.problem.rules.n_allowed) <= rate for row in p]) & active
+        )
     return np.where(untold, np.nan, included.mean(axis=0))
 
 

@@ -82,7 +82,7 @@ def score_inactive(
 ) -> ScoredPairs:
     """Score the inactive pairs of a finished search, all of them or `max_pairs` random ones."""
     n = len(growth.objective.schema)
-    exhaustive = n * (n - 1) // 2 - len(growth.graph) <= max_pairs
+    exhaustive = growth.problem.rules.n_allowed - len(growth.graph) <= max_pairs
     rng = np.random.default_rng(growth.settings.random_state)
     pairs = _inactive(growth, n) if exhaustive else _sample(growth, n, max_pairs, rng)
 
@@ -112,7 +112,7 @@ def certify(
     n_cut = 0 if cut is None else int(np.isin(pair_ids(violating, n), pair_ids(cut, n)).sum())
     largest = float(found.scores.max(initial=-np.inf)) - threshold
     return Certificate(
-        n * (n - 1) // 2 - len(growth.graph),
+        growth.problem.rules.n_allowed - len(growth.graph),
         len(found.pairs),
         n_violating,
         largest / threshold if threshold else largest,
@@ -126,7 +126,7 @@ def certify(
 
 def _inactive(growth: SearchState, n: int) -> Edges:
     edges = all_pairs(n)
-    return edges[~growth.graph.contains(edges)]
+    return edges[~growth.graph.contains(edges) & growth.problem.rules.allows(edges)]
 
 
 def _sample(growth: SearchState, n: int, size: int, rng: np.random.Generator) -> Edges:
@@ -135,7 +135,7 @@ def _sample(growth: SearchState, n: int, size: int, rng: np.random.Generator) ->
     while len(found) < size:
         pairs = rng.integers(0, n, (2 * size, 2))
         pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
-        pairs = pairs[~growth.graph.contains(pairs)]
+        pairs = pairs[~growth.graph.contains(pairs) & growth.problem.rules.allows(pairs)]
         joined = np.concatenate((found, pairs))
         _, first = np.unique(pair_ids(joined, n), return_index=True)
         found = joined[np.sort(first)]

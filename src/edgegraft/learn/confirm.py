@@ -103,9 +103,11 @@ def confirm(
     journal = search.problem.journal
     tree, copies = _tree(rows, widen, journal)
     joint = None
-    steps.adopt(search, np.concatenate((tree, copies.stand_ins(search.graph.layout.edges))))
+    found = search.graph.layout.edges
+    required = search.problem.rules.required
+    steps.adopt(search, np.concatenate((tree, copies.stand_ins(found), required)))
     tester = make_tester(search.objective.features, rows, plan.n_jobs, sampling=sampling)
-    cut = Cut.of(plan, search.objective)
+    cut = Cut.of(plan, search.objective, search.problem.rules)
     network = KeptNetwork(search, tester, cut, copies)
     network.test_all()
     untestable = network.untestable
@@ -144,7 +146,8 @@ def _look_outside(search: SearchState, network: KeptNetwork, copies: Copies) -> 
         return
     for _ in range(_MAX_LOOKS):
         pairs = all_pairs(n)
-        pairs = pairs[~search.graph.contains(pairs) & copies.shown(pairs)]
+        rules = search.problem.rules
+        pairs = pairs[~search.graph.contains(pairs) & copies.shown(pairs) & rules.allows(pairs)]
         new = pairs[search.exceeds(network.scores(pairs), pairs)] if len(pairs) else pairs
         if not len(new):
             return

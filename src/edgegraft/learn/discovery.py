@@ -199,7 +199,8 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
             tests = _tests(search, model, stages)
         kept = np.ones(len(tests.edges), bool)
         if plan.cuts:
-            kept = Cut.of(plan, search.objective).passes(tests.p_value, 0)
+            cut = Cut.of(plan, search.objective, search.problem.rules)
+            kept = cut.passes(tests.edges, tests.p_value, 0)
         strengths = model.edge_strengths()
     last, fitted, final = _last_model(search, kept, plan)
     tested = model if confirmed is None else confirmed.model
@@ -248,14 +249,14 @@ def _with_evidence(found: Discovery, confirmed: Confirmation, scored: ScoredPair
 
 def _tests(search: SearchState, model: PairwiseMRF, stages: Stages) -> EdgeTests:
     """Test the edges of a model beside each other."""
-    features, n = search.objective.features, model.layout.n_variables
+    features = search.objective.features
     tester = make_tester(features, stages.sample, stages.plan.n_jobs, sampling=stages.sampling)
     layout, theta = model.layout, model.theta
     if features is not None:
         layout, theta = features.layout(model.edges), features.weights_of(theta, model.edges)
     journal = search.problem.journal
     found = Tested.from_rows(journal.step(lambda: tester.test(layout, theta).as_rows()))
-    q = q_values(found.p_value, n * (n - 1) // 2)
+    q = q_values(found.p_value, search.problem.rules.n_allowed)
     groups = None if features is None else found.groups
     return EdgeTests(model.edges, found.statistic, found.dof, found.p_value, q, groups)
 

@@ -19,6 +19,7 @@ from edgegraft.learn.effects import GroupTests
 from edgegraft.learn.feature_tests import FeatureTester
 from edgegraft.learn.joint import JointStrengths
 from edgegraft.learn.journal import PendingFit
+from edgegraft.learn.pair_rules import PairRules
 from edgegraft.learn.selection.levels import ridge_of
 from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
@@ -36,27 +37,33 @@ class Cut(NamedTuple):
     """The level at which edges are kept: of false discoveries, or of any false edge."""
 
     level: float
-    n_pairs: int
     familywise: bool
+    rules: PairRules
 
     @classmethod
-    def of(cls, plan: Plan, objective: Objective) -> Cut:
-        """Return the cut that a plan asks for."""
-        n, level = len(objective.schema), plan.fdr if plan.fwer is None else plan.fwer
+    def of(cls, plan: Plan, objective: Objective, rules: PairRules) -> Cut:
+        """Return the cut that a plan asks for, of the pairs that rules allow."""
+        level = plan.fdr if plan.fwer is None else plan.fwer
         if level == "auto":
             level = min(_FAMILYWISE, _FAMILYWISE_ROWS / objective.n_rows)
         assert level is not None
-        return cls(level, n * (n - 1) // 2, plan.fwer is not None)
+        return cls(level, plan.fwer is not None, rules)
 
-    def passes(self, p_values: Floats, n_others: int) -> Mask:
-        """Return which p-values are below the level, beside others that are.
+    def passes(self, edges: Edges, p_values: Floats, n_others: int) -> Mask:
+        """Return which edges are kept by their p-values, beside others that are, or required.
 
         Edges kept so far count as found: the level of a new one depends on their number.
         """
         if self.familywise:
-            return np.asarray(p_values * self.n_pairs <= self.level)
-        beside = np.concatenate((p_values, np.zeros(n_others)))
-        return q_values(beside, self.n_pairs)[: len(p_values)] <= self.level
+            kept = self.weighted(edges, p_values) * self.rules.n_allowed <= self.level
+        else:
+            beside = np.concatenate((self.weighted(edges, p_values), np.zeros(n_others)))
+            kept = q_values(beside, self.rules.n_allowed)[: len(p_values)] <= self.level
+        return np.asarray(kept | self.rules.is_required(edges))
+
+    def weighted(self, edges: Edges, p_values: Floats) -> Floats:
+        """Return p-values divided by the weights of their pairs."""
+        return np.minimum(p_values / self.rules.weights(edges), 1.0)
 
 
 class KeptNetwork:
@@ -134,7 +141,7 @@ class KeptNetwork:
     def _passes(self, chosen: Integers, kept: Mask) -> Mask:
         """Return which of the chosen edges are below the level, beside those that are kept."""
         n_others = int(kept.sum() - kept[chosen].sum())
-        return self._cut.passes(self._p_value[chosen], n_others)
+        return self._cut.passes(self.edges[chosen], self._p_value[chosen], n_others)
 
     @property
     def untestable(self) -> float:
@@ -265,7 +272,8 @@ class KeptNetwork:
         """Return the last tests of all edges; links of a later copy are not tested."""
         self._statistic[~self._shown], self._dof[~self._shown] = 0.0, 0
         self._p_value[~self._shown] = 1.0
-        q_value = q_values(self._p_value, self._cut.n_pairs)
+        weighted = self._cut.weighted(self.edges, self._p_value)
+        q_value = q_values(weighted, self._cut.rules.n_allowed)
         found = self._statistic, self._dof, self._p_value, q_value
         return EdgeTests(self.edges, *found, self._groups)
 

@@ -74,6 +74,7 @@ def grow(
     state = SearchState.begin(Problem.of(objective, penalty, settings, policy))
     if state.settings.priority == "auto" and counts is not None and len(counts.schema) > 1:
         steps.queue(state, rank_pairs(counts, state.rng))
+    steps.adopt(state, state.problem.rules.required)
     return run_search(state, observers)
 
 

@@ -6,6 +6,7 @@ Also what a plan amounts to for given rows: the loss, the penalty, the budget of
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, Self
 
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.inference import likelihood_engine
 from edgegraft.learn.journal import Journal
+from edgegraft.learn.pair_rules import PairRules
 from edgegraft.learn.policies import Policy, choose_policy
 from edgegraft.learn.selection.levels import chance_level, ridge_of
 from edgegraft.learn.weighting import weigh_rows
@@ -67,6 +69,11 @@ class Problem:
     quiet: bool = False
     watch: FitWatch | None = None
     journal: Journal = field(default_factory=Journal, compare=False)
+
+    @cached_property
+    def rules(self) -> PairRules:
+        """What is known of pairs."""
+        return PairRules.read(self.settings.rules, self.objective.schema.names)
 
     @classmethod
     def of(

@@ -27,6 +27,9 @@ _NEXT = -(2.0**40)  # a priority below any other
 
 def queue(state: SearchState, ranking: Ranking) -> None:
     """Queue ranked pairs in the order of the policy."""
+    allowed = state.problem.rules.allows(ranking.edges)
+    if not allowed.all():
+        ranking = ranking.of(allowed)
     edges, state.n_significant = state.policy.first_pairs(ranking)
     state.ranked = True
     state.stream.prioritise(edges, ranking.priorities())
@@ -68,6 +71,9 @@ def fill(state: SearchState) -> None:
         most = min(batch, _LARGEST_BATCH)
         edges = stream.draw(min(most, stream.n_prioritised) if strategy.listed else most, state.rng)
         if len(edges):
+            edges = edges[state.problem.rules.allows(edges)]
+            if not len(edges):
+                continue
             tests += len(edges)
             hits = _test(state, edges)
             if hits < _FEW_HITS * len(edges) and not strategy.first_hit:
@@ -99,6 +105,7 @@ def _close_triangles(state: SearchState) -> None:
     if state.ranked and due and stream.n_unseen and not stream.n_prioritised:
         state.n_closed = len(state.graph)
         pairs = closing_pairs(layout.edges, layout.n_variables)
+        pairs = pairs[state.problem.rules.allows(pairs)]
         stream.prioritise(pairs, np.linspace(-1.0, 0.0, len(pairs), endpoint=False))
 
 
@@ -183,9 +190,12 @@ def restart(state: SearchState) -> None:
 
 
 def adopt(state: SearchState, edges: Edges) -> None:
-    """Add edges to the graph, whatever their scores; those that are in it already are left."""
+    """Add edges to the graph, whatever their scores; those that are in it already are left.
+
+    Pairs that rules exclude are passed over.
+    """
     n = state.graph.layout.n_variables
-    ids = np.unique(pair_ids(edges, n))
+    ids = np.unique(pair_ids(edges[state.problem.rules.allows(edges)], n))
     ids = np.setdiff1d(ids, pair_ids(state.graph.layout.edges, n))
     if not len(ids):
         return

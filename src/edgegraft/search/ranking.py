@@ -35,6 +35,13 @@ class Ranking(NamedTuple):
     p_values: Floats | None = None
     n_pairs: int = 0
 
+    def of(self, chosen: Mask) -> Ranking:
+        """Return the ranking of some of the pairs."""
+        p_values = None if self.p_values is None else self.p_values[chosen]
+        return self._replace(
+            edges=self.edges[chosen], strengths=self.strengths[chosen], p_values=p_values
+        )
+
     @property
     def significant(self) -> Mask:
         """Which pairs are not due to chance: a false one in fewer than one of a thousand rankings.
