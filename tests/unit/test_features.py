@@ -13,12 +13,15 @@ from edgegraft.learn import Settings, discover, grow
 from edgegraft.learn.certificate import certify
 from edgegraft.learn.edge_tests import edge_tests
 from edgegraft.learn.feature_tests import FeatureTester
+from edgegraft.learn.graded import GradedRidge, fit_graded
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective import feature_products
 from edgegraft.objective.featured import Featured
 from edgegraft.objective.penalties import NoisePenalty
+from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import ScoredPseudolikelihood, featured
+from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable, Schema, Variable
 
 KINDS = ["ordinal", "nominal", "numeric", "ordinal", "nominal", "count"]
@@ -209,3 +212,30 @@ def test_missing_cells_do_not_make_edges():
     codes[rng.random(3000) < 0.1, 0] = -1
     table = PackedTable.from_codes(codes, schema_of(["nominal", "numeric", "numeric"], [2, 16, 16]))
     assert sorted(discover(table).model.edges.tolist()) == [[0, 1], [0, 2]]
+
+
+def test_a_graded_ridge_of_equal_weights_is_a_ridge():
+    table = PackedTable.from_codes(levels(), schema_of())
+    loss = featured(Pseudolikelihood(table))
+    layout = loss.layout([(0, 1), (1, 2)])
+    size = layout.n_parameters - int(layout.node_offset[-1])
+    rules = Penalty(0.0, 0.05), GradedRidge(ridge=0.05, weights=np.full(size, 0.05))
+    plain, graded = (minimize(loss, rule, layout, None, Stopping(1e-6)) for rule in rules)
+    np.testing.assert_allclose(graded.theta, plain.theta, atol=1e-4)
+
+
+def test_whole_tables_of_few_levels_predict_better():
+    """Answers that are alike, which no trend and no curve explains."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 5, 3000)
+    second = np.where(rng.random(3000) < 0.5, first, rng.integers(0, 5, 3000))
+    codes = np.stack((first, second, rng.integers(0, 5, 3000)), axis=1)
+    table = PackedTable.from_codes(codes, schema_of(["ordinal"] * 3, [5] * 3))
+    fitted, held_out = table.take(np.arange(1000)), codes[1000:]
+    plain, whole = (discover(fitted, Plan(ridge=ridge)).model for ridge in (0.02, "auto"))
+    assert plain.edges.tolist() == whole.edges.tolist() == [[0, 1]]
+    gain = whole.pseudo_log_likelihood(codes=held_out) - plain.pseudo_log_likelihood(codes=held_out)
+    assert gain.mean() > 0.1
+    numbers = table.with_schema(schema_of(["numeric"] * 3, [5] * 3))
+    found = discover(numbers.take(np.arange(1000)))
+    assert fit_graded(found.search.objective, found.model, 0.02, 1e-3) is None

@@ -33,6 +33,7 @@ from edgegraft.learn.edge_tests import EdgeTests, Tested, q_values
 from edgegraft.learn.effects import Evidence, GroupTests, edge_effects
 from edgegraft.learn.events import Observer, StopReason
 from edgegraft.learn.feature_tests import make_tester
+from edgegraft.learn.graded import fit_graded
 from edgegraft.learn.kept_network import Cut
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.pair_ranking import PairRanking, rank_all_pairs
@@ -306,7 +307,11 @@ def _last_model(
     )
     run = search.warm(problem, kept)
     steps.fit_fully(run)
-    return run.model(), run.solution.info.converged, run
+    model, converged = run.model(), run.solution.info.converged
+    if search.objective.features is not None and plan.ridge == "auto":
+        graded = fit_graded(run.solution.objective, model, ridge, plan.tol)
+        model, converged = graded or (model, converged)
+    return model, converged, run
 
 
 def refit(

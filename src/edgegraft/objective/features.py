@@ -51,9 +51,13 @@ class Features:
     dual: Floats
 
     @classmethod
-    def of(cls, schema: Schema, margins: Floats) -> Features:
-        """Return the features of columns whose states have these weights."""
-        states, widths = schema.n_states, schema.widths
+    def of(cls, schema: Schema, margins: Floats, widths: Integers | None = None) -> Features:
+        """Return the features of columns whose states have these weights.
+
+        `widths` are the numbers of features, those of the schema by default.
+        """
+        states = schema.n_states
+        widths = schema.widths if widths is None else widths
         phi, dual = [np.zeros(0)], [np.zeros(0)]
         ends = np.cumsum(states)
         for variable, end, s, k in zip(schema, ends, states, widths, strict=True):

@@ -12,12 +12,13 @@ _EDGE = 1e-4  # rank of states beyond all that occur
 
 
 def scores_of(margin: Floats, n_scores: int, kind: Kind = "ordinal") -> Floats:
-    """Return a linear and a quadratic score of states of given frequencies, one column each.
+    """Return a linear, a quadratic and further scores of states, one column each.
 
-    The linear one is the middle rank, of counts and numbers its normal quantile; the quadratic one
-    is its square without what is linear in it. Both have mean 0 and variance 1. Middle ranks
-    predicted held-out rows of surveys better than normal quantiles (docs/kinds.md); columns that
-    are nearly Gaussian ask for quantiles.
+    The linear one is the middle rank, of counts and numbers its normal quantile; each further one
+    is the next power of it without what the others are in it. All have mean 0 and variance 1, or
+    are zero if the states that occur are too few. Middle ranks predicted held-out rows of surveys
+    better than normal quantiles (docs/kinds.md); columns that are nearly Gaussian ask for
+    quantiles.
 
     Examples
     --------
@@ -31,7 +32,8 @@ def scores_of(margin: Floats, n_scores: int, kind: Kind = "ordinal") -> Floats:
     if kind in ("count", "numeric"):
         linear = ndtri(np.clip(linear, _EDGE, 1.0 - _EDGE))
     out = np.zeros((len(p), n_scores))
-    for k, raw in enumerate((linear, linear**2)[:n_scores]):
+    for k in range(n_scores):
+        raw = (linear - p @ linear) ** (k + 1)
         score = raw - p @ raw
         for earlier in out.T[:k]:
             score = score - (p @ (score * earlier)) * earlier
