@@ -32,6 +32,7 @@ Loss = Literal["pseudolikelihood", "likelihood"]
 Engine = Literal["auto", "exact", "bp", "trw"]
 GroupWeight = Literal["noise", "sqrt", "states"]
 WeightMeaning = Literal["auto", "frequency", "sampling"]
+Aim = Literal["network", "prediction"]
 BinRule = Literal["quantile", "uniform"]
 Unseen = Literal["error", "missing"]
 
@@ -297,6 +298,11 @@ class SearchOptions:
 class ModelOptions(SearchOptions):
     """What may be chosen of the model, but for its penalties."""
 
+    aim: Aim = setting(
+        "network",
+        "What the model is for: 'prediction' fits all pairs that help to predict held-out rows.",
+        flag="--aim",
+    )
     objective: Loss = setting("pseudolikelihood", "What is fitted.", flag="--objective")
     inference: Engine = setting("auto", "Inference engine of the likelihood.")
     group_weight: GroupWeight = setting("noise", "What makes scores of pairs comparable.")
@@ -465,6 +471,9 @@ class Plan(ModelOptions, PenaltyOptions, Settings):
 
     Parameters
     ----------
+    aim : {"network", "prediction"}
+        Whether the model is that of the network, or the one that predicts new rows best
+        (:mod:`~edgegraft.learn.prediction`); the network is the same.
     objective : {"pseudolikelihood", "likelihood"}
     inference : {"auto", "exact", "bp", "trw"}
         Engine of the likelihood.

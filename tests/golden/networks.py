@@ -274,12 +274,11 @@ def _fitted(X, options):
 
 
 @case()
-def cross_validated(folder: Path) -> Result:
+def prediction(folder: Path) -> Result:
     data = scale_free_data(12, 3, 800)
-    fitted = edgegraft.GraftedMRFCV(penalties=4, cv=3, random_state=0).fit(data.X)
-    cv = fitted.cv_results_
-    scores = {name: cv[name] for name in ("mean_test_score", "std_test_score", "mean_edges")}
-    return {**network(fitted), "cv": {"grid": cv["penalty"], "ridge": cv["ridge"], **scores}}
+    fitted = edgegraft.GraftedMRF(aim="prediction", random_state=0).fit(data.X)
+    made = fitted.prediction_
+    return {**network(fitted), "trials": np.array(made.trials), "model": parameters(made.model)}
 
 
 @case()

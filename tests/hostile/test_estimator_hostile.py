@@ -22,14 +22,14 @@ from edgegraft.errors import (
     TooFewRowsWarning,
     UnseenCategoryError,
 )
-from edgegraft.estimators import GraftedMRF, GraftedMRFCV
+from edgegraft.estimators import GraftedMRF
 from edgegraft.ingest import pack
 from edgegraft.learn import steps
 from edgegraft.table import Schema, Variable
 from tests.estimator_cases import survey
 
-BOTH = [GraftedMRF(random_state=0), GraftedMRFCV(penalties=2, cv=2, random_state=0)]
-both = pytest.mark.parametrize("estimator", BOTH, ids=["plain", "cv"])
+BOTH = [GraftedMRF(random_state=0), GraftedMRF(aim="prediction", random_state=0)]
+both = pytest.mark.parametrize("estimator", BOTH, ids=["network", "prediction"])
 
 
 def rows_of(n_rows=200, n=4, n_states=3, seed=0):
@@ -346,15 +346,6 @@ def test_a_second_interruption_leaves_the_estimator_as_it_was(monkeypatch):
     with pytest.raises(NotFittedError):
         fresh.score(rows_of())
     assert before.model_ is model
-
-
-def test_an_interrupted_grid_is_no_fit(monkeypatch):
-    interrupt(monkeypatch, 1)
-    estimator = GraftedMRFCV(penalties=[0.1, 0.05], cv=2, random_state=0)
-    with pytest.raises(KeyboardInterrupt):
-        estimator.fit(rows_of())
-    with pytest.raises(NotFittedError):
-        estimator.score(rows_of())
 
 
 def test_a_fit_out_of_time_is_a_fit():

@@ -10,7 +10,7 @@ import pytest
 
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError
-from edgegraft.estimators import GraftedMRF, GraftedMRFCV
+from edgegraft.estimators import GraftedMRF
 from edgegraft.ingest import pack
 from edgegraft.ingest.output import OutputForm, fill
 from edgegraft.ingest.rows import read_codes
@@ -308,12 +308,6 @@ def test_columns_of_arrays_are_dropped_by_position():
     assert len(network.schema_) == 5
     assert network.impute(array[:2]).shape == (2, 5)
     assert network.predict_proba(array[:2], target=1).shape == (2, 3)
-
-
-def test_cross_validation_reads_as_the_parameters_say():
-    frame = _with_odd_columns()
-    network = GraftedMRFCV(**READING, penalties=2, cv=2, random_state=0).fit(frame)
-    assert network.schema_["dose"].n_states == 3
 
 
 @pytest.mark.parametrize("drop", [["idd"], [9]])

@@ -29,6 +29,7 @@ from edgegraft.learn import (
     resume_discovery,
 )
 from edgegraft.learn.checkpoint import save as save_checkpoint
+from edgegraft.learn.prediction import columns_of_all
 from edgegraft.learn.provenance import details_of
 from edgegraft.learn.steps import restart
 from edgegraft.model import StoredModel
@@ -60,7 +61,7 @@ class LearnRun:
                 progress.stage("ranking pairs")
                 with self._abandoned(checkpoint), warned(self._console):
                     found = self._discover(rows, checkpoint, resumed)
-            columns = dict(found.model.edge_columns)
+            columns = dict(found.final_model.edge_columns)
             if self._request.bootstrap and not found.interrupted:
                 with warned(self._console):
                     columns |= self._bootstrap(found, rows)
@@ -138,11 +139,12 @@ class LearnRun:
         except KeyboardInterrupt:
             say(self._console, "The bootstrap was interrupted before its first replicate.")
             return {}
-        return {"frequency": replicates.frequency[: found.model.n_edges]}
+        kept = {"frequency": replicates.frequency[: found.model.n_edges]}
+        return columns_of_all(found.model, found.final_model, kept)
 
     def _write(self, found: Discovery, stored: StoredModel) -> None:
         details, columns = stored.details, stored.edge_columns
-        found.model.save(self._request.output, details=details, edge_columns=columns)
+        found.final_model.save(self._request.output, details=details, edge_columns=columns)
         if self._request.report is None:
             return
         from edgegraft.report import write_report
@@ -151,7 +153,7 @@ class LearnRun:
         try:
             write_report(
                 self._request.report,
-                found.model,
+                found.final_model,
                 details=details,
                 edge_columns=columns,
                 trace=found.search.trace(),
@@ -192,7 +194,7 @@ class RequestKeeper:
 
 def _stored(found: Discovery, details: dict[str, Any], columns: dict[str, Any]) -> StoredModel:
     """Return a model as its file will hold it."""
-    model = found.model
+    model = found.final_model
     return StoredModel(
         details=details,
         edge_columns=columns,

@@ -35,7 +35,8 @@ def describe_model(model: StoredModel, columns: Mapping[str, Any], path: Path) -
 
     `columns` has values of the edges, among them "strength".
     """
-    order = np.argsort(-columns["strength"], kind="stable")
+    network = columns.get("in_network", np.ones(len(model.edges), bool))
+    order = np.lexsort((-columns["strength"], ~network))
     edges = [
         {"first": model.names[i], "second": model.names[j]}
         | {name: _number(values[k]) for name, values in columns.items()}
@@ -52,7 +53,7 @@ def describe_model(model: StoredModel, columns: Mapping[str, Any], path: Path) -
             for variable in json.loads(model.schema_json)["variables"]
         },
         "edges": edges,
-        "hubs": _hubs(model, columns["strength"]),
+        "hubs": _hubs(model.names, model.edges[network], columns["strength"][network]),
         "details": model.details,
     }
 
@@ -63,14 +64,14 @@ def _number(value: Any) -> Any:
     return plain if np.isfinite(plain) else None
 
 
-def _hubs(model: StoredModel, strengths: np.ndarray) -> list[Json]:
+def _hubs(names: Sequence[str], edges: np.ndarray, strengths: np.ndarray) -> list[Json]:
     """Return the variables of most edges, at least two; of equal ones the stronger first."""
-    n = len(model.names)
-    degree = np.bincount(model.edges.ravel(), minlength=n)
-    total = np.bincount(model.edges.ravel(), np.repeat(strengths, 2), minlength=n)
+    n = len(names)
+    degree = np.bincount(edges.ravel(), minlength=n)
+    total = np.bincount(edges.ravel(), np.repeat(strengths, 2), minlength=n)
     order = np.lexsort((-total, -degree))[:_HUBS]
     return [
-        {"variable": model.names[i], "edges": int(degree[i]), "strength": _number(total[i])}
+        {"variable": names[i], "edges": int(degree[i]), "strength": _number(total[i])}
         for i in order
         if degree[i] > 1
     ]
@@ -84,6 +85,13 @@ def show_model(console: Console, found: Json, top: int) -> None:
         f"[bold]{counted(found['variables'], 'variable')}, {counted(n_edges, 'edge')}[/], "
         f"{counted(found['parameters'], 'parameter')}; written by {escape(found['written_by'])}",
     )
+    if n_edges and "in_network" in found["edges"][0]:
+        n_network = sum(edge["in_network"] for edge in found["edges"])
+        say(
+            console,
+            f"A model for prediction: {counted(n_network, 'edge')} of it passed the tests and "
+            "make up the network, listed first; the others help to predict.",
+        )
     if top and n_edges:
         _show_edges(console, found["edges"], top)
     if found["hubs"]:

@@ -60,7 +60,8 @@ class NetworkEstimator(RowMethods):
         -------
         dict of str to array
             ``first`` and ``second`` (names), ``frequency``, ``strength``, ``mean_strength``,
-            ``lower`` and ``upper``: the edges of the network in the order of ``model_.edges``, then
+            ``lower`` and ``upper``: the edges of the network in the order of
+            ``network_model_.edges``, then
             other pairs that some replicates have, whose strengths are NaN.
         """
         from edgegraft.learn.bootstrap import bootstrap
@@ -80,7 +81,7 @@ class NetworkEstimator(RowMethods):
             recall(self._search, loss),
             table,
             n,
-            model=self.model_,
+            model=self.network_model_,
             ridge=self.ridge_,
             weights=weights,
             fdr=plan.fdr,
@@ -140,10 +141,13 @@ class NetworkEstimator(RowMethods):
         bootstrap : dict, optional
             Returned by :meth:`bootstrap`: the frequencies of the edges are written as well.
         """
+        from edgegraft.learn.prediction import columns_of_all
+
         check_is_fitted(self)
-        columns = {}
+        columns: dict[str, NDArray[Any]] = {}
         if bootstrap is not None:
-            columns["frequency"] = bootstrap["frequency"][: self.model_.n_edges]
+            columns = {"frequency": bootstrap["frequency"][: len(self.edges_)]}
+            columns = columns_of_all(self.network_model_, self.model_, columns)
         self.model_.save(path, details=self._details, edge_columns=columns)
 
     def _read(self, X: Any, schema: Schema | None, n_jobs: int) -> tuple[Any, PackedTable]:
@@ -181,7 +185,9 @@ class NetworkEstimator(RowMethods):
         table = rows.rows if isinstance(rows.rows, PackedTable) else rows.store
         if table is not None:
             self._details["data_quality"] = data_quality(table)
-        self.model_ = found.model
+        self.model_ = found.final_model
+        self.network_model_ = found.model
+        self.prediction_ = found.prediction
         self.edges_ = found.model.edges[order]
         self.edge_strengths_ = strengths[order]
         self.edge_table_ = _edge_table(found)

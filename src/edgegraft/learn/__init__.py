@@ -8,6 +8,7 @@ from edgegraft.learn.edge_tests import EdgeTests, edge_tests
 from edgegraft.learn.events import Event, Monitor, Observer, StopReason
 from edgegraft.learn.loop import grow, run_search
 from edgegraft.learn.policies import Policy
+from edgegraft.learn.prediction import Prediction, fit_for_prediction
 from edgegraft.learn.problem import Problem
 from edgegraft.learn.selection.held_out import PenaltyChoice, choose_penalty
 from edgegraft.learn.selection.path import PathPoint, penalty_grid, penalty_path
@@ -26,6 +27,7 @@ __all__ = [
     "PenaltyChoice",
     "Plan",
     "Policy",
+    "Prediction",
     "Problem",
     "SearchState",
     "Settings",
@@ -34,6 +36,7 @@ __all__ = [
     "choose_penalty",
     "discover",
     "edge_tests",
+    "fit_for_prediction",
     "grow",
     "instability",
     "most_stable",

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from edgegraft.config import Plan
 from edgegraft.core.pairs import find_pairs
-from edgegraft.core.threads import interruptible
+from edgegraft.core.threads import Interruption, interruptible
 from edgegraft.core.types import Floats, Mask
 from edgegraft.errors import IdentificationWarning
 from edgegraft.ingest.memory import SAMPLE_ROWS
@@ -37,6 +37,7 @@ from edgegraft.learn.graded import fit_graded
 from edgegraft.learn.kept_network import Cut
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.pair_ranking import PairRanking, rank_all_pairs
+from edgegraft.learn.prediction import Prediction, columns_of_all, fit_for_prediction
 from edgegraft.learn.problem import ALL_PAIRS, last_ridge
 from edgegraft.learn.sharpen import FACTOR, sharpen
 from edgegraft.learn.stages import Stages, over_all_rows
@@ -81,6 +82,8 @@ class Discovery(NamedTuple):
         Columns that are copies of each other; their links are shown at the first of them.
     ranking : PairRanking or None
         All pairs in the order of evidence; None if edges were not cut by tests.
+    prediction : Prediction or None
+        The model that predicts new rows best, if the plan aims at that.
     """
 
     model: PairwiseMRF
@@ -94,6 +97,12 @@ class Discovery(NamedTuple):
     interrupted: bool = False
     copies: Sequence[Sequence[str]] = ()
     ranking: PairRanking | None = None
+    prediction: Prediction | None = None
+
+    @property
+    def final_model(self) -> PairwiseMRF:
+        """The model that answers questions: that for prediction, if that was the aim."""
+        return self.model if self.prediction is None else self.prediction.model
 
     @property
     def penalty(self) -> float:
@@ -152,6 +161,7 @@ def discover(
     with interruptible() as interruption:
         stages = Stages(table, plan or Plan(), weights, sample_rows)
         found = _conclude(stages.run(watching), stages, watching)
+        found = _with_prediction(found, stages, interruption)
     return found._replace(interrupted=interruption.asked)
 
 
@@ -176,6 +186,7 @@ def resume_discovery(
         stages = Stages(table, plan or Plan(), weights, sample_rows)
         search = stages.resume(path, watching, max_time, max_edges)
         found = _conclude(search, stages, watching)
+        found = _with_prediction(found, stages, interruption)
     return found._replace(interrupted=interruption.asked)
 
 
@@ -221,6 +232,20 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     if confirmed is None:
         return found
     return _with_evidence(found, confirmed, scored)
+
+
+def _with_prediction(found: Discovery, stages: Stages, interruption: Interruption) -> Discovery:
+    """Add the model for prediction, if the plan aims at it."""
+    if stages.plan.aim == "network":
+        return found
+    loss = found.search.objective
+    whole = loss if loss.stand_in is not None else None  # rows beyond memory
+    made = fit_for_prediction(
+        stages.sample, stages.plan, whole=whole, stop=lambda: interruption.asked
+    )
+    known = columns_of_all(found.model, made.model, found.model.edge_columns)
+    made = made._replace(model=made.model.with_edge_columns(known))
+    return found._replace(prediction=made, converged=found.converged and made.converged)
 
 
 def _with_evidence(found: Discovery, confirmed: Confirmation, scored: ScoredPairs) -> Discovery:

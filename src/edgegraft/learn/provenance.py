@@ -14,6 +14,7 @@ from typing import Any
 from edgegraft.learn.certificate import Certificate
 from edgegraft.learn.discovery import Discovery
 from edgegraft.learn.events import StopReason
+from edgegraft.learn.prediction import Prediction
 
 Json = dict[str, Any]
 _PACKAGES = ("edgegraft", "numpy", "scipy", "numba", "pyarrow")
@@ -48,6 +49,17 @@ def details_of(found: Discovery, source: Json, settings: Json | None = None) -> 
         },
         "certificate": _certificate(found.certificate),
         "versions": _versions(),
+    } | ({} if found.prediction is None else {"prediction": _prediction(found.prediction)})
+
+
+def _prediction(made: Prediction) -> Json:
+    best = max(made.trials, key=lambda trial: trial.score, default=None)
+    return {
+        "penalty": made.penalty,
+        "ridge": made.ridge,
+        "edges": made.model.n_edges,
+        "trials": len(made.trials),
+        "held_out": None if best is None else best.score,
     }
 
 

@@ -1,28 +1,21 @@
-"""What rows that were not fitted say of penalties and ridges.
+"""What rows that were not fitted say of the penalty or ridge of a given graph.
 
-:func:`choose_penalty` walks paths of fits of a given graph and stops when they get worse;
-:func:`score_grid` walks paths of searches, one per ridge and fold, each penalty warm from the one
-before. Folds share the schema of all rows: a category that a fold lacks is a state that does not
-occur, not an error.
+A category that the fitted rows lack is a state that does not occur, not an error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgegraft.config import Plan
-from edgegraft.core.types import Floats, Integers
+from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, SettingError
 from edgegraft.ingest.rows import read_table
-from edgegraft.learn.events import Event
 from edgegraft.learn.selection.levels import falling, ridge_of
-from edgegraft.learn.selection.path import penalty_path, score_rows
-from edgegraft.learn.state import SearchState
+from edgegraft.learn.selection.path import score_rows
 from edgegraft.model import PairwiseMRF
 from edgegraft.optimize import fit_parameters
 from edgegraft.table import PackedTable
@@ -34,8 +27,6 @@ PENALTIES = (0.8, 0.4, 0.2, 0.1, 0.05)
 """Penalties tried by default, in ``1 / sqrt(N)``, the noise of a gradient."""
 
 _FOLDS = 5  # one of them is held out
-
-Split = tuple[Integers, Integers]
 
 
 class PenaltyChoice(NamedTuple):
@@ -55,13 +46,6 @@ class PenaltyChoice(NamedTuple):
     ridge: float
     tried: Floats
     scores: Floats
-
-
-class Scores(NamedTuple):
-    """What held-out rows say of a grid, by ridge, penalty and fold."""
-
-    values: Floats  # mean log-pseudolikelihood per held-out row
-    n_edges: Integers
 
 
 def choose_penalty(
@@ -139,61 +123,6 @@ def choose_penalty(
                 break
             best = scores[-1]
     return PenaltyChoice(*tried[int(np.argmin(scores))], np.array(tried), np.array(scores))
-
-
-def score_grid(
-    table: PackedTable,
-    plan: Plan,
-    penalties: Floats,
-    ridges: Sequence[Any],
-    splits: Sequence[Split],
-    weights: Floats | None,
-) -> Scores:
-    """Return how well each ridge and penalty predicts the held-out rows of each fold.
-
-    Raises
-    ------
-    DataError
-        If nothing counts in a part of a fold.
-    KeyboardInterrupt
-        If a search was interrupted: scores of unfinished runs would mislead.
-    """
-    _check_splits(splits, weights)
-    shape = (len(ridges), len(penalties), len(splits))
-    out = Scores(np.empty(shape), np.empty(shape, np.int64))
-    codes = table.codes()
-    for k, (train, test) in enumerate(splits):
-        part = PackedTable.from_codes(codes[train], table.schema)
-        inside, outside = (None, None) if weights is None else (weights[train], weights[test])
-        for r, ridge in enumerate(ridges):
-            path = penalty_path(
-                part,
-                replace(plan, ridge=ridge),
-                penalties,
-                weights=inside,
-                observers=[_Interruption()],
-            )
-            for p, point in enumerate(path):
-                out.values[r, p, k] = score_rows(point.model, codes[test], outside)
-                out.n_edges[r, p, k] = point.n_edges
-    return out
-
-
-class _Interruption:
-    """Raise KeyboardInterrupt when a search was ended by one: a path cut short is not a path."""
-
-    def on_event(self, event: Event, growth: SearchState) -> None:
-        if growth.interrupted:
-            raise KeyboardInterrupt
-
-
-def _check_splits(splits: Sequence[Split], weights: Floats | None) -> None:
-    for k, parts in enumerate(splits):
-        for what, rows in zip(("training", "held-out"), parts, strict=True):
-            if not len(rows):
-                raise DataError(f"fold {k} has no {what} rows")
-            if weights is not None and not weights[rows].any():
-                raise DataError(f"all weights of the {what} rows of fold {k} are zero")
 
 
 def _weights(name: str, level: float, n_rows: int) -> tuple[float, float]:

@@ -1,0 +1,193 @@
+"""A model that predicts: the penalised pseudolikelihood, as strong as held-out rows ask for.
+
+    F = L + penalty * sum_e d_e ||w_e||_2 + ridge * ||w||_2^2
+
+Edges that help to predict may be too weak to pass tests, and predict better shrunk. So a fifth of
+the rows is held out, of few rows each fifth in turn, and :mod:`~edgegraft.learn.prediction_path`
+finds the penalty and the ridge whose fit to the others predicts them best. Both are scaled to all
+rows, which are fitted once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.config import Plan
+from edgegraft.core.pairs import all_pairs, pair_ids
+from edgegraft.core.types import Edges, Floats
+from edgegraft.counts import PairCounts
+from edgegraft.errors import DataError
+from edgegraft.learn.prediction_path import Path, Trial, choose_strengths
+from edgegraft.learn.problem import ALL_PAIRS
+from edgegraft.model import PairwiseMRF
+from edgegraft.objective.features import Features
+from edgegraft.objective.objective import Objective
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective.scored import featured
+from edgegraft.search.mean_fields import rank_pairs
+from edgegraft.table.blocks import TableRows
+
+FOLDS = 5
+"""Parts of the rows, of which one is held out to choose the strengths."""
+
+MANY_ROWS = 2000
+"""Rows from which one part is held out; of fewer, each in turn."""
+
+_MIN_ROWS = 10
+_LAST_ITERATIONS = 150
+_RANKED = 50  # pairs per column, if there are too many to try all
+_FEWER = 0.8  # share of distinct rows up to which copies are merged
+
+
+class Prediction(NamedTuple):
+    """A model for prediction, and what it was chosen from.
+
+    Attributes
+    ----------
+    model : PairwiseMRF
+        Fitted to all rows.
+    penalty, ridge : float
+        Of that fit.
+    trials : list of Trial
+        What held-out rows said of fits to the others.
+    converged : bool
+        Whether the last fit reached its tolerance.
+    """
+
+    model: PairwiseMRF
+    penalty: float
+    ridge: float
+    trials: list[Trial]
+    converged: bool
+
+
+def fit_for_prediction(
+    rows: TableRows,
+    plan: Plan | None = None,
+    *,
+    whole: Objective | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Prediction:
+    """Fit the model that predicts held-out rows best, pairs and strengths chosen by them.
+
+    Parameters
+    ----------
+    rows : TableRows
+        Rows in memory, of which fifths are held out at random.
+    plan : Plan, optional
+        Of it threads, seed and tolerance are used.
+    whole : Objective, optional
+        The pseudolikelihood of all rows, if `rows` are a sample of them.
+    stop : callable, optional
+        Asked before every fit of the path; if it returns True, the best so far is taken.
+
+    Examples
+    --------
+    >>> from edgegraft.datasets import make_chain
+    >>> from edgegraft.table import PackedTable
+    >>> data = make_chain(5, n_states=3, n_rows=1000, random_state=0)
+    >>> found = fit_for_prediction(TableRows(PackedTable.from_codes(data.X.astype(int))))
+    >>> {(0, 1), (1, 2), (2, 3), (3, 4)} <= set(map(tuple, found.model.edges.tolist()))
+    True
+    """
+    plan = plan or Plan()
+    rng = np.random.default_rng([plan.random_state, 1])
+    all_rows = whole or _loss(merge_copies(rows), None)
+    pairs = _candidates(rows, rng)
+    folds = [
+        (Path(_loss(fitted, all_rows.features), pairs, plan.tol), _loss(held, all_rows.features))
+        for fitted, held in hold_out(rows, rng)
+    ]
+    best, trials = choose_strengths(folds, stop)
+    path = folds[0][0]
+    share = path.loss.n_rows / all_rows.n_rows  # strengths fall with the rows as noise does
+    penalty, ridge = best.penalty * share**0.5, best.ridge * share
+    last = Path(all_rows, pairs, plan.tol, path)
+    last.fit(penalty, ridge, _LAST_ITERATIONS)
+    layout = all_rows.layout(last.edges())
+    theta = layout.carry(last.solution.theta, last.solution.layout)
+    model = PairwiseMRF(rows.schema, layout.edges, all_rows.expand(theta, layout))
+    return Prediction(model, penalty, ridge, trials, last.solution.info.converged)
+
+
+def hold_out(rows: TableRows, rng: np.random.Generator) -> list[tuple[TableRows, TableRows]]:
+    """Return pairs of rows to fit and rows to score.
+
+    A row whose weight is a whole number counts as that many rows, each held out or not; otherwise
+    a row is held out with its weight.
+    """
+    weights = np.ones(rows.table.n_rows) if rows.weights is None else rows.weights
+    if rows.n_rows < _MIN_ROWS or np.count_nonzero(weights) < _MIN_ROWS:
+        raise DataError(
+            f"the table has {rows.n_rows} rows, and a model for prediction cannot be chosen from "
+            f"fewer than {_MIN_ROWS}: use aim='network'"
+        )
+    if (weights == np.floor(weights)).all():
+        owner = np.repeat(np.arange(len(weights)), weights.astype(np.int64))
+        each = np.ones(len(owner))
+    else:
+        owner, each = np.flatnonzero(weights), weights[weights > 0]
+    fold = rng.permutation(len(owner)) % FOLDS
+    held = [
+        np.bincount(owner[fold == k], each[fold == k], len(weights)).astype(np.float64)
+        for k in range(FOLDS if len(owner) < MANY_ROWS else 1)
+    ]
+    return [(_part(rows, weights - part), _part(rows, part)) for part in held]
+
+
+def _part(rows: TableRows, weights: Floats) -> TableRows:
+    """Return the rows that count."""
+    used = np.flatnonzero(weights)
+    n_rows = max(1, round(float(weights.sum())))
+    return merge_copies(TableRows(rows.table.take(used), weights[used], rows.n_jobs, n_rows))
+
+
+def merge_copies(rows: TableRows) -> TableRows:
+    """Return equal rows as one row of their weight, if that leaves clearly fewer rows."""
+    table = rows.table
+    cells = np.ascontiguousarray(table.cells[:, : table.n_rows].T)
+    keys = cells.view(np.dtype((np.void, cells.strides[0])))[:, 0]
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    if len(first) > _FEWER * table.n_rows:
+        return rows
+    weights = np.bincount(which.ravel(), rows.weights, len(first))
+    order = np.argsort(first)  # as the rows came
+    return TableRows(table.take(first[order]), weights[order], rows.n_jobs, rows.n_rows)
+
+
+def _loss(rows: TableRows, features: Features | None) -> Objective:
+    return featured(Pseudolikelihood(rows, precision="single"), features)
+
+
+def _candidates(rows: TableRows, rng: np.random.Generator) -> Edges:
+    """Return all pairs, or those that the data rank highest if all are too many."""
+    n = len(rows.schema)
+    if n * (n - 1) // 2 <= ALL_PAIRS:
+        return all_pairs(n)
+    ranked = rank_pairs(PairCounts(rows), rng, _RANKED * n).edges
+    return np.unique(np.sort(ranked, axis=1), axis=0)
+
+
+def columns_of_all(
+    network: PairwiseMRF, model: PairwiseMRF, columns: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Return columns of the network's edges as columns of the edges of the model for prediction.
+
+    Edges that only help to predict were not tested: they have no values, and the strength 0. Which
+    they are is the column "in_network".
+    """
+    if model is network:
+        return dict(columns)
+    n = len(network.names)
+    here, there = pair_ids(model.edges, n), pair_ids(network.edges, n)
+    _, at, source = np.intersect1d(here, there, return_indices=True)
+    out: dict[str, NDArray[Any]] = {"in_network": np.isin(here, there)}
+    for name, values in columns.items():
+        missing = np.nan if values.dtype.kind == "f" and name != "strength" else 0
+        out[name] = np.full(len(here), missing, values.dtype)
+        out[name][at] = values[source]
+    return out

@@ -1,0 +1,231 @@
+"""A path of penalised fits, and the walk along it that held-out rows guide.
+
+The path goes down from the penalty at which there is no edge, each fit from the one before, until
+held-out rows are predicted worse; then ridge and penalty change in turn while that helps. It ends
+by itself, and never at the edge of a grid, since there is none. A fit has few pairs at a time:
+those with an edge and those whose gradient passes the penalty, checked again after every fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from edgegraft.core import Layout
+from edgegraft.core.types import Edges, Floats, Mask
+from edgegraft.kernels.solver.penalty import group_norms
+from edgegraft.objective.objective import Objective
+from edgegraft.objective.penalties import make_penalty
+from edgegraft.objective.penalty import Penalty
+from edgegraft.optimize.solver import Solution, Stopping, minimize
+
+_LEAP, _STEP, _FINE = 0.25, 0.5, 0.7  # of the penalty, from one fit to the next
+_LEAPING = 0.25  # share of the loss that a step must save for the next to be a leap
+_FIRST_RIDGE = 1.0  # in penalties
+_MOVES = ((1.0, 10**0.5), (_FINE, 1.0), (1.0 / _FINE, 1.0))  # of penalty and ridge, in turn
+_SETTLED = 2e-4  # nats per column: with less there is nothing left to predict
+_GAIN, _GAIN_PER_COLUMN = 2e-5, 1e-5  # of the score, and in nats, for a step to be worth the next
+_LEAST = 1e-3  # penalty in rows: below it nothing is shrunk
+_TOL = 0.5  # of the penalty: what a fit may leave
+_FIRST_ITERATIONS, _ITERATIONS = 20, 60  # of a fit
+_ROUNDS = 5  # fits at most until no other pair passes the penalty
+_BLOCK = 1 << 17  # pairs scored at a time
+
+
+class Trial(NamedTuple):
+    """One fit of the path."""
+
+    penalty: float
+    ridge: float
+    score: float  # mean log-pseudolikelihood of a held-out row
+    n_edges: int  # mean of the folds
+
+
+class Path:
+    """Fits of one loss at falling strengths, each from the one before."""
+
+    def __init__(
+        self, loss: Objective, pairs: Edges, tol: float, start: Path | None = None
+    ) -> None:
+        self.loss, self.pairs = loss, pairs
+        self.solution: Solution
+        self._tol = tol
+        weight = "sqrt" if loss.features is None else "noise"
+        self._rule = make_penalty(1.0, group_weight=weight).bound(loss)
+        self._active: Mask = np.zeros(len(pairs), bool)
+        layout, theta = loss.layout(), None
+        if start is not None:
+            self._active = start._active.copy()
+            layout = loss.layout(pairs[self._active])
+            theta = layout.carry(start.solution.theta, start.solution.layout)
+        self.solution = self._minimize(self._rule, layout, theta, 0 if start else _ITERATIONS)
+        self.scores = self._score()
+
+    def fit(
+        self,
+        penalty: float,
+        ridge: float,
+        max_iter: int = _ITERATIONS,
+        hopeless: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Minimise at these strengths, with every pair that passes the penalty.
+
+        A fit that is `hopeless` after its first iterations ends there, as does one with none to
+        follow.
+        """
+        rule = replace(self._rule, penalty=penalty, ridge=ridge)
+        tol = min(self._tol, _TOL * penalty)
+        chosen = self._active
+        for k in range(_ROUNDS):
+            chosen = chosen | (self.scores > penalty)
+            layout = self.loss.layout(self.pairs[chosen])
+            if k == 0:
+                self.solution = self._minimize(rule, layout, self.solution, _FIRST_ITERATIONS, tol)
+                if hopeless():
+                    break
+            if max_iter and (k or not self.solution.info.converged):
+                self.solution = self._minimize(rule, layout, self.solution, max_iter, tol)
+            self.scores = self._score()
+            if not max_iter or not (~chosen & (self.scores > penalty + tol)).any():
+                break
+        layout = self.solution.layout
+        norms = np.empty(layout.n_edges)
+        group_norms(self.solution.theta, layout.edge_offset, norms)
+        self._active = np.zeros(len(self.pairs), bool)
+        self._active[np.flatnonzero(chosen)[norms > 0.0]] = True
+
+    def edges(self) -> Edges:
+        """Return the pairs that are not zero."""
+        return self.pairs[self._active]
+
+    def state(self) -> tuple[Solution, Floats, Mask]:
+        """Return where the path is, for :meth:`resume`."""
+        return self.solution, self.scores, self._active
+
+    def resume(self, state: tuple[Solution, Floats, Mask]) -> None:
+        """Go back to where the path was."""
+        self.solution, self.scores, self._active = state
+
+    def _minimize(
+        self,
+        rule: Penalty,
+        layout: Layout,
+        start: Solution | Floats | None,
+        max_iter: int,
+        tol: float | None = None,
+    ) -> Solution:
+        stopping = Stopping(self._tol if tol is None else tol, max_iter)
+        return minimize(self.loss, rule, layout, start, stopping, quiet=True)
+
+    def _score(self) -> Floats:
+        theta, state = self.solution.theta, self.solution.state
+        return np.concatenate(
+            [
+                self._rule.score(
+                    self.loss.edge_gradients(theta, state, self.pairs[first : first + _BLOCK])
+                )
+                for first in range(0, len(self.pairs), _BLOCK)
+            ]
+            or [np.zeros(0)]
+        )
+
+
+def choose_strengths(
+    folds: list[tuple[Path, Objective]], stop: Callable[[], bool]
+) -> tuple[Trial, list[Trial]]:
+    """Walk paths together; return the strengths that predict held-out rows best, and all tried.
+
+    Every path has the loss of its held-out rows beside it, and is left at the best fit.
+    """
+    walk = _Walk(folds, stop)
+    walk.go_down()
+    moved = True
+    while moved and walk.best.n_edges and not walk.settled:
+        moved = False
+        for move in _MOVES:
+            moved |= walk.climb(*move)
+    walk.go_back()
+    return walk.best, walk.trials
+
+
+class _Walk:
+    """The best fit so far, from which others are tried."""
+
+    def __init__(self, folds: list[tuple[Path, Objective]], stop: Callable[[], bool]) -> None:
+        self._folds, self._stop = folds, stop
+        self._paths = [path for path, _ in folds]
+        self._where = [path.state() for path in self._paths]
+        self._tried = set[tuple[float, float]]()
+        self._n_columns = len(self._paths[0].loss.schema)
+        self._least = _LEAST / self._paths[0].loss.n_rows
+        self.trials = list[Trial]()
+        top = max(float(path.scores.max(initial=0.0)) for path in self._paths)
+        self.best = Trial(top, 0.0, self._score(), 0)
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is next to nothing left to predict."""
+        return -self.best.score < _SETTLED * self._n_columns
+
+    def go_down(self) -> None:
+        """Lower the penalty, in leaps as long as they save much, until that predicts worse."""
+        step = _LEAP
+        while self.best.penalty * step > self._least:
+            before = self.best.score
+            if self._try_out(self.best.penalty * step, 0.0, leap=step == _LEAP):
+                saves = self.best.score - before > -_LEAPING * before
+                step = _LEAP if saves or not self.best.n_edges else _STEP
+            elif step == _LEAP and not self.settled:
+                step = _STEP
+            else:
+                return
+
+    def go_back(self) -> None:
+        """Leave the paths where the best fit was."""
+        for path, where in zip(self._paths, self._where, strict=True):
+            path.resume(where)
+
+    def climb(self, lower: float, higher: float) -> bool:
+        """Change penalty and ridge by these factors while that helps; return whether it did."""
+        start = self.best
+        while True:
+            penalty = self.best.penalty * lower
+            ridge = self.best.ridge * higher
+            if ridge == 0.0 and higher > 1.0:
+                ridge = _FIRST_RIDGE * penalty
+            key = (round(np.log(penalty), 6), round(np.log(ridge + 1e-300), 6))
+            if penalty < self._least or key in self._tried:
+                return self.best is not start
+            self._tried.add(key)
+            if not self._try_out(penalty, ridge):
+                return self.best is not start
+
+    def _try_out(self, penalty: float, ridge: float, *, leap: bool = False) -> bool:
+        """Fit from the best; return whether the held-out rows are predicted better by it."""
+        best = self.best
+        if self._stop():
+            return False
+        self.go_back()
+        for path in self._paths:
+            path.fit(penalty, ridge, 0 if leap else _ITERATIONS, self._hopeless)
+        n_edges = round(float(np.mean([len(path.edges()) for path in self._paths])))
+        found = Trial(penalty, ridge, self._score(), n_edges)
+        self.trials.append(found)
+        gain = max(_GAIN * abs(best.score), _GAIN_PER_COLUMN * self._n_columns)
+        # The first steps down may have no edge yet.
+        if found.score > best.score + gain or found.n_edges == best.n_edges == 0:
+            self.best, self._where = found, [path.state() for path in self._paths]
+            return True
+        return False
+
+    def _hopeless(self) -> bool:
+        """Return whether the fit under way predicts worse already; of one path alone."""
+        return len(self._folds) == 1 and self._score() < self.best.score
+
+    def _score(self) -> float:
+        found = [(path.solution, held) for path, held in self._folds]
+        losses = [held.evaluate(at.theta, held.init(at.layout)).value for at, held in found]
+        return -float(np.mean(losses))
