@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from edgegraft.config import Plan
 from edgegraft.counts import PairCounts
+from edgegraft.datasets import make_chain
 from edgegraft.inference import ExactEngine
 from edgegraft.learn import discover, grow
 from edgegraft.learn.bootstrap import bootstrap
@@ -245,3 +247,12 @@ def test_the_interval_of_a_single_entry_is_the_basic_one():
     lower, upper = strength_intervals(np.array([9.0]), again, np.abs(errors), 0.9)
     low, high = np.quantile(again, (0.05, 0.95), axis=0)
     np.testing.assert_allclose((lower, upper), (18.0 - high, 18.0 - low))
+
+
+def test_replicates_are_cut_as_the_fit_was():
+    data = make_chain(6, n_rows=120, couplings="ising", random_state=0)
+    table = PackedTable.from_codes(data.X.astype(int))
+    found = discover(table, Plan(fwer=0.01))
+    as_planned = bootstrap(found, table, 20).frequency
+    assert as_planned.tolist() == bootstrap(found, table, 20, fwer=0.01).frequency.tolist()
+    assert as_planned.sum() < bootstrap(found, table, 20, fdr=0.2).frequency.sum()

@@ -132,6 +132,7 @@ class LearnRun:
                 self._request.bootstrap,
                 weights=rows.weights,
                 fdr=self._plan.fdr,
+                fwer=self._plan.fwer,
                 n_jobs=self._plan.n_jobs,
                 random_state=self._plan.random_state,
                 on_replicate=self._progress.on_replicate,

@@ -85,6 +85,7 @@ class NetworkEstimator(RowMethods):
             ridge=self.ridge_,
             weights=weights,
             fdr=plan.fdr,
+            fwer=plan.fwer,
             level=level,
             n_jobs=plan.n_jobs,
             random_state=make_seed(random_state),

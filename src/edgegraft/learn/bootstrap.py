@@ -6,9 +6,9 @@ ridge. The share of replicates with an edge is its *frequency*; the variation of
 strengths gives its *interval*.
 
 **Included.** A pair is in a replicate's network if it is active at the end of its search (for a
-penalised fit: its table is not zero) and, with `fdr`, its q-value over all pairs of the replicate
-is at most that. The q-values are first-order approximations
-(:mod:`~edgegraft.learn.replicate_tests`). A relaxed search drops nothing, so without `fdr` its
+penalised fit: its table is not zero) and passes the cut at `fdr` or `fwer` among all pairs of the
+replicate. The p-values are first-order approximations
+(:mod:`~edgegraft.learn.replicate_tests`). A relaxed search drops nothing, so without a cut its
 edges are tested at the level of the automatic threshold, which chance exceeds about once per
 variable. A replicate carries about half of the information of the rows. An edge that just passes in
 the fit therefore has a frequency well below one half, and an edge with a frequency near one would
@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
+from edgegraft.config import Plan
 from edgegraft.core.checks import check_weights
 from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import interruptible, resolve_jobs
@@ -40,9 +41,9 @@ from edgegraft.core.types import Edges, Floats
 from edgegraft.errors import DataError, ModelError
 from edgegraft.learn.conditional import read_rows
 from edgegraft.learn.discovery import Discovery, refit
-from edgegraft.learn.edge_tests import q_values
 from edgegraft.learn.feature_tests import FeatureTester
 from edgegraft.learn.journal import Journal
+from edgegraft.learn.kept_network import Cut
 from edgegraft.learn.replicate import INFLATION, Draws, Replicate, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values
 from edgegraft.learn.state import SearchState
@@ -100,6 +101,7 @@ def bootstrap(
     ridge: float | None = None,
     weights: ArrayLike | None = None,
     fdr: float | Literal["auto"] | None = "auto",
+    fwer: float | Literal["auto"] | None = None,
     level: float = 0.95,
     n_jobs: int | None = 1,
     random_state: int = 0,
@@ -123,8 +125,10 @@ def bootstrap(
         Row weights of the fit. The number of drawn rows is their sum.
     fdr : float, None or "auto"
         False discovery rate of a replicate's network, which should be that of the fit; None for
-        no such cut. "auto" is the rate that a `Discovery` was cut with, and None for a
-        `SearchState`.
+        no such cut. "auto" is the level that a `Discovery` was cut with, `fdr` or `fwer`, and None
+        for a `SearchState`.
+    fwer : float, "auto" or None
+        Chance of any false edge in a replicate's network; if given, it replaces `fdr`.
     level : float, default 0.95
         Level of the intervals.
     n_jobs : int, optional
@@ -149,17 +153,19 @@ def bootstrap(
     [(0, 1), (1, 2), (2, 3), (3, 4)]
     """
     if isinstance(found, Discovery):
-        growth, kept, ridge, planned = found.search, found.model, found.ridge, found.plan.fdr
+        growth, kept, ridge = found.search, found.model, found.ridge
+        if fdr == "auto" and fwer is None:
+            fdr, fwer = found.plan.fdr, found.plan.fwer
     else:
-        growth, kept, planned = found, model or found.model(), None
-    rate = _rate(fdr, planned)
+        growth, kept = found, model or found.model()
+    cut = _cut(None if fdr == "auto" else fdr, fwer, growth)
     n_jobs = resolve_jobs(n_jobs)
     draws = Draws(_check(growth, table, n, level, weights), _seeds(random_state, n))
     with threadpool_limits(1, "blas"):  # replicates use the threads
         replicator = Replicator(growth, kept, table, draws, ridge)
         journal, name = growth.problem.journal, f"replicate.{random_state}"
         made = _make_all(replicator, n, n_jobs, on_replicate, journal, name)
-        frequency = _frequency(growth, table, replicator.pairs, draws, made, rate, n_jobs)
+        frequency = _frequency(growth, table, replicator.pairs, draws, made, cut, n_jobs)
     return _summary(replicator, kept, list(made.values()), frequency, level)
 
 
@@ -188,12 +194,13 @@ def _check(
     return base
 
 
-def _rate(fdr: float | Literal["auto"] | None, planned: float | None) -> float | None:
-    if fdr == "auto":
-        return planned
+def _cut(
+    fdr: float | None, fwer: float | Literal["auto"] | None, growth: SearchState
+) -> Cut | None:
     if fdr is not None and not (isinstance(fdr, int | float) and 0 < fdr <= 1):
         raise ValueError(f"fdr must be above 0 and at most 1, None or 'auto', found {fdr!r}")
-    return fdr
+    plan = Plan(fdr=fdr, fwer=fwer)
+    return Cut.of(plan, growth.objective, growth.problem.rules) if plan.cuts else None
 
 
 def _seeds(random_state: int, n: int) -> tuple[np.random.SeedSequence, ...]:
@@ -248,18 +255,19 @@ def _frequency(
     pairs: Edges,
     draws: Draws,
     made: dict[int, Replicate],
-    rate: float | None,
+    cut: Cut | None,
     n_jobs: int,
 ) -> Floats:
     """Return the share of the replicates whose network has each pair; NaN if it has no test."""
     numbers, relaxed = list(made), not growth.policy.shrinks
     active = np.stack([replicate.active for replicate in made.values()])
-    if rate is None and not relaxed:
+    if cut is None and not relaxed:
         return np.asarray(active.mean(axis=0))
     model = growth.model() if relaxed else refit(growth, growth.penalty.ridge)
     worth = (active.mean(axis=0) >= _RARE) | (np.arange(len(pairs)) < len(growth.graph))
     features = growth.objective.features
-    rows = read_rows(table, draws.base)
+    sampling = weigh(draws.base).sampling
+    rows = read_rows(table, draws.base, sampling)
     p = np.ones(active.shape)
     chunk = max(1, _CHUNK_BYTES // (8 * table.n_rows))
     for first in range(0, len(numbers), chunk):
@@ -267,7 +275,7 @@ def _frequency(
         if features is None:
             found = replicate_p_values(rows, model, pairs[worth], weights, INFLATION, n_jobs=n_jobs)
         else:
-            tester = FeatureTester(table, features, draws.base, n_jobs=n_jobs)
+            tester = FeatureTester(table, features, draws.base, n_jobs=n_jobs, sampling=sampling)
             theta = features.weights_of(model.theta, model.edges)
             layout = features.layout(model.edges)
             found = tester.replicates(layout, theta, pairs[worth], weights, INFLATION)
@@ -275,12 +283,10 @@ def _frequency(
     untold = np.isnan(p).any(axis=0)
     p[~active | untold] = 1.0
     n = len(table.schema)
-    if rate is None:
+    if cut is None:
         included = p <= min(_LARGEST_RATE, 1.0 / max(1, n - 1))
     else:
-        included = (
-            np.stack([q_values(row, growth.problem.rules.n_allowed) <= rate for row in p]) & active
-        )
+        included = np.stack([cut.passes(pairs, row, 0) for row in p]) & active
     return np.where(untold, np.nan, included.mean(axis=0))
 
 

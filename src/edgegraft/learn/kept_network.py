@@ -30,6 +30,7 @@ _MAX_ROUNDS = 50
 _TEST_ROWS = 0.1  # weight of the ridge of tested fits, in rows
 _ITERATIONS = 500
 _TOGETHER = 200  # edges whose tests are one step of a journal
+_UNFITTED_ROWS, _MIN_TOL = 10.0, 1e-6  # left unfitted at most: a table's test may have as few rows
 _FAMILYWISE, _FAMILYWISE_ROWS = 0.05, 10.0  # fwer="auto", see Plan
 
 
@@ -93,7 +94,8 @@ class KeptNetwork:
         self._fit = self._next_fit(layout, lambda: theta)
 
     def _next_fit(self, layout: Layout, start: Callable[[], Floats]) -> PendingFit:
-        stopping = Stopping(tol=self._search.settings.tol, max_iter=_ITERATIONS)
+        tol = max(_UNFITTED_ROWS / self._objective.n_rows, _MIN_TOL)
+        stopping = Stopping(min(tol, self._search.settings.tol), _ITERATIONS)
         return self._chain.fit(self._objective, self._rule, layout, start, stopping)
 
     def _refit(self, kept: Mask) -> None:

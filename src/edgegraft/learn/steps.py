@@ -17,7 +17,7 @@ from edgegraft.learn.state import SearchState
 from edgegraft.search import ScoredEdges, closing_pairs, find_hubs
 from edgegraft.search.ranking import Ranking
 
-_LARGEST_BATCH = 4096  # pairs scored together: bounds the memory of a step
+_LARGEST_BATCH, _BATCH_CELLS = 4096, 1 << 20  # pairs scored together: bounds the memory of a step
 _FIRST_ITERATIONS = 20  # with many edges at once: scores must see what they explain
 _STILL = 1e-12  # of the objective: a fit that lowers it by less has moved nothing
 _FEW_HITS = 0.1
@@ -67,8 +67,9 @@ def fill(state: SearchState) -> None:
         _refill(state)
     _close_triangles(state)
     tests, batch = 0, strategy.batch
+    largest = max(_LARGEST_BATCH, int(_BATCH_CELLS // state.graph.layout.widths.max() ** 2))
     while not _enough(state, tests):
-        most = min(batch, _LARGEST_BATCH)
+        most = min(batch, largest)
         edges = stream.draw(min(most, stream.n_prioritised) if strategy.listed else most, state.rng)
         if len(edges):
             edges = edges[state.problem.rules.allows(edges)]

@@ -17,7 +17,7 @@ from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.conditionals.pair_sums import Places, gather_tables
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
 
-MAX_CELLS = 1 << 22  # of the matrix of products: 32 MiB
+MAX_CELLS = 1 << 24  # of the matrix of products: 128 MiB
 _ROWS = 4096  # per product; products are added in double precision
 _MULTIPLY, _WRITE = 0.03, 0.6  # nanoseconds per row: a multiply-add in single precision, a cell
 

@@ -3,8 +3,9 @@
 Residuals of a variable are computed once per batch whatever the number of its pairs, and kept for
 later batches at the same parameters as long as they fit the memory allowed. A batch of so many
 pairs that sixteen targets share most of their sources is processed in bundles instead, without
-keeping anything. Once the batches at one point have cost as much as all pairs together would, those
-are computed (:mod:`edgegraft.objective.all_pairs`) and later batches look them up.
+keeping anything. Once the batches at one point have cost as much as all pairs together would, or so
+many pairs were asked for that the rest is likely to follow and would cost more, all are computed
+(:mod:`edgegraft.objective.all_pairs`) and later batches look them up.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from edgegraft.objective.bundles import alternatives_of, bundle, estimate, wire
 from edgegraft.table.blocks import TableRows
 
 _BLOCK_BYTES = 1 << 27  # of a block's residuals that are not kept
+_LIKELY_ALL = 1 / 32  # share of all pairs, asked for at one point, after which the rest follows
 
 
 class Residuals:
@@ -48,6 +50,7 @@ class Residuals:
         self.columns = columns
         self.free = max_bytes
         self.spent = 0.0  # nanoseconds per row, estimated
+        self.asked = 0  # pairs
         self.whole: AllPairs | None = None
         self._kept: dict[int, Kept] = {}
 
@@ -100,11 +103,21 @@ def score_tables(
             if touched[targets].any()
         ]
         residuals.spent += sum(cost for cost, _ in plans)
-        if residuals.spent < price(residuals.columns) or not _fill(residuals, layout, n_jobs):
+        residuals.asked += len(edges)
+        if not _worth_all(residuals) or not _fill(residuals, layout, n_jobs):
             summed = _sum_pairs(residuals, layout, asked, [job for _, job in plans], n_jobs)
             return take_tables(summed, asked, edges, offsets)
     assert residuals.whole is not None
     return residuals.whole.tables(edges, offsets, 1.0)
+
+
+def _worth_all(residuals: Residuals) -> bool:
+    """Return whether all pairs should be computed at once."""
+    n = len(residuals.columns.states)
+    share, limit = 2 * residuals.asked / (n * (n - 1)), price(residuals.columns)
+    return residuals.spent >= limit or (
+        share >= _LIKELY_ALL and residuals.spent >= 2 * limit * share
+    )
 
 
 def _by_width(layout: Layout) -> list[tuple[Integers, int]]:
