@@ -6,7 +6,7 @@ DEMO ?= edgegraft-demo
 EXPERIMENTS ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cluster test-hostile test-browser test-paper fast lint types imports format bench paper docs examples dist release-check clean
+.PHONY: help demo test test-cluster test-hostile test-browser test-gpu test-paper fast lint types imports format bench paper docs examples dist release-check clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
@@ -35,6 +35,9 @@ test-hostile: $(VENV)/.installed-dev ## attacks on files, runs and processes; re
 
 test-browser: $(VENV)/.installed-browser ## tests of the pages in headless Chromium (apt-get install chromium chromium-driver)
 	$(BIN)/python -m pytest -m browser tests/browser
+
+test-gpu: $(VENV)/.installed-dev ## tests of the device package on a GPU
+	EDGEGRAFT_TEST_DEVICE=cuda $(BIN)/python -m pytest tests/unit/test_device.py tests/protocol/test_objectives.py
 
 test-paper: $(VENV)/.installed-dev ## tests of the paper's experiments at small size
 	$(BIN)/python -m pytest tests/paper paper

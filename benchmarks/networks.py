@@ -119,10 +119,19 @@ def beside(case: Case, seeds: int) -> list[Row]:
     ]  # fmt: skip
 
 
-def grafted(codes: np.ndarray, truth: set[tuple[int, int]], n_jobs: int) -> Figures:
+def grafted(
+    codes: np.ndarray,
+    truth: set[tuple[int, int]],
+    n_jobs: int,
+    device: str = "cpu",
+    kept: list[GraftedMRF] | None = None,
+) -> Figures:
+    """Return the figures of one fit; the estimator is added to `kept`."""
     started = perf_counter()
-    found = GraftedMRF(n_jobs=n_jobs, random_state=0).fit(codes)
+    found = GraftedMRF(n_jobs=n_jobs, device=device, random_state=0).fit(codes)
     seconds = perf_counter() - started
+    if kept is not None:
+        kept.append(found)
     table = found.edge_table_
     position = {name: i for i, name in enumerate(found.model_.names)}
     edges = [

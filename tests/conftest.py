@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import numpy as np
 import pytest
 
 from edgegraft.table import PackedTable
+
+#: Where the tests of devices compute: PyTorch on the processor, or the GPU (`make test-gpu`).
+DEVICE = os.environ.get("EDGEGRAFT_TEST_DEVICE", "torch")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 

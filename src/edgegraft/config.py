@@ -33,6 +33,7 @@ Engine = Literal["auto", "exact", "bp", "trw"]
 GroupWeight = Literal["noise", "sqrt", "states"]
 WeightMeaning = Literal["auto", "frequency", "sampling"]
 Aim = Literal["network", "prediction"]
+DeviceName = Literal["cpu", "cuda", "auto", "torch"]
 BinRule = Literal["quantile", "uniform"]
 Unseen = Literal["error", "missing"]
 
@@ -328,6 +329,12 @@ class ModelOptions(SearchOptions):
     n_jobs: int | None = setting(
         None, "Threads; -1 for all cores. Results do not depend on it.", flag="--jobs -j"
     )
+    device: DeviceName = setting(
+        "cpu",
+        "Where sums over rows are computed: on the processor, on a GPU, on a GPU if there is one, "
+        "or by PyTorch on the processor.",
+        flag="--device",
+    )
 
 
 @dataclass(kw_only=True, eq=False)
@@ -447,7 +454,8 @@ class Settings(SearchOptions):
     def as_dict(self) -> dict[str, Any]:
         """Return all settings that results depend on as plain values, for files."""
         values = asdict(self)
-        values.pop("n_jobs", None)
+        for where in ("n_jobs", "device"):
+            values.pop(where, None)
         return values
 
     @classmethod
@@ -502,6 +510,10 @@ class Plan(ModelOptions, PenaltyOptions, Settings):
         the search.
     n_jobs : int, optional
         Threads; -1 for all cores. The result does not depend on it.
+    device : {"cpu", "cuda", "auto", "torch"}
+        Where sums over rows are computed: on the processor; on a GPU by PyTorch (the extra
+        ``gpu``); on a GPU if there is one; or by PyTorch on the processor, which is slower than
+        "cpu" and serves to check the others. Results agree but for rounding.
     """
 
     @property

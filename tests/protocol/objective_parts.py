@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from edgegraft import PackedTable
 from edgegraft.core import Layout
 from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.counts import PairCounts
+from edgegraft.device import find_device
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
 from edgegraft.objective import (
     FeaturePenalty,
@@ -22,8 +24,8 @@ from edgegraft.objective import (
     StatesPenalty,
 )
 from edgegraft.objective.noise_weight import NoiseWeights
-from edgegraft.table.blocks import StoredRows
-from tests.conftest import CutTable, random_codes
+from edgegraft.table.blocks import StoredRows, TableRows
+from tests.conftest import DEVICE, CutTable, random_codes
 
 __all__ = ["GRAPHS", "OBJECTIVES", "PENALTIES", "TABLES", "Layout", "PairTables", "table_offsets"]
 
@@ -67,6 +69,13 @@ def in_blocks(**options: Any) -> Callable[[Any, Any], Any]:
     return lambda table, weights: Pseudolikelihood(StoredRows(CutTable(table), weights, **options))
 
 
+def on_device(**options: Any) -> Callable[[Any, Any], Any]:
+    def make(table: Any, weights: Any) -> Any:
+        return Pseudolikelihood(TableRows(table, weights, device=find_device(DEVICE)), **options)
+
+    return make
+
+
 OBJECTIVES = {
     "likelihood, exact": Made(likelihood(ExactEngine())),
     "likelihood, bp": Made(
@@ -83,6 +92,11 @@ OBJECTIVES = {
     "blocks, two threads": Made(in_blocks(n_jobs=2)),
     "blocks, no room": Made(in_blocks(max_bytes=0)),
 }
+if find_spec("torch"):  # the extra gpu
+    OBJECTIVES |= {
+        "device": Made(on_device()),
+        "device, single": Made(on_device(precision="single"), close=2e-6),
+    }
 
 GRAPHS = {
     "no edges": [],

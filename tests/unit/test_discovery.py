@@ -29,6 +29,7 @@ from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
+from edgegraft.table.blocks import TableRows
 from tests.learn_cases import Log, make_loss, make_table, penalised
 
 NOISE = NoisePenalty(0.02, 1e-3)
@@ -65,7 +66,7 @@ def test_a_second_look_adds_half_as_many_edges_or_one_a_variable_at_most():
     table = PackedTable.from_codes(codes.astype(int))
     loss = Pseudolikelihood(table)
     run = grow(loss, penalty_of(Plan(), loss), Settings(max_edges=20))
-    after = sharpen(run, table)
+    after = sharpen(run, TableRows(table))
     assert after.sharpened == 20
     settings = replace(after.settings, max_edges=None)
     after.problem = replace(after.problem, settings=settings)
@@ -237,7 +238,7 @@ def test_sharpening_needs_noise_weights():
     table, _ = make_table(n=4)
     growth = grow(make_loss(table), Penalty(0.1), Settings(tol=1e-4))
     with pytest.raises(ValueError, match="noise weights"):
-        sharpen(growth, table)
+        sharpen(growth, TableRows(table))
 
 
 def test_a_column_of_too_many_categories_is_refused_before_any_work(monkeypatch):

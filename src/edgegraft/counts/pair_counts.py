@@ -20,6 +20,7 @@ from edgegraft.core.tables import FlatTables, PairTables, table_offsets
 from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Integers, Mask
 from edgegraft.counts import cost
+from edgegraft.device.counts import count_on_device
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.counting.histogram import count_codes, count_margin_codes
 from edgegraft.kernels.counting.popcount import count_margins, count_planes
@@ -182,6 +183,8 @@ def _count_margins(block: TableRows) -> NDArray[Any]:
 
 def _count_pairs(block: TableRows, edges: Edges, offsets: Integers) -> NDArray[Any]:
     """Return the tables of a block's rows, one after another."""
+    if block.device is not None:
+        return count_on_device(block, edges)
     out = _zeros(block, int(offsets[-1]))
     order = _tile_order(edges, block.table.n_variables)
     by_codes = _by_codes(block, edges)[order]

@@ -74,6 +74,8 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         Largest violation of a group's optimality condition at the end.
     schema : Schema, optional
         Columns and their categories, instead of those found in the data.
+    device : {"cpu", "cuda", "auto", "torch"}
+        Where sums over rows are computed; see :class:`~edgegraft.config.Plan`.
     n_jobs : int, optional
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None

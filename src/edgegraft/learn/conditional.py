@@ -17,6 +17,8 @@ from scipy.linalg import lapack
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Integers
+from edgegraft.device import Device
+from edgegraft.device.conditionals import ConditionalsOnDevice, Rules
 from edgegraft.errors import ModelError
 from edgegraft.kernels.conditionals.effective_scores import (
     Design,
@@ -27,6 +29,7 @@ from edgegraft.kernels.conditionals.effective_scores import (
     unpack_information,
 )
 from edgegraft.table import PackedTable
+from edgegraft.table.blocks import TableRows
 
 ROWS_PER_COLUMN = 5  # with fewer, a regression fits noise and the normal approximation fails
 _FEW_MEETINGS = 20.0  # expected rows below which the normal approximation is doubted
@@ -36,6 +39,7 @@ _PULL = 1.0  # weight of the given parameters during the refit, in rows
 _MAX_MOVE = 2.0  # largest change of a parameter in a step
 _SMALL = 400  # parameters up to which our own inverse is faster
 _MIN_INFORMATION = 1e-9  # share of the largest; keeps the inverse finite, far below one row
+_RULES = Rules(_NEWTON_STEPS, _PULL, _MAX_MOVE, _MARGIN_STEPS, _MARGIN_TOL, _MIN_INFORMATION)
 
 
 class Rows(NamedTuple):
@@ -48,6 +52,7 @@ class Rows(NamedTuple):
     reference: Integers  # (n,) most common state
     rarest: Floats  # (n,) rows with the rarest of the observed states
     variances: Floats  # (N,) factors of the squares of rows' scores in the variance of their sum
+    elsewhere: ConditionalsOnDevice | None = None  # computes the sums over rows, if not here
 
     def is_sparse(self, i: int, j: int) -> bool:
         """Return whether the rarest states of two variables would meet in few rows by chance."""
@@ -66,7 +71,9 @@ class Conditional(NamedTuple):
     start : array of int, shape (degree,)
         First design column of each neighbour, in the order of the design's sources.
     inverse : array of float, shape (columns * q, columns * q), or None
-        Inverse of the information; None if there are too few rows or too little memory.
+        Inverse of the information; None if it is not usable, and on a device.
+    usable : bool
+        Whether there are enough rows and memory for it.
     """
 
     design: Design
@@ -74,6 +81,7 @@ class Conditional(NamedTuple):
     coefficients: Floats
     start: Integers
     inverse: Floats | None
+    usable: bool = False
 
     @property
     def correction(self) -> float:
@@ -96,7 +104,9 @@ class Conditional(NamedTuple):
         return out
 
 
-def read_rows(table: PackedTable, weights: Floats, sampling: bool = False) -> Rows:
+def read_rows(
+    table: PackedTable, weights: Floats, sampling: bool = False, device: Device | None = None
+) -> Rows:
     """Return the rows of a table with the reference and the observed states of each variable.
 
     `sampling` weights are those of a sample, not numbers of equal rows.
@@ -112,7 +122,12 @@ def read_rows(table: PackedTable, weights: Floats, sampling: bool = False) -> Ro
         kept.append(np.setdiff1d(np.flatnonzero(shown > 0), reference[i]))
         rarest[i] = shown[shown > 0].min(initial=np.inf)
     known = codes < states[:, None] if table.n_missing.any() else np.empty((len(codes), 0), bool)
-    return Rows(codes, weights, known, kept, reference, rarest, weights**2 if sampling else weights)
+    variances = weights**2 if sampling else weights
+    elsewhere = None
+    if device is not None:
+        block = TableRows(table, device=device)
+        elsewhere = ConditionalsOnDevice(block, weights, variances, _RULES)
+    return Rows(codes, weights, known, kept, reference, rarest, variances, elsewhere)
 
 
 def describe(
@@ -132,9 +147,11 @@ def describe(
     found = Conditional(design, weights, coefficients, start, None)
     if q == 0 or not enough or 8 * (n_columns * q) ** 2 > max_bytes:
         return found
+    if rows.elsewhere is not None:
+        return found._replace(usable=True)
     if rows.known.size:
         found = _settle(rows, found)
-    return found._replace(inverse=_inverse_information(rows, found))
+    return found._replace(inverse=_inverse_information(rows, found), usable=True)
 
 
 def without(node: Conditional, rows: Rows, other: int) -> Conditional:
@@ -142,14 +159,19 @@ def without(node: Conditional, rows: Rows, other: int) -> Conditional:
 
     The other tables are unchanged.
     """
+    found = _with_margins(at_zero(node, rows, other), rows)
+    return found._replace(inverse=_inverse_information(rows, found))
+
+
+def at_zero(node: Conditional, rows: Rows, other: int) -> Conditional:
+    """Return the conditional with the table of one neighbour at zero, and nothing refitted."""
     states = rows.kept[other]
     at = node.columns_of(other)
     shown = np.bincount(rows.codes[other], node.weights, minlength=states.max(initial=0) + 1)
     coefficients = node.coefficients.copy()
     coefficients[0] += shown[states] @ coefficients[at] / node.weights.sum()
     coefficients[at] = 0.0
-    found = _with_margins(node._replace(coefficients=coefficients), rows)
-    return found._replace(inverse=_inverse_information(rows, found))
+    return node._replace(coefficients=coefficients)
 
 
 def _with_margins(node: Conditional, rows: Rows) -> Conditional:
@@ -226,11 +248,16 @@ def _inverse_information(rows: Rows, of: Conditional, ridge: float = 0.0) -> Flo
         ridge, _MIN_INFORMATION * max(1.0, whole.diagonal().max())
     )
     if not _invert(whole):
-        raise ModelError(
-            f"the conditional of variable {of.design.target} has no finite information: "
-            "its parameters are too large"
-        )
+        raise not_finite(of.design.target)
     return whole
+
+
+def not_finite(target: int) -> ModelError:
+    """Return the error of a conditional that is certain of everything."""
+    return ModelError(
+        f"the conditional of variable {target} has no finite information: its parameters are too "
+        "large"
+    )
 
 
 def _invert(matrix: Floats) -> bool:

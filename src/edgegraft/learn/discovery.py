@@ -192,9 +192,9 @@ def resume_discovery(
 
 def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]) -> Discovery:
     """Sharpen, test, cut and refit the edges of the search."""
-    plan, table, weights = stages.plan, stages.sample.table, stages.sample.weights
+    plan = stages.plan
     if _deserves_second_look(search):
-        second = sharpen(search, table, weights)
+        second = sharpen(search, stages.sample)
         search = run_search(second, observers, checkpoint=over_all_rows(search))
     journal, watch = search.problem.journal, search.problem.watch
     journal.begin(plan, search.graph.layout.edges, search.theta(), search.penalty.penalty)

@@ -40,18 +40,18 @@ from scipy.special import chdtrc
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_weights
-from edgegraft.core.threads import resolve_jobs, run
-from edgegraft.core.types import Edges, Floats, Integers
+from edgegraft.core.threads import resolve_jobs
+from edgegraft.core.types import Edges, Floats, Integers, Mask
+from edgegraft.device import Device
 from edgegraft.errors import ModelError
-from edgegraft.learn.conditional import Conditional, Rows, read_rows, without
+from edgegraft.learn.conditional import Conditional, read_rows
 from edgegraft.learn.effective_score import (
     MAX_DOUBTED,
     MIN_DIRECTION_ROWS,
+    all_moments,
     describe_all,
     directions,
-    moments,
     needs_test_at_zero,
-    side_of,
 )
 from edgegraft.learn.effects import GroupTests
 from edgegraft.model import PairwiseMRF
@@ -171,6 +171,8 @@ class EdgeTester:
     ----------
     table, weights, n_jobs, max_bytes, sampling
         As in :func:`edge_tests`.
+    device : Device, optional
+        Where sums over the rows are computed; on the processor by default.
     """
 
     def __init__(
@@ -181,9 +183,10 @@ class EdgeTester:
         n_jobs: int | None = None,
         max_bytes: int = MAX_BYTES,
         sampling: bool = False,
+        device: Device | None = None,
     ) -> None:
         whole = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
-        self._rows = read_rows(table, whole, sampling)
+        self._rows = read_rows(table, whole, sampling, device)
         self._n_jobs, self._max_bytes = resolve_jobs(n_jobs), max_bytes
 
     def test(self, layout: Layout, theta: Floats, only: Integers | None = None) -> Tested:
@@ -201,27 +204,39 @@ class EdgeTester:
         chosen = np.arange(layout.n_edges) if only is None else only
         ends_of = layout.edges[chosen]
         nodes = describe_all(rows, layout, theta, n_jobs, self._max_bytes, np.unique(ends_of))
-        kept = _keep_residuals(nodes, rows, n_jobs, self._max_bytes)
         statistic, p_value = np.zeros(len(chosen)), np.ones(len(chosen))
         dof = np.zeros(len(chosen), np.int64)
-
-        def test(k: int) -> None:
-            i, j = ends_of[k].tolist()
-            ends = [(a, b) for a, b in ((i, j), (j, i)) if nodes[a].inverse is not None]
-            if not ends or not len(rows.kept[i]) or not len(rows.kept[j]):
-                return
-            sides = [side_of(nodes[a], rows, b, kept.get(a)) for a, b in ends]
-            found = _judge(*moments(sides, rows))
-            if needs_test_at_zero(found[2], nodes[ends[0][0]], ends[0][1], rows):
-                sides = [side_of(without(nodes[a], rows, b), rows, b, None) for a, b in ends]
-                sparse = rows.is_sparse(i, j)
-                at_zero = _judge(*moments(sides, rows, agreeing=sparse))
-                if at_zero[1] and not (sparse and at_zero[2] < found[2] < MAX_DOUBTED):
-                    found = at_zero
-            statistic[k], dof[k], p_value[k] = found
-
-        run(test, range(len(chosen)), n_jobs)
+        sides = [
+            [(nodes[a], b) for a, b in ((i, j), (j, i)) if nodes[a].usable]
+            for i, j in ends_of.tolist()
+        ]
+        states = np.array([len(kept) for kept in rows.kept])
+        shown = np.all(states[ends_of] > 0, axis=1).tolist()
+        able = [k for k, each in enumerate(sides) if each and shown[k]]
+        found = self._judge([sides[k] for k in able], np.zeros(len(able), bool))
+        for k, each in zip(able, found, strict=True):
+            statistic[k], dof[k], p_value[k] = each
+        again = [k for k in able if needs_test_at_zero(float(p_value[k]), *sides[k][0], rows)]
+        sparse = np.array([rows.is_sparse(*ends_of[k].tolist()) for k in again], bool)
+        found = self._judge([sides[k] for k in again], sparse, zero=True)
+        for k, each, few in zip(again, found, sparse, strict=True):
+            if each[1] and not (few and each[2] < p_value[k] < MAX_DOUBTED):
+                statistic[k], dof[k], p_value[k] = each
         return Tested(statistic, dof, p_value)
+
+    def _judge(
+        self, edges: list[list[tuple[Conditional, int]]], agreeing: Mask, *, zero: bool = False
+    ) -> list[tuple[float, int, float]]:
+        """Return statistics, degrees of freedom and p-values of edges."""
+        found = all_moments(
+            edges,
+            self._rows,
+            self._n_jobs,
+            agreeing=agreeing,
+            zero=zero,
+            max_bytes=0 if zero else self._max_bytes,
+        )
+        return [_judge(*each) for each in found]
 
 
 def q_values(p_values: ArrayLike, n_tests: int) -> Floats:
@@ -254,25 +269,6 @@ def _check_fit(table: PackedTable, model: PairwiseMRF) -> None:
             f"column '{model.names[i]}' has {table.schema.n_states[i]} states in the table and "
             f"{model.layout.states[i]} in the model"
         )
-
-
-def _keep_residuals(
-    nodes: dict[int, Conditional], rows: Rows, n_jobs: int, max_bytes: int
-) -> dict[int, Floats]:
-    """Return the residuals of as many variables as fit, those with the most edges first."""
-    room, chosen = max_bytes // (8 * rows.codes.shape[1]), []
-    for i in sorted(nodes, key=lambda i: -len(nodes[i].start)):
-        room -= nodes[i].coefficients.shape[1]
-        if room < 0:
-            break
-        chosen.append(i)
-    kept: dict[int, Floats] = {}
-
-    def work(i: int) -> None:
-        kept[i] = nodes[i].residuals(rows)
-
-    run(work, [i for i in chosen if nodes[i].inverse is not None], n_jobs)
-    return kept
 
 
 def _judge(score: Floats, by_model: Floats, by_rows: Floats) -> tuple[float, int, float]:

@@ -13,13 +13,14 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.threads import run
-from edgegraft.core.types import Floats, Integers
+from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.device.conditionals import EdgeSums
 from edgegraft.kernels.conditionals.effective_scores import (
     add_products,
     lay_out,
     project_rows,
 )
-from edgegraft.learn.conditional import Conditional, Rows, describe
+from edgegraft.learn.conditional import Conditional, Rows, at_zero, describe, not_finite, without
 
 MIN_DIRECTION_ROWS = 10.0
 """Minimum variance of a direction of a table, in rows; below it, noise is not Gaussian.
@@ -34,6 +35,8 @@ MIN_DOUBTED, MAX_DOUBTED = 1e-12, 0.01  # p-values of sparse pairs that are test
 _MIN_RATIO = 1e-6  # variance over the rows, in units of the model's; less is rounding
 
 _BLOCK = 1 << 14  # projected scores held at a time
+
+Moments = tuple[Floats, Floats, Floats]  # score, variance by the model, variance by the rows
 
 
 class Side(NamedTuple):
@@ -167,7 +170,7 @@ def _table_basis(tall: int, wide: int) -> Floats:
     return np.asarray(np.kron(_basis(tall), _basis(wide)), np.float64)
 
 
-def moments(sides: list[Side], rows: Rows, agreeing: bool = False) -> tuple[Floats, Floats, Floats]:
+def moments(sides: list[Side], rows: Rows, agreeing: bool = False) -> Moments:
     """Return the effective score of an edge and its variance by the model and by the rows.
 
     The covariance of the two sides is that over the rows; for `agreeing` sides it is the largest
@@ -185,16 +188,87 @@ def moments(sides: list[Side], rows: Rows, agreeing: bool = False) -> tuple[Floa
             u[0] += u[1]
         add_products(u[0], u[0], rows.variances, first, whole)
     total = rows.weights.sum()
-    across -= np.outer(sums[0], sums[1]) / total
-    score = sums.sum(axis=0)
-    by_rows = whole - np.outer(score, score) / total
     information = np.sum([side.information for side in sides], axis=0)
-    agree = agreeing and len(sides) == 2
+    shift = np.sum([side.shift for side in sides], axis=0)
+    found = EdgeSums(sums, whole, across, information, shift)
+    return _combine(found, [side.conditional for side in sides], total, agreeing)
+
+
+def _combine(found: EdgeSums, nodes: list[Conditional], total: float, agreeing: bool) -> Moments:
+    """Return the moments of an edge from sums over the rows."""
+    across = found.across - np.outer(found.sums[0], found.sums[1]) / total
+    score = found.sums.sum(axis=0)
+    by_rows = found.whole - np.outer(score, score) / total
+    information = found.information
+    agree = agreeing and len(nodes) == 2
     by_model = information + (information if agree else across + across.T)
-    for side in sides:
-        score += side.shift
-    raised = np.mean([side.conditional.correction for side in sides])
-    return score, by_model * raised, by_rows * raised
+    raised = np.mean([node.correction for node in nodes])
+    return score + found.shift, by_model * raised, by_rows * raised
+
+
+def all_moments(
+    edges: list[list[tuple[Conditional, int]]],
+    rows: Rows,
+    n_jobs: int,
+    *,
+    agreeing: Mask,
+    zero: bool = False,
+    max_bytes: int = 0,
+) -> list[Moments]:
+    """Return the moments of many edges, each given as the usable conditionals of its ends.
+
+    For `zero` they are those of the edge's table at zero. Residuals that serve several edges are
+    kept within `max_bytes`.
+    """
+    if rows.elsewhere is not None:
+        return _moments_elsewhere(edges, rows, agreeing, zero)
+    kept = _keep_residuals([node for sides in edges for node, _ in sides], rows, n_jobs, max_bytes)
+    found: list[Moments | None] = [None] * len(edges)
+
+    def work(k: int) -> None:
+        ends = [(without(node, rows, b) if zero else node, b) for node, b in edges[k]]
+        sides = [side_of(node, rows, b, kept.get(id(node))) for node, b in ends]
+        found[k] = moments(sides, rows, bool(agreeing[k]))
+
+    run(work, range(len(edges)), n_jobs)
+    return [each for each in found if each is not None]
+
+
+def _moments_elsewhere(
+    edges: list[list[tuple[Conditional, int]]], rows: Rows, agreeing: Mask, zero: bool
+) -> list[Moments]:
+    assert rows.elsewhere is not None
+    if zero:
+        edges = [[(at_zero(node, rows, b), b) for node, b in sides] for sides in edges]
+    ends = [sorted((sides[0][0].design.target, sides[0][1])) for sides in edges]
+    bases = [_table_basis(len(rows.kept[i]), len(rows.kept[j])) for i, j in ends]
+    settle = bool(rows.known.size) and not zero
+    sums = rows.elsewhere.edge_sums(edges, bases, settle=settle, move=zero)
+    total, found = float(rows.weights.sum()), []
+    for each, sides, agree in zip(sums, edges, agreeing, strict=True):
+        if isinstance(each, int):
+            raise not_finite(each)
+        found.append(_combine(each, [node for node, _ in sides], total, bool(agree)))
+    return found
+
+
+def _keep_residuals(
+    nodes: list[Conditional], rows: Rows, n_jobs: int, max_bytes: int
+) -> dict[int, Floats]:
+    """Return the residuals of as many variables as fit, those with the most edges first."""
+    room, chosen = max_bytes // (8 * rows.codes.shape[1]), []
+    for node in sorted({id(node): node for node in nodes}.values(), key=lambda n: -len(n.start)):
+        room -= node.coefficients.shape[1]
+        if room < 0:
+            break
+        chosen.append(node)
+    kept: dict[int, Floats] = {}
+
+    def work(node: Conditional) -> None:
+        kept[id(node)] = node.residuals(rows)
+
+    run(work, chosen, n_jobs)
+    return kept
 
 
 def project(side: Side, rows: Rows, first: int, n: int) -> Floats:

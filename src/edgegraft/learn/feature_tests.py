@@ -48,7 +48,7 @@ def make_tester(
     """
     table, weights = rows.table, rows.weights
     if features is None and table.schema.n_states.max(initial=0) <= _MANY_STATES:
-        return EdgeTester(table, weights, n_jobs=n_jobs, sampling=sampling)
+        return EdgeTester(table, weights, n_jobs=n_jobs, sampling=sampling, device=rows.device)
     known = features or Features.plain(table.schema)
     return FeatureTester(table, known, weights, n_jobs=n_jobs, sampling=sampling)
 

@@ -15,6 +15,7 @@ from edgegraft.config import Plan, Settings
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Mask
 from edgegraft.counts import PairCounts
+from edgegraft.device import find_device
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.inference import likelihood_engine
 from edgegraft.learn.journal import Journal
@@ -199,7 +200,8 @@ def losses(
     `weights` are those of a table; `stand_in` is the loss of a sample of rows in blocks; `features`
     are those of ordered columns, by default those of the margins of the rows.
     """
-    rows = distinct_rows(weigh_rows(as_rows(table, weights, plan.n_jobs), plan.weights_are)[0])
+    given = as_rows(table, weights, plan.n_jobs, find_device(plan.device))
+    rows = distinct_rows(weigh_rows(given, plan.weights_are)[0])
     check_states(rows.schema)
     counts = PairCounts(rows)
     if plan.objective == "likelihood":

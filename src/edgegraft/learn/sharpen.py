@@ -21,12 +21,14 @@ from dataclasses import replace
 import numpy as np
 
 from edgegraft.core.types import Floats
+from edgegraft.device.pseudolikelihood import unexplained_on_device
 from edgegraft.learn.feature_conditionals import Conditionals
 from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.noise_weight import MIN_ROWS
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.table import PackedTable
+from edgegraft.table.blocks import TableRows
 
 FACTOR = 2.0
 TESTS_PER_VARIABLE = 50  # between two activations: few edges are left to find
@@ -57,15 +59,19 @@ def unexplained(model: PairwiseMRF, table: PackedTable, weights: Floats | None =
     return np.asarray(1.0 - right / np.maximum(known, np.finfo(float).tiny))
 
 
-def sharpen(state: SearchState, table: PackedTable, weights: Floats | None = None) -> SearchState:
+def sharpen(state: SearchState, sample: TableRows) -> SearchState:
     """Return a search, ready to run, with the weights that the model of `state` asks for."""
-    rule, settings = state.penalty, state.settings
+    rule, settings, table, weights = state.penalty, state.settings, sample.table, sample.weights
     if not isinstance(rule, NoisePenalty) or rule.noise is None:
         raise ValueError("only noise weights can be sharpened: use group_weight='noise'")
     least = min(0.5, MIN_ROWS / state.objective.n_rows)
     left, features, layout = np.zeros(0), state.objective.features, state.graph.layout
     if not layout.scored.all():
-        left = unexplained(state.model(), table, weights)
+        model = state.model()
+        if sample.device is None:
+            left = unexplained(model, table, weights)
+        else:
+            left = unexplained_on_device(sample, model.theta, model.layout)
     if features is not None:
         rows = Conditionals(table, features, weights)
         of_scores = np.array(

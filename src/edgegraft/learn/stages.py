@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from edgegraft.config import Plan, Settings
 from edgegraft.counts import PairCounts
+from edgegraft.device import find_device
 from edgegraft.errors import FileFormatError
 from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
@@ -81,7 +82,8 @@ class Stages:
         weights: ArrayLike | None = None,
         n_sample: int = SAMPLE_ROWS,
     ) -> None:
-        weighed, self.sampling = weigh_rows(as_rows(rows, weights, plan.n_jobs), plan.weights_are)
+        given = as_rows(rows, weights, plan.n_jobs, find_device(plan.device))
+        weighed, self.sampling = weigh_rows(given, plan.weights_are)
         self.plan, self._rows = plan, distinct_rows(weighed)
         check_states(rows.schema)
         self._settings = search_settings(plan, len(rows.schema))

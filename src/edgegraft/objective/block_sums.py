@@ -15,6 +15,7 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers
+from edgegraft.device.pseudolikelihood import evaluate_on_device
 from edgegraft.kernels.conditionals.directed import (
     collect_nodes,
     collect_tables,
@@ -71,6 +72,8 @@ def evaluate_block(
 
     `sources` are those of :func:`~edgegraft.objective.bundles.route`, if known.
     """
+    if block.device is not None:
+        return evaluate_on_device(block, theta, layout, dtype, scale)
     columns = columns_of(block, dtype)
     jobs = [
         Job(each, each, np.arange(each.n_bundles), nothing_kept(each.n_bundles, dtype))

@@ -163,8 +163,9 @@ class Pseudolikelihood(Objective):
         if not np.array_equal(layout.states, self.schema.n_states):
             raise ModelError("the layout's numbers of states are not those of the table")
         block = self._in_memory
-        columns = None if block is None else columns_of(block, self.dtype)
-        return PseudoState(layout, None if columns is None else route(layout, columns, lanes))
+        if block is None or block.device is not None:
+            return PseudoState(layout)
+        return PseudoState(layout, route(layout, columns_of(block, self.dtype), lanes))
 
     def grow(self, state: PseudoState, layout: Layout) -> PseudoState:
         """Return a state for another graph over the same variables, with what is still known."""
@@ -300,7 +301,7 @@ class Pseudolikelihood(Objective):
 
     def _pairs_at(self, theta: Floats) -> PairsAt:
         block = self._in_memory
-        if block is None:
+        if block is None or block.device is not None:
             return PairsAt(theta)
         return PairsAt(theta, Residuals(theta, columns_of(block, self.dtype), self.max_bytes))
 

@@ -16,6 +16,7 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.tables import table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
+from edgegraft.device.pseudolikelihood import score_on_device
 from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
 from edgegraft.objective.all_pairs import AllPairs, price
@@ -80,6 +81,8 @@ def score_block(
 
     `residuals` are those at `theta`, if they are kept from one batch to the next.
     """
+    if block.device is not None:
+        return score_on_device(block, theta, layout, edges, dtype)
     if residuals is None:
         residuals = Residuals(theta, columns_of(block, dtype), _BLOCK_BYTES)
     offsets = table_offsets(layout.states[edges])

@@ -33,6 +33,8 @@ from edgegraft.core.pairs import all_pairs, pair_ids, pairs_of_ids
 from edgegraft.core.types import Floats, Integers
 from edgegraft.counts import PairCounts
 from edgegraft.counts.pair_counts import all_pair_blocks
+from edgegraft.device import Device
+from edgegraft.device.inverse import invert_on_device
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.search.precision import local_strengths, lower_block_norms, place_blocks
 from edgegraft.search.correlations import PSEUDOCOUNT, Correlations
@@ -46,6 +48,7 @@ N_PARTNERS = 20
 PAIRS_PER_VARIABLE = 5
 SAMPLE_ROWS = 4096
 SHRINKAGE = 0.05  # of local inverses
+_MIN_PIVOT = 1e-5  # one that is all rounding passes the factorisation and spoils the inverse
 _BLOCK_BYTES = 1 << 25
 _CHUNK_CELLS = 1 << 23  # of tables and blocks held at a time
 
@@ -158,7 +161,7 @@ def mean_field(
     # One thread: the last bits would depend on their number, and on a busy machine threads that
     # wait for each other took a hundred times as long.
     with threadpool_limits(1, "blas"):
-        inverse, used = _inverse(matrix, shrinkage)
+        inverse, used = _inverse(matrix, shrinkage, source.rows.device)
     columns = np.diff(correlations.column_start)
     n = len(columns)
     owner = np.repeat(np.arange(n), columns)
@@ -245,19 +248,30 @@ def _chance_share(matrix: Floats, correlations: Correlations) -> float:
     return min(1.0, off_diagonal / correlations.n_rows / squares) if squares > 0.0 else 1.0
 
 
-def _inverse(matrix: Floats, shrinkage: float) -> tuple[Floats, float]:
+def _inverse(
+    matrix: Floats, shrinkage: float, device: Device | None = None
+) -> tuple[Floats, float]:
     """Return the inverse (its lower triangle) and the shrinkage that made it possible."""
     if not len(matrix):
         return matrix, shrinkage
     while True:
         shrunk = (1.0 - shrinkage) * matrix.T  # symmetric: the transpose is LAPACK's order
         shrunk[np.diag_indices_from(shrunk)] = 1.0
-        factor, failed = lapack.dpotrf(shrunk, lower=1, overwrite_a=1)
-        # A pivot that is all rounding passes the factorisation and spoils the inverse.
-        if not failed and factor.diagonal().min() > 1e-5:
-            inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        if device is None:
+            inverse = _invert(shrunk)
+        else:
+            inverse = invert_on_device(shrunk, device, _MIN_PIVOT)
+        if inverse is not None:
             return inverse, shrinkage
         shrinkage = shrinkage + 0.25 * (1.0 - shrinkage) + 1e-9
+
+
+def _invert(matrix: Floats) -> Floats | None:
+    factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
+    if failed or factor.diagonal().min() <= _MIN_PIVOT:
+        return None
+    inverse: Floats = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
+    return inverse
 
 
 def _neighbourhoods(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import prod
 from threading import Lock
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,10 +21,13 @@ from numpy.typing import ArrayLike, NDArray
 from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs, run_in_order
 from edgegraft.core.types import Floats, Integers
-from edgegraft.errors import DataError
+from edgegraft.errors import DataError, SettingError
 from edgegraft.table.packed import Cells, PackedTable, empty_cells
 from edgegraft.table.schema import Schema
 from edgegraft.table.store import PlaneStore
+
+if TYPE_CHECKING:
+    from edgegraft.device import Device
 
 Result = TypeVar("Result")
 
@@ -64,6 +67,11 @@ class Rows(Protocol):
         """Calls of `map` that went over a network so far."""
         ...
 
+    @property
+    def device(self) -> Device | None:
+        """Where sums over the rows are computed; None for the processor."""
+        ...
+
     def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
         """Yield ``work(block, *values)`` for every block, in the order of the blocks.
 
@@ -85,6 +93,8 @@ class TableRows:
         Threads that work on the rows may use; -1 for all cores. Results do not depend on it.
     n_rows : int, optional
         Rows that those of the table stand for, if it has each distinct row once.
+    device : Device, optional
+        Where sums over the rows are computed; on the processor by default.
 
     Examples
     --------
@@ -102,8 +112,10 @@ class TableRows:
         weights: ArrayLike | None = None,
         n_jobs: int | None = None,
         n_rows: int | None = None,
+        device: Device | None = None,
     ) -> None:
         self.table = table
+        self.device = device
         self.n_rows = table.n_rows if n_rows is None else n_rows
         self.weights = _checked(weights, table.n_rows)
         self.n_jobs = resolve_jobs(n_jobs)
@@ -134,7 +146,7 @@ class TableRows:
         return object.__sizeof__(self) + self.table.nbytes  # by which Dask decides what to move
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TableRows, (self.table, self.weights, self.n_jobs, self.n_rows)
+        return TableRows, (self.table, self.weights, self.n_jobs, self.n_rows, self.device)
 
     def subsample(self, share: float, rng: np.random.Generator) -> TableRows:
         """Return about a share of the rows, drawn in whole runs of neighbours, with their weights.
@@ -149,11 +161,15 @@ class TableRows:
             raise ValueError(f"the share of rows must be above 0 and at most 1, found {share}")
         chosen = draw_rows(self.table.n_rows, share, rng)
         weights = None if self.weights is None else self.weights[chosen]
-        return TableRows(self.table.take(chosen), weights, self.n_jobs)
+        return TableRows(self.table.take(chosen), weights, self.n_jobs, device=self.device)
+
+    def on(self, device: Device) -> TableRows:
+        """Return the same rows, computed elsewhere."""
+        return TableRows(self.table, self.weights, self.n_jobs, self.n_rows, device)
 
     def weighted(self, weights: Floats) -> TableRows:
         """Return the same rows with other weights."""
-        return TableRows(self.table, weights, self.n_jobs, self.n_rows)
+        return TableRows(self.table, weights, self.n_jobs, self.n_rows, self.device)
 
     def reweighted(self, weights: ArrayLike, n_jobs: int | None = None) -> TableRows:
         """Return the rows with other weights; those that weigh nothing are left out.
@@ -170,7 +186,8 @@ class TableRows:
         checked = check_weights(weights, self.table.n_rows)
         shown = np.flatnonzero(checked)
         threads = self.n_jobs if n_jobs is None else n_jobs
-        return TableRows(self.table.take(shown), checked[shown], threads)
+        table = self.table.take(shown)
+        return TableRows(table, checked[shown], threads, device=self.device)
 
 
 class StoredRows:
@@ -185,6 +202,8 @@ class StoredRows:
         Threads; -1 for all cores. Results do not depend on it.
     max_bytes : int, default 256 MiB
         Memory for blocks that stay decoded between passes.
+    device : Device, optional
+        Where sums over the rows are computed; on the processor by default.
     """
 
     round_trips = 0
@@ -195,8 +214,10 @@ class StoredRows:
         weights: ArrayLike | None = None,
         n_jobs: int | None = None,
         max_bytes: int = KEPT_BYTES,
+        device: Device | None = None,
     ) -> None:
         self.store = store
+        self.device = device
         self.n_jobs = resolve_jobs(n_jobs)
         self.weights = _checked(weights, store.n_rows)
         self.weight = float(store.n_rows if self.weights is None else self.weights.sum())
@@ -219,9 +240,13 @@ class StoredRows:
         """Number of blocks."""
         return len(self.store.starts) - 1
 
+    def on(self, device: Device) -> StoredRows:
+        """Return the same rows, computed elsewhere."""
+        return StoredRows(self.store, self.weights, self.n_jobs, self._max_bytes, device)
+
     def weighted(self, weights: Floats) -> StoredRows:
         """Return the same rows with other weights."""
-        return StoredRows(self.store, weights, self.n_jobs, self._max_bytes)
+        return StoredRows(self.store, weights, self.n_jobs, self._max_bytes, self.device)
 
     def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
         """Yield ``work(block, *values)`` for every block, in the order of the blocks."""
@@ -237,7 +262,7 @@ class StoredRows:
     def _block(self, k: int) -> TableRows:
         if k in self._kept:
             return self._kept[k][0]
-        block = TableRows(self.store.block(k))
+        block = TableRows(self.store.block(k), device=self.device)
         if self.weights is not None:  # checked as a whole: those of one block may all be zero
             first, stop = self.store.starts[k : k + 2]
             block.weights = self.weights[first:stop]
@@ -261,15 +286,20 @@ def as_rows(
     rows: PackedTable | PlaneStore | Rows,
     weights: ArrayLike | None = None,
     n_jobs: int | None = None,
+    device: Device | None = None,
 ) -> Rows:
     """Return a table or a store as rows; rows, which have their own weights, as they are."""
     if isinstance(rows, PackedTable):
-        return TableRows(rows, weights, n_jobs)
+        return TableRows(rows, weights, n_jobs, device=device)
     if isinstance(rows, PlaneStore):
-        return StoredRows(rows, weights, n_jobs)
+        return StoredRows(rows, weights, n_jobs, device=device)
     if weights is not None:
         raise DataError("these rows have weights of their own: pass them when the rows are made")
-    return rows
+    if device is None or device == rows.device:
+        return rows
+    if isinstance(rows, TableRows | StoredRows):
+        return rows.on(device)
+    raise SettingError("device", "must be 'cpu' for rows on a cluster")
 
 
 def distinct_rows(rows: Rows) -> Rows:
@@ -299,7 +329,7 @@ def distinct_rows(rows: Rows) -> Rows:
     cells = empty_cells(rows.schema, len(shown))
     cells[:, : len(shown)] = np.unravel_index(shown, states)
     once = PackedTable(rows.schema, cells, len(shown))
-    return TableRows(once, counts[shown], rows.n_jobs, rows.n_rows)
+    return TableRows(once, counts[shown], rows.n_jobs, rows.n_rows, rows.device)
 
 
 def add_in_order(parts: Iterator[NDArray[Any]]) -> NDArray[Any]:
@@ -343,7 +373,8 @@ def sample_rows(
         first = stop
     table = PackedTable(rows.schema, cells, first)
     weights = [part.weights for part in drawn if part.weights is not None]
-    return TableRows(table, np.concatenate(weights) if weights else None, n_jobs)
+    whole = np.concatenate(weights) if weights else None
+    return TableRows(table, whole, n_jobs, device=rows.device)
 
 
 def draw_rows(n: int, share: float, rng: np.random.Generator) -> Integers:

@@ -107,6 +107,7 @@ class ClusterRows:
         self.client = client
         self.wait_for_workers = wait_for_workers
         self.round_trips = 0
+        self.device = None
         chosen, given = ReadOptions(**options), as_sources(partitions)
         with _cluster_errors(client):
             sources = computed(client, given)

@@ -1,0 +1,169 @@
+"""The cells of a block of rows on a device, as zeros and ones of states.
+
+Variables are put in the order of their numbers of states, so that those with as many are together:
+the conditionals of all of them are one operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edgegraft.core.types import Floats, Integers
+from edgegraft.device.device import Device, Tensor, torch_module
+from edgegraft.table.blocks import TableRows
+
+_SHARE = 8  # of the free memory that one array of a step may take
+_KEPT = 4  # share of it that zeros and ones may take between steps
+
+
+class Group(NamedTuple):
+    """Variables with the same number of states, in a row."""
+
+    states: int
+    first: int  # state of the first of them, among all states
+    n: int
+
+    def of(self, values: Tensor) -> Tensor:
+        """Return their part of an array with a row per state, one table per variable."""
+        part = values[self.first : self.first + self.n * self.states]
+        return part.view(self.n, self.states, *values.shape[1:])
+
+
+class Step(NamedTuple):
+    """Some of the rows."""
+
+    shown: Tensor  # (states, rows): 1 where a variable is in a state
+    weights: Tensor | None  # (rows,)
+
+
+class DeviceColumns:
+    """The cells of a block on a device.
+
+    Parameters
+    ----------
+    block : TableRows
+    device : Device
+    dtype : float32 or float64
+        Of what is computed from them.
+    """
+
+    def __init__(self, block: TableRows, device: Device, dtype: type[np.floating]) -> None:
+        torch = torch_module()
+        table, states = block.table, np.asarray(block.schema.n_states)
+        self.device, self.n_rows = device, table.n_rows
+        self.dtype = torch.float32 if dtype == np.float32 else torch.float64
+        self._size = np.dtype(dtype).itemsize
+        order = np.argsort(states, kind="stable")
+        device.check(table.n_rows * (len(order) + self._size), "the table")
+        self._codes = device.put(table.cells[order, : table.n_rows])
+        self.complete = not table.n_missing.any()
+        self.weights = (
+            None if block.weights is None else device.put(np.asarray(block.weights, dtype))
+        )
+        self.n_states = int(states.sum())
+        starts = np.concatenate(([0], np.cumsum(states[order])))
+        self.start = np.empty(len(states), np.int64)  # of each variable among all states
+        self.start[order] = starts[:-1]
+        owner = np.repeat(np.arange(len(order)), states[order])
+        self._owner = device.put(owner)
+        self._state = device.put(np.arange(self.n_states) - starts[owner])[:, None]
+        self.groups = _groups(states[order], starts)
+        self.first_of_groups = np.cumsum([0, *(group.n for group in self.groups)])[:-1].tolist()
+        self.ones, self.zeros = self.n_states, self.n_states + 1
+        self._kept: Tensor | None = None
+        self._extended: Tensor | None = None
+
+    def places(self, node_offset: Integers) -> Integers:
+        """Return where the states of the variables, in their own order, are among all states."""
+        sizes = np.diff(node_offset)
+        within = np.arange(self.n_states) - np.repeat(node_offset[:-1], sizes)
+        return np.asarray(np.repeat(self.start, sizes) + within)
+
+    def steps(self) -> Iterator[Step]:
+        """Yield all rows, as many at a time as fit the memory."""
+        if self._keep():
+            assert self._kept is not None
+            yield Step(self._kept, self.weights)
+            return
+        for rows in self.row_slices(self._size):
+            weights = None if self.weights is None else self.weights[rows]
+            yield Step(self._show(rows, self.dtype), weights)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all rows are one step."""
+        return self._kept is not None
+
+    def row_slices(self, size: int) -> list[slice]:
+        """Return the rows in slices whose zeros and ones, of `size` bytes each, fit the memory."""
+        fitting = self.device.free_bytes // _SHARE // (self.n_states * size)
+        at_once = max(1, min(self.n_rows, fitting))
+        return [
+            slice(first, min(first + at_once, self.n_rows))
+            for first in range(0, self.n_rows, at_once)
+        ]
+
+    def show(self, rows: slice, dtype: Any) -> Tensor:
+        """Return the zeros and ones of some rows."""
+        if self._kept is not None and dtype == self.dtype:
+            return self._kept[:, rows]
+        return self._show(rows, dtype)
+
+    def of_states(self, states: Integers) -> Tensor:
+        """Return where variables are in given states, rows of an array of any shape.
+
+        Two more states stand for a row of `ones` and one of `zeros`.
+        """
+        torch = torch_module()
+        index = self.device.put(states)
+        if self._extended is None and self._bytes(self.n_rows) <= self.device.free_bytes // _KEPT:
+            shown = self._kept if self._keep() else None
+            assert shown is not None
+            constant = shown.new_tensor([[1.0], [0.0]]).expand(2, self.n_rows)
+            self._extended = torch.cat((shown, constant))
+            self._kept = self._extended[: self.n_states]
+        if self._extended is not None:
+            return self._extended[index]
+        owner = torch.cat((self._owner, self._owner.new_zeros(2)))[index]
+        state = torch.cat((self._state[:, 0], self._state.new_full((2,), -1)))[index]
+        found = (self._codes[owner] == state[..., None]).to(self.dtype)
+        found[index == self.ones] = 1.0
+        return found
+
+    def _keep(self) -> bool:
+        """Keep the zeros and ones of all rows, if they fit; return whether they do."""
+        if self._kept is None and self._bytes(self.n_rows) <= self.device.free_bytes // _KEPT:
+            self._kept = self._show(slice(0, self.n_rows), self.dtype)
+        return self._kept is not None
+
+    def _show(self, rows: slice, dtype: Any) -> Tensor:
+        codes = self._codes[:, rows].index_select(0, self._owner)
+        return (codes == self._state).to(dtype)
+
+    def _bytes(self, n_rows: int) -> int:
+        return self.n_states * n_rows * self._size
+
+
+def _groups(states: Integers, starts: Integers) -> list[Group]:
+    sizes, first, counts = np.unique(states, return_index=True, return_counts=True)
+    return [
+        Group(int(s), int(starts[f]), int(n))
+        for s, f, n in zip(sizes, first, counts, strict=True)
+        if s
+    ]
+
+
+def columns_on(block: TableRows, dtype: type[np.floating]) -> DeviceColumns:
+    """Return a block's cells on its device; they stay there while the block does."""
+    device = block.device
+    assert device is not None
+    return block.derive((device, dtype), lambda given: DeviceColumns(given, device, dtype))
+
+
+def to_host(values: Tensor) -> Floats:
+    """Return values as a double precision array."""
+    found: Floats = values.double().cpu().numpy()
+    return found

@@ -1,0 +1,104 @@
+"""Where sums over rows are computed, and the memory there."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from edgegraft.errors import MemoryBudgetError, MissingExtraError, SettingError
+
+Tensor = Any  # of PyTorch, which need not be installed
+
+_HOST_BYTES = 1 << 28  # that PyTorch may take on the processor for one step
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device of PyTorch.
+
+    Attributes
+    ----------
+    name : str
+        "cuda", or "cpu" for PyTorch on the processor.
+    """
+
+    name: str
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether it is a GPU, with memory of its own."""
+        return self.name != "cpu"
+
+    @property
+    def free_bytes(self) -> int:
+        """Memory that may be taken."""
+        if not self.is_gpu:
+            return _HOST_BYTES
+        # What PyTorch holds and does not use is left out: counting it takes longer than the work.
+        return int(torch_module().cuda.mem_get_info()[0])
+
+    def check(self, n_bytes: float, what: str) -> None:
+        """Refuse what would not fit, before it is allocated."""
+        free = self.free_bytes
+        if self.is_gpu and n_bytes > free:
+            raise MemoryBudgetError(
+                f"{what} would take {n_bytes / 2**30:.1f} GiB of the GPU's memory, of which "
+                f"{free / 2**30:.1f} GiB are free: use device='cpu', or close other programs "
+                "that use the GPU"
+            )
+
+    def put(self, values: Any) -> Tensor:
+        """Return a copy of an array on the device."""
+        torch = torch_module()
+        array = np.ascontiguousarray(values)
+        if array.dtype == np.uint16:
+            array = array.astype(np.int32)  # which PyTorch can compare
+        return torch.tensor(array, device=self.name)
+
+
+def find_device(asked: str) -> Device | None:
+    """Return the device of a setting; None for the processor with kernels of its own.
+
+    Parameters
+    ----------
+    asked : {"cpu", "cuda", "auto", "torch"}
+        "auto" is a GPU if PyTorch finds one. "torch" is PyTorch on the processor: slower than
+        "cpu", with the same results as on a GPU but for rounding.
+
+    Examples
+    --------
+    >>> find_device("cpu") is None
+    True
+    """
+    if asked == "cpu" or (asked == "auto" and not _has_gpu()):
+        return None
+    if asked != "auto" and find_spec("torch") is None:
+        raise MissingExtraError("torch", "gpu", f"device={asked!r}")
+    if asked == "torch":
+        torch_module().set_num_threads(1)  # so that results do not depend on their number
+        return Device("cpu")
+    if not _has_gpu():
+        problem = "must not be 'cuda' here, PyTorch finds no GPU: 'auto' takes one if there is one"
+        raise SettingError("device", problem)
+    return Device("cuda")
+
+
+@cache
+def _has_gpu() -> bool:
+    return find_spec("torch") is not None and bool(torch_module().cuda.is_available())
+
+
+@cache
+def torch_module() -> Any:
+    """Return PyTorch, which says once that its sparse matrices are in beta state."""
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.eye(1).to_sparse_csr()
+    return torch

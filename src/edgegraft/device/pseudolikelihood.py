@@ -1,0 +1,194 @@
+"""Losses of all conditionals and sums of their residuals, by matrix products on a device.
+
+With ``x`` the zeros and ones of all states and ``w`` the tables of all edges as one matrix, all
+logits are ``w x``, a sparse matrix times a dense one; the sums of residuals of pairs are read off,
+or computed like, ``r x'`` (:mod:`edgegraft.device.pair_sums`). Nothing is added in an order that
+depends on timing: the same device gives the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from edgegraft.core import Layout
+from edgegraft.core.types import Edges, Floats
+from edgegraft.device import pair_sums
+from edgegraft.device.columns import DeviceColumns, Step, columns_on, to_host
+from edgegraft.device.device import Tensor, torch_module
+from edgegraft.device.pair_sums import PairTablesOnDevice, worth_all
+from edgegraft.table.blocks import TableRows
+
+
+class _Graph:
+    """The tables of a graph as one sparse matrix, to be filled with parameters."""
+
+    def __init__(self, columns: DeviceColumns, layout: Layout) -> None:
+        self.layout = layout
+        self._size, device = columns.n_states, columns.device
+        places = columns.places(layout.node_offset)
+        self._nodes = device.put(np.argsort(places))
+        ends = layout.cell_ends()
+        first, second = places[ends[0]], places[ends[1]]
+        rows, other = np.concatenate((first, second)), np.concatenate((second, first))
+        order = np.lexsort((other, rows))
+        self._value_of = device.put(order % max(len(first), 1))
+        self._other = device.put(other[order])
+        per_row = np.bincount(rows, minlength=self._size)
+        self._row_start = device.put(np.concatenate(([0], np.cumsum(per_row))))
+
+    def logits(self, theta: Tensor, shown: Tensor) -> Tensor:
+        torch = torch_module()
+        nodes, tables = theta[: self._size][self._nodes], theta[self._size :]
+        if not len(tables):
+            return nodes[:, None].repeat(1, shown.shape[1])
+        sparse = torch.sparse_csr_tensor(
+            self._row_start,
+            self._other,
+            tables[self._value_of],
+            (self._size, self._size),
+            check_invariants=False,
+        )
+        found = sparse @ shown
+        found += nodes[:, None]
+        return found
+
+
+class _Point:
+    """The loss at one point, and what the sums of any pairs' residuals are made of."""
+
+    def __init__(self, columns: DeviceColumns, graph: _Graph, theta: Floats) -> None:
+        torch = torch_module()
+        self.columns, self.graph, self.at = columns, graph, theta.copy()
+        self._theta = columns.device.put(theta).to(columns.dtype)
+        losses, nodes = [], []
+        self.residuals: Tensor | None = None
+        self.whole: Tensor | None = None
+        tables = PairTablesOnDevice(columns, graph.layout.edges, graph.layout.states, both=True)
+        dense = columns.n_states <= pair_sums.DENSE_STATES
+        for step in columns.steps():
+            left, loss = _residuals(columns, graph.logits(self._theta, step.shown), step)
+            losses.append(loss)
+            nodes.append(left.sum(1, dtype=torch.float64))
+            if dense:
+                self._multiply(left, step.shown)
+            else:
+                tables.add(left, step.shown)
+            if columns.whole:
+                self.residuals = left
+        self.losses, self.nodes = torch.stack(losses).sum(0), torch.stack(nodes).sum(0)
+        if dense:
+            tables.read(self.whole)
+        self._tables = tables
+
+    def gradient(self) -> Floats:
+        """Return the sums of residuals, laid out like the parameters."""
+        places = self.columns.places(self.graph.layout.node_offset)
+        nodes = to_host(self.nodes)[places]
+        return np.concatenate((nodes, self._tables.tables()))
+
+    def scores(self, edges: Edges) -> Floats:
+        """Return the sums of both residuals of pairs, table after table."""
+        states = self.graph.layout.states
+        out = PairTablesOnDevice(self.columns, edges, states, both=True)
+        if self.whole is None and worth_all(self.columns, edges, states):
+            for step, left in self._again():
+                self._multiply(left, step.shown)
+        if self.whole is not None:
+            out.read(self.whole)
+        else:
+            for step, left in self._again():
+                out.add(left, step.shown)
+        return out.tables()
+
+    def _again(self) -> Iterator[tuple[Step, Tensor]]:
+        """Yield the residuals of all rows once more."""
+        for step in self.columns.steps():
+            left = self.residuals
+            if left is None:
+                logits = self.graph.logits(self._theta, step.shown)
+                left = _residuals(self.columns, logits, step)[0]
+            yield step, left
+
+    def _multiply(self, left: Tensor, right: Tensor) -> None:
+        product = left @ right.T
+        self.whole = product if self.whole is None else self.whole.double() + product
+
+
+def _residuals(columns: DeviceColumns, logits: Tensor, step: Step) -> tuple[Tensor, Tensor]:
+    """Return the residuals of all states, in place of the logits, and the loss of each variable."""
+    torch = torch_module()
+    losses = []
+    for group in columns.groups:
+        z, shown = group.of(logits), group.of(step.shown)
+        log_p = torch.log_softmax(z, 1)
+        right = (shown * log_p).sum(1)
+        p = log_p.exp_()
+        if not columns.complete:
+            p *= shown.sum(1, keepdim=True)
+        torch.sub(shown, p, out=z)
+        if step.weights is not None:
+            right *= step.weights
+            z *= step.weights
+        losses.append(-right.sum(1, dtype=torch.float64))
+    return logits, torch.cat(losses)
+
+
+def evaluate_on_device(
+    block: TableRows, theta: Floats, layout: Layout, dtype: type[np.floating], scale: float
+) -> Floats:
+    """Return the summed losses of each variable, then `scale` times the sums of residuals."""
+    columns = columns_on(block, dtype)
+    point = _at(block, columns, theta, layout)
+    order = np.argsort(layout.states, kind="stable")
+    losses = np.empty(layout.n_variables)
+    losses[order] = to_host(point.losses)
+    return np.concatenate((losses, scale * point.gradient()))
+
+
+def score_on_device(
+    block: TableRows, theta: Floats, layout: Layout, edges: Edges, dtype: type[np.floating]
+) -> Floats:
+    """Return the sums of a block's residuals for pairs, table after table."""
+    return _at(block, columns_on(block, dtype), theta, layout).scores(edges)
+
+
+def unexplained_on_device(block: TableRows, theta: Floats, layout: Layout) -> Floats:
+    """Return the mean chance that each variable's conditional gives to another state."""
+    torch = torch_module()
+    columns = columns_on(block, np.float64)
+    graph, at = _Graph(columns, layout), columns.device.put(theta)
+    right, known = torch.zeros((2, layout.n_variables), dtype=torch.float64, device=at.device)
+    for step in columns.steps():
+        logits, weights = graph.logits(at, step.shown), step.weights
+        for group, first in zip(columns.groups, columns.first_of_groups, strict=True):
+            shown = group.of(step.shown)
+            chance = (torch.softmax(group.of(logits), 1) * shown).sum(1)
+            there = shown.sum(1)
+            own = slice(first, first + group.n)
+            right[own] += chance.sum(1) if weights is None else chance @ weights
+            known[own] += there.sum(1) if weights is None else there @ weights
+    left = to_host(1.0 - right / known.clamp(min=np.finfo(float).tiny))
+    out = np.empty(layout.n_variables)
+    out[np.argsort(layout.states, kind="stable")] = left
+    return out
+
+
+def _at(block: TableRows, columns: DeviceColumns, theta: Floats, layout: Layout) -> _Point:
+    """Return the loss at a point; the last point of a block is kept with its residuals."""
+    last: list[_Point] = block.derive(("last point", columns.dtype), lambda _: [])
+    if last:
+        point = last[0]
+        same_graph = point.graph.layout is layout or np.array_equal(
+            point.graph.layout.edges, layout.edges
+        )
+        if same_graph and np.array_equal(point.at, theta):
+            return point
+        graph = point.graph if same_graph else _Graph(columns, layout)
+        last.clear()  # its memory is for the next
+        del point
+    else:
+        graph = _Graph(columns, layout)
+    last.append(_Point(columns, graph, theta))
+    return last[0]

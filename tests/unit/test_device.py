@@ -1,0 +1,197 @@
+"""Sums over rows by PyTorch: those of the kernels, in however many steps."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from edgegraft import GraftedMRF
+from edgegraft.config import Plan
+from edgegraft.contrib.dask.cluster import ClusterRows
+from edgegraft.core import Layout
+from edgegraft.core.pairs import all_pairs
+from edgegraft.counts import PairCounts
+from edgegraft.datasets import make_scale_free
+from edgegraft.device import Device, device, find_device, pair_sums
+from edgegraft.errors import MemoryBudgetError, MissingExtraError, SettingError
+from edgegraft.learn.discovery import discover
+from edgegraft.learn.edge_tests import EdgeTester
+from edgegraft.learn.sharpen import unexplained
+from edgegraft.model import PairwiseMRF
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.search.mean_fields import mean_field
+from edgegraft.table import PackedTable
+from edgegraft.table.blocks import StoredRows, TableRows, as_rows
+from tests.cli.running import edgegraft
+from tests.conftest import DEVICE, CutTable, random_codes
+
+pytest.importorskip("torch", reason="PyTorch, the extra gpu, is not installed")
+
+from edgegraft.device.pseudolikelihood import unexplained_on_device
+
+STATES = [3, 2, 4, 2, 5, 3]
+
+
+@pytest.fixture
+def there() -> Device:
+    found = find_device(DEVICE)
+    assert found is not None
+    return found
+
+
+@pytest.fixture(params=["at once", "in steps"])
+def room(request, monkeypatch):
+    """Memory for everything, or for some of the rows at a time and no product of all pairs."""
+    if request.param == "in steps":
+        monkeypatch.setattr(Device, "free_bytes", 1 << 16)
+        monkeypatch.setattr(pair_sums, "DENSE_STATES", 0)
+        monkeypatch.setattr(pair_sums, "_MAX_STATES", 0)
+
+
+def make_rows(there, missing=0.0, weighted=False, n_rows=400, seed=0):
+    codes = random_codes(STATES, n_rows, missing, seed)
+    codes[: n_rows // 2, 3] = codes[: n_rows // 2, 1]
+    table = PackedTable.from_codes(codes)
+    weights = np.random.default_rng(seed).uniform(0, 2, n_rows) if weighted else None
+    return TableRows(table, weights), TableRows(table, weights, device=there)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_counts(there, room, missing, weighted):
+    here, elsewhere = make_rows(there, missing, weighted)
+    pairs = all_pairs(len(STATES))[::-1, ::-1]
+    found, expected = PairCounts(elsewhere).pairs(pairs), PairCounts(here).pairs(pairs)
+    assert found.values.dtype == expected.values.dtype
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-12)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_loss_and_gradients_of_pairs(there, room, missing, weighted):
+    layout = Layout(STATES, [(0, 1), (1, 3), (2, 4), (0, 4)])
+    theta = np.random.default_rng(1).normal(size=layout.n_parameters)
+    pairs = np.array([(0, 1), (3, 0), (4, 2), (2, 3)])
+    expected, found = (Pseudolikelihood(rows) for rows in make_rows(there, missing, weighted))
+    for loss in (expected, found):
+        loss.at = loss.evaluate(theta, loss.init(layout))
+    assert found.at.value == pytest.approx(expected.at.value, rel=1e-12)
+    np.testing.assert_allclose(found.at.gradient, expected.at.gradient, atol=1e-12)
+    np.testing.assert_allclose(found.at.state.losses, expected.at.state.losses, atol=1e-12)
+    scores = [loss.edge_gradients(theta, loss.at.state, pairs).values for loss in (expected, found)]
+    np.testing.assert_allclose(scores[1], scores[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_edge_tests(there, room, missing, weighted):
+    here, _ = make_rows(there, missing, weighted, n_rows=800)
+    layout = Layout(STATES, [(0, 1), (1, 3), (2, 4), (0, 4), (1, 2)])
+    theta = np.random.default_rng(2).normal(size=layout.n_parameters) * 0.4
+    theta[layout.edge_offset[1] : layout.edge_offset[2]] = [2, -2, -2, 2]  # tested at zero
+    found, expected = (
+        EdgeTester(here.table, here.weights, sampling=weighted, device=where).test(layout, theta)
+        for where in (there, None)
+    )
+    assert (expected.dof > 0).all()
+    np.testing.assert_array_equal(found.dof, expected.dof)
+    np.testing.assert_allclose(found.statistic, expected.statistic, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(found.p_value, expected.p_value, rtol=1e-6)
+
+
+def test_some_edges_and_ends_without_states(there):
+    codes = random_codes(STATES, 300, seed=4)
+    codes[:, 0] = 0
+    table = PackedTable.from_codes(codes)
+    layout = Layout(table.schema.n_states, [(0, 1), (1, 3), (2, 4)])
+    theta = np.random.default_rng(3).normal(size=layout.n_parameters)
+    testers = [EdgeTester(table, device=where) for where in (there, None)]
+    found, expected = (tester.test(layout, theta, np.array([2, 0])) for tester in testers)
+    np.testing.assert_allclose(found.p_value, expected.p_value, rtol=1e-6)
+    assert expected.dof[1] == 0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_conditionals_leave_unexplained(there, room, weighted):
+    here, elsewhere = make_rows(there, 0.1, weighted)
+    layout = Layout(STATES, [(0, 1), (1, 3)])
+    theta = np.random.default_rng(5).normal(size=layout.n_parameters)
+    model = PairwiseMRF(here.schema, layout.edges, theta)
+    found = unexplained_on_device(elsewhere, theta, layout)
+    np.testing.assert_allclose(found, unexplained(model, here.table, here.weights), atol=1e-12)
+
+
+def test_the_ranking(there):
+    here, elsewhere = make_rows(there, 0.3)
+    found, expected = (mean_field(PairCounts(rows)) for rows in (elsewhere, here))
+    np.testing.assert_array_equal(found.edges, expected.edges)
+    np.testing.assert_allclose(found.strengths, expected.strengths, rtol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_scale_free(12, n_states=[2, 3, 4] * 4, n_rows=1500, random_state=0).X
+
+
+def test_a_network_is_the_same(data):
+    models = [
+        GraftedMRF(device=where, tol=1e-6, random_state=0).fit(data) for where in ("cpu", DEVICE)
+    ]
+    expected, found = models
+    assert len(expected.edges_) > 5
+    np.testing.assert_array_equal(found.edges_, expected.edges_)
+    assert found.score(data) == pytest.approx(expected.score(data), rel=1e-6)
+    strengths = [model.model_.edge_strengths() for model in models]
+    # Directions of rare states are held by the ridge alone, within the fit's tolerance.
+    np.testing.assert_allclose(strengths[1], strengths[0], atol=5e-3)
+
+
+def test_rows_in_blocks_are_passed_over_on_the_device(data, there):
+    table = PackedTable.from_codes(data.astype(int))
+    rows = StoredRows(CutTable(table), n_jobs=2)
+    plan = Plan(device=DEVICE)
+    found, expected = (discover(rows, each, sample_rows=700) for each in (plan, Plan()))
+    np.testing.assert_array_equal(found.model.edges, expected.model.edges)
+    assert as_rows(rows, device=there).device == there
+
+
+def test_the_command_line(data, tmp_path):
+    path = tmp_path / "table.csv"
+    np.savetxt(path, data, "%d", ",", header=",".join(f"x{i}" for i in range(12)), comments="")
+    done = edgegraft("learn", path, "-o", tmp_path / "model", "--device", DEVICE, "--json")
+    assert done.returncode == 0, done.stderr
+    done = edgegraft("learn", path, "-o", tmp_path / "model", "--device", "tpu")
+    assert done.returncode == 2
+
+
+def test_no_pytorch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr(device, "find_spec", lambda name: None)
+    device._has_gpu.cache_clear()
+    assert find_device("auto") is None
+    with pytest.raises(MissingExtraError, match=r"edgegraft\[gpu\]"):
+        find_device("cuda")
+    device._has_gpu.cache_clear()
+
+
+def test_no_gpu(monkeypatch):
+    monkeypatch.setattr(device, "_has_gpu", lambda: False)
+    with pytest.raises(SettingError, match="finds no GPU"):
+        GraftedMRF(device="cuda").fit(np.eye(4, dtype=int))
+    with pytest.raises(ValueError, match="device"):
+        GraftedMRF(device="tpu").fit(np.eye(4, dtype=int))
+
+
+def test_too_little_memory_is_known_before(monkeypatch):
+    monkeypatch.setattr(Device, "free_bytes", 100)
+    with pytest.raises(MemoryBudgetError, match=r"the table would take .* of the GPU's memory"):
+        Device("cuda").check(1000, "the table")
+
+
+def test_rows_on_a_cluster_stay_there(there):
+    rows = object.__new__(ClusterRows)
+    rows.device = None
+    with pytest.raises(SettingError, match="rows on a cluster"):
+        as_rows(rows, device=there)
