@@ -144,6 +144,21 @@ def test_an_estimator_fits_a_dask_frame(client, rows):
     assert again.model_ == local.model_
 
 
+def test_ordered_columns_are_learned_on_a_cluster(client):
+    rng = np.random.default_rng(0)
+    trait = rng.normal(size=(3000, 1))
+    frame = pd.DataFrame(np.digitize(trait + rng.normal(size=(3000, 4)), [-1, 0, 1]))
+    frame = frame.set_axis(list("abcd"), axis=1).assign(income=np.exp(trait[:, 0]))
+    schema = pack(frame, kinds=dict.fromkeys("abcd", "ordinal")).schema
+    local = StoredRows(Parts([pack(part, schema=schema) for part in cut(frame, 3)]))
+    there = eg.ClusterRows(client, cut(frame, 3), schema=schema)
+    expected, found = (discover(rows, Plan(), sample_rows=1000) for rows in (local, there))
+    assert found.model.n_edges >= 4
+    assert_same(found, expected)
+    for name, values in expected.model.edge_columns.items():
+        np.testing.assert_array_equal(found.model.edge_columns[name], values)
+
+
 @pytest.mark.slow
 def test_batches_that_suit_the_round_trip_are_a_setting_like_any_other(client, rows):
     there = eg.ClusterRows(client, cut(rows, 3))

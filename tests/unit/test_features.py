@@ -17,10 +17,12 @@ from edgegraft.learn.graded import GradedRidge, fit_graded
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective import feature_products
 from edgegraft.objective.featured import Featured
+from edgegraft.objective.features import Features
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import ScoredPseudolikelihood, featured
+from edgegraft.optimize import fit_parameters
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable, Schema, Variable
 
@@ -239,3 +241,20 @@ def test_whole_tables_of_few_levels_predict_better():
     numbers = table.with_schema(schema_of(["numeric"] * 3, [5] * 3))
     found = discover(numbers.take(np.arange(1000)))
     assert fit_graded(found.search.objective, found.model, 0.02, 1e-3) is None
+
+
+@pytest.mark.parametrize("objective", ["pseudolikelihood", "likelihood"])
+def test_parameters_of_ordered_columns_are_weights_of_scores(objective):
+    rows = PackedTable.from_codes(levels(), schema_of())
+    model, info = fit_parameters(rows, [(0, 1), (0, 2)], objective, ridge=0.02)
+    assert info.converged
+    loss = Pseudolikelihood(rows)
+    features = Features.of(rows.schema, loss.state_weights())
+    weights = features.weights_of(model.theta, model.edges)
+    back = features.expand(weights, features.layout(model.edges))
+    np.testing.assert_allclose(back, model.theta, atol=1e-9)
+    again, info = fit_parameters(rows, [(0, 1), (0, 2)], objective, ridge=0.02, start=model)
+    assert info.n_iter <= 3
+    np.testing.assert_allclose(again.theta, model.theta, atol=1e-3)
+    few, _ = fit_parameters(rows, objective=objective, penalty=0.2)
+    assert few.n_edges < 15

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from edgegraft.core import Layout
+from edgegraft.core.pairs import find_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, FileFormatError, ModelError
 from edgegraft.learn import Plan, discover, resume_discovery, stages
 from edgegraft.objective import pseudolikelihood
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.table import PackedTable
+from edgegraft.table import PackedTable, Schema, Variable
 from edgegraft.table.blocks import StoredRows, TableRows, draw_rows, sample_rows
 from tests.conftest import CutTable
 
@@ -248,6 +249,33 @@ def test_threads_do_not_change_what_is_learned():
 def test_rows_that_fit_are_learned_from_as_any_table():
     X = network_rows(1500)
     assert discover(as_blocks(X)).model == discover(PackedTable.from_codes(X)).model
+
+
+def test_ordered_columns_are_learned_from_blocks():
+    rng = np.random.default_rng(0)
+    chain = rng.normal(size=(6000, 6))
+    for k in range(1, 6):
+        chain[:, k] += 0.8 * (-1) ** k * chain[:, k - 1]
+    cuts = np.quantile(chain, [0.2, 0.5, 0.7, 0.9], axis=0)
+    X = np.stack([np.searchsorted(cuts[:, i], chain[:, i]) for i in range(6)], axis=1)
+    X = np.column_stack((X, rng.integers(0, 3, 6000)))
+    kinds = ["ordinal"] * 4 + ["numeric"] * 2 + ["nominal"]
+    schema = Schema(
+        Variable(f"x{i}", tuple(range(5 if i < 6 else 3)), kind=kind)
+        for i, kind in enumerate(kinds)
+    )
+    table = PackedTable.from_codes(X, schema)
+    plan = Plan(tol=1e-4)
+    whole = discover(table, plan)
+    found = discover(in_blocks(table), plan, sample_rows=2000)
+    assert {(k, k + 1) for k in range(5)} <= edges_of(found) <= edges_of(whole)
+    assert score(found, X) == pytest.approx(score(whole, X), abs=0.02)
+    order = find_pairs(found.model.edges, whole.model.edges, 7)
+    mine, other = found.model.edge_columns, whole.model.edge_columns
+    np.testing.assert_array_equal(mine["sign"], other["sign"][order])
+    np.testing.assert_allclose(mine["effect"], other["effect"][order], atol=0.08)
+    again = discover(in_blocks(table, n_jobs=2), plan, sample_rows=2000)
+    assert again.model == found.model
 
 
 def test_weights_belong_to_the_rows():

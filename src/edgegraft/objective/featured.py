@@ -69,7 +69,9 @@ class Featured(Objective):
     def stand_in(self) -> Objective | None:  # type: ignore[override]
         """That of the loss of tables, as a loss of weights of the same features."""
         given = self.inner.stand_in
-        return given if given is None or given.features else Featured(given, self.features)
+        if given is None or given.features is self.features:
+            return given
+        return Featured(given.inner if isinstance(given, Featured) else given, self.features)
 
     @property
     def schema(self) -> Schema:

@@ -14,6 +14,7 @@ of little curvature.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
 from edgegraft.core.tables import PairTables
@@ -57,6 +58,7 @@ class Tilted(Objective):
         self, sample: Objective, whole: Objective, layout: Layout, theta: Floats, gradient: Floats
     ) -> None:
         self._sample, self._whole, self._at = sample, whole, theta
+        self.features = whole.features
         here = sample.evaluate(theta, sample.init(layout))
         self._tilt = gradient - here.gradient
         needed, there = whole.curvature(layout), sample.curvature(layout)
@@ -76,6 +78,14 @@ class Tilted(Objective):
     def terms(self) -> int:
         """As the sample's loss."""
         return self._sample.terms
+
+    def layout(self, edges: ArrayLike | None = None) -> Layout:
+        """Return where the parameters of a graph lie."""
+        return self._whole.layout(edges)
+
+    def expand(self, theta: Floats, layout: Layout) -> Floats:
+        """Return the tables that parameters stand for."""
+        return self._whole.expand(theta, layout)
 
     def init(self, layout: Layout) -> State:
         """Return the sample's state."""

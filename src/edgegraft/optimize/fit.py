@@ -2,8 +2,8 @@
 
     minimise  L(theta) + penalty * sum_e d_e ||w_e||_2 + ridge * ||w||_2^2
 
-over the node vectors and the tables of the given edges; edges whose tables the penalty sets to zero
-are not in the returned model.
+over the node vectors and the tables of the given edges, or the weights of their scores if columns
+are ordered; edges that the penalty sets to zero are not in the returned model.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import GroupWeight, make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective.scored import featured
 from edgegraft.optimize.divergence import name_divergence, shorten
 from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
 from edgegraft.table import Schema
@@ -97,7 +98,8 @@ def fit_parameters(
         Euclidean norm. Gradients are differences of probabilities.
     max_iter : int, default 1000
     start : PairwiseMRF, or array of parameters, optional
-        First parameters; edges of a model that are not among `edges` are omitted.
+        First parameters; edges of a model that are not among `edges` are omitted. With ordered
+        columns parameters are node vectors and weights of scores, a model's tables any.
     kind, group_weight, penalize_nodes
         See :func:`~edgegraft.objective.penalties.make_penalty`.
     n_jobs : int, default 1
@@ -134,22 +136,23 @@ def fit_parameters(
     )
     stopping = _check_stopping(tol, max_iter)
     table, counts = _read(source, objective, weights, n_jobs)
-    layout = _graph(counts.schema, edges)
+    tables = _graph(counts.schema, edges)
     loss: Objective
     if not isinstance(objective, str):
         loss = objective
         if loss.schema != counts.schema:
             raise DataError("the objective given is of other variables than the source")
     elif objective == "likelihood":
-        loss = Likelihood(counts, _choose_engine(engine, layout, tol))
+        loss = featured(Likelihood(counts, _choose_engine(engine, tables, tol)))
     else:
         precision: Literal["single", "double"] = "single" if tol >= SINGLE_TOL else "double"
         loss = Pseudolikelihood(table, weights=weights, n_jobs=n_jobs, precision=precision)
-    rule = rule.bound(loss)
-    first = _first_parameters(loss, rule, layout, start)
+        loss = featured(loss)
+    rule, layout = rule.bound(loss), loss.layout(tables.edges)
+    first = _first_parameters(loss, rule, tables, start)
     dense = counts if isinstance(loss, Pseudolikelihood) else None
     found = minimize(loss, rule, layout, first, stopping, counts=dense)
-    diverging = name_divergence(counts, found.theta, layout, rule)
+    diverging = name_divergence(counts, loss.expand(found.theta, layout), tables, rule)
     if diverging and penalty == 0.0 and ridge == 0.0:
         warnings.warn(
             "without penalty and ridge some parameters have no finite best value, and the fit "
@@ -158,7 +161,7 @@ def fit_parameters(
             ConvergenceWarning,
             stacklevel=2,
         )
-    return _model(found, loss.schema, rule), found.info._replace(diverging=diverging)
+    return _model(found, loss, rule), found.info._replace(diverging=diverging)
 
 
 def _check_stopping(tol: float, max_iter: int) -> Stopping:
@@ -215,9 +218,10 @@ def _first_parameters(
     if isinstance(start, PairwiseMRF):
         if not np.array_equal(start.layout.states, layout.states):
             raise ModelError("the model to start from has other variables or states")
-        return layout.carry(np.maximum(start.theta, -20.0), start.layout)
+        theta = layout.carry(np.maximum(start.theta, -20.0), start.layout)
+        return theta if loss.features is None else loss.features.weights_of(theta, layout.edges)
     if start is not None:
-        return check_theta(start, layout, finite=True, what="start").copy()
+        return check_theta(start, loss.layout(layout.edges), finite=True, what="start").copy()
     if isinstance(loss, Likelihood) and rule.penalty == 0.0 and rule.ridge == 0.0:
         return _lower(loss, layout)
     if isinstance(loss, Pseudolikelihood) and loss.n_rows > 2 * SAMPLE:
@@ -237,11 +241,11 @@ def _lower(loss: Likelihood, layout: Layout) -> Floats:
     return closed if there.trusted and there.value < here.value else plain
 
 
-def _model(found: Solution, schema: Schema, rule: Penalty) -> PairwiseMRF:
+def _model(found: Solution, loss: Objective, rule: Penalty) -> PairwiseMRF:
     layout, theta = found.layout, found.theta
     if rule.penalty > 0.0:
         norms = np.empty(layout.n_edges)
         group_norms(theta, layout.edge_offset, norms)
         kept = layout.with_edges(layout.edges[norms > 0.0])
         layout, theta = kept, kept.carry(theta, layout)
-    return PairwiseMRF(schema, layout.edges, theta)
+    return PairwiseMRF(loss.schema, layout.edges, loss.expand(theta, layout))
