@@ -80,7 +80,7 @@ def warm_up() -> None:
 
 def draw(case: Case, seed: int) -> tuple[np.ndarray, set[tuple[int, int]]]:
     data = make_scale_free(
-        case.n, case.n_states, case.n_rows, random_state=seed, n_jobs=2, **case.options
+        case.n, case.n_states, case.n_rows, random_state=seed, n_jobs=-1, **case.options
     )
     return data.X.astype(np.int64), {(i, j) for i, j in data.edges.tolist()}
 

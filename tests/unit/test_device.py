@@ -14,14 +14,16 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free
-from edgegraft.device import Device, device, find_device, pair_sums
+from edgegraft.device import Device, device, find_device, pair_sums, partners
 from edgegraft.errors import MemoryBudgetError, MissingExtraError, SettingError
 from edgegraft.learn.discovery import discover
 from edgegraft.learn.edge_tests import EdgeTester
 from edgegraft.learn.sharpen import unexplained
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.search.correlations import Correlations
 from edgegraft.search.mean_fields import mean_field
+from edgegraft.search.screening import screen
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import StoredRows, TableRows, as_rows
 from tests.cli.running import edgegraft
@@ -128,6 +130,24 @@ def test_the_ranking(there):
     found, expected = (mean_field(PairCounts(rows)) for rows in (elsewhere, here))
     np.testing.assert_array_equal(found.edges, expected.edges)
     np.testing.assert_allclose(found.strengths, expected.strengths, rtol=1e-9)
+
+
+@pytest.mark.parametrize("states", [STATES, [2] * 6])
+@pytest.mark.parametrize("tile", [2, 4096])
+def test_the_strongest_partners(there, states, tile, monkeypatch):
+    monkeypatch.setattr(partners, "_TILE", tile)
+    monkeypatch.setattr(partners, "_CELLS", 8 * tile)
+    codes = random_codes(states, 500, seed=6)
+    codes[:300, 3] = codes[:300, 1]
+    codes[:100, 5] = codes[:100, 0]
+    table = PackedTable.from_codes(codes)
+    found, expected = (
+        screen(PairCounts(TableRows(table, device=where)), 3) for where in (there, None)
+    )
+    np.testing.assert_allclose(found.strength, expected.strength, atol=1e-6)
+    pairs = np.column_stack((np.repeat(np.arange(6), 3), found.partner.ravel()))
+    of_pairs = Correlations(PairCounts(table), pseudocount=0.0).dependence(pairs)  # ties differ
+    np.testing.assert_allclose(found.strength.ravel(), of_pairs, atol=1e-6)
 
 
 @pytest.fixture(scope="module")

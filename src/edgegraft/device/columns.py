@@ -7,6 +7,7 @@ the conditionals of all of them are one operation.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,7 +57,7 @@ class DeviceColumns:
         self.device, self.n_rows = device, table.n_rows
         self.dtype = torch.float32 if dtype == np.float32 else torch.float64
         self._size = np.dtype(dtype).itemsize
-        order = np.argsort(states, kind="stable")
+        self.order = order = np.argsort(states, kind="stable")
         device.check(table.n_rows * (len(order) + self._size), "the table")
         self._codes = device.put(table.cells[order, : table.n_rows])
         self.complete = not table.n_missing.any()
@@ -71,7 +72,8 @@ class DeviceColumns:
         self._owner = device.put(owner)
         self._state = device.put(np.arange(self.n_states) - starts[owner])[:, None]
         self.groups = _groups(states[order], starts)
-        self.first_of_groups = np.cumsum([0, *(group.n for group in self.groups)])[:-1].tolist()
+        first = np.cumsum([0, *(group.n for group in self.groups)]).tolist()
+        self.first_of = dict(zip(self.groups, first, strict=False))  # place of its first variable
         self.ones, self.zeros = self.n_states, self.n_states + 1
         self._kept: Tensor | None = None
         self._extended: Tensor | None = None
@@ -111,6 +113,22 @@ class DeviceColumns:
         if self._kept is not None and dtype == self.dtype:
             return self._kept[:, rows]
         return self._show(rows, dtype)
+
+    def show_states(self, states: slice) -> Tensor:
+        """Return the zeros and ones of some states in half precision, over all rows."""
+        codes = self._codes.index_select(0, self._owner[states])
+        return (codes == self._state[states]).to(torch_module().bfloat16)
+
+    @cached_property
+    def shares(self) -> Tensor:
+        """The share of the rows that each state has, in single precision."""
+        torch = torch_module()
+        at_once = max(1, self.device.free_bytes // _SHARE // (4 * self.n_rows))
+        parts = [
+            self.show_states(slice(first, first + at_once)).sum(1, dtype=torch.float64)
+            for first in range(0, self.n_states, at_once)
+        ]
+        return (torch.cat(parts) / self.n_rows).float()
 
     def of_states(self, states: Integers) -> Tensor:
         """Return where variables are in given states, rows of an array of any shape.

@@ -18,7 +18,9 @@ _EXACT_ROWS = 1 << 24  # up to which sums of ones are exact in single precision
 
 def count_on_device(block: TableRows, edges: Edges) -> NDArray[Any]:
     """Return the tables of a block's rows, one after another."""
-    columns, states = columns_on(block, np.float64), block.schema.n_states
+    exact = block.weights is None and block.table.n_rows <= _EXACT_ROWS
+    columns = columns_on(block, np.float32 if exact else np.float64)
+    states = block.schema.n_states
     out = PairTablesOnDevice(columns, edges, states, both=False)
     if worth_all(columns, edges, states):
         out.read(block.derive("all pairs", lambda _: _all_pairs(columns)))

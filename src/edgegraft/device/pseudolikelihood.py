@@ -162,10 +162,11 @@ def unexplained_on_device(block: TableRows, theta: Floats, layout: Layout) -> Fl
     right, known = torch.zeros((2, layout.n_variables), dtype=torch.float64, device=at.device)
     for step in columns.steps():
         logits, weights = graph.logits(at, step.shown), step.weights
-        for group, first in zip(columns.groups, columns.first_of_groups, strict=True):
+        for group in columns.groups:
             shown = group.of(step.shown)
             chance = (torch.softmax(group.of(logits), 1) * shown).sum(1)
             there = shown.sum(1)
+            first = columns.first_of[group]
             own = slice(first, first + group.n)
             right[own] += chance.sum(1) if weights is None else chance @ weights
             known[own] += there.sum(1) if weights is None else there @ weights

@@ -50,6 +50,7 @@ from edgegraft.learn.effective_score import (
     MIN_DIRECTION_ROWS,
     all_moments,
     describe_all,
+    describe_alone,
     directions,
     needs_test_at_zero,
 )
@@ -189,7 +190,13 @@ class EdgeTester:
         self._rows = read_rows(table, whole, sampling, device)
         self._n_jobs, self._max_bytes = resolve_jobs(n_jobs), max_bytes
 
-    def test(self, layout: Layout, theta: Floats, only: Integers | None = None) -> Tested:
+    def test(
+        self,
+        layout: Layout,
+        theta: Floats,
+        only: Integers | None = None,
+        alone: Integers | None = None,
+    ) -> Tested:
         """Test edges of a model.
 
         Parameters
@@ -199,16 +206,23 @@ class EdgeTester:
             Fitted; edges at zero are tested as additions to the others.
         only : array of int, optional
             Positions of the edges to test, in the order of the results; all by default.
+        alone : array of int, optional
+            Positions of edges that are left out of each other's tests; those to test are among
+            them.
         """
         rows, n_jobs = self._rows, self._n_jobs
         chosen = np.arange(layout.n_edges) if only is None else only
         ends_of = layout.edges[chosen]
-        nodes = describe_all(rows, layout, theta, n_jobs, self._max_bytes, np.unique(ends_of))
+        if alone is None:
+            nodes = describe_all(rows, layout, theta, n_jobs, self._max_bytes, np.unique(ends_of))
+            ends = [(nodes[i], nodes[j]) for i, j in ends_of.tolist()]
+        else:
+            ends = describe_alone(rows, layout, theta, n_jobs, self._max_bytes, chosen, alone)
         statistic, p_value = np.zeros(len(chosen)), np.ones(len(chosen))
         dof = np.zeros(len(chosen), np.int64)
         sides = [
-            [(nodes[a], b) for a, b in ((i, j), (j, i)) if nodes[a].usable]
-            for i, j in ends_of.tolist()
+            [(node, b) for node, b in ((first, j), (second, i)) if node.usable]
+            for (first, second), (i, j) in zip(ends, ends_of.tolist(), strict=True)
         ]
         states = np.array([len(kept) for kept in rows.kept])
         shown = np.all(states[ends_of] > 0, axis=1).tolist()

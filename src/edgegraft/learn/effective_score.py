@@ -13,7 +13,7 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.threads import run
-from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.device.conditionals import EdgeSums
 from edgegraft.kernels.conditionals.effective_scores import (
     add_products,
@@ -95,12 +95,7 @@ def describe_all(
     only: Integers | None = None,
 ) -> dict[int, Conditional]:
     """Return the conditional of every variable that has an edge, or of some of them."""
-    ends = layout.edges.ravel()
-    order = np.argsort(ends, kind="stable")
-    own, first = np.unique(ends[order], return_index=True)
-    groups = (
-        dict(zip(own.tolist(), np.split(order // 2, first[1:]), strict=True)) if len(own) else {}
-    )
+    groups = _edges_of(layout.edges)
     nodes: dict[int, Conditional] = {}
 
     def work(i: int) -> None:
@@ -108,6 +103,41 @@ def describe_all(
 
     run(work, groups if only is None else only.tolist(), n_jobs)
     return nodes
+
+
+def describe_alone(
+    rows: Rows,
+    layout: Layout,
+    theta: Floats,
+    n_jobs: int,
+    max_bytes: int,
+    chosen: Integers,
+    alone: Integers,
+) -> list[tuple[Conditional, Conditional]]:
+    """Return the conditionals of the ends of each chosen edge, without the other edges `alone`."""
+    beside = np.setdiff1d(np.arange(layout.n_edges), alone)
+    groups = {i: beside[at] for i, at in _edges_of(layout.edges[beside]).items()}
+    none = np.empty(0, np.int64)
+    found: list[tuple[Conditional, Conditional] | None] = [None] * len(chosen)
+
+    def work(k: int) -> None:
+        i, j = layout.edges[chosen[k]].tolist()
+        one, other = (
+            describe(a, rows, layout, theta, np.append(groups.get(a, none), chosen[k]), max_bytes)
+            for a in (i, j)
+        )
+        found[k] = one, other
+
+    run(work, range(len(chosen)), n_jobs)
+    return [each for each in found if each is not None]
+
+
+def _edges_of(edges: Edges) -> dict[int, Integers]:
+    """Return the positions of the edges of every variable that has any."""
+    ends = edges.ravel()
+    order = np.argsort(ends, kind="stable")
+    own, first = np.unique(ends[order], return_index=True)
+    return dict(zip(own.tolist(), np.split(order // 2, first[1:]), strict=True)) if len(own) else {}
 
 
 def side_of(node: Conditional, rows: Rows, other: int, residuals: Floats | None) -> Side:

@@ -29,6 +29,8 @@ from edgegraft.optimize.solver import Stopping
 _MAX_ROUNDS = 50
 _TEST_ROWS = 0.1  # weight of the ridge of tested fits, in rows
 _ITERATIONS = 500
+_FEW_PASS = 0.1  # share of the tests of a round
+_MAX_DEPTH = 16  # of edges of one variable that are tested in a round
 _TOGETHER = 200  # edges whose tests are one step of a journal
 _UNFITTED_ROWS, _MIN_TOL = 10.0, 1e-6  # left unfitted at most: a table's test may have as few rows
 _FAMILYWISE, _FAMILYWISE_ROWS = 0.05, 10.0  # fwer="auto", see Plan
@@ -109,20 +111,34 @@ class KeptNetwork:
             layout, lambda: layout.carry(before.solution.theta, before.layout)
         )
 
-    def _test(self, chosen: Integers) -> None:
-        """Test edges by their positions: in the fitted graph, or added to it."""
+    def _test_each(self, layers: list[Integers]) -> None:
+        """Test edges that are added to the fitted graph, each alone; those of a layer are apart."""
+        if isinstance(self._tester, EdgeTester):
+            self._test(np.concatenate(layers), alone=True)
+        else:
+            for layer in layers:
+                self._test(layer)
+
+    def _test(self, chosen: Integers, *, alone: bool = False) -> None:
+        """Test edges by their positions: in the fitted graph, or added to it, if asked each alone.
+
+        Edges that share no variable need not be alone.
+        """
         fitted = self._fit.layout
         new = chosen[~self.kept[chosen]]
         layout = fitted.with_edges(np.concatenate((fitted.edges, self.edges[new])))
         place = np.full(len(self.edges), -1)
         place[np.flatnonzero(self.kept)] = np.arange(fitted.n_edges)
         place[new] = fitted.n_edges + np.arange(len(new))
-        found = self._in_parts(
-            lambda part: self._tester.test(
-                layout, layout.carry(self._fit.solution.theta, fitted), part
-            ),
-            place[chosen],
-        )
+
+        def test(part: Integers) -> Tested:
+            theta = layout.carry(self._fit.solution.theta, fitted)
+            if alone:
+                assert isinstance(self._tester, EdgeTester)
+                return self._tester.test(layout, theta, part, alone=place[new])
+            return self._tester.test(layout, theta, part)
+
+        found = self._in_parts(test, place[chosen])
         self._statistic[chosen], self._dof[chosen] = found.statistic, found.dof
         self._p_value[chosen] = found.p_value
         self._tested[chosen] = self._shown[chosen]
@@ -194,8 +210,11 @@ class KeptNetwork:
     def take_back(self, order: JointStrengths | None = None) -> None:
         """Test what is not kept on the model of what is, until nothing more passes.
 
-        Those of the largest scores come first, or those of the largest strengths.
+        Those of the largest scores come first, or those of the largest strengths. What passes is
+        added, unless it shares a variable with one that is added before it in the same round. As
+        fewer pass, more are tested in a round.
         """
+        depth = 1
         threshold = self._search.penalty.penalty
         degree_then: dict[int, tuple[int, int]] = {}
         fixed = None if order is None else order.of(self.edges)
@@ -211,11 +230,20 @@ class KeptNetwork:
             if not due.any():
                 return
             first = np.argsort(-(scores if fixed is None else fixed[waiting])[due], kind="stable")
-            chosen = waiting[due][_apart(self.edges[waiting[due]], first)]
+            ahead = waiting[due][first]
+            layers: list[Integers] = []
+            while len(ahead) and len(layers) < depth:
+                at = _apart(self.edges[ahead], np.arange(len(ahead)))
+                layers.append(ahead[at])
+                ahead = np.delete(ahead, at)
+            chosen = np.concatenate(layers)
             degree_then |= {int(k): now[int(np.searchsorted(waiting, k))] for k in chosen}
-            self._test(chosen)
+            self._test_each(layers)
+            passing = chosen[self._passes(chosen, self.kept)]
             kept = self.kept.copy()
-            kept[chosen] = self._passes(chosen, self.kept)
+            kept[passing[_apart(self.edges[passing], np.arange(len(passing)))]] = True
+            if len(passing) < _FEW_PASS * len(chosen):
+                depth = min(2 * depth, _MAX_DEPTH)
             self._changed[self.edges[kept & ~self.kept]] = True
             self._refit(kept)
 

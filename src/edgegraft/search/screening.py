@@ -19,6 +19,7 @@ from edgegraft.core.threads import run
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.counts.pair_counts import all_pair_blocks
+from edgegraft.device.partners import can_screen, screen_on_device
 from edgegraft.kernels.search.partners import merge, offer_binary, offer_pairs
 from edgegraft.search.correlations import Correlations
 from edgegraft.table.blocks import TableRows
@@ -90,6 +91,8 @@ def screen(
     n_pairs = n * (n - 1) // 2
     if sample_rows is not None and rng is None:
         raise ValueError("sample_rows needs rng, to choose the rows")
+    if isinstance(source.rows, TableRows) and can_screen(source.rows):
+        return _sorted(screen_on_device(source.rows, k), "all pairs", n_pairs)
     if (
         sample_rows is None
         or rng is None
