@@ -1,10 +1,9 @@
-"""The bootstrap: its time on a survey, its frequencies compared with refits, its coverage.
+"""The bootstrap: its time on a survey, and its coverage.
 
 The survey is `bfi` (25 items of 6 states, 2,800 rows, 508 missing cells) in ../shared/data. Without
 that file, only the coverage is measured.
 
-Frequencies are compared with learning every replicate from scratch, with row weights that add up to
-half of the rows. Coverage is that of intervals of edge strengths on chains of six variables with
+Coverage is that of intervals of edge strengths on chains of six variables with
 the true graph given; the target is the strength that the same ridge gives with 400,000 rows.
 """
 
@@ -20,7 +19,7 @@ import numpy as np
 from benchmarks.rows import Row, as_markdown
 from edgegraft.datasets import make_chain
 from edgegraft.ingest import pack
-from edgegraft.learn import Discovery, Plan, Settings, discover, grow
+from edgegraft.learn import Discovery, Settings, discover, grow
 from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.learn.replicate import Draws, Replicator
 from edgegraft.learn.strength_intervals import strength_intervals
@@ -32,7 +31,6 @@ from edgegraft.table import PackedTable
 
 SURVEY = Path(__file__).resolve().parents[2] / "shared" / "data" / "bfi.csv.gz"
 REPLICATES, THREADS, REQUIRED_SECONDS = 1000, 2, 60.0
-FROM_SCRATCH = 40
 LEVEL = 0.95
 SIMULATIONS, SIMULATED_REPLICATES = 60, 200
 MANY_ROWS = 400_000
@@ -60,7 +58,7 @@ def run(scale: float = 1.0) -> list[Row]:
     if SURVEY.exists():
         table = pack(SURVEY, missing_values=["?"])
         found = discover(table)
-        rows += [timing(table, found, scale), from_scratch(table, found, scale)]
+        rows.append(timing(table, found, scale))
     else:
         print(f"{SURVEY} does not exist: the survey is skipped", flush=True)
     return rows + [coverage(chain, max(4, round(SIMULATIONS * scale))) for chain in CHAINS]
@@ -70,45 +68,13 @@ def timing(table: PackedTable, found: Discovery, scale: float) -> Row:
     n = max(4, round(REPLICATES * scale))
     bootstrap(found, table, 4, n_jobs=THREADS)  # compiles
     started, used = perf_counter(), process_time()
-    result = bootstrap(found, table, n, n_jobs=THREADS)
+    bootstrap(found, table, n, n_jobs=THREADS)
     seconds, used = perf_counter() - started, process_time() - used
-    kept = result.frequency[: len(found.model.edges)]
     note = (
-        f"{THREADS} threads; {used:.1f} s of processor time, {1e3 * used / n:.0f} ms per "
-        f"replicate. {len(kept)} edges kept of {len(found.kept)}; {int((kept >= 0.9).sum())} of "
-        f"them in .9 of the replicates, {int((kept >= 0.5).sum())} in half."
+        f"{THREADS} threads; {used:.1f} s of processor time, {1e3 * used / n:.0f} ms per replicate."
     )
     work = f"bfi, {n:,} replicates"
     return Row(work, seconds, "required", REQUIRED_SECONDS * n / REPLICATES, "s", 1.0, note)
-
-
-def from_scratch(table: PackedTable, found: Discovery, scale: float) -> Row:
-    n = max(4, round(FROM_SCRATCH * scale))
-    started = perf_counter()
-    result = bootstrap(found, table, n)
-    ours = (perf_counter() - started) / n
-    shape = (len(table.schema),) * 2
-    quick, whole = np.zeros(shape), np.zeros(shape)
-    quick[tuple(result.edges.T)] = result.frequency
-    draws = draws_of(table.n_rows, n, 0)
-    plan = Plan(ridge=found.ridge)
-    started = perf_counter()
-    for k in range(n):
-        again = discover(table, plan, weights=draws.weights(k) / 2)
-        whole[tuple(again.model.edges.T)] += 1 / n
-    theirs = (perf_counter() - started) / n
-    pairs, kept = np.triu_indices(shape[0], 1), tuple(found.model.edges.T)
-    note = (
-        "One thread. Frequencies of all pairs correlate "
-        f"{correlation(quick[pairs], whole[pairs]):.3f}, of the kept edges "
-        f"{correlation(quick[kept], whole[kept]):.3f}; means over the kept edges "
-        f"{quick[kept].mean():.3f} and {whole[kept].mean():.3f}."
-    )
-    return Row(f"bfi, one replicate of {n}", ours, "learned from scratch", theirs, "s", None, note)
-
-
-def correlation(one: np.ndarray, other: np.ndarray) -> float:
-    return float(np.corrcoef(one, other)[0, 1])
 
 
 def draws_of(n_rows: int, n: int, seed: int) -> Draws:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` does the same 
     from edgegraft.ingest.packing import pack
     from edgegraft.model import PairwiseMRF, load, read_details
     from edgegraft.optimize import fit_parameters
-    from edgegraft.study import compare
+    from edgegraft.study import compare, plan
     from edgegraft.table import PackedTable, Schema, Variable
 
 __version__ = "0.1.0.dev0"
@@ -64,6 +64,7 @@ __all__ = [
     "objective",
     "optimize",
     "pack",
+    "plan",
     "read_details",
     "report",
     "search",
@@ -84,6 +85,7 @@ _HOME = {
     "fit_parameters": "optimize",
     "load": "model",
     "pack": "ingest",
+    "plan": "study",
     "read_details": "model",
 }
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import chdtrc
 
 from edgegraft.config import Plan
+from edgegraft.core.pairs import find_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain
 from edgegraft.inference import ExactEngine
@@ -159,28 +161,29 @@ def test_replicates_of_a_likelihood_are_counted_again(table):
     assert np.isfinite(result.upper[0])
 
 
-def test_the_fit_itself_as_a_replicate_is_tested_as_the_fit_is():
+def test_the_fit_itself_as_a_replicate_is_tested_without_what_chance_has_added():
     codes = make_codes(3, missing=0.05)
     table = PackedTable.from_codes(codes)
     model = discover(table).search.model()
     rows = read_rows(table, np.ones(N_ROWS))
-    p = replicate_p_values(rows, model, model.edges, np.ones((1, N_ROWS)), 1.0)
-    expected = edge_tests(table, model).p_value
-    np.testing.assert_allclose(p[0], expected, rtol=1e-6, atol=1e-300)
+    p = replicate_p_values(rows, model, model.edges, np.ones((1, N_ROWS)))
+    found = edge_tests(table, model)
+    plain = np.abs(p[0] - chdtrc(found.dof, np.maximum(found.statistic - found.dof, 0.0)))
+    assert (plain <= 1e-6).sum() >= len(plain) - 1  # one may be tested at zero as well
 
 
 def test_first_order_tests_follow_those_of_reweighted_rows(table, found):
     model, draws = found.search.model(), draws_of(N_ROWS, 40)
     weights = np.stack([draws.weights(k) for k in range(40)])
     rows = read_rows(table, np.ones(N_ROWS))
-    p = replicate_p_values(rows, model, model.edges, weights, 2.0)
+    p = replicate_p_values(rows, model, model.edges, weights)
     ridge = Penalty(0.0, found.ridge)
     whole = []
     for row in weights:
         loss = Pseudolikelihood(table, weights=row)
         theta = minimize(loss, ridge, model.layout, model.theta, Stopping(1e-5)).theta
         again = type(model)(table.schema, model.edges, theta)
-        whole.append(edge_tests(table, again, weights=row / 2).p_value)
+        whole.append(edge_tests(table, again, weights=row).p_value)
     expected = np.stack(whole)
     weak = np.flatnonzero((model.edges == [1, 2]).all(axis=1))[0]
     assert np.corrcoef(np.log(p[:, weak]), np.log(expected[:, weak]))[0, 1] > 0.95
@@ -206,14 +209,14 @@ def make_near_copies(n_rows=120):
     return codes
 
 
-def test_what_half_of_the_rows_cannot_tell_has_no_frequency():
+def test_edges_of_near_copies_have_the_frequencies_of_their_tests():
     table = PackedTable.from_codes(make_near_copies())
     found = discover(table)
     q = dict(zip(map(tuple, found.tests.edges.tolist()), found.tests.q_value, strict=True))
     result = bootstrap(found, table, 30)
     assert max(q[0, 1], q[1, 2]) <= found.plan.fdr
-    assert frequency_of(result, [1, 2]) > 0.9
-    assert np.isnan(frequency_of(result, [0, 1]))
+    for edge in ((0, 1), (1, 2)):
+        assert frequency_of(result, list(edge)) > 0.5
     assert np.isfinite(result.lower[: len(found.model.edges)]).all()
     # Pairs that are not in the network are listed for their frequency: none without one.
     assert np.isfinite(result.frequency[len(found.model.edges) :]).all()
@@ -256,3 +259,16 @@ def test_replicates_are_cut_as_the_fit_was():
     as_planned = bootstrap(found, table, 20).frequency
     assert as_planned.tolist() == bootstrap(found, table, 20, fwer=0.01).frequency.tolist()
     assert as_planned.sum() < bootstrap(found, table, 20, fdr=0.2).frequency.sum()
+
+
+def test_frequencies_do_not_contradict_tests():
+    data = make_chain(8, n_rows=250, couplings="ising", random_state=3)
+    table = PackedTable.from_codes(data.X.astype(int))
+    found = discover(table)
+    result = bootstrap(found, table, 100, n_jobs=2)
+    at = find_pairs(found.model.edges, found.tests.edges, 8)
+    q, frequency = found.tests.q_value[at], result.frequency[: len(at)]
+    assert (frequency[q < 1e-4] > 0.6).all()
+    assert (frequency[q < 1e-8] > 0.9).all()
+    order = np.argsort(q)
+    assert np.corrcoef(np.arange(len(q)), frequency[order])[0, 1] <= 0

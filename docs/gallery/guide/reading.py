@@ -130,9 +130,9 @@ print(f"edges found in ten tables of 20 independent columns: {false}")
 # Would it be found again?
 # ------------------------
 # A bootstrap repeats the fit on resampled rows. *Frequency* is the share of replicates that have
-# the edge. A replicate carries about half of the information of the table, so an edge with a
-# frequency near 1 would be found with half of your data, and one that just passed the test has a
-# frequency well below one half. The interval is that of the strength.
+# the edge: how often another sample of as many rows would show it. An edge that just passed its
+# test has a frequency of about one half, one with a q-value of 1e-6 one near 1. The interval is
+# that of the strength.
 
 small = make_chain(6, n_rows=400, couplings="ising", coupling_range=(0.15, 0.5), random_state=1).X
 network = GraftedMRF(random_state=0).fit(small)

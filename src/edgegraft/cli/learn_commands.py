@@ -37,7 +37,7 @@ def learn(
         typer.Option(
             min=0,
             help="Bootstrap replicates; the table then shows the share of them that has each "
-            "edge, blank if half of the rows are too few to decide.",
+            "edge: how often another sample of as many rows would.",
         ),
     ] = 0,
     checkpoint: Annotated[

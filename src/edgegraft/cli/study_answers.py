@@ -12,7 +12,7 @@ from rich.console import Console
 from edgegraft.cli.console import say, show_table
 from edgegraft.cli.formatting import cell, counted
 from edgegraft.cli.model_commands import save_picture
-from edgegraft.study import Comparison
+from edgegraft.study import Comparison, PowerPlan
 
 
 def show_comparison(console: Console, found: Comparison, top: int) -> None:
@@ -60,10 +60,40 @@ def write_comparison(
         save_picture(plot_comparison(found)[0], picture)
 
 
+def show_plan(console: Console, found: PowerPlan, top: int) -> None:
+    """Show how many rows are needed."""
+    needed = f"{found.rows:,.0f} rows" if np.isfinite(found.rows) else "No number of rows"
+    n = len(found.edges["first"])
+    say(
+        console,
+        f"[bold]{needed}[/] for {found.power:.0%} of {counted(n, 'edge')} at a false discovery "
+        f"rate of {found.fdr:g} over {counted(found.n_pairs, 'pair')}",
+    )
+    names: list[str] = ["rows", "power", *(["simulated"] if "simulated" in found.curve else [])]
+    heads = [">" + name for name in names]
+    show_table(console, "Expected share of edges found", heads, _rows(found.curve, [], names, 50))
+    if found.now is None:
+        return
+    order = np.argsort(found.edges["rows"], kind="stable")[::-1]
+    edges = {name: values[order] for name, values in found.edges.items()}
+    numbers = ["rows", "power_now", "power_twice", "kept"]
+    heads = ["variable", "variable", *(">" + name.replace("_", " ") for name in numbers)]
+    title = f"Rows needed per edge; the fit had {found.now:,}"
+    show_table(console, title, heads, _rows(edges, ["first", "second"], numbers, top))
+
+
+def write_curve(found: PowerPlan, picture: Path) -> None:
+    """Write the curve of power as a picture."""
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    from edgegraft.report import plot_power
+
+    save_picture(plot_power(found), picture)
+
+
 def _rows(
     columns: dict[str, Any], texts: list[str], numbers: list[str], top: int
 ) -> list[list[str]]:
-    n = min(top, len(columns[texts[0]]))
+    n = min(top, len(columns[[*texts, *numbers][0]]))
     return [
         [cell(columns[name][k]) for name in texts] + [_number(columns[name][k]) for name in numbers]
         for k in range(n)

@@ -1,4 +1,4 @@
-"""Commands that answer questions about networks: ``compare``."""
+"""Commands that answer questions about networks: ``compare`` and ``plan``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from edgegraft.cli.console import (
     results,
     say,
     warned,
+    working,
 )
 from edgegraft.cli.declared_options import flagged, settings_from, with_options
 from edgegraft.cli.flags import AsJson, DataFiles, Force, Jobs, Quiet, Seed, Top, Weights
@@ -89,3 +90,59 @@ def compare(
         for path in (output, report, picture):
             if path is not None:
                 say(console, f"Written: [bold]{escape(str(path))}[/].")
+
+
+def plan(
+    model: Annotated[
+        Path | None,
+        typer.Argument(help="A model file whose edges are to be found again; else assumptions."),
+    ] = None,
+    power: Annotated[
+        float, typer.Option(help="Share of the edges, or chance of one, to be found.")
+    ] = 0.8,
+    effect: Annotated[float, typer.Option(help="Partial correlation of the edges.")] = 0.1,
+    columns: Annotated[int, typer.Option(min=2, help="Number of columns.")] = 20,
+    edges: Annotated[
+        int | None, typer.Option(min=1, help="Number of edges; as many as columns by default.")
+    ] = None,
+    dof: Annotated[
+        int, typer.Option(min=1, help="Degrees of freedom of a test; 1 if columns are ordered.")
+    ] = 1,
+    level: Annotated[
+        float | None, typer.Option("--fdr", help="Share of false edges; that of the fit.")
+    ] = None,
+    rows: Annotated[
+        list[int] | None, typer.Option(help="Rows to show the power of; repeat.")
+    ] = None,
+    simulations: Annotated[
+        int, typer.Option(min=0, help="Data sets to draw and learn from, per number of rows.")
+    ] = 0,
+    picture: Annotated[
+        Path | None, typer.Option("--plot", help="The curve as a picture: .png, .svg or .pdf.")
+    ] = None,
+    top: Top = 15,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    force: Force = False,
+) -> None:
+    """Plan the rows of a study: how many find an edge, or a share of a network's edges."""
+    with working(model, writes=[picture], force=force, quiet=quiet) as console:
+        from edgegraft.cli.study_answers import show_plan, write_curve
+        from edgegraft.study import plan as plan_rows
+
+        found = plan_rows(
+            model,
+            power=power,
+            effect=effect,
+            n_columns=columns,
+            n_edges=edges,
+            dof=dof,
+            fdr=level,
+            rows=rows or None,
+            n_simulations=simulations,
+            random_state=seed,
+        )
+        if picture is not None:
+            write_curve(found, picture)
+        give(found.summary()) if as_json else show_plan(results(console), found, top)

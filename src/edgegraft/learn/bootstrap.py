@@ -5,15 +5,15 @@ again (:mod:`~edgegraft.learn.replicate`); then the kept edges of the fit are re
 ridge. The share of replicates with an edge is its *frequency*; the variation of the refitted
 strengths gives its *interval*.
 
-**Included.** A pair is in a replicate's network if it is active at the end of its search (for a
-penalised fit: its table is not zero) and passes the cut at `fdr` or `fwer` among all pairs of the
-replicate. The p-values are first-order approximations
-(:mod:`~edgegraft.learn.replicate_tests`). A relaxed search drops nothing, so without a cut its
-edges are tested at the level of the automatic threshold, which chance exceeds about once per
-variable. A replicate carries about half of the information of the rows. An edge that just passes in
-the fit therefore has a frequency well below one half, and an edge with a frequency near one would
-be found with half of the rows. If half of the rows are too few to test an edge, its frequency is
-NaN, just as a test without degrees of freedom has no q-value.
+**Included.** A pair is in a replicate's network if, with `fdr` or `fwer`, its q-value over all
+pairs is at most that. The q-values are first-order approximations
+(:mod:`~edgegraft.learn.replicate_tests`) for another sample of as many rows: an edge that just
+passes in the fit has a frequency of about one half, one with a q-value of 1e-6 one near 1, and a
+pair that chance alone brought near has a small one. Without `fdr` a relaxed search, which drops
+nothing, is tested at the level of the automatic threshold, which chance exceeds about once per
+variable; a pair of a penalised search is included if its table is not zero at the end of the
+search, and that search has about half of the information of the rows. If the rows are too few to
+test an edge its frequency is NaN, just as a test without degrees of freedom has no q-value.
 
 **Interval.** Noise increases a norm, so percentiles of replicated strengths would be far too high;
 :mod:`~edgegraft.learn.strength_intervals` describes the method used instead. Intervals are for the
@@ -44,7 +44,7 @@ from edgegraft.learn.discovery import Discovery, refit
 from edgegraft.learn.feature_tests import FeatureTester
 from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut
-from edgegraft.learn.replicate import INFLATION, Draws, Replicate, Replicator
+from edgegraft.learn.replicate import Draws, Replicate, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values
 from edgegraft.learn.state import SearchState
 from edgegraft.learn.strength_intervals import strength_intervals
@@ -273,20 +273,21 @@ def _frequency(
     for first in range(0, len(numbers), chunk):
         weights = np.stack([draws.weights(k) for k in numbers[first : first + chunk]])
         if features is None:
-            found = replicate_p_values(rows, model, pairs[worth], weights, INFLATION, n_jobs=n_jobs)
+            found = replicate_p_values(rows, model, pairs[worth], weights, n_jobs=n_jobs)
         else:
             tester = FeatureTester(table, features, draws.base, n_jobs=n_jobs, sampling=sampling)
             theta = features.weights_of(model.theta, model.edges)
             layout = features.layout(model.edges)
-            found = tester.replicates(layout, theta, pairs[worth], weights, INFLATION)
+            found = tester.replicates(layout, theta, pairs[worth], weights)
         p[first : first + chunk, worth] = found
     untold = np.isnan(p).any(axis=0)
-    p[~active | untold] = 1.0
+    searched = np.ones_like(active) if relaxed else active
+    p[~searched | untold] = 1.0
     n = len(table.schema)
     if cut is None:
         included = p <= min(_LARGEST_RATE, 1.0 / max(1, n - 1))
     else:
-        included = np.stack([cut.passes(pairs, row, 0) for row in p]) & active
+        included = np.stack([cut.passes(pairs, row, 0) for row in p]) & searched
     return np.where(untold, np.nan, included.mean(axis=0))
 
 

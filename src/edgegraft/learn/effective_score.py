@@ -72,6 +72,16 @@ class Directions(NamedTuple):
         along = np.square(scores @ self.axes)
         return np.asarray(np.minimum(along.sum(axis=-1), (along / self.ratio).sum(axis=-1)))
 
+    def again(self, score: Floats, replicated: Floats) -> Floats:
+        """Return the statistics that other samples of as many rows would have.
+
+        A replicated score varies about the observed one, which has the noise of the sample already;
+        without what chance has added, the observed one is shorter by ``sqrt((T - dof) / T)``.
+        """
+        statistic = float(self.statistics(score))
+        size = max(statistic - self.dof, 0.0) / max(statistic, np.finfo(float).tiny)
+        return self.statistics(replicated - (1.0 - np.sqrt(size)) * score)
+
 
 def directions(by_model: Floats, by_rows: Floats) -> Directions:
     """Return the directions of an edge's score, without those of too few rows.

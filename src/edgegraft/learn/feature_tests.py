@@ -122,9 +122,7 @@ class FeatureTester:
         run(judge, range(len(chosen)), self._n_jobs)
         return out._replace(groups=groups)
 
-    def replicates(
-        self, layout: Layout, theta: Floats, pairs: Edges, weights: Floats, inflation: float
-    ) -> Floats:
+    def replicates(self, layout: Layout, theta: Floats, pairs: Edges, weights: Floats) -> Floats:
         """Return the p-values of pairs on bootstrap replicates, to first order from the fit.
 
         As :func:`~edgegraft.learn.replicate_tests.replicate_p_values`: one row per row of
@@ -143,11 +141,10 @@ class FeatureTester:
                 own = {end: self._rows.describe(end, grown, carried) for end in (i, j)}
             found = self._moments(pairs[k : k + 1], own)[0]
             if found is not None:
-                scores = self._replicate_scores(own, (i, j), weights) / inflation
-                by_model, by_rows = (part / inflation for part in found[1:3])
-                groups = weight_groups(by_model, by_rows, self._linear(i, j))
+                scores = self._replicate_scores(own, (i, j), weights)
+                groups = weight_groups(*found[1:3], self._linear(i, j))
                 if any(group.directions.dof for group in groups):
-                    p = [group.p_values(scores) / group.share for group in groups]
+                    p = [group.replicated(found[0], scores) / group.share for group in groups]
                     out[:, k] = np.minimum(1.0, np.min(p, axis=0))
 
         run(test, range(len(pairs)), self._n_jobs)
@@ -274,6 +271,13 @@ class WeightGroup(NamedTuple):
         if not self.directions.dof:
             return np.ones(scores.shape[:-1])
         statistics = self.directions.statistics(scores @ self.turn.T)
+        return np.asarray(np.maximum(chdtrc(self.directions.dof, statistics), TINY))
+
+    def replicated(self, score: Floats, scores: Floats) -> Floats:
+        """Return the p-values that other samples would have, from scores of replicates."""
+        if not self.directions.dof:
+            return np.ones(len(scores))
+        statistics = self.directions.again(self.turn @ score, scores @ self.turn.T)
         return np.asarray(np.maximum(chdtrc(self.directions.dof, statistics), TINY))
 
 

@@ -5,10 +5,8 @@ that each row was drawn. So drawn, a replicate holds the chance of the sample an
 chance of the draw: its noise has twice the variance, and its rows are worth half as many (the
 effective number of rows of Kish, ``(sum w)^2 / sum w^2``). Judged as if it were a sample of its
 own, it would take that noise for signal: with tables of 25 degrees of freedom nearly every pair of
-independent columns would pass. All rules are therefore those of the fit for half its rows:
-
-- the threshold of the activation test, and the penalty of a penalised fit, grow by ``sqrt(2)``;
-- the chi-squared statistics of edges are halved (:mod:`~edgegraft.learn.replicate_tests`).
+independent columns would pass. The threshold of its activation test, and the penalty of a penalised
+fit, are therefore those for half of the rows: larger by ``sqrt(2)``.
 
 The search of a replicate is the loop itself, on the reweighted loss, over the pairs that came near
 enough: a policy of the fit's kind that scores all of them at every step and fits to a tolerance.

@@ -3,12 +3,14 @@
 The effective score of a pair is a sum over rows (:mod:`~edgegraft.learn.edge_tests`). On a
 replicate it is the same sum with other weights, with the parameters of the other edges kept:
 
-    U* = sum over rows of w*_r u_r + J w,        T* = U*' V^-1 U* / inflation
+    U* = sum over rows of w*_r u_r + J w,        T* = (U* - s U)' V^-1 (U* - s U)
 
-That is an approximation (the score bootstrap of Kline and Santos 2012): edges that a replicate
-adds are not taken into account for the others, and the variance ``V`` is the fit's. In return,
-testing a pair on a thousand replicates is one product of matrices. Pairs that the fit lacks are
-tested with their table added to it, at zero.
+``U`` has the noise of the sample, to which a replicate adds as much again; ``s U`` is what chance
+has added (:meth:`~edgegraft.learn.effective_score.Directions.again`), so that ``T*`` is distributed
+as the statistic of another sample of as many rows. That is an approximation (the score bootstrap of
+Kline and Santos 2012): edges that a replicate adds are not taken into account for the others, and
+the variance ``V`` is the fit's. In return, testing a pair on a thousand replicates is one product
+of matrices. Pairs that the fit lacks are tested with their table added to it, at zero.
 """
 
 from __future__ import annotations
@@ -40,7 +42,6 @@ def replicate_p_values(
     model: PairwiseMRF,
     pairs: Edges,
     weights: Floats,
-    inflation: float,
     *,
     n_jobs: int = 1,
     max_bytes: int = 1 << 28,
@@ -56,8 +57,6 @@ def replicate_p_values(
     pairs : array of int, shape (m, 2)
         Edges of the model, or pairs that it lacks; the smaller index first.
     weights : array of float, shape (n_replicates, n_rows)
-    inflation : float
-        Variance of a replicate's scores if the table is zero, in units of that of the fit.
     n_jobs : int, default 1
         Threads; the results do not depend on it. The caller keeps the matrix library to one.
     max_bytes : int, default 256 MiB
@@ -66,8 +65,8 @@ def replicate_p_values(
     Returns
     -------
     array of float, shape (n_replicates, m)
-        NaN where half of the rows cannot tell of a pair (no direction of its table has enough of
-        them), although all of them may; the variance is the fit's, so in every replicate or none.
+        NaN where the rows cannot tell of a pair: no direction of its table has enough of them. The
+        variance is the fit's, so in every replicate or none.
     """
     layout = model.layout
     out = np.full((len(weights), len(pairs)), np.nan)
@@ -82,7 +81,7 @@ def replicate_p_values(
             ends = [(nodes[i], j), (nodes[j], i)]
         else:
             ends = _with_pair(rows, model, (i, j), max_bytes)
-        out[:, k] = _test(rows, ends, weights, inflation)
+        out[:, k] = _test(rows, ends, weights)
 
     run(test, range(len(pairs)), n_jobs)
     return out
@@ -102,38 +101,29 @@ def _with_pair(
     return ends
 
 
-def _test(
-    rows: Rows, ends: list[tuple[Conditional, int]], weights: Floats, inflation: float
-) -> Floats:
+def _test(rows: Rows, ends: list[tuple[Conditional, int]], weights: Floats) -> Floats:
     """Return the p-values of one pair; NaN if no conditional can be used."""
     ends = [(node, other) for node, other in ends if node.inverse is not None]
     if not ends:
         return np.full(len(weights), np.nan)
-    found = _judge_all(
-        rows, [side_of(node, rows, other, None) for node, other in ends], weights, inflation
-    )
+    found = _judge_all(rows, [side_of(node, rows, other, None) for node, other in ends], weights)
     largest = 1.0 if np.isnan(found).any() else float(found.max())
     if needs_test_at_zero(largest, *ends[0], rows):
         sides = [side_of(without(node, rows, other), rows, other, None) for node, other in ends]
         sparse = rows.is_sparse(ends[0][0].design.target, ends[0][1])
-        at_zero = _judge_all(rows, sides, weights, inflation, agreeing=sparse)
+        at_zero = _judge_all(rows, sides, weights, agreeing=sparse)
         if not np.isnan(at_zero).any():
             found = np.fmax(found, at_zero) if sparse and largest < MAX_DOUBTED else at_zero
     return found
 
 
-def _judge_all(
-    rows: Rows, sides: list[Side], weights: Floats, inflation: float, *, agreeing: bool = False
-) -> Floats:
-    """Return one p-value per replicate, by the larger of the two variances, or NaN.
-
-    A replicate carries ``1 / inflation`` of the information of the rows; its score scales alike.
-    """
-    _, by_model, by_rows = moments(sides, rows, agreeing)
-    usable = directions(by_model / inflation, by_rows / inflation)
+def _judge_all(rows: Rows, sides: list[Side], weights: Floats, *, agreeing: bool = False) -> Floats:
+    """Return one p-value per replicate, by the larger of the two variances, or NaN."""
+    score, by_model, by_rows = moments(sides, rows, agreeing)
+    usable = directions(by_model, by_rows)
     if usable.dof == 0:
         return np.full(len(weights), np.nan)
-    statistics = usable.statistics(_scores(rows, sides, weights) / inflation)
+    statistics = usable.again(score, _scores(rows, sides, weights))
     return np.asarray(chdtrc(usable.dof, statistics))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edgegraft.counts.quality import data_quality
+    from edgegraft.report.answer_plots import plot_power
     from edgegraft.report.category_plots import plot_edge, plot_marginals
     from edgegraft.report.comparison_plot import plot_comparison
     from edgegraft.report.network_plot import plot_network
@@ -23,6 +24,7 @@ __all__ = [
     "plot_marginals",
     "plot_network",
     "plot_path",
+    "plot_power",
     "plot_trace",
     "write_report",
 ]
@@ -34,6 +36,7 @@ _HOME = {
     "plot_marginals": "edgegraft.report.category_plots",
     "plot_network": "edgegraft.report.network_plot",
     "plot_path": "edgegraft.report.trajectory_plots",
+    "plot_power": "edgegraft.report.answer_plots",
     "plot_trace": "edgegraft.report.trajectory_plots",
     "write_report": "edgegraft.report.page",
 }

@@ -1,0 +1,65 @@
+"""Rows that a study needs."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from edgegraft import GraftedMRF
+from edgegraft.cli.app import app
+from edgegraft.datasets import make_chain
+from edgegraft.errors import DataError, SettingError
+from edgegraft.study import plan
+
+
+def test_more_rows_are_needed_for_smaller_effects_more_columns_and_more_freedom():
+    plain = plan(effect=0.2, n_columns=20).rows
+    assert plan(effect=0.1, n_columns=20).rows > 3.5 * plain
+    assert plan(effect=0.2, n_columns=60, n_edges=20).rows > plain
+    assert plan(effect=0.2, n_columns=20, dof=16).rows > 1.5 * plain
+    assert plan(effect=0.2, n_columns=20, power=0.95).rows > plain
+
+
+def test_one_test_alone_has_the_power_of_a_chi_square():
+    found = plan(effect=0.3, n_columns=2, fdr=0.05)
+    assert found.rows == pytest.approx((1.96 + 0.8416) ** 2 / np.arctanh(0.3) ** 2, rel=0.06)
+
+
+def test_theory_agrees_with_simulation():
+    found = plan(effect=0.3, n_columns=10, rows=[250], n_simulations=15)
+    assert found.curve["simulated"][0] == pytest.approx(found.curve["power"][0], abs=0.1)
+
+
+def test_a_fit_says_what_twice_its_rows_would_settle(tmp_path):
+    rows = make_chain(8, n_rows=150, couplings="ising", random_state=5).X
+    fitted = GraftedMRF(random_state=0).fit(rows)
+    found = plan(fitted)
+    assert found.now == 150
+    assert (found.edges["power_twice"] >= found.edges["power_now"]).all()
+    kept = set(zip(found.edges["first"], found.edges["second"], strict=True))
+    assert set(found.settled_by_twice()) <= kept
+    path = tmp_path / "m.edgegraft"
+    fitted.save(path)
+    again = plan(path)
+    assert again.rows == pytest.approx(found.rows, rel=0.05)
+    done = CliRunner().invoke(app, ["plan", str(path), "--plot", str(tmp_path / "p.png")])
+    assert done.exit_code == 0, done.output
+    assert "Rows needed per edge" in done.stdout
+    assert (tmp_path / "p.png").exists()
+
+
+def test_the_command_plans_from_assumptions():
+    done = CliRunner().invoke(app, ["plan", "--effect", "0.3", "--rows", "100", "--json"])
+    found = json.loads(done.stdout)
+    assert found["curve"][0]["rows"] == 100
+    assert found["rows"] > 100
+
+
+def test_what_cannot_be_planned_is_refused():
+    with pytest.raises(SettingError, match="effect"):
+        plan(effect=1.5)
+    with pytest.raises(SettingError, match="n_edges"):
+        plan(n_columns=3, n_edges=4)
+    with pytest.raises(DataError, match="expected a fitted GraftedMRF"):
+        plan(3)
