@@ -6,7 +6,7 @@ DEMO ?= edgegraft-demo
 EXPERIMENTS ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cluster test-hostile test-browser test-gpu test-paper fast lint types imports format bench paper docs examples dist release-check clean
+.PHONY: help demo test test-cluster test-hostile test-browser test-gpu test-paper fast lint types imports format bench paper docs examples dist test-pythons test-oldest release-check clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
@@ -74,6 +74,12 @@ examples: $(VENV)/.installed-browser ## run the commands of docs/examples.md; up
 
 dist: $(VENV)/.installed-release ## build sdist and wheels with compiled kernels, install each into a clean environment and try it
 	$(BIN)/python -m release dist
+
+test-pythons: $(VENV)/.installed-release ## the tests on every Python that is found (PYTHONS, TESTS)
+	$(BIN)/python -m release pythons
+
+test-oldest: $(VENV)/.installed-release ## the tests on the oldest supported dependencies (TESTS)
+	$(BIN)/python -m release oldest
 
 release-check: dist docs ## dist and docs, then the tests on every Python found and on the oldest dependencies (PYTHONS, TESTS)
 	$(BIN)/python -m release check

@@ -1,7 +1,9 @@
 """Build and check a release.
 
 - ``python -m release dist``: the sdist and this platform's wheels, each installed and tried
-- ``python -m release check``: the test suite on every Python and on the oldest dependencies
+- ``python -m release pythons``: the test suite on every Python that is found
+- ``python -m release oldest``: the test suite on the oldest dependencies
+- ``python -m release check``: both
 """
 
 from __future__ import annotations
@@ -67,17 +69,35 @@ def platform_wheel(version: str, interpreter: str, pure: Path) -> Path:
     return wheel
 
 
-def check() -> None:
-    """Run the test suite on every Python, and on the oldest dependencies."""
-    found = interpreters()
-    (pure,) = DIST.glob("*-py3-none-any.whl") or [sys.exit("run `make dist` first")]
-    for version in found:
+def pure_wheel() -> Path:
+    """Return the wheel of pure Python, built if `make dist` has not."""
+    if not [*DIST.glob("*-py3-none-any.whl")]:
+        run(sys.executable, "-m", "build", "--wheel", "--outdir", DIST, ROOT)
+    (found,) = DIST.glob("*-py3-none-any.whl")
+    return found
+
+
+def pythons() -> None:
+    """Run the test suite on every Python, with its own wheel if there is one."""
+    pure = pure_wheel()
+    for version, interpreter in interpreters().items():
         own = DIST.glob(f"*-cp{version.replace('.', '')}-*.whl")
-        test(f"test-{version}", found[version], f"{next(own, pure)}[test]")
+        test(f"test-{version}", interpreter, f"{next(own, pure)}[test]")
+
+
+def test_oldest() -> None:
+    """Run the test suite on the oldest dependencies, with the oldest Python."""
+    found, pure = interpreters(), pure_wheel()
     first = min(found, key=lambda version: tuple(map(int, version.split("."))))
     pins = BUILD / "oldest.txt"
     pins.write_text("\n".join(oldest()))
     test("test-oldest", found[first], f"{pure}[test]", "--constraint", str(pins))
+
+
+def check() -> None:
+    """Run the test suite on every Python, and on the oldest dependencies."""
+    pythons()
+    test_oldest()
 
 
 def test(name: str, interpreter: str, *packages: str) -> None:
@@ -89,4 +109,5 @@ def test(name: str, interpreter: str, *packages: str) -> None:
 
 
 if __name__ == "__main__":
-    {"dist": dist, "check": check}[sys.argv[1]]()
+    targets = {"dist": dist, "pythons": pythons, "oldest": test_oldest, "check": check}
+    targets[sys.argv[1]]()

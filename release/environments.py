@@ -17,21 +17,28 @@ SUPPORTED = ("3.11", "3.12", "3.13")
 def interpreters() -> dict[str, str]:
     """Return the supported interpreters that can be run, by version.
 
-    Those that the variable ``PYTHONS`` names, else those found as ``python3.x``.
+    Those that the variable ``PYTHONS`` names, else those found as ``python3.x`` and those of pyenv.
     """
-    named = os.environ.get("PYTHONS", "").split() or [f"python{v}" for v in SUPPORTED]
+    named = os.environ.get("PYTHONS", "").split() or [
+        *map(str, sorted(_pyenv().glob("versions/3.*/bin/python"))),
+        *(f"python{version}" for version in SUPPORTED),
+    ]
     found: dict[str, str] = {}
     for name in named:
         path = shutil.which(name)
         show = "import sys; print('%d.%d' % sys.version_info[:2])"
         done = path and subprocess.run([path, "-c", show], capture_output=True, text=True)
-        if path and done and done.returncode == 0:
+        if path and done and done.returncode == 0 and done.stdout.strip() in SUPPORTED:
             found[done.stdout.strip()] = path
     missing = [version for version in SUPPORTED if version not in found]
     say(f"interpreters: {', '.join(sorted(found)) or 'none'}; not found: {missing or 'none'}")
     if not found:
         sys.exit("no supported interpreter: set PYTHONS to the paths of some")
     return found
+
+
+def _pyenv() -> Path:
+    return Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
 
 
 def environment(name: str, interpreter: str, *packages: str) -> Path:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import resource
 import signal
 import sys
@@ -233,18 +234,16 @@ ATTACKS: dict[str, tuple[str, Callable[[Path, int], Count]]] = {
 }
 
 
-def page(found: dict[str, Count], size: int) -> str:
-    """Return docs/reliability.md."""
-    lines = [
-        f"| {ATTACKS[name][0]} | {c.tried:,} | {c.survived:,} | {c.refused:,} | {c.lost:,} | "
-        f"`python -m tests.hostile.campaign --size {size} --only {name}` |"
-        for name, c in found.items()
-    ]
-    return (
-        (Path(__file__).parent / "reliability.txt")
-        .read_text()
-        .format(size=size, lines="\n".join(lines))
-    )
+def page(found: dict[str, Count], size: int, before: str = "") -> str:
+    """Return docs/reliability.md; attacks that were not run keep the rows of the page before."""
+    rows = {match[1]: match[0] for match in re.finditer(r"^\|.*--only ([\w-]+)` \|$", before, re.M)}
+    for name, c in found.items():
+        rows[name] = (
+            f"| {ATTACKS[name][0]} | {c.tried:,} | {c.survived:,} | {c.refused:,} | {c.lost:,} | "
+            f"`python -m tests.hostile.campaign --size {size} --only {name}` |"
+        )
+    text = (Path(__file__).parent / "reliability.txt").read_text()
+    return text.format(lines="\n".join(rows[name] for name in ATTACKS if name in rows))
 
 
 def main() -> int:
@@ -260,7 +259,8 @@ def main() -> int:
         sys.stdout.write(f"{name}: {found[name]}\n")
         sys.stdout.flush()
     if given.write:
-        given.write.write_text(page(found, given.size))
+        before = given.write.read_text() if given.write.exists() else ""
+        given.write.write_text(page(found, given.size, before))
     return int(any(c.lost for c in found.values()))
 
 

@@ -11,13 +11,14 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
+from edgegraft import __version__
 from edgegraft.learn.certificate import Certificate
 from edgegraft.learn.discovery import Discovery
 from edgegraft.learn.events import StopReason
 from edgegraft.learn.prediction import Prediction
 
 Json = dict[str, Any]
-_PACKAGES = ("edgegraft", "numpy", "scipy", "numba", "pyarrow")
+_PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
 
 
 def details_of(found: Discovery, source: Json, settings: Json | None = None) -> Json:
@@ -65,7 +66,8 @@ def _prediction(made: Prediction) -> Json:
 
 @cache
 def _versions() -> dict[str, str]:
-    return {name: version(name) for name in _PACKAGES} | {"python": platform.python_version()}
+    others = {name: version(name) for name in _PACKAGES}
+    return {"edgegraft": __version__, **others, "python": platform.python_version()}
 
 
 def _certificate(certificate: Certificate) -> Json:

@@ -16,12 +16,7 @@ from edgegraft.core import Layout
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers
 from edgegraft.device.pseudolikelihood import evaluate_on_device
-from edgegraft.kernels.conditionals.directed import (
-    collect_nodes,
-    collect_tables,
-    direct_nodes,
-    direct_tables,
-)
+from edgegraft.kernels.conditionals.directed import Directed, collect, direct
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept, Results, work_bundles
 from edgegraft.objective.bundles import BundleSources, route
 from edgegraft.table.blocks import TableRows
@@ -114,40 +109,29 @@ def do_jobs(
 
 def gradient_of(job: Job, result: Results, layout: Layout, scale: float, out: Floats) -> None:
     """Add `scale` times the sums of residuals to a gradient laid out by the scatter's layout."""
-    sources = job.scatter
-    collect_tables(
-        result.sums,
-        layout.states,
-        sources.neighbours,
-        sources.slots,
-        sources.place,
-        sources.width,
-        sources.lanes,
-        sources.groups.table,
-        scale,
-        out,
-    )
-    collect_nodes(result.node_sums, layout.node_offset, layout.states, sources.bundles, scale, out)
+    sums, at = (result.sums, result.node_sums), (layout.node_offset, layout.states)
+    collect(*sums, *at, _directed(job.scatter), job.scatter.lanes, scale, out)
 
 
 def _inputs(
     columns: Columns, layout: Layout, theta: Floats, sources: BundleSources
 ) -> tuple[Floats, Floats]:
     nodes = np.empty((sources.n_bundles, int(sources.widths.max(initial=1))))
-    direct_nodes(theta, layout.node_offset, layout.states, sources.bundles, nodes)
     tables = np.zeros(int(sources.groups.table[-1]))
-    direct_tables(
-        theta,
-        layout.states,
+    at = layout.node_offset, layout.states
+    direct(theta, *at, _directed(sources), sources.lanes, nodes, tables)
+    return tables, nodes
+
+
+def _directed(sources: BundleSources) -> Directed:
+    return Directed(
+        sources.bundles,
         sources.neighbours,
         sources.slots,
         sources.place,
         sources.width,
-        sources.lanes,
         sources.groups.table,
-        tables,
     )
-    return tables, nodes
 
 
 def _empty_results(n: int, job: Job) -> Results:

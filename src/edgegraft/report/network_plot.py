@@ -147,14 +147,14 @@ def _outline(network: Network) -> np.ndarray:
 def figure_size(network: Network) -> tuple[float, float]:
     """Return width and height in inches: the shape of the picture is that of the layout."""
     side = float(np.clip(5.0 + 0.28 * np.sqrt(len(network.names) * 4.0), 5.0, 14.0))
-    extent = np.ptp(_outline(network), axis=0) + 0.5 if len(network.names) else np.ones(2)
-    height = 1.25 * side * float(np.clip(extent[1] / extent[0], 0.35, 1.2))
+    extent = np.ptp(_outline(network), axis=0) + 0.2 if len(network.names) else np.ones(2)
+    height = 1.25 * side * float(np.clip(extent[1] / extent[0], 0.12, 1.2))
     return 1.25 * side, height + 0.3  # and the legend
 
 
 def _frame(ax: Axes, network: Network) -> None:
     ax.update_datalim(_outline(network))
-    ax.margins(0.06, 0.04)
+    ax.margins(0.03, 0.02)
     ax.autoscale_view()
     ax.set_aspect("equal", adjustable="datalim")
 

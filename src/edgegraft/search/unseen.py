@@ -19,7 +19,6 @@ from edgegraft.kernels.search.unseen import (
     MAX_REJECTIONS,
     draw_from_level,
     draw_from_list,
-    list_level,
 )
 
 
@@ -77,7 +76,7 @@ class UnseenPairs:
             if self._blocks[-1, -1] > 2 * MAX_REJECTIONS:
                 count = draw_from_level(*hashed, n, self._member, self._blocks, words, out)
             if count < k:
-                self._left = list_level(pairs.keys, n, self._member, self._blocks)
+                self._left = self._unseen(pairs)
         if count < k and self._left is not None:
             more, n_left = draw_from_list(*hashed, self._left, len(self._left), words, out[count:])
             self._left = self._left[:n_left]
@@ -88,6 +87,19 @@ class UnseenPairs:
         pairs.entered(count)
         self.mark_seen(out[:count])
         return out[:count]
+
+    def _unseen(self, pairs: PairMap) -> Ids:
+        """Return all pairs of this level that `pairs` lacks."""
+        found = [np.empty(0, np.int64)]
+        for first, size, other, other_size, _ in self._blocks.tolist():
+            a, b = self._member[first : first + size], self._member[other : other + other_size]
+            i, j = np.repeat(a, other_size), np.tile(b, size)
+            if first == other:
+                later = np.triu(np.ones((size, size), bool), 1).ravel()
+                i, j = i[later], j[later]
+            ids = np.minimum(i, j) * len(self.boosts) + np.maximum(i, j)
+            found.append(ids[pairs.get(ids) < 0])
+        return np.concatenate(found)
 
     def state(self) -> dict[str, Any]:
         """Return how far the sampling has come, for :meth:`resume`."""

@@ -21,7 +21,7 @@ from edgegraft.core.container import ContainerFormat, ContainerReader, write_con
 from edgegraft.core.types import Integers
 from edgegraft.errors import DataError
 from edgegraft.kernels.conditionals.lanes import LANES as ROW_LANES
-from edgegraft.kernels.counting.bitplanes import pack_table
+from edgegraft.kernels.counting.bitplanes import pack_codes
 from edgegraft.kernels.counting.popcount import LANES, Planes
 from edgegraft.table import old_file
 from edgegraft.table.schema import Schema
@@ -212,7 +212,8 @@ class PackedTable:
         room = np.zeros(shape[0] * shape[1] + LANES, np.uint64)
         shift = -room.ctypes.data % (8 * LANES) // 8  # to where a vector lies in one cache line
         words = room[shift : shift + shape[0] * shape[1]].reshape(shape)
-        pack_table(self.cells, self.n_rows, start, words)
+        for cells, first, last in zip(self.cells, start[:-1], start[1:], strict=True):
+            pack_codes(cells[: self.n_rows], words[first:last])
         for array in (words, start, complete):
             array.flags.writeable = False
         return Planes(words, start, states, complete)

@@ -6,14 +6,32 @@ An edge has two such tables, one for each end that is the target. The gradient g
 same way: what state 0 receives is minus the sum of the others.
 """
 
+from typing import Any, NamedTuple
+
+from numba import njit
+
 from edgegraft.kernels.compiler import kernel
 
 NEVER = -1e30  # logit of a lane that stands for no state: its probability is nil
 
 
-@kernel
-def direct_nodes(theta, node_offset, states, bundles, out):
-    """Write the node logits of every bundle to `out` (bundles, widest)."""
+class Directed(NamedTuple):
+    """Where the tables of a set of bundles lie.
+
+    `slots` names, for each entry of `neighbours`, the source that it is in the target's bundle;
+    `place` is the target's lane; `width` and `table` are those of the source's bundle.
+    """
+
+    bundles: Any
+    neighbours: Any
+    slots: Any
+    place: Any
+    width: Any
+    table: Any
+
+
+@njit(inline="always")
+def _direct_nodes(theta, node_offset, states, bundles, out):
     lanes = bundles.member.shape[1]
     for t in range(out.shape[0]):
         out[t] = NEVER
@@ -26,12 +44,11 @@ def direct_nodes(theta, node_offset, states, bundles, out):
 
 
 @kernel
-def direct_tables(theta, states, neighbours, slots, place, width, lanes, table, out):
-    """Write the directed tables of every edge to the zeroed `out`.
-
-    `slots` names, for each entry of `neighbours`, the source that it is in the target's bundle;
-    `place` is the target's lane; `width` and `table` are those of the source's bundle.
-    """
+def direct(theta, node_offset, states, sources, lanes, nodes, out):
+    """Write the node logits of every bundle to `nodes` and its tables to the zeroed `out`."""
+    _direct_nodes(theta, node_offset, states, sources.bundles, nodes)
+    neighbours, slots, place = sources.neighbours, sources.slots, sources.place
+    width, table = sources.width, sources.table
     for i in range(states.shape[0]):
         for e in range(neighbours.start[i], neighbours.start[i + 1]):
             k = slots[e]
@@ -46,8 +63,10 @@ def direct_tables(theta, states, neighbours, slots, place, width, lanes, table, 
 
 
 @kernel
-def collect_tables(sums, states, neighbours, slots, place, width, lanes, table, scale, gradient):
-    """Add ``scale`` times the sums of both ends of every edge to the `gradient`."""
+def collect(sums, node_sums, node_offset, states, sources, lanes, scale, gradient):
+    """Add ``scale`` times the sums of both ends of every edge, and of nodes, to the `gradient`."""
+    neighbours, slots, place = sources.neighbours, sources.slots, sources.place
+    width, table = sources.width, sources.table
     for i in range(states.shape[0]):
         for e in range(neighbours.start[i], neighbours.start[i + 1]):
             k = slots[e]
@@ -62,11 +81,11 @@ def collect_tables(sums, states, neighbours, slots, place, width, lanes, table, 
                     gradient[at + a * neighbours.own_step[e]] += value
                     rest += value
                 gradient[at] -= rest
+    _collect_nodes(node_sums, node_offset, states, sources.bundles, scale, gradient)
 
 
-@kernel
-def collect_nodes(sums, node_offset, states, bundles, scale, gradient):
-    """Add ``scale`` times the sums over rows of every target to the `gradient`."""
+@njit(inline="always")
+def _collect_nodes(sums, node_offset, states, bundles, scale, gradient):
     lanes = bundles.member.shape[1]
     for t in range(sums.shape[0]):
         for v in range(lanes):

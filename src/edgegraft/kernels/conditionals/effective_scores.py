@@ -11,6 +11,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from edgegraft.kernels.compiler import kernel
@@ -99,7 +100,7 @@ def add_information(codes, weights, design, p, out):
                 _add_pair(at[k], at[m], n, curvature, out)
 
 
-@kernel
+@njit(inline="always")
 def _find_curvatures(weights, p, first, n, out):
     q = p.shape[1]
     for r in range(n):
@@ -116,7 +117,7 @@ def _find_curvatures(weights, p, first, n, out):
                 t += 1
 
 
-@kernel
+@njit(inline="always")
 def _add_pair(one, other, n, curvature, out):
     for r in range(n):
         c, e = one[r], other[r]
@@ -181,7 +182,7 @@ def _project_tiles(codes, weights, design, residuals, tables, first, out):
         _multiply_out(sums, residuals, weights, first, begin, n, out)
 
 
-@kernel
+@njit(inline="always")
 def _find_rows(codes, design, none, first, n, at):
     for k in range(design.sources.shape[0]):
         column = codes[design.sources[k]]
@@ -190,7 +191,7 @@ def _find_rows(codes, design, none, first, n, at):
             at[k + 1, r] = (c if c >= 0 else none) * LANES
 
 
-@kernel
+@njit(inline="always")
 def _multiply_out(sums, residuals, weights, first, begin, n, out):
     q, size = residuals.shape[1], out.shape[1]
     for r in range(n):

@@ -10,6 +10,7 @@ the sum of the others.
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from edgegraft.kernels.compiler import kernel
 
@@ -36,7 +37,7 @@ def gather_tables(sums, places, edges, offsets, scale, out):
         _add_target(sums, places, j, i, one, wide, scale, table)
 
 
-@kernel
+@njit(inline="always")
 def _add_target(sums, places, i, j, own_step, other_step, scale, table):
     """Add the sums of residuals of `i` over the states of `j`."""
     wide = places.states[j]

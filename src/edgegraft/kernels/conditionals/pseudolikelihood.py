@@ -208,21 +208,21 @@ def _place(columns, bundles, t, first, n, seen, places):
             places[r * lanes + v] = place * np.int32(lanes) + np.int32(v)
 
 
-@kernel
+@njit(inline="always")
 def _observe(logits, places, n, out):
     """Write the logits of the observed states."""
     for c in range(n):
         out[c] = logits[places[c]]
 
 
-@kernel
+@njit(inline="always")
 def _add_observed(shown, places, n, residuals):
     """Add the weight where the state is the observed one: the residual is then complete."""
     for c in range(n):
         residuals[places[c]] += shown[c]
 
 
-@kernel
+@njit(inline="always")
 def _add_losses(notes, n, plain):
     """Add ``weight * (m + log t - z_x)`` of each column; logarithms of plain rows wait."""
     seen, totals, sums, products = notes.seen, notes.totals, notes.losses, notes.products
@@ -237,7 +237,7 @@ def _add_losses(notes, n, plain):
             sums[c] += np.float64(weights[c]) * np.log(totals[c])
 
 
-@kernel
+@njit(inline="always")
 def _fold(sums, products):
     for c in range(sums.shape[0]):
         sums[c] += np.log(products[c])

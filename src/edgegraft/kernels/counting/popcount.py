@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -164,7 +164,7 @@ def count_planes(planes, margins, margin_start, edges, chosen, offsets, out):
         _fill_last(table, row_margin, column_margin, planes.complete[i], planes.complete[j])
 
 
-@kernel
+@njit(inline="always")
 def _fill_last(table, row_margin, column_margin, row_complete, column_complete):
     """Fill the last row and column of a table from the margins of the complete variables.
 

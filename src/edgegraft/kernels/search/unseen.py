@@ -14,6 +14,7 @@ that holds every pair seen; a pair that is drawn is entered there with the value
 """
 
 import numpy as np
+from numba import njit
 
 from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.hashing import slot_of
@@ -59,22 +60,6 @@ def draw_from_list(keys, values, left, n_left, words, out):
 
 
 @kernel
-def list_level(keys, n, member, blocks):
-    """Return all unseen pairs of a level."""
-    left = np.empty(blocks[-1, 4] // 2, np.int64)
-    count = 0
-    for b in range(blocks.shape[0]):
-        first, size, other, other_size = blocks[b, 0], blocks[b, 1], blocks[b, 2], blocks[b, 3]
-        for x in range(first, first + size):
-            for y in range(x + 1 if first == other else other, other + other_size):
-                pair = min(member[x], member[y]) * n + max(member[x], member[y])
-                if keys[slot_of(keys, pair)] == -1:
-                    left[count] = pair
-                    count += 1
-    return left[:count].copy()
-
-
-@kernel
 def _pair_at(n, member, blocks, number):
     """Return the pair of an ordered pair's number within the level."""
     low, high = 0, blocks.shape[0] - 1
@@ -111,7 +96,7 @@ def _below(words, limit):
             return drawn
 
 
-@kernel
+@njit(inline="always")
 def _next_word(words):
     """Advance a xoshiro256++ generator of four words; return 64 random bits."""
     mixed = words[0] + words[3]

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.solver.gauge import by_shape
@@ -136,7 +137,7 @@ def centre_curvature(p, diagonal, least):
                 k += 1
 
 
-@kernel
+@njit(inline="always")
 def _times_inverse(p, e, vector):
     size = len(vector)
     out = np.zeros(size)
