@@ -214,11 +214,11 @@ class KeptNetwork:
         added, unless it shares a variable with one that is added before it in the same round. As
         fewer pass, more are tested in a round.
         """
-        depth = 1
+        depth, n_layers = 1, 0
         threshold = self._search.penalty.penalty
         degree_then: dict[int, tuple[int, int]] = {}
         fixed = None if order is None else order.of(self.edges)
-        for _ in range(_MAX_ROUNDS):
+        while n_layers < _MAX_ROUNDS:
             waiting = np.flatnonzero(~self.kept & self._shown)
             if not len(waiting):
                 return
@@ -232,10 +232,11 @@ class KeptNetwork:
             first = np.argsort(-(scores if fixed is None else fixed[waiting])[due], kind="stable")
             ahead = waiting[due][first]
             layers: list[Integers] = []
-            while len(ahead) and len(layers) < depth:
+            while len(ahead) and len(layers) < min(depth, _MAX_ROUNDS - n_layers):
                 at = _apart(self.edges[ahead], np.arange(len(ahead)))
                 layers.append(ahead[at])
                 ahead = np.delete(ahead, at)
+            n_layers += len(layers)
             chosen = np.concatenate(layers)
             degree_then |= {int(k): now[int(np.searchsorted(waiting, k))] for k in chosen}
             self._test_each(layers)
