@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` does the same 
     from edgegraft.ingest.packing import pack
     from edgegraft.model import PairwiseMRF, load, read_details
     from edgegraft.optimize import fit_parameters
-    from edgegraft.study import compare, plan
+    from edgegraft.study import compare, plan, read_network
     from edgegraft.table import PackedTable, Schema, Variable
 
 __version__ = "0.1.0.dev0"
@@ -66,6 +66,7 @@ __all__ = [
     "pack",
     "plan",
     "read_details",
+    "read_network",
     "report",
     "search",
     "study",
@@ -87,6 +88,7 @@ _HOME = {
     "pack": "ingest",
     "plan": "study",
     "read_details": "model",
+    "read_network": "study",
 }
 
 

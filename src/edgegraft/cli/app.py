@@ -13,7 +13,7 @@ from edgegraft.cli.console import set_debug
 from edgegraft.cli.learn_commands import learn, resume
 from edgegraft.cli.model_commands import explore, export, info, plot, report
 from edgegraft.cli.query_commands import infer, query, sample
-from edgegraft.cli.study_commands import compare, plan
+from edgegraft.cli.study_commands import compare, plan, read
 from edgegraft.cli.table_commands import impute, score
 
 _EXAMPLES: dict[Callable[..., Any], str] = {
@@ -29,6 +29,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     plot: "edgegraft plot survey.edgegraft -o survey.svg --around smoker",
     explore: "edgegraft explore survey.edgegraft",
     compare: "edgegraft compare survey.csv --by sex --report compared.html --plot compared.png",
+    read: "edgegraft read survey.edgegraft survey.csv --plot centrality.png",
     plan: "edgegraft plan --effect 0.15 --columns 25 --power 0.8",
     simulate: "edgegraft simulate scale-free -o rows.csv --variables 50 --truth truth.edgegraft",
     infer: "edgegraft infer grid.uai --task MAR --evidence grid.uai.evid",

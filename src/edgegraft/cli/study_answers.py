@@ -12,7 +12,7 @@ from rich.console import Console
 from edgegraft.cli.console import say, show_table
 from edgegraft.cli.formatting import cell, counted
 from edgegraft.cli.model_commands import save_picture
-from edgegraft.study import Comparison, PowerPlan
+from edgegraft.study import Comparison, NetworkReading, PowerPlan
 
 
 def show_comparison(console: Console, found: Comparison, top: int) -> None:
@@ -58,6 +58,77 @@ def write_comparison(
         from edgegraft.report import plot_comparison
 
         save_picture(plot_comparison(found)[0], picture)
+
+
+def show_reading(console: Console, found: NetworkReading, top: int) -> None:
+    """Show what was read to people."""
+    order = np.argsort(-found.variables["strength"], kind="stable")
+    variables = {name: values[order] for name, values in found.variables.items()}
+    numbers = ["community", "n_edges", "strength", "influence", "bridge", "accuracy", "usual"]
+    numbers += ["explained", "r2"]
+    numbers += [name for name in ("held_accuracy", "held_explained") if name in variables]
+    heads = ["variable", *(">" + name.replace("_", " ") for name in numbers)]
+    title = f"{counted(len(order), 'variable')}, the strongest first"
+    show_table(console, title, heads, _rows(variables, ["name"], numbers, top))
+    names = ["effect", "low", "high", *(n for n in ("q_value", "returns") if n in found.edges)]
+    strongest = np.argsort(-np.abs(found.edges["effect"]), kind="stable")
+    edges = {name: values[strongest] for name, values in found.edges.items()}
+    heads = ["variable", "variable", *(">" + name.replace("_", " ") for name in names)]
+    title = "Edges, with intervals of 95 %; returns is the chance to be found again"
+    show_table(console, title, heads, _rows(edges, ["first", "second"], names, top))
+    for name, share in found.coefficient.items():
+        say(
+            console,
+            f"{share:.0%} of the rows can be dropped and {name} still correlates .7 with that of "
+            "all rows (chance 95 %).",
+        )
+    if found.absent and len(found.absent["excluded"]):
+        excluded = found.absent["excluded"]
+        say(
+            console,
+            f"{counted(len(excluded), 'pair')} without an edge: the rows exclude effects above "
+            f"{np.median(excluded):.2f} for half of them and above {excluded.max():.2f} for all.",
+        )
+
+
+def write_reading(
+    found: NetworkReading,
+    model: Path,
+    output: Path | None,
+    report: Path | None,
+    picture: Path | None,
+    kind: str,
+) -> None:
+    """Write what was asked for of a reading: columns, a page, a picture."""
+    if output is not None:
+        from edgegraft.io.row_files import write_columns
+
+        write_columns(output, {name: list(values) for name, values in found.variables.items()})
+    if report is not None:
+        from edgegraft.model import read_details
+        from edgegraft.report import write_report
+
+        stored = read_details(model)
+        write_report(
+            report,
+            found.model,
+            details=stored.details,
+            edge_columns=stored.edge_columns,
+            reading=found,
+            title=f"The network of {model.name}, read",
+        )
+    if picture is not None:
+        os.environ.setdefault("MPLBACKEND", "Agg")
+        from edgegraft.report import answer_plots
+
+        draw = {
+            "centrality": answer_plots.plot_centrality,
+            "edges": answer_plots.plot_edge_intervals,
+            "stability": answer_plots.plot_stability,
+            "adjacency": answer_plots.plot_adjacency,
+            "network": answer_plots.plot_predictability,
+        }[kind]
+        save_picture(draw(found), picture)
 
 
 def show_plan(console: Console, found: PowerPlan, top: int) -> None:

@@ -1,9 +1,9 @@
-"""Commands that answer questions about networks: ``compare`` and ``plan``."""
+"""Commands that answer questions about networks: ``compare``, ``read`` and ``plan``."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
@@ -20,10 +20,26 @@ from edgegraft.cli.console import (
     working,
 )
 from edgegraft.cli.declared_options import flagged, settings_from, with_options
-from edgegraft.cli.flags import AsJson, DataFiles, Force, Jobs, Quiet, Seed, Top, Weights
+from edgegraft.cli.flags import (
+    AsJson,
+    DataFile,
+    DataFiles,
+    Force,
+    Jobs,
+    ModelFile,
+    Quiet,
+    Seed,
+    Top,
+    Weights,
+)
 from edgegraft.config import TableOptions
 
 _NOT_HERE = ("max_memory", "cache_dir", "cache_size", "unseen")  # rows are in memory
+_CELLS = [
+    setting
+    for setting in flagged(TableOptions)
+    if setting.name in ("missing_values", "unseen", "delimiter", "header", "encoding")
+]
 _READING = [setting for setting in flagged(TableOptions) if setting.name not in _NOT_HERE]
 
 
@@ -90,6 +106,63 @@ def compare(
         for path in (output, report, picture):
             if path is not None:
                 say(console, f"Written: [bold]{escape(str(path))}[/].")
+
+
+_Kind = Literal["centrality", "edges", "stability", "adjacency", "network"]
+
+
+@with_options(_CELLS)
+def read(
+    model: ModelFile,
+    data: DataFile,
+    held_out: Annotated[
+        Path | None, typer.Option(help="Other rows, to predict what the fit has not seen.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file for all variables."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="A page with what was read to write (.html).")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--plot", help="A picture to write: .png, .svg or .pdf.")
+    ] = None,
+    kind: Annotated[
+        _Kind,
+        typer.Option(
+            help="The picture: centrality or effects of edges with intervals, stability if rows "
+            "are dropped, effects as a heat map, the network with rings of what is explained."
+        ),
+    ] = "centrality",
+    top: Top = 15,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    force: Force = False,
+    **options: Any,
+) -> None:
+    """Read a network: centrality, predictability, communities, stability, excluded effects.
+
+    DATA are the rows that the model was learned from.
+    """
+    written = [output, report, picture]
+    with working(model, data, held_out, writes=written, force=force, quiet=quiet) as console:
+        require_report()
+        from edgegraft.cli.study_answers import show_reading, write_reading
+        from edgegraft.study import read_network
+
+        found = read_network(
+            model,
+            data,
+            held_out=held_out,
+            n_jobs=jobs,
+            random_state=seed,
+            **settings_from(_CELLS, options),
+        )
+        write_reading(found, model, output, report, picture, kind)
+        give(found.summary()) if as_json else show_reading(results(console), found, top)
 
 
 def plan(

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edgegraft.counts.quality import data_quality
-    from edgegraft.report.answer_plots import plot_power
+    from edgegraft.report.answer_plots import (
+        plot_adjacency,
+        plot_centrality,
+        plot_edge_intervals,
+        plot_power,
+        plot_predictability,
+        plot_stability,
+    )
     from edgegraft.report.category_plots import plot_edge, plot_marginals
     from edgegraft.report.comparison_plot import plot_comparison
     from edgegraft.report.network_plot import plot_network
@@ -19,12 +26,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "data_quality",
+    "plot_adjacency",
+    "plot_centrality",
     "plot_comparison",
     "plot_edge",
+    "plot_edge_intervals",
     "plot_marginals",
     "plot_network",
     "plot_path",
     "plot_power",
+    "plot_predictability",
+    "plot_stability",
     "plot_trace",
     "write_report",
 ]
@@ -37,6 +49,11 @@ _HOME = {
     "plot_network": "edgegraft.report.network_plot",
     "plot_path": "edgegraft.report.trajectory_plots",
     "plot_power": "edgegraft.report.answer_plots",
+    "plot_adjacency": "edgegraft.report.answer_plots",
+    "plot_centrality": "edgegraft.report.answer_plots",
+    "plot_edge_intervals": "edgegraft.report.answer_plots",
+    "plot_predictability": "edgegraft.report.answer_plots",
+    "plot_stability": "edgegraft.report.answer_plots",
     "plot_trace": "edgegraft.report.trajectory_plots",
     "write_report": "edgegraft.report.page",
 }

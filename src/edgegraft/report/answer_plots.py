@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from edgegraft.report.axes import axes_or_new, require_matplotlib
-from edgegraft.report.palette import NEGATIVE, NEUTRAL, POSITIVE
+from edgegraft.report.axes import axes_or_new, literal, require_matplotlib, shown
+from edgegraft.report.network import build_network
+from edgegraft.report.network_plot import draw_names, draw_network, figure_size
+from edgegraft.report.palette import INK, NEGATIVE, NEUTRAL, POSITIVE
 from edgegraft.study.planning import PowerPlan
+from edgegraft.study.reading import NetworkReading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.path import Path as MarkerPath
 
 
 def plot_power(found: PowerPlan, ax: Axes | None = None) -> Axes:
@@ -36,3 +41,131 @@ def plot_power(found: PowerPlan, ax: Axes | None = None) -> Axes:
     ax.set(xlabel="rows", ylabel="share of edges found", ylim=(0.0, 1.02))
     ax.legend(frameon=False, loc="lower right")
     return ax
+
+
+def plot_centrality(found: NetworkReading, ax: Axes | None = None) -> Axes:
+    """Draw strength and expected influence of variables with intervals of 95 %, strongest on top.
+
+    Parameters
+    ----------
+    found : NetworkReading
+    ax : Axes, optional
+        By default, those of a new figure.
+    """
+    require_matplotlib()
+    columns = found.variables
+    order = np.argsort(columns["strength"], kind="stable")
+    ax = axes_or_new(ax, 6.5, 1.5 + 0.25 * len(order))
+    for name, colour, shift in (("strength", POSITIVE, 0.12), ("influence", NEGATIVE, -0.12)):
+        _intervals(ax, columns, name, order, colour, shift)
+    _names(ax, columns["name"][order])
+    ax.axvline(0.0, color=NEUTRAL, linewidth=0.8)
+    ax.set(xlabel="sum of effects, with intervals of 95 %")
+    ax.legend(["strength", "expected influence"], frameon=False, loc="lower right")
+    return ax
+
+
+def _intervals(
+    ax: Axes,
+    columns: dict[str, NDArray[np.generic]],
+    name: str,
+    order: NDArray[np.int64],
+    colour: str,
+    shift: float,
+) -> None:
+    at = np.arange(len(order)) + shift
+    low, high = (columns[f"{name}_{end}"][order] for end in ("low", "high"))
+    ax.plot(columns[name][order], at, "o", color=colour, markersize=4)
+    ax.hlines(at, low, high, color=colour, linewidth=1.2)
+
+
+def _names(ax: Axes, names: NDArray[np.object_]) -> None:
+    ax.set_yticks(np.arange(len(names)), [shown(name) for name in names])
+    literal(ax)
+
+
+def plot_edge_intervals(found: NetworkReading, ax: Axes | None = None, *, top: int = 60) -> Axes:
+    """Draw the effects of edges with their intervals of 95 %, the strongest `top` of them."""
+    require_matplotlib()
+    columns = found.edges
+    strongest = np.argsort(-np.abs(columns["effect"]), kind="stable")[:top]
+    order = strongest[np.argsort(columns["effect"][strongest], kind="stable")]
+    ax = axes_or_new(ax, 6.5, 1.5 + 0.2 * len(order))
+    at = np.arange(len(order))
+    ax.hlines(at, columns["low"][order], columns["high"][order], color=NEUTRAL, linewidth=1.2)
+    ax.plot(columns["effect"][order], at, "o", color=POSITIVE, markersize=4)
+    ends = zip(columns["first"][order], columns["second"][order], strict=True)
+    _names(ax, np.array([f"{shown(a, 20)} -- {shown(b, 20)}" for a, b in ends], object))
+    ax.axvline(0.0, color=INK, linewidth=0.8)
+    ax.set(xlabel="effect, with intervals of 95 %")
+    return ax
+
+
+def plot_stability(found: NetworkReading, ax: Axes | None = None) -> Axes:
+    """Draw how centralities of fewer rows correlate with those of all rows."""
+    require_matplotlib()
+    ax = axes_or_new(ax, 6.0, 4.0)
+    columns = found.dropped
+    for name, colour in (("strength", POSITIVE), ("influence", NEGATIVE)):
+        label = f"{name}, coefficient {found.coefficient[name]:.2f}"
+        ax.plot(columns["share"], columns[f"{name}_correlation"], color=colour, label=label)
+        ax.fill_between(
+            columns["share"],
+            columns[f"{name}_low"],
+            columns[f"{name}_correlation"],
+            color=colour,
+            alpha=0.15,
+        )
+    ax.axhline(0.7, color=NEUTRAL, linewidth=0.8)
+    ax.set(xlabel="share of rows dropped", ylabel="correlation with all rows", ylim=(-0.05, 1.02))
+    ax.legend(frameon=False, loc="lower left")
+    return ax
+
+
+def plot_adjacency(found: NetworkReading, ax: Axes | None = None) -> Axes:
+    """Draw the effects of all pairs as a heat map, variables of a community side by side."""
+    require_matplotlib()
+    n, community = found.model.n_variables, found.variables["community"]
+    order = np.lexsort((-found.variables["strength"], np.where(community < 0, n, community)))
+    matrix = np.zeros((n, n))
+    for (i, j), effect in zip(found.model.edges.tolist(), found.edges["effect"], strict=True):
+        matrix[i, j] = matrix[j, i] = effect
+    side = 2.0 + 0.22 * n
+    ax = axes_or_new(ax, side + 1.0, side)
+    limit = float(np.abs(matrix).max(initial=1e-9))
+    picture = ax.imshow(matrix[np.ix_(order, order)], cmap="RdBu", vmin=-limit, vmax=limit)
+    names = [shown(found.model.names[i], 16) for i in order]
+    ax.set_xticks(np.arange(n), names, rotation=90)
+    ax.set_yticks(np.arange(n), names)
+    literal(ax)
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.colorbar(picture, ax=ax, label="effect", shrink=0.8)
+    return ax
+
+
+def plot_predictability(found: NetworkReading, ax: Axes | None = None, *, seed: int = 0) -> Axes:
+    """Draw the network, the share of entropy that is explained as a ring around each dot."""
+    require_matplotlib()
+    effect, model = found.edges["effect"], found.model
+    signs = dict(model.edge_columns).get("sign", np.sign(effect))
+    network = build_network(model, strengths=np.abs(effect), signs=signs, seed=seed)
+    ax = axes_or_new(ax, *figure_size(network))
+    radii, _ = draw_network(ax, network)
+    share = np.nan_to_num(np.clip(found.variables["explained"][network.variables], 0.0, 1.0))
+    for (x, y), radius, part in zip(network.spots, radii, share, strict=True):
+        for portion, colour in ((1.0, "#dddddd"), (float(part), INK)):
+            size = float(2.9 * radius) ** 2
+            ax.scatter(x, y, s=size, marker=_ring(portion), color=colour, linewidths=0, zorder=1.5)
+    draw_names(ax, network, 1.5 * radii)
+    ax.set_title("rings: share of the entropy that the others explain", fontsize=9)
+    return ax
+
+
+def _ring(share: float) -> MarkerPath:
+    """Return a part of a ring, clockwise from the top."""
+    from matplotlib.path import Path
+
+    turn = np.linspace(0.0, 2 * np.pi * max(share, 1e-3), 60)
+    outer = np.column_stack((np.sin(turn), np.cos(turn)))
+    return Path(np.vstack((outer, 0.8 * outer[::-1])))

@@ -25,7 +25,7 @@ from edgegraft.errors import DataError
 from edgegraft.io.graph_files import edge_attributes
 from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF
-from edgegraft.report.answer_sections import comparison_section
+from edgegraft.report.answer_sections import comparison_section, reading_section
 from edgegraft.report.escape import as_script_json, as_text
 from edgegraft.report.page_model import chart_data, describe, network_data
 from edgegraft.report.page_sections import (
@@ -39,6 +39,7 @@ from edgegraft.report.page_sections import (
     variables_section,
 )
 from edgegraft.study.comparison import Comparison
+from edgegraft.study.reading import NetworkReading
 
 _SCRIPTS = ("elements.js", "network.js", "panel.js", "chart.js", "page.js")
 _ELSEWHERE = re.compile(r"^(import .*;\n|export )", re.MULTILINE)
@@ -54,6 +55,7 @@ def write_report(
     path_points: Sequence[PathPoint] | None = None,
     data_quality: Mapping[str, Any] | None = None,
     comparison: Comparison | None = None,
+    reading: NetworkReading | None = None,
     title: str | None = None,
 ) -> None:
     """Write an HTML report of a model that works offline, on a phone and on paper.
@@ -80,6 +82,8 @@ def write_report(
         Result of :func:`~edgegraft.report.data_quality`.
     comparison : Comparison, optional
         Result of :func:`edgegraft.compare`, for a section about groups.
+    reading : NetworkReading, optional
+        Result of :func:`edgegraft.read_network`, for a section about variables.
     title : str, optional
 
     Raises
@@ -115,6 +119,7 @@ def write_report(
         summary_section(about, kept, quality),
         *([] if comparison is None else [comparison_section(comparison)]),
         network_section(about),
+        *([] if reading is None else [reading_section(reading)]),
         edges_section(about),
         variables_section(about, quality),
         trajectory_section(trace is not None, path_points),

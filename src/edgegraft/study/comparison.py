@@ -16,10 +16,9 @@ from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import make_frame
 from edgegraft.learn.edge_tests import q_values
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.features import Features
 from edgegraft.study.group_fit import JointModel
-from edgegraft.study.group_rows import GroupRows, read_groups
-from edgegraft.study.group_scores import GroupScores, margins_of
+from edgegraft.study.group_rows import GroupRows, features_of, read_groups
+from edgegraft.study.group_scores import GroupScores
 from edgegraft.study.group_tests import (
     ComparedEdges,
     EqualityTests,
@@ -174,7 +173,7 @@ def compare(
     n_jobs = resolve_jobs(n_jobs)
     chosen = choose_edges(given, Plan(n_jobs=n_jobs, random_state=random_state))
     edges = chosen.edges
-    features = _features(given)
+    features = features_of(given)
     model = JointModel(given, features, edges, n_jobs)
     free = np.zeros(len(edges), bool)
     fitted = model.fit(~free)
@@ -216,13 +215,6 @@ def plain_rows(columns: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
         for values in columns.values()
     ]
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*lists, strict=True)]
-
-
-def _features(given: GroupRows) -> Features:
-    schema = given.table.schema
-    if not schema.scored:
-        return Features.plain(schema)
-    return Features.of(schema, np.concatenate(margins_of(given)))
 
 
 def _variables(

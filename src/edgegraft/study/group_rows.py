@@ -16,6 +16,7 @@ from edgegraft.errors import Argument, DataError, EncodingWarning
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_labels, read_table
 from edgegraft.learn.weighting import weigh
+from edgegraft.objective.features import Features
 from edgegraft.table import PackedTable
 
 MIN_ROWS = 20  # of a group, to be compared
@@ -99,6 +100,23 @@ def read_groups(
     where = None if cluster is None else np.unique(cluster[0][kept], return_inverse=True)[1]
     whole = table if kept.all() else table.take(kept)
     return GroupRows(whole, names, place.astype(np.int64), found.weights, found.sampling, where)
+
+
+def margins_of(given: GroupRows) -> list[Floats]:
+    """Return the weight of the rows in each state of each column, of all groups together."""
+    codes = given.table.cells[:, : given.table.n_rows]
+    return [
+        np.bincount(codes[i], given.weights, minlength=s + 1)[:s].astype(np.float64)
+        for i, s in enumerate(given.table.schema.n_states.tolist())
+    ]
+
+
+def features_of(given: GroupRows) -> Features:
+    """Return the features of all rows together, so that a weight means the same in every group."""
+    schema = given.table.schema
+    if not schema.scored:
+        return Features.plain(schema)
+    return Features.of(schema, np.concatenate(margins_of(given)))
 
 
 def _read(X: Any, named: list[str], options: ReadOptions) -> PackedTable:

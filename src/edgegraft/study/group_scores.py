@@ -23,7 +23,7 @@ from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.learn.feature_conditionals import Conditional, Conditionals, contrasts_of
 from edgegraft.objective.features import Features
 from edgegraft.study.group_fit import JointFit
-from edgegraft.study.group_rows import GroupRows
+from edgegraft.study.group_rows import GroupRows, margins_of
 
 _MAX_BYTES = 1 << 27  # of scores of rows that are held at a time
 
@@ -244,15 +244,6 @@ class GroupScores:
 
     def _other(self, k: int, i: int) -> int:
         return int(self._layout.edges[k].sum() - i)
-
-
-def margins_of(given: GroupRows) -> list[Floats]:
-    """Return the weight of the rows in each state of each column, of all groups together."""
-    codes = given.table.cells[:, : given.table.n_rows]
-    return [
-        np.bincount(codes[i], given.weights, minlength=s + 1)[:s].astype(np.float64)
-        for i, s in enumerate(given.table.schema.n_states.tolist())
-    ]
 
 
 def _covariance(first: Floats, second: Floats, weights: Floats, power: int) -> Floats:

@@ -11,6 +11,7 @@ Of a fit the size per row is ``(statistic - d) / N``, what chance adds being tak
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, NamedTuple
@@ -232,6 +233,15 @@ def _edges(
         columns |= {"power_now": study.power(now), "power_twice": study.power(2.0 * now)}
         columns["kept"] = kept
     return columns
+
+
+def chance_to_return(model: PairwiseMRF, columns: Mapping[str, Any], n_rows: float) -> Floats:
+    """Return how often another sample of as many rows would show each edge of a model."""
+    n, dof = model.n_variables, np.asarray(columns["dof"])
+    size = np.maximum(np.asarray(columns["statistic"]) - dof, 0.0) / n_rows
+    rate = float(Plan().fdr or 1)
+    study = _Study([], size, np.maximum(dof, 1).astype(float), n * (n - 1) // 2, rate)
+    return np.where(dof > 0, study.power(n_rows), np.nan)
 
 
 def _assumed(

@@ -1,0 +1,148 @@
+"""Rows over time: lagged columns of panels and diaries, and weights around a moment.
+
+Both only prepare rows; the network is learned by `GraftedMRF` as always. What that means:
+
+- A column and its lag are different columns. Edges between a lag and a present column are temporal,
+  edges between present columns contemporaneous, given the lags. Edges between lags say nothing new.
+- Rows of a subject are not independent beyond the lags: compare groups with ``clusters=``.
+- Differences between subjects that never change look like edges between lag and present: centre
+  numbers within subjects first, or read temporal edges as both.
+- Rows are assumed to be equally far apart in time; a gap is a missing lag only if it is in `time`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.core.types import Floats
+from edgegraft.errors import DataError, SettingError
+from edgegraft.ingest.frames import open_source
+from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.rows import read_labels
+
+
+class LaggedRows(NamedTuple):
+    """Rows with their lags.
+
+    Attributes
+    ----------
+    columns : dict of str to list
+        The columns, then each with its lag as ``NAME_lag1``; None for a lag that there is not.
+    clusters : array of object, or None
+        The subject of each row.
+    rules : list of str
+        Forbid edges between lags, for ``GraftedMRF(rules=...)``.
+    """
+
+    columns: dict[str, list[Any]]
+    clusters: NDArray[np.object_] | None
+    rules: list[str]
+
+
+def lagged(
+    X: Any, lags: int = 1, *, subject: str | None = None, time: str | None = None, **reading: Any
+) -> LaggedRows:
+    """Return rows with the values of earlier rows beside their own.
+
+    Parameters
+    ----------
+    X : table
+    lags : int, default 1
+        How many rows back.
+    subject : str, optional
+        Column that names whose row it is; lags do not reach from one subject to another.
+    time : str, optional
+        Column to sort the rows of a subject by. Whole numbers that skip a step have no lag there.
+    **reading
+        Options of :func:`edgegraft.pack`, such as ``missing_values=``.
+
+    Examples
+    --------
+    >>> diary = {"who": ["a", "a", "b"], "mood": [1, 2, 3]}
+    >>> found = lagged(diary, subject="who")
+    >>> found.columns
+    {'mood': [2], 'mood_lag1': [1]}
+    >>> found.clusters.tolist(), found.rules
+    (['a'], ['forbid *_lag? -- *_lag?'])
+    """
+    if isinstance(lags, bool) or not isinstance(lags, int) or lags < 1:
+        raise SettingError("lags", f"must be an integer of at least 1, found {lags!r}")
+    options = ReadOptions(**reading)
+    with open_source(X, options) as source:
+        names = list(source.names)
+    for name in (subject, time):
+        if name is not None and name not in names:
+            raise DataError(f"the table has no column '{name}'")
+    cells = {name: read_labels(X, name, options) for name in names}
+    n = len(cells[names[0]])
+    who = cells[subject] if subject is not None else [None] * n
+    when = cells[time] if time is not None else list(range(n))
+    missing = [k for k in range(n) if when[k] is None or (subject is not None and who[k] is None)]
+    if missing:
+        raise DataError(f"row {missing[0]} has no subject or no time: leave such rows out")
+    order = sorted(range(n), key=lambda k: (str(who[k]), when[k]))
+    place = {(str(who[k]), when[k]): k for k in range(n)}
+    if time is not None and len(place) < n:
+        raise DataError(f"two rows of a subject have the same '{time}'")
+    whole = all(isinstance(moment, int) for moment in when) and time is not None
+    back = _lags(order, who, when, place, lags, whole)
+    kept = [k for k in order if any(earlier is not None for earlier in back[k])]
+    columns: dict[str, list[Any]] = {}
+    for name in names:
+        if name in (subject, time):
+            continue
+        columns[name] = [cells[name][k] for k in kept]
+        for lag in range(1, lags + 1):
+            earlier = [back[k][lag - 1] for k in kept]
+            columns[f"{name}_lag{lag}"] = [None if e is None else cells[name][e] for e in earlier]
+    clusters = None
+    if subject is not None:
+        clusters = np.empty(len(kept), object)
+        clusters[:] = [who[k] for k in kept]
+    return LaggedRows(columns, clusters, ["forbid *_lag? -- *_lag?"])
+
+
+def _lags(
+    order: list[int],
+    who: list[Any],
+    when: list[Any],
+    place: dict[tuple[str, Any], int],
+    lags: int,
+    whole: bool,
+) -> dict[int, list[int | None]]:
+    """Return the rows that are 1, 2, ... steps before each row; None if there is none."""
+    back: dict[int, list[int | None]] = {}
+    for at, k in enumerate(order):
+        found: list[int | None] = []
+        for lag in range(1, lags + 1):
+            if whole:
+                found.append(place.get((str(who[k]), when[k] - lag)))
+            else:
+                earlier = order[at - lag] if at >= lag else None
+                same = earlier is not None and who[earlier] == who[k]
+                found.append(earlier if same else None)
+        back[k] = found
+    return back
+
+
+def kernel_weights(time: ArrayLike, at: float, bandwidth: float) -> Floats:
+    """Return row weights around a moment, for networks that change slowly.
+
+    They are Gaussian in the distance from `at`, with the standard deviation `bandwidth`; as
+    `sample_weight` they count as the effective number of rows near the moment. Networks at several
+    moments are not independent, and a bandwidth decides how fast a change can be seen.
+
+    Examples
+    --------
+    >>> kernel_weights([0.0, 1.0, 2.0], at=1.0, bandwidth=1.0).round(3)
+    array([0.607, 1.   , 0.607])
+    """
+    moments = np.asarray(time, np.float64)
+    if moments.ndim != 1 or not np.isfinite(moments).all():
+        raise DataError("time must be a vector of finite numbers")
+    if not bandwidth > 0:
+        raise SettingError("bandwidth", f"must be above 0, found {bandwidth}")
+    return np.asarray(np.exp(-0.5 * np.square((moments - at) / bandwidth)))

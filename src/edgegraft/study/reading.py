@@ -1,0 +1,330 @@
+"""A network read: how well variables are explained, which are central, which belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgegraft.core.checks import check_weights
+from edgegraft.core.threads import resolve_jobs
+from edgegraft.core.types import Edges, Floats, Integers
+from edgegraft.errors import MissingExtraError, ModelError
+from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.output import make_frame
+from edgegraft.ingest.rows import read_table
+from edgegraft.model import PairwiseMRF, load
+from edgegraft.study.comparison import plain_rows
+from edgegraft.study.excluded import excluded_effects
+from edgegraft.study.planning import chance_to_return
+from edgegraft.study.predictability import predictability
+from edgegraft.study.row_influence import RowInfluence
+from edgegraft.table import PackedTable
+
+_NORMAL = 1.959963984540054
+_DROPPED = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9)
+_SIMILAR, _CERTAIN = 0.7, 0.95  # of the coefficient of stability, as in bootnet
+_MAX_PAIRS = 5000  # up to which pairs that are not edges are tested
+
+
+@dataclass(frozen=True)
+class NetworkReading:
+    """What a network says of its variables and edges.
+
+    Attributes
+    ----------
+    variables : dict of str to array
+        ``name``, ``n_edges``, ``strength`` (sum of the sizes of effects) with its interval of 95 %
+        ``strength_low`` to ``strength_high``, ``influence`` (sum of signed effects; edges without a
+        sign count nothing) with ``influence_low`` and ``influence_high``, ``bridge`` (strength of
+        edges to other communities), ``community`` (-1 without edges), ``stays`` (share of
+        resamples in which members of its community are together with it). With rows also
+        ``accuracy``, ``usual`` (of the commonest category), ``nats``, ``entropy``, ``explained``
+        (share of the entropy) and ``r2`` (of ordered columns, otherwise NaN); the same with
+        ``held_`` of other rows.
+    edges : dict of str to array
+        ``first``, ``second``, ``effect``, ``low``, ``high``, ``q_value`` and ``returns``: the
+        chance that another sample of as many rows shows the edge.
+    communities : dict of float to array
+        Community of each variable, by resolution.
+    dropped : dict of str to array
+        ``share`` of the rows dropped, ``correlation`` (mean of the strengths with those of all
+        rows), ``low`` (its 5 % quantile), and the same of influence.
+    coefficient : dict of str to float
+        Largest share of rows that can be dropped such that ``strength`` and ``influence`` correlate
+        at least .7 with those of all rows, with a chance of 95 %.
+    absent : dict of str to array
+        Pairs that are not edges: ``first``, ``second``, ``p_value`` and ``excluded``, the effect
+        above which the rows exclude one (95 %). Empty if there are more than 5,000 pairs.
+    """
+
+    variables: dict[str, NDArray[Any]]
+    edges: dict[str, NDArray[Any]]
+    communities: dict[float, Integers]
+    dropped: dict[str, NDArray[Any]]
+    coefficient: dict[str, float]
+    absent: dict[str, NDArray[Any]]
+    influence: RowInfluence
+    model: PairwiseMRF
+
+    def variables_frame(self) -> Any:
+        """Return the variables as a frame."""
+        return make_frame(self.variables)
+
+    def edges_frame(self) -> Any:
+        """Return the edges as a frame."""
+        return make_frame(self.edges)
+
+    def absent_frame(self) -> Any:
+        """Return the pairs that are not edges as a frame."""
+        return make_frame(self.absent)
+
+    def edge_difference(
+        self, first: tuple[str, str], second: tuple[str, str]
+    ) -> tuple[float, float, float]:
+        """Return how much larger the effect of an edge is than that of another, with an interval.
+
+        Signs do not count; two edges may share a variable, and then depend on each other.
+        """
+        places = []
+        for pair in (first, second):
+            ends = sorted(self.model.schema.index(name) for name in pair)
+            at = np.flatnonzero((self.model.edges == ends).all(axis=1))
+            if not len(at):
+                raise ModelError(f"'{pair[0]}' and '{pair[1]}' do not share an edge")
+            places.append(int(at[0]))
+        apart, error = self.influence.difference(*places)
+        return apart, apart - _NORMAL * error, apart + _NORMAL * error
+
+    def summary(self) -> dict[str, Any]:
+        """Return the reading in plain types, for JSON."""
+        return {
+            "variables": plain_rows(self.variables),
+            "edges": plain_rows(self.edges),
+            "communities": {str(key): own.tolist() for key, own in self.communities.items()},
+            "stability": plain_rows(self.dropped),
+            "coefficient": self.coefficient,
+            "absent": plain_rows(self.absent),
+        }
+
+
+def read_network(
+    fitted: Any,
+    X: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    held_out: Any = None,
+    resolutions: Sequence[float] = (0.5, 1.0, 2.0),
+    n_resamples: int = 200,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    **reading: Any,
+) -> NetworkReading:
+    """Read a network: predictability, centrality, communities, stability, excluded effects.
+
+    Parameters
+    ----------
+    fitted : PairwiseMRF, fitted estimator or path of a model file
+    X : table
+        The rows of the fit.
+    sample_weight : array of float, optional
+        Of these rows.
+    held_out : table, optional
+        Other rows, to predict what the fit has not seen.
+    resolutions : sequence of float
+        Of the communities (Louvain); larger ones give smaller communities. That of 1, or the first,
+        is the one in `variables`.
+    n_resamples : int, default 200
+        For communities and for each share of dropped rows. Resamples are of first order and have
+        the information of all rows (:mod:`edgegraft.study.row_influence`).
+    n_jobs : int, optional
+    random_state : int, default 0
+    **reading
+        Options of :func:`edgegraft.pack` for the cells of `X`, such as ``missing_values=``.
+
+    Examples
+    --------
+    >>> from edgegraft import GraftedMRF
+    >>> from edgegraft.datasets import make_chain
+    >>> rows = make_chain(5, n_rows=1000, couplings="ising", random_state=0).X
+    >>> found = read_network(GraftedMRF(random_state=0).fit(rows), rows)
+    >>> found.variables["n_edges"].tolist()
+    [1, 2, 2, 2, 1]
+    >>> bool((found.edges["returns"] > 0.9).all())
+    True
+    """
+    model = _model_of(fitted)
+    n_jobs = resolve_jobs(n_jobs)
+    options = ReadOptions(**reading, columns=list(model.names))
+    table = read_table(X, model.schema, options)
+    weights = None
+    if sample_weight is not None:
+        weights = check_weights(sample_weight, table.n_rows)
+    influence = RowInfluence(model, table, weights, n_jobs)
+    rng = np.random.default_rng(random_state)
+    resampled = influence.resampled(n_resamples, rng)
+    groups = {
+        float(r): communities(model, np.abs(influence.effect), float(r), random_state)
+        for r in resolutions
+    }
+    chosen = groups.get(1.0, next(iter(groups.values())))
+    variables = _centrality(model, influence, chosen)
+    variables["stays"] = _togetherness(model, chosen, resampled, random_state)
+    variables |= predictability(model, table, weights)
+    if held_out is not None:
+        other = predictability(model, read_table(held_out, model.schema, options), None)
+        variables |= {f"held_{name}": values for name, values in other.items()}
+    dropped, coefficient = _case_dropping(model, influence, n_resamples, rng)
+    return NetworkReading(
+        variables,
+        _edges(model, influence, table.n_rows if weights is None else float(weights.sum())),
+        groups,
+        dropped,
+        coefficient,
+        _absent(model, table, weights, n_jobs),
+        influence,
+        model,
+    )
+
+
+def _model_of(fitted: Any) -> PairwiseMRF:
+    if isinstance(fitted, str | PathLike):
+        return load(fitted)
+    model = getattr(fitted, "model_", fitted)
+    if not isinstance(model, PairwiseMRF):
+        raise ModelError(f"expected a model, a fitted estimator or a file, found {fitted!r}")
+    return model
+
+
+def _totals(edges: Edges, values: Floats, n: int) -> Floats:
+    """Return the sums of values per edge over the edges of each variable; one row per row."""
+    out = np.zeros((*values.shape[:-1], n))
+    for side in (0, 1):
+        np.add.at(np.moveaxis(out, -1, 0), edges[:, side], np.moveaxis(values, -1, 0))
+    return out
+
+
+def _centrality(
+    model: PairwiseMRF, influence: RowInfluence, community: Integers
+) -> dict[str, NDArray[Any]]:
+    edges, effect, n = model.edges, influence.effect, model.n_variables
+    signed = dict(model.edge_columns).get("sign", np.sign(effect))
+    away = community[edges[:, 0]] != community[edges[:, 1]]
+    columns: dict[str, NDArray[Any]] = {
+        "name": np.array(model.names, object),
+        "n_edges": np.bincount(edges.ravel(), minlength=n),
+    }
+    for name, factor in (("strength", np.sign(effect)), ("influence", (signed != 0).astype(float))):
+        total = _totals(edges, effect * factor, n)
+        error = np.sqrt(np.square(_totals(edges, influence.rows * factor, n)).sum(axis=0))
+        columns[name] = total
+        columns[f"{name}_low"], columns[f"{name}_high"] = (
+            total - _NORMAL * error,
+            total + _NORMAL * error,
+        )
+    columns["bridge"] = _totals(edges, np.abs(effect) * away, n)
+    columns["community"] = community
+    return columns
+
+
+def communities(model: PairwiseMRF, strength: Floats, resolution: float, seed: int) -> Integers:
+    """Return the community of each variable by the Louvain method, the largest first; -1 alone."""
+    try:
+        import networkx
+    except ImportError as error:
+        raise MissingExtraError("networkx", "networkx", "finding communities") from error
+    graph = networkx.Graph()
+    graph.add_nodes_from(range(model.n_variables))
+    weighted = zip(model.edges.tolist(), strength.tolist(), strict=True)
+    graph.add_weighted_edges_from((i, j, w) for (i, j), w in weighted if w > 0)
+    found = [
+        members
+        for members in networkx.community.louvain_communities(
+            graph, resolution=resolution, seed=seed
+        )
+        if len(members) > 1
+    ]
+    found.sort(key=lambda members: (-len(members), min(members)))
+    group = np.full(model.n_variables, -1, np.int64)
+    for k, members in enumerate(found):
+        group[list(members)] = k
+    return group
+
+
+def _togetherness(model: PairwiseMRF, community: Integers, resampled: Floats, seed: int) -> Floats:
+    """Return how often members of a variable's community are together with it in resamples."""
+    n = model.n_variables
+    together = np.zeros((n, n))
+    for row in resampled:
+        own = communities(model, np.abs(row), 1.0, seed)
+        together += (own[:, None] == own) & (own >= 0)
+    same = (community[:, None] == community) & (community >= 0)[:, None]
+    np.fill_diagonal(same, False)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((together * same).sum(axis=1) / same.sum(axis=1) / len(resampled))
+
+
+def _case_dropping(
+    model: PairwiseMRF, influence: RowInfluence, n: int, rng: np.random.Generator
+) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
+    """Return how centralities of fewer rows correlate with those of all, and the coefficients."""
+    edges, size = model.edges, model.n_variables
+    columns: dict[str, list[float]] = {"share": list(_DROPPED)}
+    measures: dict[str, Callable[[Floats], Floats]] = {"strength": np.abs, "influence": np.positive}
+    coefficient = dict.fromkeys(measures, 0.0)
+    for name in measures:
+        columns[f"{name}_correlation"], columns[f"{name}_low"] = [], []
+    for share in _DROPPED:
+        effects = influence.without(share, n, rng)
+        for name, measure in measures.items():
+            whole = _totals(edges, measure(influence.effect), size)
+            found = [_correlation(whole, row) for row in _totals(edges, measure(effects), size)]
+            columns[f"{name}_correlation"].append(float(np.mean(found)))
+            low = float(np.quantile(found, 1.0 - _CERTAIN))
+            columns[f"{name}_low"].append(low)
+            if low >= _SIMILAR:
+                coefficient[name] = share
+    return {name: np.array(values) for name, values in columns.items()}, coefficient
+
+
+def _correlation(first: Floats, second: Floats) -> float:
+    if first.std() == 0 or second.std() == 0:
+        return float(np.allclose(first, second))
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def _edges(model: PairwiseMRF, influence: RowInfluence, n_rows: float) -> dict[str, NDArray[Any]]:
+    names, known = np.array(model.names, object), dict(model.edge_columns)
+    spread = _NORMAL * influence.error
+    columns: dict[str, NDArray[Any]] = {
+        "first": names[model.edges[:, 0]],
+        "second": names[model.edges[:, 1]],
+        "effect": influence.effect,
+        "low": known.get("effect_low", influence.effect - spread),
+        "high": known.get("effect_high", influence.effect + spread),
+    }
+    if "q_value" in known:
+        columns["q_value"] = known["q_value"]
+    if "statistic" in known and model.n_edges:
+        columns["returns"] = chance_to_return(model, known, n_rows)
+    return columns
+
+
+def _absent(
+    model: PairwiseMRF, table: PackedTable, weights: Floats | None, n_jobs: int
+) -> dict[str, NDArray[Any]]:
+    n = model.n_variables
+    if n * (n - 1) // 2 > _MAX_PAIRS:
+        return {}
+    pairs, p_value, excluded = excluded_effects(model, table, weights, n_jobs)
+    names = np.array(model.names, object)
+    return {
+        "first": names[pairs[:, 0]],
+        "second": names[pairs[:, 1]],
+        "p_value": p_value,
+        "excluded": excluded,
+    }

@@ -1,0 +1,137 @@
+"""A network read, and rows over time."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from edgegraft import GraftedMRF
+from edgegraft.cli.app import app
+from edgegraft.datasets import make_chain
+from edgegraft.errors import DataError, ModelError, SettingError
+from edgegraft.report import plot_adjacency, plot_edge_intervals, plot_predictability
+from edgegraft.study import kernel_weights, lagged, read_network
+
+ROWS = make_chain(7, n_rows=1200, couplings="ising", random_state=2).X
+NAMES = [f"q{k}" for k in range(7)]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return GraftedMRF(random_state=0).fit(dict(zip(NAMES, ROWS.T, strict=True)))
+
+
+@pytest.fixture(scope="module")
+def found(fitted):
+    table = dict(zip(NAMES, ROWS.T, strict=True))
+    return read_network(fitted, table, held_out=table, n_resamples=60)
+
+
+def test_centralities_are_sums_of_effects(found, fitted):
+    effects = dict(fitted.model_.edge_columns)["effect"]
+    for k in range(7):
+        touching = (fitted.model_.edges == k).any(axis=1)
+        assert found.variables["strength"][k] == pytest.approx(np.abs(effects[touching]).sum())
+        assert found.variables["influence"][k] == pytest.approx(effects[touching].sum())
+    assert (found.variables["bridge"] <= found.variables["strength"] + 1e-12).all()
+    low, high = (found.variables[f"strength_{end}"] for end in ("low", "high"))
+    assert ((low < found.variables["strength"]) & (found.variables["strength"] < high)).all()
+
+
+def test_errors_are_those_of_the_tests(found):
+    width = (found.edges["high"] - found.edges["low"]) / 3.92
+    clear = np.abs(found.edges["effect"]) > 0.25  # tests of rare states are careful
+    assert np.allclose(found.influence.error[clear], width[clear], rtol=0.3)
+    spread = found.influence.resampled(400, np.random.default_rng(0)).std(axis=0)
+    assert np.allclose(spread, found.influence.error, rtol=0.25)
+
+
+def test_the_same_rows_held_out_are_predicted_alike(found):
+    for name in ("accuracy", "explained", "r2"):
+        assert np.allclose(found.variables[name], found.variables[f"held_{name}"])
+    assert (found.variables["accuracy"] >= found.variables["usual"] - 0.01).all()
+    assert ((found.variables["explained"] > 0) & (found.variables["explained"] < 1)).all()
+
+
+def test_pairs_that_are_not_edges_exclude_effects_and_come_once(found, fitted):
+    assert len(found.absent["excluded"]) == 21 - len(fitted.edges_)
+    # Of 1,200 rows: nearly three standard errors at least, and not much more.
+    assert (found.absent["excluded"] > 2.9 / np.sqrt(1200)).all()
+    assert (found.absent["excluded"] < 6 / np.sqrt(1200)).all()
+
+
+def test_stability_falls_with_the_rows_that_are_dropped(found):
+    assert (np.diff(found.dropped["strength_correlation"]) < 0.05).all()
+    assert 0.3 <= found.coefficient["strength"] <= 0.9
+    assert set(found.communities) == {0.5, 1.0, 2.0}
+    assert (found.edges["returns"] > 0.5).all()
+
+
+def test_two_edges_are_compared(found):
+    first, second = (("q0", "q1"), ("q1", "q2"))
+    apart, low, high = found.edge_difference(first, second)
+    assert low < apart < high
+    assert found.edge_difference(second, first)[0] == pytest.approx(-apart)
+    with pytest.raises(ModelError, match="do not share an edge"):
+        found.edge_difference(("q0", "q6"), second)
+
+
+@pytest.mark.parametrize("draw", [plot_adjacency, plot_edge_intervals, plot_predictability])
+def test_plots_are_drawn(found, draw, tmp_path):
+    draw(found).figure.savefig(tmp_path / "p.png")
+
+
+def test_the_command_reads_a_model_file(fitted, tmp_path):
+    model, table = tmp_path / "m.edgegraft", tmp_path / "t.csv"
+    fitted.save(model)
+    table.write_text("\n".join([",".join(NAMES), *(",".join(map(str, r)) for r in ROWS.tolist())]))
+    files = [str(tmp_path / name) for name in ("v.csv", "r.html", "p.svg")]
+    arguments = ["read", str(model), str(table), "-o", files[0], "--report", files[1]]
+    done = CliRunner().invoke(app, [*arguments, "--plot", files[2], "--kind", "stability"])
+    assert done.exit_code == 0, done.output
+    assert "exclude effects above" in done.stdout
+    assert "The network read" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    found = json.loads(CliRunner().invoke(app, [*arguments[:3], "--json"]).stdout)
+    assert len(found["variables"]) == 7
+
+
+def test_lags_stay_within_subjects_and_skip_gaps():
+    diary = {"who": list("aaabb"), "day": [1, 2, 4, 1, 2], "mood": [1, 2, 3, 4, 5]}
+    rows = lagged(diary, subject="who", time="day")
+    assert rows.columns == {"mood": [2, 5], "mood_lag1": [1, 4]}
+    assert rows.clusters.tolist() == ["a", "b"]
+    two = lagged({"mood": [1, 2, 3]}, lags=2)
+    assert two.columns["mood_lag2"] == [None, 1]
+    with pytest.raises(DataError, match="same 'day'"):
+        lagged({"day": [1, 1], "mood": [1, 2]}, time="day")
+    with pytest.raises(SettingError, match="lags"):
+        lagged(diary, 0)
+
+
+def test_a_temporal_edge_is_found_and_lags_are_not_linked():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 3000)
+    b = np.where(rng.random(3000) < 0.6, np.roll(a, 1), rng.integers(0, 2, 3000))
+    rows = lagged({"a": a.tolist(), "b": b.tolist()})
+    fitted = GraftedMRF(random_state=0, rules=rows.rules).fit(rows.columns)
+    names = fitted.schema_.names
+    edges = {frozenset((names[i], names[j])) for i, j in fitted.edges_.tolist()}
+    assert frozenset(("a_lag1", "b")) in edges
+    assert frozenset(("a_lag1", "b_lag1")) not in edges
+
+
+def test_weights_around_a_moment_show_a_network_that_changes():
+    rng = np.random.default_rng(1)
+    time = np.linspace(0, 1, 3000)
+    a = rng.integers(0, 2, 3000)
+    b = np.where(rng.random(3000) < 0.8 * (time > 0.5), a, rng.integers(0, 2, 3000))
+    X = np.stack((a, b), axis=1)
+    early, late = (
+        GraftedMRF(random_state=0).fit(X, sample_weight=kernel_weights(time, at, 0.1))
+        for at in (0.15, 0.85)
+    )
+    assert len(early.edges_) == 0
+    assert len(late.edges_) == 1
+    with pytest.raises(SettingError, match="bandwidth"):
+        kernel_weights(time, 0.5, 0)
