@@ -82,36 +82,32 @@ def pythons() -> None:
     pure = pure_wheel()
     for version, interpreter in interpreters().items():
         own = DIST.glob(f"*-cp{version.replace('.', '')}-*.whl")
-        run_tests(f"test-{version}", interpreter, f"{next(own, pure)}[test]")
+        test(f"test-{version}", interpreter, f"{next(own, pure)}[test]")
 
 
-def on_oldest() -> None:
+def test_oldest() -> None:
     """Run the test suite on the oldest dependencies, with the oldest Python."""
     found, pure = interpreters(), pure_wheel()
     first = min(found, key=lambda version: tuple(map(int, version.split("."))))
     pins = BUILD / "oldest.txt"
     pins.write_text("\n".join(oldest()))
-    # Old packages are beside new ones that warn of what they call.
-    quiet = ("-W", "ignore::DeprecationWarning", "-W", "ignore::FutureWarning")
-    packages = (f"{pure}[test]", "--constraint", str(pins))
-    run_tests("test-oldest", found[first], *packages, options=quiet)
+    test("test-oldest", found[first], f"{pure}[test]", "--constraint", str(pins))
 
 
 def check() -> None:
     """Run the test suite on every Python, and on the oldest dependencies."""
     pythons()
-    on_oldest()
+    test_oldest()
 
 
-def run_tests(name: str, interpreter: str, *packages: str, options: tuple[str, ...] = ()) -> None:
+def test(name: str, interpreter: str, *packages: str) -> None:
     """Run the tests in a new environment."""
     python = environment(name, interpreter, *packages)
     say(f"{name}: tests")
     paths = [ROOT / path for path in TESTS]
-    chosen = ("-q", *options, "-m", SELECTION, "-c", ROOT / "pyproject.toml")
-    run(python, "-m", "pytest", *chosen, *paths)
+    run(python, "-m", "pytest", "-q", "-m", SELECTION, "-c", ROOT / "pyproject.toml", *paths)
 
 
 if __name__ == "__main__":
-    targets = {"dist": dist, "pythons": pythons, "oldest": on_oldest, "check": check}
+    targets = {"dist": dist, "pythons": pythons, "oldest": test_oldest, "check": check}
     targets[sys.argv[1]]()

@@ -11,9 +11,8 @@ SHORT = {
     "packed-tables": 60,
     "old-packed-tables": 60,
     "stores": 60,
-    "kept-rows": 60,
     "checkpoints": 20,
-    "full-disk": 12,
+    "full-disk": 10,
     "threads-and-forks": 1,
 }
 

@@ -174,6 +174,8 @@ def _history(details: Json) -> list[str]:
         lines.append("Used: " + ", ".join(settings))
     if isinstance(details.get("certificate"), dict):
         lines.append(f"Certificate of the network: {details['certificate'].get('text')}")
+    if isinstance(details.get("shares"), dict):
+        lines.append(str(details["shares"].get("text")))
     if isinstance(details.get("simulated"), dict):
         lines.append(f"A simulated truth: {details['simulated']}")
     return lines

@@ -22,13 +22,11 @@ class GraftedMRFCV(GraftedMRF):
 
     aim: Aim = "prediction"
 
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, **design: Any
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn as :meth:`GraftedMRF.fit` does, with a FutureWarning."""
         warnings.warn(
             "GraftedMRFCV will be removed: use GraftedMRF(aim='prediction')",
             FutureWarning,
             stacklevel=2,
         )
-        return super().fit(X, y, sample_weight, **design)
+        return super().fit(X, y, sample_weight)

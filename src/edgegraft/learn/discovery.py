@@ -36,13 +36,13 @@ from edgegraft.learn.feature_tests import make_tester
 from edgegraft.learn.graded import fit_graded
 from edgegraft.learn.kept_network import Cut
 from edgegraft.learn.loop import run_search
+from edgegraft.learn.margins import Agreement, match_margins
 from edgegraft.learn.pair_ranking import PairRanking, rank_all_pairs
 from edgegraft.learn.prediction import Prediction, columns_of_all, fit_for_prediction
 from edgegraft.learn.problem import ALL_PAIRS, last_ridge
 from edgegraft.learn.sharpen import FACTOR, sharpen
 from edgegraft.learn.stages import Stages, over_all_rows
 from edgegraft.learn.state import SearchState
-from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
@@ -85,6 +85,8 @@ class Discovery(NamedTuple):
         All pairs in the order of evidence; None if edges were not cut by tests.
     prediction : Prediction or None
         The model that predicts new rows best, if the plan aims at that.
+    agreement : Agreement or None
+        How far the shares of the network's model are from the data's, if it was computed.
     """
 
     model: PairwiseMRF
@@ -99,6 +101,7 @@ class Discovery(NamedTuple):
     copies: Sequence[Sequence[str]] = ()
     ranking: PairRanking | None = None
     prediction: Prediction | None = None
+    agreement: Agreement | None = None
 
     @property
     def final_model(self) -> PairwiseMRF:
@@ -123,7 +126,6 @@ def discover(
     plan: Plan | None = None,
     *,
     weights: ArrayLike | None = None,
-    design: SurveyDesign | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     observers: Sequence[Observer] = (),
     sample_rows: int = SAMPLE_ROWS,
@@ -138,8 +140,6 @@ def discover(
     plan : Plan, optional
     weights : array of float, shape (n_rows,), optional
         Row weights of a table: a row of weight 2 counts as two rows. `Rows` have their own weights.
-    design : SurveyDesign, optional
-        Strata and clusters of the rows of a table, for the tests of edges.
     checkpoint : path, optional
         File for :func:`resume_discovery`, written during the search.
     observers : sequence of Observer
@@ -163,7 +163,7 @@ def discover(
     """
     watching = [*observers, *([] if checkpoint is None else [Checkpoints(checkpoint)])]
     with interruptible() as interruption:
-        stages = Stages(table, plan or Plan(), weights, sample_rows, design)
+        stages = Stages(table, plan or Plan(), weights, sample_rows)
         found = _conclude(stages.run(watching), stages, watching)
         found = _with_prediction(found, stages, interruption)
     return found._replace(interrupted=interruption.asked)
@@ -175,7 +175,6 @@ def resume_discovery(
     plan: Plan | None = None,
     *,
     weights: ArrayLike | None = None,
-    design: SurveyDesign | None = None,
     observers: Sequence[Observer] = (),
     max_time: float | None = None,
     max_edges: int | None = None,
@@ -188,7 +187,7 @@ def resume_discovery(
     """
     watching = [*observers, Checkpoints(path)]
     with interruptible() as interruption:
-        stages = Stages(table, plan or Plan(), weights, sample_rows, design)
+        stages = Stages(table, plan or Plan(), weights, sample_rows)
         search = stages.resume(path, watching, max_time, max_edges)
         found = _conclude(search, stages, watching)
         found = _with_prediction(found, stages, interruption)
@@ -206,9 +205,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     confirmed = None
     if search.policy.whole_edges and plan.cuts:
         with threadpool_limits(1, "blas"):  # the tests use the threads
-            confirmed = confirm(
-                search, stages.sample, plan, sampling=stages.sampling, design=stages.design
-            )
+            confirmed = confirm(search, stages.sample, plan, sampling=stages.sampling)
         tests, kept, strengths = confirmed.tests, confirmed.kept, confirmed.strengths
     else:
         model = search.model()
@@ -222,6 +219,12 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
             kept = cut.passes(tests.edges, tests.p_value, 0)
         strengths = model.edge_strengths()
     last, fitted, final = _last_model(search, kept, plan)
+    agreement = None
+    if plan.refit and plan.objective == "pseudolikelihood":
+        ridge, nominal = last_ridge(plan, search.objective), search.objective.features is None
+        last, agreement = match_margins(
+            last, stages.counts(), ridge, fit_edges=nominal, seed=plan.random_state
+        )
     tested = model if confirmed is None else confirmed.model
     last = last.with_edge_columns(_edge_columns(last, tested, tests, stages))
     final = final if plan.cuts else search
@@ -235,6 +238,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
         certify(final, scored, cut=tests.edges[~kept]),
         search.solution.info.converged and fitted,
         plan,
+        agreement=agreement,
     )
     if confirmed is None:
         return found
@@ -283,8 +287,7 @@ def _with_evidence(found: Discovery, confirmed: Confirmation, scored: ScoredPair
 def _tests(search: SearchState, model: PairwiseMRF, stages: Stages) -> EdgeTests:
     """Test the edges of a model beside each other."""
     features = search.objective.features
-    n_jobs, sampling = stages.plan.n_jobs, stages.sampling
-    tester = make_tester(features, stages.sample, n_jobs, sampling=sampling, design=stages.design)
+    tester = make_tester(features, stages.sample, stages.plan.n_jobs, sampling=stages.sampling)
     layout, theta = model.layout, model.theta
     if features is not None:
         layout, theta = features.layout(model.edges), features.weights_of(theta, model.edges)

@@ -50,7 +50,15 @@ def details_of(found: Discovery, source: Json, settings: Json | None = None) -> 
         },
         "certificate": _certificate(found.certificate),
         "versions": _versions(),
-    } | ({} if found.prediction is None else {"prediction": _prediction(found.prediction)})
+    } | _further(found)
+
+
+def _further(found: Discovery) -> Json:
+    """Return what only some models have."""
+    made, agreement = found.prediction, found.agreement
+    return ({} if made is None else {"prediction": _prediction(made)}) | (
+        {} if agreement is None else {"shares": agreement._asdict() | {"text": str(agreement)}}
+    )
 
 
 def _prediction(made: Prediction) -> Json:

@@ -33,7 +33,7 @@ _OPEN_TABLES = 4  # shown without a click
 _MAX_VARIABLES = 1000
 _MAX_RARE = 100
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "pyarrow")
-_ELSEWHERE = ("source", "settings", "certificate", "versions")
+_ELSEWHERE = ("source", "settings", "certificate", "shares", "versions")
 
 
 def summary_section(
@@ -198,6 +198,9 @@ def certificate_section(details: Mapping[str, Any]) -> Section:
         return "certificate", "Certificate", f"<p>{as_text(found)}</p>"
     rest = {key: value for key, value in found.items() if key != "text"}
     result = f"<p>{as_text(found['text'])}.</p>" if "text" in found else ""
+    shares = details.get("shares")
+    if isinstance(shares, Mapping) and "text" in shares:
+        result += f"<p>{as_text(shares['text'])}</p>"
     return (
         "certificate",
         "Certificate",

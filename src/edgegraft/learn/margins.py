@@ -1,0 +1,195 @@
+"""A model whose shares are the data's.
+
+A pseudolikelihood fits every column given the others, and the shares that follow from the whole
+model may be off, the more the further the network is from the truth. So the last fit of a network
+is by likelihood, from the pseudolikelihood's answer, if exact inference takes milliseconds: shares
+of columns and of edges are then the data's but for the ridge. Otherwise, and for edges that are
+made of scores, the node vectors alone are moved until the shares of the columns agree,
+
+    u += step * C^-1 (p - q),
+
+with ``p`` the data's shares, ``q`` the model's and ``C`` the covariance of all indicators under the
+model, from Gibbs chains that continue from step to step.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.core import Layout
+from edgegraft.core.types import Floats
+from edgegraft.counts import PairCounts
+from edgegraft.inference import ExactBudget, affordable, likelihood_engine
+from edgegraft.inference.gibbs import GibbsEngine
+from edgegraft.model import PairwiseMRF
+from edgegraft.objective.likelihood import Likelihood
+from edgegraft.objective.penalty import Penalty
+from edgegraft.optimize.solver import Stopping, minimize
+
+_EXACT = ExactBudget(seconds=0.01, nbytes=1 << 26)  # a fit takes some dozen runs
+_TOL = 3e-4  # largest error of shares after a fit
+_ITERATIONS = 60
+_CHAINS, _ROUNDS, _BURN_IN, _RECORDS = 256, 12, 100, 8
+_LOOK_UPS = 4e8  # of cells and their neighbours by all chains: some tenths of a second
+_MIN_SWEEPS, _MAX_SWEEPS = 8, 80  # per round: with fewer, chance outweighs what is corrected
+_ENOUGH = 0.005  # difference that is not worth correcting by chains
+_FARTHEST = 1.0  # step of a log-potential
+_DAMPING, _LEAST = 0.05, 1e-6  # added to the variances of the draws
+
+
+class Agreement(NamedTuple):
+    """How far the shares of a model are from those of the data.
+
+    Attributes
+    ----------
+    columns, edges : float
+        Largest difference of a share of a column's category, and of a pair of categories of an
+        edge.
+    engine : str
+        What the model's shares were computed by: "exact" or "gibbs".
+    error : float
+        Largest standard error of such a difference; zero if exact.
+    """
+
+    columns: float
+    edges: float
+    engine: str
+    error: float = 0.0
+
+    def __str__(self) -> str:
+        noise = "" if self.engine == "exact" else f" (by {self.engine}, +- {self.error:.4f})"
+        return (
+            "The shares of the network's model differ from the data's by at most "
+            f"{self.columns:.4f} for categories of columns and {self.edges:.4f} for pairs of "
+            f"categories of edges{noise}."
+        )
+
+
+def match_margins(
+    model: PairwiseMRF, counts: PairCounts, ridge: float, *, fit_edges: bool = True, seed: int = 0
+) -> tuple[PairwiseMRF, Agreement | None]:
+    """Return the model with the shares of the data, and how well they agree.
+
+    Parameters
+    ----------
+    model : PairwiseMRF
+        Fitted by pseudolikelihood.
+    counts : PairCounts
+        Of the rows.
+    ridge : float
+        Of the edge tables.
+    fit_edges : bool, default True
+        Fit the tables as well if exact inference takes milliseconds.
+    seed : int, default 0
+        Of chains.
+
+    Returns
+    -------
+    model : PairwiseMRF
+    agreement : Agreement or None
+        None if the model is too large for chains.
+
+    Examples
+    --------
+    >>> from edgegraft.table import PackedTable
+    >>> counts = PairCounts(PackedTable.from_codes([[0, 0], [1, 1], [1, 1], [0, 1]]))
+    >>> start = PairwiseMRF(counts.schema, np.array([(0, 1)]), np.zeros(8))
+    >>> found, agreement = match_margins(start, counts, 1e-3)
+    >>> agreement.columns < 0.001, agreement.engine
+    (True, 'exact')
+    """
+    layout = model.layout
+    if not layout.n_variables:
+        return model, None
+    if affordable(layout, _EXACT) is not None:
+        loss = Likelihood(counts, likelihood_engine("exact"))
+        if fit_edges:
+            stopping = Stopping(_TOL, _ITERATIONS)
+            found = minimize(loss, Penalty(0.0, ridge), layout, model.theta, stopping, quiet=True)
+            if found.info.converged:
+                return _with(model, found.theta), _agreement(found.gradient, layout, "exact")
+        state = loss.init(layout)
+        theta = _move_nodes(loss, state, model.theta)
+        gradient = loss.evaluate(theta, state).gradient
+        return _with(model, theta), _agreement(gradient, layout, "exact")
+    work = (layout.n_variables + 2 * layout.n_edges) * layout.states.mean() / 2
+    sweeps = min(_MAX_SWEEPS, int(_LOOK_UPS / (_CHAINS * _ROUNDS * work)))
+    if sweeps < _MIN_SWEEPS:
+        return model, None
+    data = Likelihood(counts, likelihood_engine("exact"))
+    return _follow_chains(model, data, sweeps, seed)
+
+
+def _move_nodes(loss: Likelihood, state: Any, theta: Floats) -> Floats:
+    """Return parameters whose node vectors maximise the likelihood, with the tables as given."""
+    from scipy.optimize import minimize as lbfgs
+
+    n_nodes = int(state.layout.node_offset[-1])
+
+    def fall(nodes: Floats) -> tuple[float, Floats]:
+        found = loss.evaluate(np.concatenate((nodes, theta[n_nodes:])), state)
+        return found.value, found.gradient[:n_nodes]
+
+    options = {"maxiter": _ITERATIONS, "ftol": 0.0, "gtol": _TOL}
+    best = lbfgs(fall, theta[:n_nodes], jac=True, method="L-BFGS-B", options=options)
+    return np.concatenate((best.x, theta[n_nodes:]))
+
+
+def _follow_chains(
+    model: PairwiseMRF, data: Likelihood, sweeps: int, seed: int
+) -> tuple[PairwiseMRF, Agreement]:
+    """Move node vectors against chains, in shorter and shorter steps; keep what agrees better."""
+    layout, n_nodes = model.layout, int(model.layout.node_offset[-1])
+    shares = data.margins()
+    frequencies = np.concatenate((shares, data.pair_frequencies(layout)))
+    thinning = max(1, sweeps // _RECORDS)
+    engine = GibbsEngine(_CHAINS, thinning * _RECORDS, _BURN_IN, thinning, random_state=seed)
+    state = engine.init(layout)
+    theta, path, differences = model.theta.copy(), [], []
+    for k in range(_ROUNDS):
+        found, state, _ = engine.run(theta, state)
+        differences.append(found.values - frequencies)
+        path.append(theta[:n_nodes].copy())
+        if k == 0 and np.abs(differences[0][:n_nodes]).max() < _ENOUGH:
+            return model, _agreement(differences[0], layout, "gibbs")
+        move = _newton(layout, state.draws, -differences[-1][:n_nodes], shares)
+        theta[:n_nodes] += np.clip(move, -_FARTHEST, _FARTHEST) * min(1.0, 3.0 / (k + 1))
+    late = slice(_ROUNDS // 2, None)
+    after = np.mean(differences[late], axis=0)
+    spread = np.std(differences[late], axis=0)[:n_nodes] / (_ROUNDS - _ROUNDS // 2) ** 0.5
+    better = np.abs(after[:n_nodes]).max() < np.abs(differences[0][:n_nodes]).max()
+    if better:
+        theta[:n_nodes] = np.mean(path[late], axis=0)
+        model = _with(model, theta)
+    difference = after if better else differences[0]
+    return model, _agreement(difference, layout, "gibbs", float(spread.max()))
+
+
+def _newton(layout: Layout, draws: NDArray[Any], wanted: Floats, shares: Floats) -> Floats:
+    """Return the step of the node vectors that would change the shares as wanted.
+
+    Shares change with node vectors by the covariance of all indicators, here that of the draws.
+    """
+    owner = np.repeat(np.arange(layout.n_variables), layout.states)
+    level = np.arange(len(owner)) - layout.node_offset[owner]
+    flat = draws.reshape(layout.n_variables, -1)
+    shown = (flat[owner] == level[:, None]).astype(np.float32)
+    shown -= shown.mean(axis=1, keepdims=True)
+    covariance = (shown @ shown.T).astype(np.float64) / shown.shape[1]
+    variance = shares * (1.0 - shares)
+    covariance[np.diag_indices_from(covariance)] += _DAMPING * variance + _LEAST
+    return np.asarray(np.linalg.solve(covariance, wanted))
+
+
+def _with(model: PairwiseMRF, theta: Floats) -> PairwiseMRF:
+    return PairwiseMRF(model.schema, model.edges, theta, model.edge_columns)
+
+
+def _agreement(difference: Floats, layout: Layout, engine: str, error: float = 0.0) -> Agreement:
+    n_nodes = int(layout.node_offset[-1])
+    size = np.abs(difference)
+    columns, edges = (float(part.max(initial=0.0)) for part in (size[:n_nodes], size[n_nodes:]))
+    return Agreement(columns, edges, engine, error)

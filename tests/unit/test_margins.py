@@ -1,0 +1,74 @@
+"""Shares of a network's model are those of the data."""
+
+import numpy as np
+import pytest
+
+from edgegraft.counts import PairCounts
+from edgegraft.datasets import make_grid, make_scale_free
+from edgegraft.estimators import GraftedMRF
+from edgegraft.inference.exact import ExactEngine
+from edgegraft.inference.gibbs import GibbsEngine
+from edgegraft.ingest import pack
+from edgegraft.learn import margins
+from edgegraft.learn.margins import match_margins
+from edgegraft.model import PairwiseMRF
+from edgegraft.objective.likelihood import Likelihood
+from edgegraft.table import PackedTable
+
+
+def differences(model, table, engine=None):
+    """Return the largest differences of single shares and of edges."""
+    engine = engine or ExactEngine()
+    data = Likelihood(PairCounts(table), ExactEngine())
+    layout = model.layout
+    truth = np.concatenate((data.margins(), data.pair_frequencies(layout)))
+    found = engine.run(model.theta, engine.init(layout))[0].values
+    n = int(layout.node_offset[-1])
+    return np.abs(found - truth)[:n].max(), np.abs(found - truth)[n:].max()
+
+
+@pytest.fixture(scope="module")
+def table():
+    rows = make_scale_free(12, 3, 500, random_state=2).X.astype(int)
+    rows[:, 5] = np.where(rows[:, 0] == rows[:, 1], rows[:, 2], rows[:, 5])  # not pairwise
+    return PackedTable.from_codes(rows)
+
+
+@pytest.mark.parametrize("kinds", ["nominal", "ordinal"])
+def test_a_default_fit_has_the_shares_of_its_rows(table, kinds):
+    rows = table.codes()
+    fitted = GraftedMRF(kinds=kinds, random_state=0).fit(rows)
+    single, pairs = differences(fitted.model_, pack(rows))
+    assert single < 0.001
+    shares = fitted._details["shares"]
+    assert shares["engine"] == "exact"
+    assert shares["columns"] == pytest.approx(single, abs=1e-6)
+    assert shares["edges"] == pytest.approx(pairs, abs=1e-6)
+    assert f"{single:.4f}" in shares["text"]
+
+
+def test_chains_are_as_good_as_their_noise(table, monkeypatch):
+    layout = [(i, i + 1) for i in range(11)]
+    rng = np.random.default_rng(0)
+    start = PairwiseMRF(table.schema, np.array(layout), rng.normal(0, 0.5, 36 + 99))
+    monkeypatch.setattr(margins, "affordable", lambda *_: None)
+    found, agreement = match_margins(start, PairCounts(table), 1e-3)
+    assert agreement.engine == "gibbs"
+    assert differences(start, table)[0] > 0.1
+    assert differences(found, table)[0] < 0.01
+    assert 0 < agreement.error < 0.01
+    assert np.array_equal(found.theta[36:], start.theta[36:])
+
+
+def test_a_grid_too_wide_for_exact_inference():
+    rows = make_grid(11, 11, n_rows=1500, random_state=0).X
+    fitted = GraftedMRF(random_state=0).fit(rows)
+    engine = GibbsEngine(n_sweeps=1000, burn_in=300)
+    assert differences(fitted.model_, pack(rows), engine)[0] < 0.02
+
+
+def test_too_large_models_are_left_alone(table, monkeypatch):
+    monkeypatch.setattr(margins, "affordable", lambda *_: None)
+    monkeypatch.setattr(margins, "_LOOK_UPS", 1.0)
+    model = PairwiseMRF(table.schema, np.array([(0, 1)]), np.zeros(45))
+    assert match_margins(model, PairCounts(table), 1e-3) == (model, None)
