@@ -1,4 +1,4 @@
-"""Run all or some benchmarks, and rewrite their sections of docs/benchmarks.md.
+"""Run all or some benchmarks, and rewrite their sections of the pages that hold them.
 
     python -m benchmarks [NAME ...] [--scale 0.1] [--dry-run]
 
@@ -22,8 +22,13 @@ from numba import config
 
 from benchmarks.rows import as_markdown
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-NAMES = re.findall(r"<!-- begin (\w+) -->", PAGE.read_text(encoding="utf-8"))
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGES = {
+    name: page
+    for page in (DOCS / "benchmarks.md", DOCS / "recovery.md")
+    for name in re.findall(r"<!-- begin (\w+) -->", page.read_text(encoding="utf-8"))
+}
+NAMES = list(PAGES)
 
 
 def main() -> None:
@@ -69,10 +74,10 @@ def llvm_name() -> str:
 def write_section(name: str, text: str) -> None:
     """Replace the section of one benchmark."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    page = PAGE.read_text(encoding="utf-8")
+    page = PAGES[name].read_text(encoding="utf-8")
     before, _, rest = page.partition(begin)
     _, _, after = rest.partition(end)
-    PAGE.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
+    PAGES[name].write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
