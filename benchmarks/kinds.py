@@ -1,8 +1,9 @@
-"""Columns of levels and numbers: edges found, held-out rows and time, beside other methods.
+"""Columns of levels, numbers and mixed kinds: edges found, held-out rows, time, beside others.
 
-Gaussian networks of one edge per column (1.5 if there are more than 25), couplings .2 to .4 of
-either sign, cut into levels at random places. Partial rank correlations are cut by Benjamini and
-Hochberg at our level, .005. Times are processor seconds of one thread.
+Gaussian networks cut into levels, conditional Gaussian networks of mixed columns, U-shapes, and
+surveys (:mod:`benchmarks.kinds_data`, :mod:`benchmarks.kinds_rivals`). Our level, and that of
+Benjamini and Hochberg for partial rank correlations, is .005. Times are processor seconds of one
+thread.
 """
 
 from __future__ import annotations
@@ -13,117 +14,194 @@ from time import process_time
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm, rankdata
-from sklearn.covariance import GraphicalLassoCV
 
+from benchmarks.kinds_data import curved, gaussian, mixed
+from benchmarks.kinds_rivals import LEVEL, rivals
 from edgegraft.config import Plan
-from edgegraft.core.pairs import all_pairs
 from edgegraft.ingest import pack
 from edgegraft.learn import discover
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-LEVEL = 0.005
-CASES = [(25, 400, 4, 8), (25, 400, 6, 8), (25, 250, 7, 8), (100, 2000, None, 2)]
-WIDE = (500, 5000)
+CASES = [
+    *((25, 200, 2, 2), (25, 400, 3, 2), (25, 400, 4, 6), (25, 400, 6, 4), (25, 250, 7, 4)),
+    *((25, 5000, 6, 1), (100, 500, 5, 1), (100, 2000, 6, 1), (100, 2000, None, 1)),
+]
+MIXED = [(500, 2), (2000, 2)]
+CURVED = [(400, 5, 2), (400, None, 2)]
+WIDE = [(500, 2000, 5), (500, 5000, None)]
+SLOW = {"skein": 50, "latentcor": 150, "Graphical": 150, "nodewise": 150}  # most columns, by method
+RECALL, GRID = 0.9, (100, 140, 200, 280, 400, 560, 800, 1130, 1600, 2260, 3200)
+CALIBRATED, CALIBRATION_LEVEL = 20, 0.05
 
 
-def gaussian(n, n_rows, n_levels, seed):
-    """Return the edges of a network, and its rows as levels or numbers."""
-    rng = np.random.default_rng(seed)
-    pairs = all_pairs(n)
-    edges = pairs[rng.choice(len(pairs), n if n == 25 else int(1.5 * n), replace=False)]
-    precision = np.eye(n)
-    for i, j in edges:
-        precision[i, j] = precision[j, i] = rng.choice([-1, 1]) * rng.uniform(0.2, 0.4)
-    precision += max(0.0, 0.1 - np.linalg.eigvalsh(precision)[0]) * np.eye(n)
-    rows = rng.multivariate_normal(np.zeros(n), np.linalg.inv(precision), n_rows)
-    rows /= rows.std(axis=0)
-    if n_levels is not None:
-        for i in range(n):
-            shares = np.cumsum(rng.dirichlet(np.full(n_levels, 5.0)))[:-1]
-            rows[:, i] = np.searchsorted(norm.ppf(np.clip(shares, 0.02, 0.98)), rows[:, i])
-        rows = rows.astype(np.int64)
-    return set(map(tuple, edges.tolist())), rows
-
-
-def ours(rows, kinds):
+def ours(rows, kinds="auto", nominal=()):
     """Return the edges of the default fit."""
-    found = discover(pack(rows, kinds=kinds), Plan(fdr=LEVEL))
+    frame = pd.DataFrame(rows).set_axis([f"x{i}" for i in range(rows.shape[1])], axis=1)
+    for i in nominal:
+        frame[f"x{i}"] = np.array(list("abcdefgh"))[frame[f"x{i}"].astype(int)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = discover(pack(frame, kinds=kinds), Plan(fdr=LEVEL))
     return set(map(tuple, found.model.edges.tolist()))
 
 
-def partial_spearman(rows):
-    """Return pairs whose partial rank correlation is significant."""
-    n_rows, n = rows.shape
-    inverse = np.linalg.inv(np.corrcoef(np.apply_along_axis(rankdata, 0, rows).T))
-    scale = np.sqrt(np.diag(inverse))
-    pairs = all_pairs(n)
-    r = (-inverse / np.outer(scale, scale))[pairs[:, 0], pairs[:, 1]]
-    p = 2 * norm.sf(np.abs(np.arctanh(r)) * np.sqrt(n_rows - n - 1))
-    order = np.argsort(p)
-    passing = np.flatnonzero(p[order] <= LEVEL * np.arange(1, len(p) + 1) / len(p))
-    return set(map(tuple, pairs[order[: passing.max(initial=-1) + 1]].tolist()))
+def methods(n):
+    """Return the methods of a comparison by name."""
+    known = {
+        name: method
+        for name, method in rivals().items()
+        if not any(name.startswith(slow) and n > most for slow, most in SLOW.items())
+    }
+    return {
+        "edgegraft, kinds found": lambda rows, nominal: ours(rows, "auto", nominal),
+        "edgegraft, nominal": lambda rows, nominal: ours(rows, "nominal", nominal),
+        **known,
+    }
 
 
-def lasso(rows):
-    """Return the edges of a graphical lasso on normal scores, its penalty cross-validated."""
-    scores = norm.ppf((np.apply_along_axis(rankdata, 0, rows) - 0.5) / len(rows))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        precision = GraphicalLassoCV().fit(scores / scores.std(axis=0)).precision_
-    pairs = all_pairs(rows.shape[1])
-    return set(map(tuple, pairs[np.abs(precision[pairs[:, 0], pairs[:, 1]]) > 1e-8].tolist()))
+def compare(work, draw, n_seeds, n):
+    """Return a row per method: edges found and false, F1 and time, means over seeds."""
+    out = []
+    problems = [draw(seed) for seed in range(n_seeds)]
+    for name, method in methods(n).items():
+        hits, wrong, all_edges, spent = 0, 0, 0, 0.0
+        for truth, rows, nominal in problems:
+            start = process_time()
+            found = method(rows, nominal)
+            spent += process_time() - start
+            hits, wrong = hits + len(found & truth), wrong + len(found - truth)
+            all_edges += len(truth)
+        f1 = 2 * hits / (hits + wrong + all_edges)
+        figure = f"{hits / n_seeds:.1f} of {all_edges / n_seeds:.0f} found, {wrong / n_seeds:.1f}"
+        out.append((work, name, f"{figure} false; F1 {f1:.3f}; {spent / n_seeds:.2f} s"))
+    return out
 
 
-METHODS = {
-    "edgegraft, kinds found": lambda rows: ours(rows, "auto"),
-    "edgegraft, nominal": lambda rows: ours(rows, "nominal"),
-    "partial Spearman": partial_spearman,
-    "GraphicalLassoCV": lasso,
-}
+def rows_for_recall(kinds, n_levels=6, n_seeds=3):
+    """Return the least rows of a grid from which on nine of ten true edges are found."""
+    for n_rows in GRID:
+        hits = total = 0
+        for seed in range(n_seeds):
+            truth, rows = gaussian(25, n_rows, n_levels, seed)
+            hits, total = hits + len(ours(rows, kinds) & truth), total + len(truth)
+        if hits >= RECALL * total:
+            return n_rows
+    return None
 
 
-def held_out(name, kinds):
+def held_out(name, kinds, ridge="auto"):
     """Return the pseudo-log-likelihood per held-out row of a survey."""
-    frame = pd.read_csv(DATA / f"{name}.csv.gz", na_values="?").dropna().astype(int)
+    frame = pd.read_csv(DATA / f"{name}.csv.gz", na_values="?").dropna()
+    frame = frame.astype(int) if name != "jonas" else frame
     order = np.random.default_rng(0).permutation(len(frame))
     cut = int(0.75 * len(frame))
     table = pack(frame, kinds=kinds)
-    found = discover(table.take(order[:cut]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = discover(
+            table.take(order[:cut]), Plan(ridge=ridge if ridge == "auto" else 20 / cut)
+        )
     return found.model.pseudo_log_likelihood(codes=table.take(order[cut:]).codes()).mean()
+
+
+def jester():
+    """Return the network of the most rated jokes, ratings as numbers."""
+    with np.load(DATA / "jester_ratings.npz") as file:
+        ratings = file[file.files[0]].astype(np.float64)
+    ratings[ratings > 90] = np.nan
+    known = np.isfinite(ratings)
+    columns = np.sort(np.argsort(-known.sum(axis=0), kind="stable")[:40])
+    rows = ratings[known[:, columns].all(axis=1)][:5000][:, columns]
+    start = process_time()
+    return rows.shape, len(ours(rows)), process_time() - start
+
+
+def calibration(work, draw, n_seeds):
+    """Return false edges among those found at a rate of .05, over seeds."""
+    wrong = found = runs = 0
+    for seed in range(n_seeds):
+        truth, rows, kinds = draw(seed)
+        got = discover(pack(rows, kinds=kinds), Plan(fdr=CALIBRATION_LEVEL)).model.edges
+        false = len(set(map(tuple, got.tolist())) - truth)
+        wrong, found, runs = wrong + false, found + len(got), runs + (false > 0)
+    share = f"{wrong} false of {found} found" + (f" ({wrong / found:.3f})" if found else "")
+    return work, f"edgegraft, fdr={CALIBRATION_LEVEL}", f"{share}; in {runs} of {n_seeds} runs"
+
+
+def _null(seed):
+    rng = np.random.default_rng(seed)
+    rows = {f"o{k}": rng.choice(5, 400, p=[0.4, 0.3, 0.15, 0.1, 0.05]) for k in range(8)}
+    rows |= {f"n{k}": rng.lognormal(size=400) for k in range(8)}
+    rows |= {f"c{k}": rng.poisson(2.0, 400) for k in range(4)}
+    rows |= {f"b{k}": rng.choice(["no", "yes"], 400) for k in range(4)}
+    return set(), rows, {f"o{k}": "ordinal" for k in range(8)}
 
 
 def run(scale: float = 1.0) -> list[tuple[str, str, str]]:
     """Return work, method and figure."""
     out = []
-    for n, n_rows, n_levels, seeds in CASES:
-        work = f"{n} columns, {n_levels or 'Gaussian'} levels, {n_rows:,} rows"
-        work = work.replace("Gaussian levels", "numbers")
-        for name, method in METHODS.items():
-            hits, wrong, spent = 0, 0, 0.0
-            n_seeds = max(1, int(seeds * scale))
-            for seed in range(n_seeds):
-                truth, rows = gaussian(n, n_rows, n_levels, seed)
-                start = process_time()
-                found = method(rows)
-                spent += process_time() - start
-                hits, wrong = hits + len(found & truth), wrong + len(found - truth)
-            f1 = 2 * hits / (hits + wrong + n_seeds * len(truth))
-            figure = f"{hits / n_seeds:.1f} of {len(truth)} found, {wrong / n_seeds:.1f} false"
-            out.append((work, name, f"{figure}; F1 {f1:.3f}; {spent / n_seeds:.2f} s"))
+
+    def seeds(n):
+        return max(1, int(n * scale))
+
+    for n, n_rows, n_levels, n_seeds in CASES:
+        what = "numbers" if n_levels is None else f"{n_levels} levels"
+        work = f"{n} columns, {what}, {n_rows:,} rows"
+
+        def draw(seed, case=(n, n_rows, n_levels)):
+            return (*gaussian(*case, seed), ())
+
+        out += compare(work, draw, seeds(n_seeds), n)
+    for n_rows, n_seeds in MIXED:
+        work = f"24 columns, mixed, {n_rows:,} rows"
+        out += compare(work, lambda seed, n_rows=n_rows: mixed(n_rows, seed), seeds(n_seeds), 24)
+    for n_rows, n_levels, n_seeds in CURVED:
+        what = "numbers" if n_levels is None else f"{n_levels} levels"
+        work = f"24 columns, 8 U-shapes, {what}, {n_rows:,} rows"
+
+        def draw_curved(seed, case=(n_rows, n_levels)):
+            return (*curved(*case, seed), ())
+
+        out += compare(work, draw_curved, seeds(n_seeds), 24)
+    work = "rows for nine of ten edges, 25 columns, 6 levels"
+    for kinds in ("auto", "nominal"):
+        needed = rows_for_recall(kinds, n_seeds=seeds(3))
+        out.append(
+            (work, f"edgegraft, kinds={kinds!r}", "more" if needed is None else f"{needed:,}")
+        )
+    null = "24 independent columns of levels, numbers, counts and two states, 400 rows"
+    out.append(calibration(null, _null, seeds(CALIBRATED)))
+    linear = "25 columns, 5 levels, 500 rows, 25 linear edges"
+    out.append(
+        calibration(
+            linear, lambda seed: (*gaussian(25, 500, 5, seed), "ordinal"), seeds(CALIBRATED)
+        )
+    )
+    rest = "24 columns, 5 levels, 400 rows, 8 U-shapes"
+    out.append(
+        calibration(rest, lambda seed: (*curved(400, 5, seed), "ordinal"), seeds(CALIBRATED))
+    )
     if DATA.exists():
-        for name in ("wenchuan", "bfi"):
+        for name in ("wenchuan", "bfi", "jonas"):
+            work = f"{name}, nats per held-out row"
             for kinds in ("auto", "nominal"):
-                work, method = f"{name}, nats per held-out row", f"edgegraft, kinds={kinds!r}"
-                out.append((work, method, f"{held_out(name, kinds):.2f}"))
-    n, n_rows = (int(size * scale) for size in WIDE)
-    truth, rows = gaussian(n, n_rows, None, 0)
-    start = process_time()
-    found = ours(rows, "auto")
-    figure = f"{len(found & truth)} of {len(truth)} found, {len(found - truth)} false"
-    spent = process_time() - start
-    work = f"{n} columns, numbers, {n_rows:,} rows"
-    out.append((work, "edgegraft, kinds found", f"{figure}; {spent:.1f} s"))
+                out.append((work, f"edgegraft, kinds={kinds!r}", f"{held_out(name, kinds):.2f}"))
+        for name in ("wenchuan", "bfi"):
+            work, figure = f"{name}, nats per held-out row", f"{held_out(name, 'auto', 20):.2f}"
+            out.append((work, "edgegraft, two scores, ridge=20 / n_rows", figure))
+        (n_rows, n), n_edges, spent = jester()
+        work = f"Jester, {n} jokes as numbers, {n_rows:,} rows"
+        out.append((work, "edgegraft, kinds found", f"{n_edges} edges; {spent:.1f} s"))
+    for n, n_rows, n_levels in WIDE:
+        what = "numbers" if n_levels is None else f"{n_levels} levels"
+        work = f"{int(n * scale)} columns, {what}, {int(n_rows * scale):,} rows"
+        truth, rows = gaussian(int(n * scale), int(n_rows * scale), n_levels, 0)
+        for name in ("edgegraft, kinds found", "partial Spearman"):
+            start = process_time()
+            found = methods(n)[name](rows, ())
+            spent = process_time() - start
+            figure = f"{len(found & truth)} of {len(truth)} found, {len(found - truth)} false"
+            out.append((work, name, f"{figure}; {spent:.1f} s"))
     return out
 
 

@@ -82,32 +82,36 @@ def pythons() -> None:
     pure = pure_wheel()
     for version, interpreter in interpreters().items():
         own = DIST.glob(f"*-cp{version.replace('.', '')}-*.whl")
-        test(f"test-{version}", interpreter, f"{next(own, pure)}[test]")
+        run_tests(f"test-{version}", interpreter, f"{next(own, pure)}[test]")
 
 
-def test_oldest() -> None:
+def on_oldest() -> None:
     """Run the test suite on the oldest dependencies, with the oldest Python."""
     found, pure = interpreters(), pure_wheel()
     first = min(found, key=lambda version: tuple(map(int, version.split("."))))
     pins = BUILD / "oldest.txt"
     pins.write_text("\n".join(oldest()))
-    test("test-oldest", found[first], f"{pure}[test]", "--constraint", str(pins))
+    # Old packages are beside new ones that warn of what they call.
+    quiet = ("-W", "ignore::DeprecationWarning", "-W", "ignore::FutureWarning")
+    packages = (f"{pure}[test]", "--constraint", str(pins))
+    run_tests("test-oldest", found[first], *packages, options=quiet)
 
 
 def check() -> None:
     """Run the test suite on every Python, and on the oldest dependencies."""
     pythons()
-    test_oldest()
+    on_oldest()
 
 
-def test(name: str, interpreter: str, *packages: str) -> None:
+def run_tests(name: str, interpreter: str, *packages: str, options: tuple[str, ...] = ()) -> None:
     """Run the tests in a new environment."""
     python = environment(name, interpreter, *packages)
     say(f"{name}: tests")
     paths = [ROOT / path for path in TESTS]
-    run(python, "-m", "pytest", "-q", "-m", SELECTION, "-c", ROOT / "pyproject.toml", *paths)
+    chosen = ("-q", *options, "-m", SELECTION, "-c", ROOT / "pyproject.toml")
+    run(python, "-m", "pytest", *chosen, *paths)
 
 
 if __name__ == "__main__":
-    targets = {"dist": dist, "pythons": pythons, "oldest": test_oldest, "check": check}
+    targets = {"dist": dist, "pythons": pythons, "oldest": on_oldest, "check": check}
     targets[sys.argv[1]]()

@@ -166,3 +166,12 @@ def test_strengths_may_be_worked_out_anew(inside, model, tmp_path, options):
 
 def test_categories_that_no_variable_has_are_refused(inside, model):
     refused(inside("info", model, "--without", "ulm"), "--without", "did you mean 'Ulm'?")
+
+
+def test_strata_and_clusters_are_columns_that_are_left_out(inside, tmp_path):
+    rows = [[*row, f"s{k % 20}", f"r{k % 2}"] for k, row in enumerate(survey_rows(400))]
+    data = write(tmp_path / "rows.csv", [*NAMES, "school", "region"], rows)
+    model = tmp_path / "model.edgegraft"
+    inside("learn", data, "-o", model, "--clusters", "school", "--strata", "region", *LEARN)
+    assert not {"school", "region"} & set(eg.load(model).names)
+    refused(inside("learn", data, "-o", model, "--force", "--clusters", "shool"), "'shool'")

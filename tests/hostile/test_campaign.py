@@ -11,8 +11,9 @@ SHORT = {
     "packed-tables": 60,
     "old-packed-tables": 60,
     "stores": 60,
+    "kept-rows": 60,
     "checkpoints": 20,
-    "full-disk": 10,
+    "full-disk": 12,
     "threads-and-forks": 1,
 }
 

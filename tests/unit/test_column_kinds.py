@@ -74,6 +74,22 @@ def test_what_cannot_be(options, error, message):
         pack({"t": ["x", "y"] * 10, "h": [0.5, 1.0] * 10}, **options)
 
 
+def test_other_labels_in_the_same_order_change_nothing():
+    rng = np.random.default_rng(0)
+    answers = items(400)
+    frame = pd.DataFrame(answers, columns=list("abcd"))
+    frame["income"] = answers.sum(axis=1) + rng.normal(size=400)
+    other = frame.assign(
+        a=frame["a"] * 10, b=[1, 3, 4, 70, 71] @ (frame["b"].to_numpy() == np.c_[1:6]),
+        income=np.exp(frame["income"] / 9),
+    )  # fmt: skip
+    kinds = dict.fromkeys("abcd", "ordinal")
+    one, two = (GraftedMRF(random_state=0, kinds=kinds).fit(table) for table in (frame, other))
+    np.testing.assert_array_equal(one.edges_, two.edges_)
+    np.testing.assert_array_equal(one.model_.theta, two.model_.theta)
+    np.testing.assert_array_equal(one.edge_strengths_, two.edge_strengths_)
+
+
 def test_the_order_of_a_polars_enum_counts():
     polars = pytest.importorskip("polars")
     size = polars.Series(["M", "S", None, "L"] * 5, dtype=polars.Enum(["S", "M", "L", "XL"]))

@@ -48,6 +48,22 @@ Weights = Annotated[
         show_default=False,
     ),
 ]
+Strata = Annotated[
+    str | None,
+    typer.Option(
+        "--strata",
+        help="A column of strata of the sample, left out of the model.",
+        show_default=False,
+    ),
+]
+Clusters = Annotated[
+    str | None,
+    typer.Option(
+        "--clusters",
+        help="A column of clusters of rows that were drawn together, left out of the model.",
+        show_default=False,
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing output files.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write the result to stdout as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors only.")]

@@ -15,7 +15,17 @@ from edgegraft.cli.console import (
     require_table,
 )
 from edgegraft.cli.declared_options import settings_from, with_options
-from edgegraft.cli.flags import AsJson, DataFiles, Force, OtherJobs, Quiet, Top, Weights
+from edgegraft.cli.flags import (
+    AsJson,
+    Clusters,
+    DataFiles,
+    Force,
+    OtherJobs,
+    Quiet,
+    Strata,
+    Top,
+    Weights,
+)
 from edgegraft.cli.learn_request import LEARNING, READING, Request
 from edgegraft.errors import DataError
 
@@ -32,6 +42,8 @@ def learn(
         typer.Option(help="A page about the network to write (.html).", show_default=False),
     ] = None,
     weights: Weights = None,
+    strata: Strata = None,
+    clusters: Clusters = None,
     bootstrap: Annotated[
         int,
         typer.Option(
@@ -69,6 +81,8 @@ def learn(
             output=str(output.absolute()),
             report=None if report is None else str(report.absolute()),
             weights=weights,
+            strata=strata,
+            clusters=clusters,
             bootstrap=bootstrap,
             reading=settings_from(READING, options),
             learning=settings_from(LEARNING, options),

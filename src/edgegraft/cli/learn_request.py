@@ -32,21 +32,24 @@ class Request:
     learning: dict[str, Any]  # settings of Plan that have an option
     report: str | None = None
     weights: str | None = None  # a column, which is left out of the model
+    strata: str | None = None  # likewise
+    clusters: str | None = None
     bootstrap: int = 0  # replicates
     #: Rows of the sample that the search began with, which a resumed run must repeat; 0 for all
     #: rows in memory, None before they are read.
     sample_rows: int | None = None
 
     def read_options(self, on_rows: OnRows | None = None) -> ReadOptions:
-        """Return how the rows are read, without the column of their weights."""
+        """Return how the rows are read, without the columns of their weights and design."""
         from edgegraft.core.threads import resolve_jobs
         from edgegraft.ingest.options import ReadOptions
 
         reading = dict(self.reading)
-        if self.weights is not None:
+        apart = self._apart()
+        if apart:
             columns = reading["columns"]
-            reading["columns"] = columns and [name for name in columns if name != self.weights]
-            reading["drop"] = [*(reading["drop"] or ()), self.weights]
+            reading["columns"] = columns and [name for name in columns if name not in apart]
+            reading["drop"] = [*(reading["drop"] or ()), *apart]
         return ReadOptions(
             **reading,
             n_jobs=resolve_jobs(self.learning["n_jobs"]),
@@ -72,14 +75,23 @@ class Request:
     def settings(self) -> dict[str, Any]:
         """Return the settings that a model file keeps besides those of the plan."""
         reading = {key_of(s): self.reading[s.name] for s in READING if s.cells}
-        return reading | {"weights": self.weights, "bootstrap": self.bootstrap}
+        design = {name: getattr(self, name) for name in ("strata", "clusters")}
+        given = {name: column for name, column in design.items() if column is not None}
+        return reading | {"weights": self.weights, "bootstrap": self.bootstrap} | given
 
     def dropped(self) -> dict[str, str]:
         """Return why columns are not in the model."""
         dropped = dict.fromkeys(self.reading["drop"] or [], "left out by --drop")
-        if self.weights is not None:
-            dropped[self.weights] = "the weights of the rows"
-        return dropped
+        return dropped | self._apart()
+
+    def _apart(self) -> dict[str, str]:
+        """Return the columns that describe the rows and are not in the model, and why."""
+        columns = {
+            self.weights: "the weights of the rows",
+            self.strata: "the strata of the sample",
+            self.clusters: "the clusters of the sample",
+        }
+        return {name: why for name, why in columns.items() if name is not None}
 
     def changed(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -23,8 +24,9 @@ from edgegraft.ingest.cache import key_of
 from edgegraft.ingest.files import find_files, states_of
 from edgegraft.ingest.kept_rows import KeptRows
 from edgegraft.ingest.memory import enough, needed_for_all
-from edgegraft.ingest.rows import OpenRows, open_rows, read_weights
+from edgegraft.ingest.rows import OpenRows, open_rows, read_labels, read_weights
 from edgegraft.learn import Discovery
+from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.table import PackedTable
 from edgegraft.table.store import PlaneStore
 
@@ -38,6 +40,7 @@ class LearnRows(NamedTuple):
     fitted: OpenRows  # as the search takes them
     weights: Floats | None  # None if all are 1
     notes: list[str]  # decisions about columns that the user should know of
+    design: SurveyDesign | None = None
 
     @property
     def in_memory(self) -> bool:
@@ -77,7 +80,7 @@ def open_request(
     path = Path(request.data)
     progress.stage("reading", path.name)
     options = request.read_options(progress.on_rows)
-    key, known = "", None
+    key, known, design = "", None, _read_design(request)
     if checkpoint is not None and options.max_memory is None:
         key = f"{key_of(states_of(find_files(path)), None, options)} {request.weights!r}"
         known = KeptRows.find(Request.rows_of(checkpoint), key)
@@ -93,7 +96,7 @@ def open_request(
                 if request.weights is not None:
                     weights = read_weights(path, request.weights, request.read_options())
                 fitted = stack.enter_context(open_rows(path, None, options, weights))
-        rows = LearnRows(request, fitted, weights, notes)
+        rows = LearnRows(request, fitted, weights, notes, design)
         if checkpoint is not None and key and perf_counter() - began > _WORTH_KEEPING:
             _keep(rows, checkpoint, key)
         if not isinstance(fitted.rows, PackedTable):
@@ -101,6 +104,17 @@ def open_request(
             if request.bootstrap:
                 raise _no_bootstrap(rows.table)
         yield rows
+
+
+def _read_design(request: Request) -> SurveyDesign | None:
+    """Return the strata and clusters of the rows."""
+    options = replace(request.read_options(), drop=None, columns=None)
+    columns = {
+        name: read_labels(request.data, column, options)
+        for name, column in {"strata": request.strata, "clusters": request.clusters}.items()
+        if column is not None
+    }
+    return SurveyDesign.of(len(next(iter(columns.values()), ())), **columns)
 
 
 def _keep(rows: LearnRows, checkpoint: Path, key: str) -> None:

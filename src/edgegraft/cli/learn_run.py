@@ -90,6 +90,7 @@ class LearnRun:
     def _discover(self, rows: LearnRows, checkpoint: Path | None, resumed: bool) -> Discovery:
         common: dict[str, Any] = {
             "weights": rows.fitted.weights,
+            "design": rows.design,
             "sample_rows": rows.fitted.sample_rows,
             "observers": [self._progress],
         }

@@ -22,11 +22,13 @@ class GraftedMRFCV(GraftedMRF):
 
     aim: Aim = "prediction"
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, **design: Any
+    ) -> Self:
         """Learn as :meth:`GraftedMRF.fit` does, with a FutureWarning."""
         warnings.warn(
             "GraftedMRFCV will be removed: use GraftedMRF(aim='prediction')",
             FutureWarning,
             stacklevel=2,
         )
-        return super().fit(X, y, sample_weight)
+        return super().fit(X, y, sample_weight, **design)

@@ -194,7 +194,15 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     cache_dir: str | PathLike[str] | None = None
     cache_size: int | str | None = None
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        strata: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
+    ) -> Self:
         """Learn the network and the model.
 
         Parameters
@@ -211,6 +219,9 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         sample_weight : array of float, shape (n_rows,), optional
             Whole numbers are frequencies: a row of weight 2 counts as two rows. Others are
             sampling weights, whose scale does not matter (`weights_are`).
+        strata, clusters : array of labels, shape (n_rows,), optional
+            The design of a survey: rows of a stratum were drawn apart from the others, rows of a
+            cluster together. Tests of edges then use the variance between clusters.
 
         Returns
         -------
@@ -219,6 +230,7 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         """
         from edgegraft.ingest.rows import open_rows
         from edgegraft.learn import discover
+        from edgegraft.learn.survey_design import SurveyDesign
 
         self._validate_params()
         plan = plan_of(self)
@@ -233,7 +245,13 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         )
         with open_rows(X, self.schema, options, sample_weight) as given:
             plan = suit_batches(plan, given.rows)
-            found = discover(given.rows, plan, weights=given.weights, sample_rows=given.sample_rows)
+            found = discover(
+                given.rows,
+                plan,
+                weights=given.weights,
+                design=SurveyDesign.of(given.rows.n_rows, strata, clusters),
+                sample_rows=given.sample_rows,
+            )
             self._take(found, X, given)
         return self
 

@@ -15,10 +15,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from edgegraft.core import Layout
+from edgegraft.core.links import link_matrix
 from edgegraft.core.neighbours import neighbours_of
 from edgegraft.core.types import Floats, Integers
 from edgegraft.kernels.elimination.buckets import JunctionTree
@@ -169,7 +169,7 @@ def _remaining_clique(layout: Layout, found: Elimination) -> Integers:
     through = np.zeros(n, np.bool_)
     through[found.order] = through[found.blocking] = True
     both = through[i] & through[j]
-    paths = coo_array((both[both], (i[both], j[both])), shape=(n, n))
+    paths = link_matrix(both[both], layout.edges[both], n)
     component = connected_components(paths, directed=False)[1]
     inside = component == component[found.blocking]
     members = np.concatenate((j[inside[i]], i[inside[j]], [found.blocking]))

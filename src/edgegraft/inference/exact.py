@@ -15,11 +15,11 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges, check_theta
+from edgegraft.core.links import link_matrix
 from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.tables import PairTables
 from edgegraft.core.types import Edges, Floats, Integers, Mask
@@ -244,6 +244,6 @@ def _with_clique_pairs(layout: Layout, found: Elimination, pairs: Edges) -> Layo
 def _are_connected(layout: Layout, pairs: Edges) -> Mask:
     """Return whether the variables of each pair are in the same component."""
     n = layout.n_variables
-    graph = coo_array((np.ones(layout.n_edges), tuple(layout.edges.T)), shape=(n, n))
+    graph = link_matrix(np.ones(layout.n_edges), layout.edges, n)
     component = connected_components(graph, directed=False)[1]
     return np.asarray(component[pairs[:, 0]] == component[pairs[:, 1]])

@@ -19,10 +19,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from edgegraft.core import Layout
+from edgegraft.core.links import link_matrix
 from edgegraft.core.types import Integers, Mask
 from edgegraft.inference.bp import MessageEngine
 from edgegraft.inference.messages import (
@@ -155,7 +155,7 @@ def _spanning_forest(layout: Layout, order: Integers) -> Mask:
     n, m = layout.n_variables, layout.n_edges
     rank = np.empty(m)
     rank[order] = np.arange(1, m + 1)  # zero would be no edge
-    forest = minimum_spanning_tree(coo_array((rank, tuple(layout.edges.T)), shape=(n, n)))
+    forest = minimum_spanning_tree(link_matrix(rank, layout.edges, n))
     member = np.zeros(m, np.bool_)
     member[order[forest.data.astype(np.int64) - 1]] = True
     return member

@@ -154,6 +154,8 @@ class OpenColumn:
         numeric = self.kind.numeric and not self.declared
         if numeric and len(self.labels) + codes.count(-1) - 1 > MAX_STATES:
             return self._overflow()
+        if numeric and self.kind is LabelKind.FLOAT and self._meet_numbers(labels, codes):
+            return True
         firsts = _first_places(indices, len(labels))
         for k, label in enumerate(labels):
             if codes[k] >= 0:
@@ -168,6 +170,22 @@ class OpenColumn:
             codes[k] = self._code[label] if label in self._code else self._add(label, row)
             if codes[k] >= self._max_states and not self._may_grow(row):
                 return False
+        return True
+
+    def _meet_numbers(self, labels: list[Any], codes: list[int]) -> bool:
+        """Give codes to many different numbers at once; return whether that could be done."""
+        new = [k for k, code in enumerate(codes) if code < 0]
+        values = np.array([labels[k] for k in new], np.float64)
+        # NaN, infinities, and two kinds of zero are looked at one by one.
+        if not np.isfinite(values).all() or np.count_nonzero(values == 0) > 1:
+            return False
+        first = len(self.labels)
+        added = range(first, first + len(new))
+        self.labels += [labels[k] for k in new]
+        self.first_rows += [""] * len(new)
+        self._code.update(zip(self.labels[first:], added, strict=True))
+        for k, code in zip(new, added, strict=True):
+            codes[k] = code
         return True
 
     def _add(self, label: Any, row: str = "") -> int:

@@ -28,6 +28,7 @@ from edgegraft.kernels.conditionals.effective_scores import (
     invert_positive,
     unpack_information,
 )
+from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 
@@ -53,6 +54,12 @@ class Rows(NamedTuple):
     rarest: Floats  # (n,) rows with the rarest of the observed states
     variances: Floats  # (N,) factors of the squares of rows' scores in the variance of their sum
     elsewhere: ConditionalsOnDevice | None = None  # computes the sums over rows, if not here
+    design: SurveyDesign | None = None  # rows that were drawn together
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of a variance over the rows."""
+        return float("inf") if self.design is None else self.design.freedom
 
     def is_sparse(self, i: int, j: int) -> bool:
         """Return whether the rarest states of two variables would meet in few rows by chance."""
@@ -105,7 +112,11 @@ class Conditional(NamedTuple):
 
 
 def read_rows(
-    table: PackedTable, weights: Floats, sampling: bool = False, device: Device | None = None
+    table: PackedTable,
+    weights: Floats,
+    sampling: bool = False,
+    device: Device | None = None,
+    design: SurveyDesign | None = None,
 ) -> Rows:
     """Return the rows of a table with the reference and the observed states of each variable.
 
@@ -124,10 +135,10 @@ def read_rows(
     known = codes < states[:, None] if table.n_missing.any() else np.empty((len(codes), 0), bool)
     variances = weights**2 if sampling else weights
     elsewhere = None
-    if device is not None:
+    if device is not None and design is None:
         block = TableRows(table, device=device)
         elsewhere = ConditionalsOnDevice(block, weights, variances, _RULES)
-    return Rows(codes, weights, known, kept, reference, rarest, variances, elsewhere)
+    return Rows(codes, weights, known, kept, reference, rarest, variances, elsewhere, design)
 
 
 def describe(

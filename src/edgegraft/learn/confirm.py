@@ -40,6 +40,7 @@ from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut, KeptNetwork
 from edgegraft.learn.problem import ALL_PAIRS
 from edgegraft.learn.state import SearchState
+from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.noise_weight import noise_weights
 from edgegraft.objective.penalties import NoisePenalty
@@ -67,8 +68,8 @@ class Confirmation(NamedTuple):
     strengths : array of float, shape (m,)
         In the model of all edges of the search; zero for pairs that were added to them later.
     untestable : float
-        Share of the edges whose last test had no information; if the network was built in the order
-        of `joint`, of those of the search beside each other.
+        Share of the edges whose test had no information: of those of the search beside each other,
+        or of the last tests if that is more.
     copies : Copies
     joint : JointStrengths or None
         Strengths of all pairs, if the network was built in their order.
@@ -92,7 +93,12 @@ class Confirmation(NamedTuple):
 
 
 def confirm(
-    search: SearchState, rows: TableRows, plan: Plan, *, sampling: bool = False
+    search: SearchState,
+    rows: TableRows,
+    plan: Plan,
+    *,
+    sampling: bool = False,
+    design: SurveyDesign | None = None,
 ) -> Confirmation:
     """Test the edges of a search, and return which of them are kept at the level of a plan.
 
@@ -106,7 +112,8 @@ def confirm(
     found = search.graph.layout.edges
     required = search.problem.rules.required
     steps.adopt(search, np.concatenate((tree, copies.stand_ins(found), required)))
-    tester = make_tester(search.objective.features, rows, plan.n_jobs, sampling=sampling)
+    features = search.objective.features
+    tester = make_tester(features, rows, plan.n_jobs, sampling=sampling, design=design)
     cut = Cut.of(plan, search.objective, search.problem.rules)
     network = KeptNetwork(search, tester, cut, copies)
     network.test_all()
@@ -133,7 +140,7 @@ def confirm(
         _look_outside(search, network, copies)
         strengths = np.pad(strengths, (0, len(network.edges) - len(strengths)))
     if ranked_by is None:
-        untestable = network.untestable
+        untestable = max(untestable, network.untestable)
     return Confirmation(
         network.tests(), network.kept, strengths, untestable, copies, ranked_by, network.model()
     )

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from edgegraft.core.links import link_matrix
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Integers, Mask
 from edgegraft.counts import PairCounts
@@ -71,7 +71,7 @@ def find_copies(counts: PairCounts, pairs: Edges) -> Copies:
         table = cells.reshape(states[i], states[j])
         across, down = table.sum(axis=0), table.sum(axis=1)
         same[k] = across.max(initial=0) == down.max(initial=0) == 1 and table.sum() > 1
-    linked = coo_array((np.ones(same.sum()), tuple(pairs[same].T)), shape=(n, n))
+    linked = link_matrix(np.ones(same.sum()), pairs[same], n)
     _, group = connected_components(linked, directed=False)
     _, first = np.unique(group, return_index=True)
     return Copies(first[group])

@@ -43,6 +43,7 @@ from edgegraft.learn.problem import ALL_PAIRS, last_ridge
 from edgegraft.learn.sharpen import FACTOR, sharpen
 from edgegraft.learn.stages import Stages, over_all_rows
 from edgegraft.learn.state import SearchState
+from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
@@ -126,6 +127,7 @@ def discover(
     plan: Plan | None = None,
     *,
     weights: ArrayLike | None = None,
+    design: SurveyDesign | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     observers: Sequence[Observer] = (),
     sample_rows: int = SAMPLE_ROWS,
@@ -140,6 +142,8 @@ def discover(
     plan : Plan, optional
     weights : array of float, shape (n_rows,), optional
         Row weights of a table: a row of weight 2 counts as two rows. `Rows` have their own weights.
+    design : SurveyDesign, optional
+        Strata and clusters of the rows of a table, for the tests of edges.
     checkpoint : path, optional
         File for :func:`resume_discovery`, written during the search.
     observers : sequence of Observer
@@ -163,7 +167,7 @@ def discover(
     """
     watching = [*observers, *([] if checkpoint is None else [Checkpoints(checkpoint)])]
     with interruptible() as interruption:
-        stages = Stages(table, plan or Plan(), weights, sample_rows)
+        stages = Stages(table, plan or Plan(), weights, sample_rows, design)
         found = _conclude(stages.run(watching), stages, watching)
         found = _with_prediction(found, stages, interruption)
     return found._replace(interrupted=interruption.asked)
@@ -175,6 +179,7 @@ def resume_discovery(
     plan: Plan | None = None,
     *,
     weights: ArrayLike | None = None,
+    design: SurveyDesign | None = None,
     observers: Sequence[Observer] = (),
     max_time: float | None = None,
     max_edges: int | None = None,
@@ -187,7 +192,7 @@ def resume_discovery(
     """
     watching = [*observers, Checkpoints(path)]
     with interruptible() as interruption:
-        stages = Stages(table, plan or Plan(), weights, sample_rows)
+        stages = Stages(table, plan or Plan(), weights, sample_rows, design)
         search = stages.resume(path, watching, max_time, max_edges)
         found = _conclude(search, stages, watching)
         found = _with_prediction(found, stages, interruption)
@@ -205,7 +210,9 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     confirmed = None
     if search.policy.whole_edges and plan.cuts:
         with threadpool_limits(1, "blas"):  # the tests use the threads
-            confirmed = confirm(search, stages.sample, plan, sampling=stages.sampling)
+            confirmed = confirm(
+                search, stages.sample, plan, sampling=stages.sampling, design=stages.design
+            )
         tests, kept, strengths = confirmed.tests, confirmed.kept, confirmed.strengths
     else:
         model = search.model()
@@ -287,7 +294,8 @@ def _with_evidence(found: Discovery, confirmed: Confirmation, scored: ScoredPair
 def _tests(search: SearchState, model: PairwiseMRF, stages: Stages) -> EdgeTests:
     """Test the edges of a model beside each other."""
     features = search.objective.features
-    tester = make_tester(features, stages.sample, stages.plan.n_jobs, sampling=stages.sampling)
+    n_jobs, sampling = stages.plan.n_jobs, stages.sampling
+    tester = make_tester(features, stages.sample, n_jobs, sampling=sampling, design=stages.design)
     layout, theta = model.layout, model.theta
     if features is not None:
         layout, theta = features.layout(model.edges), features.weights_of(theta, model.edges)

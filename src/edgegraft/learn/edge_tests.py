@@ -13,7 +13,8 @@ refit is sufficient. A table that is too strong for one step (if states rarely o
 conditionals at the fit are nearly certain and have no information) is tested at ``w_ij = 0``
 itself, with a separate ``H``, unless the step is already clearly significant; so is a pair whose
 rare states should meet in few rows, where the step can make p-values a thousand times too small.
-The variance is estimated twice:
+The variance is estimated twice (of rows that were drawn in clusters, see
+:mod:`~edgegraft.learn.survey_design`):
 
 - from the model, ``J_i + J_j`` plus the covariance of the two sides over the rows;
 - from the rows, the covariance of ``u_r`` (the sandwich), which also holds if the conditionals are
@@ -36,7 +37,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtrc
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_weights
@@ -55,6 +55,7 @@ from edgegraft.learn.effective_score import (
     needs_test_at_zero,
 )
 from edgegraft.learn.effects import GroupTests
+from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
 
@@ -174,6 +175,8 @@ class EdgeTester:
         As in :func:`edge_tests`.
     device : Device, optional
         Where sums over the rows are computed; on the processor by default.
+    design : SurveyDesign, optional
+        Strata and clusters of the rows.
     """
 
     def __init__(
@@ -185,9 +188,10 @@ class EdgeTester:
         max_bytes: int = MAX_BYTES,
         sampling: bool = False,
         device: Device | None = None,
+        design: SurveyDesign | None = None,
     ) -> None:
         whole = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
-        self._rows = read_rows(table, whole, sampling, device)
+        self._rows = read_rows(table, whole, sampling, device, design)
         self._n_jobs, self._max_bytes = resolve_jobs(n_jobs), max_bytes
 
     def test(
@@ -250,7 +254,7 @@ class EdgeTester:
             zero=zero,
             max_bytes=0 if zero else self._max_bytes,
         )
-        return [_judge(*each) for each in found]
+        return [_judge(*each, self._rows.freedom) for each in found]
 
 
 def q_values(p_values: ArrayLike, n_tests: int) -> Floats:
@@ -285,11 +289,12 @@ def _check_fit(table: PackedTable, model: PairwiseMRF) -> None:
         )
 
 
-def _judge(score: Floats, by_model: Floats, by_rows: Floats) -> tuple[float, int, float]:
+def _judge(
+    score: Floats, by_model: Floats, by_rows: Floats, freedom: float
+) -> tuple[float, int, float]:
     """Return statistic, degrees of freedom and p-value, by the larger of the two variances."""
-    usable = directions(by_model, by_rows)
+    usable = directions(by_model, by_rows, freedom)
     if usable.dof == 0:
         return 0.0, 0, 1.0
-    statistic = float(usable.statistics(score))
-    p_value = max(float(chdtrc(usable.dof, statistic)), float(np.finfo(float).tiny))
-    return statistic, usable.dof, p_value
+    statistic = usable.statistics(score)
+    return float(statistic), usable.dof, float(usable.p_values(statistic))

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import chdtrc, fdtrc
 
 from edgegraft.core import Layout
 from edgegraft.core.threads import run
@@ -57,10 +58,13 @@ class Directions(NamedTuple):
     axes : array of float, shape (size, dof)
     ratio : array of float, shape (dof,)
         Variance over the rows along each direction, in units of the model's.
+    freedom : float
+        Degrees of freedom of the variance over the rows.
     """
 
     axes: Floats
     ratio: Floats
+    freedom: float = np.inf
 
     @property
     def dof(self) -> int:
@@ -70,6 +74,8 @@ class Directions(NamedTuple):
     def statistics(self, scores: Floats) -> Floats:
         """Return the statistic of one score, or of each row of several, by the larger variance."""
         along = np.square(scores @ self.axes)
+        if np.isfinite(self.freedom):  # each ratio alone is too uncertain: their mean
+            return np.asarray(along.sum(axis=-1) / max(1.0, float(self.ratio.mean())))
         return np.asarray(np.minimum(along.sum(axis=-1), (along / self.ratio).sum(axis=-1)))
 
     def again(self, score: Floats, replicated: Floats) -> Floats:
@@ -82,8 +88,17 @@ class Directions(NamedTuple):
         size = max(statistic - self.dof, 0.0) / max(statistic, np.finfo(float).tiny)
         return self.statistics(replicated - (1.0 - np.sqrt(size)) * score)
 
+    def p_values(self, statistics: Floats) -> Floats:
+        """Return the p-values of statistics, none of them zero."""
+        if np.isfinite(self.freedom):
+            upper = float(self.ratio.sum() ** 2 / np.square(self.ratio).sum())
+            found = fdtrc(upper, upper * self.freedom, statistics / self.dof)
+        else:
+            found = chdtrc(self.dof, statistics)
+        return np.asarray(np.maximum(found, np.finfo(float).tiny))
 
-def directions(by_model: Floats, by_rows: Floats) -> Directions:
+
+def directions(by_model: Floats, by_rows: Floats, freedom: float = np.inf) -> Directions:
     """Return the directions of an edge's score, without those of too few rows.
 
     A direction without variance over the rows uses only that of the model: one column may determine
@@ -93,7 +108,7 @@ def directions(by_model: Floats, by_rows: Floats) -> Directions:
     enough = spread >= MIN_DIRECTION_ROWS
     white = axes[:, enough] / np.sqrt(spread[enough])
     ratio, turn = np.linalg.eigh(white.T @ ((by_rows + by_rows.T) / 2) @ white)
-    return Directions(white @ turn, np.maximum(ratio, _MIN_RATIO))
+    return Directions(white @ turn, np.maximum(ratio, _MIN_RATIO), freedom)
 
 
 def describe_all(
@@ -219,6 +234,7 @@ def moments(sides: list[Side], rows: Rows, agreeing: bool = False) -> Moments:
     size, n = len(sides[0].shift), len(rows.weights)
     sums, (whole, across) = np.zeros((2, size)), np.zeros((2, size, size))
     block = max(4, _BLOCK // size)
+    by_cluster = 0.0 if rows.design is None else np.zeros((len(rows.design.stratum), size))
     for first in range(0, n, block):
         u = [project(side, rows, first, min(block, n - first)) for side in sides]
         for k, part in enumerate(u):
@@ -227,7 +243,13 @@ def moments(sides: list[Side], rows: Rows, agreeing: bool = False) -> Moments:
             add_products(u[0], u[1], rows.variances, first, across)
             u[0] += u[1]
         add_products(u[0], u[0], rows.variances, first, whole)
+        if rows.design is not None:
+            weights = rows.weights[first : first + len(u[0]), None]
+            by_cluster += rows.design.sums(weights * u[0], first)
     total = rows.weights.sum()
+    if rows.design is not None:
+        score = sums.sum(axis=0)
+        whole = rows.design.variance(np.asarray(by_cluster)) + np.outer(score, score) / total
     information = np.sum([side.information for side in sides], axis=0)
     shift = np.sum([side.shift for side in sides], axis=0)
     found = EdgeSums(sums, whole, across, information, shift)

@@ -33,7 +33,7 @@ from edgegraft.table.blocks import TableRows
 from edgegraft.table.scores import scores_of
 
 ENOUGH = 0.05  # p-value of the further scores above which the linear ones are enough
-_CELLS, _MIN_ROWS, _MAX_ROWS = 1 << 15, 256, 4096  # rows whose conditionals are averaged
+_CELLS, _MIN_ROWS, _MAX_ROWS = 1 << 14, 256, 4096  # rows whose conditionals are averaged
 _NORMAL = 1.959963984540054
 _TINY = float(np.finfo(np.float64).tiny)
 

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtrc
 
 from edgegraft.core import Layout
 from edgegraft.core.threads import resolve_jobs, run
@@ -29,6 +28,7 @@ from edgegraft.learn.edge_tests import EdgeTester, Tested
 from edgegraft.learn.effective_score import LINEAR, Directions, directions
 from edgegraft.learn.effects import GroupTests
 from edgegraft.learn.feature_conditionals import TINY, Conditional, Conditionals
+from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.objective.features import Features
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
@@ -40,7 +40,12 @@ _FEW = 10.0  # expected rows in which the rarer states of two binary columns mee
 
 
 def make_tester(
-    features: Features | None, rows: TableRows, n_jobs: int | None, *, sampling: bool = False
+    features: Features | None,
+    rows: TableRows,
+    n_jobs: int | None,
+    *,
+    sampling: bool = False,
+    design: SurveyDesign | None = None,
 ) -> EdgeTester | FeatureTester:
     """Return what tests the edges of a model of some rows.
 
@@ -48,9 +53,11 @@ def make_tester(
     """
     table, weights = rows.table, rows.weights
     if features is None and table.schema.n_states.max(initial=0) <= _MANY_STATES:
-        return EdgeTester(table, weights, n_jobs=n_jobs, sampling=sampling, device=rows.device)
+        return EdgeTester(
+            table, weights, n_jobs=n_jobs, sampling=sampling, device=rows.device, design=design
+        )
     known = features or Features.plain(table.schema)
-    return FeatureTester(table, known, weights, n_jobs=n_jobs, sampling=sampling)
+    return FeatureTester(table, known, weights, n_jobs=n_jobs, sampling=sampling, design=design)
 
 
 class FeatureTester:
@@ -79,7 +86,10 @@ class FeatureTester:
         n_jobs: int | None = None,
         max_bytes: int = 1 << 28,
         sampling: bool = False,
+        design: SurveyDesign | None = None,
     ) -> None:
+        self._design = design
+        self._freedom = np.inf if design is None else design.freedom
         self._power = 2 if sampling else 1  # of weights in variances
         self._rows = Conditionals(table, features, weights, max_bytes)
         self._n_jobs = resolve_jobs(n_jobs)
@@ -111,11 +121,11 @@ class FeatureTester:
             i, j = edges[k].tolist()
             found = moments[k]
             split = self._linear(i, j)
-            verdict = None if found is None else judge_score(*found[:3], split)
+            verdict = None if found is None else judge_score(*found[:3], split, self._freedom)
             if found is not None and self._doubtful(i, j, tables[k], verdict):
                 apart = {a: self._rows.without(nodes[a], b) for a, b in ((i, j), (j, i))}
                 at_zero = self._moments(edges[k : k + 1], apart)[0]
-                again = None if at_zero is None else judge_score(*at_zero[:3], split)
+                again = None if at_zero is None else judge_score(*at_zero[:3], split, self._freedom)
                 verdict = verdict if again is None else again
             _write(out, groups, k, verdict)
 
@@ -178,6 +188,8 @@ class FeatureTester:
         sums = [[np.zeros(len(side.step)) for side in both] for both in used]
         size = [len(both[0].step) if both else 0 for both in used]
         whole, across = ([np.zeros((s, s)) for s in size] for _ in range(2))
+        n_clusters = 0 if self._design is None else len(self._design.stratum)
+        by_cluster = [np.zeros((n_clusters, s)) for s in size]
         needed = sorted({side.node for both in used for side in both})
         for rows in self._rows.chunks():
             scores: dict[int, Floats] = {}
@@ -201,6 +213,8 @@ class FeatureTester:
                 else:
                     both, weight = [part[0] for part in parts], parts[0][1]
                 whole[k] += both[0].T @ (weight[:, None] ** self._power * both[0])
+                if self._design is not None:
+                    by_cluster[k] += self._design.sums(weight[:, None] * both[0], rows.start)
 
             run(project, needed, self._n_jobs)
             run(add, [k for k in range(len(edges)) if used[k]], self._n_jobs)
@@ -212,6 +226,8 @@ class FeatureTester:
             total = max(float(nodes[side.node].weights.sum()) for side in both)
             score = np.sum(sums[k], axis=0)
             by_rows = whole[k] - np.outer(score, score) / total
+            if self._design is not None:
+                by_rows = self._design.variance(by_cluster[k])
             information = np.sum([side.information for side in both], axis=0)
             by_model = information.copy()
             if len(both) == 2:
@@ -271,33 +287,39 @@ class WeightGroup(NamedTuple):
         if not self.directions.dof:
             return np.ones(scores.shape[:-1])
         statistics = self.directions.statistics(scores @ self.turn.T)
-        return np.asarray(np.maximum(chdtrc(self.directions.dof, statistics), TINY))
+        return self.directions.p_values(statistics)
 
     def replicated(self, score: Floats, scores: Floats) -> Floats:
         """Return the p-values that other samples would have, from scores of replicates."""
         if not self.directions.dof:
             return np.ones(len(scores))
         statistics = self.directions.again(self.turn @ score, scores @ self.turn.T)
-        return np.asarray(np.maximum(chdtrc(self.directions.dof, statistics), TINY))
+        return self.directions.p_values(statistics)
 
 
-def weight_groups(by_model: Floats, by_rows: Floats, linear: Mask) -> list[WeightGroup]:
+def weight_groups(
+    by_model: Floats, by_rows: Floats, linear: Mask, freedom: float = np.inf
+) -> list[WeightGroup]:
     """Return the linear weights and the rest, or all in one group."""
     every = np.eye(len(linear))
     if not linear.any() or linear.all():
-        return [WeightGroup(every, directions(by_model, by_rows), 1.0)]
+        return [WeightGroup(every, directions(by_model, by_rows, freedom), 1.0)]
     rest = every[~linear]
     lead = by_model[np.ix_(linear, linear)]
     rest[:, linear] = -by_model[np.ix_(~linear, linear)] @ np.linalg.pinv(lead)
     return [
-        WeightGroup(turn, directions(turn @ by_model @ turn.T, turn @ by_rows @ turn.T), share)
+        WeightGroup(
+            turn, directions(turn @ by_model @ turn.T, turn @ by_rows @ turn.T, freedom), share
+        )
         for turn, share in ((every[linear], LINEAR_SHARE), (rest, 1.0 - LINEAR_SHARE))
     ]
 
 
-def judge_score(score: Floats, by_model: Floats, by_rows: Floats, linear: Mask) -> Verdict:
+def judge_score(
+    score: Floats, by_model: Floats, by_rows: Floats, linear: Mask, freedom: float = np.inf
+) -> Verdict:
     """Return the verdict of the groups together."""
-    groups = weight_groups(by_model, by_rows, linear)
+    groups = weight_groups(by_model, by_rows, linear, freedom)
     p = [float(group.p_values(score)) for group in groups]
     raised = [value / group.share for value, group in zip(p, groups, strict=True)]
     best = groups[int(np.argmin(raised))]

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from edgegraft.config import Plan, Settings
 from edgegraft.counts import PairCounts
 from edgegraft.device import find_device
-from edgegraft.errors import FileFormatError
+from edgegraft.errors import DataError, FileFormatError
 from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
 from edgegraft.learn.checkpoint import load
@@ -42,6 +42,7 @@ from edgegraft.learn.problem import (
 )
 from edgegraft.learn.sharpen import TESTS_PER_VARIABLE
 from edgegraft.learn.state import SearchState
+from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.learn.too_few_rows import too_few_rows, warn_of_sparse_pairs
 from edgegraft.learn.weighting import weigh_rows
 from edgegraft.objective.objective import Objective
@@ -66,6 +67,8 @@ class Stages:
         Of the rows of a table.
     n_sample : int
         Rows of the largest sample of blocks.
+    design : SurveyDesign, optional
+        Strata and clusters of the rows of a table.
 
     Attributes
     ----------
@@ -81,10 +84,16 @@ class Stages:
         plan: Plan,
         weights: ArrayLike | None = None,
         n_sample: int = SAMPLE_ROWS,
+        design: SurveyDesign | None = None,
     ) -> None:
         given = as_rows(rows, weights, plan.n_jobs, find_device(plan.device))
         weighed, self.sampling = weigh_rows(given, plan.weights_are)
-        self.plan, self._rows = plan, distinct_rows(weighed)
+        if design is not None and not isinstance(weighed, TableRows):
+            raise DataError(
+                "strata and clusters need all rows in memory: raise max_memory, or give a table"
+            )
+        self.design = design
+        self.plan, self._rows = plan, weighed if design is not None else distinct_rows(weighed)
         check_states(rows.schema)
         self._settings = search_settings(plan, len(rows.schema))
         self._in_memory: tuple[Objective, PairCounts] | None = None

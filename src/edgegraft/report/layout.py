@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
+from edgegraft.core.links import link_matrix
 from edgegraft.core.types import Edges, Floats
 
 _ALL_DISTANCES = 400  # nodes; components with more are laid out from pivots
@@ -116,9 +116,8 @@ def _edge_lengths(n: int, edges: Edges) -> Floats:
 
 
 def _symmetric(n: int, edges: Edges, values: Floats) -> Any:
-    first, second = edges.T
-    rows, columns = np.concatenate((first, second)), np.concatenate((second, first))
-    return csr_array((np.tile(values, 2), (rows, columns)), shape=(n, n))
+    both = np.concatenate((edges, edges[:, ::-1]))
+    return link_matrix(np.tile(values, 2), both, n).tocsr()
 
 
 def _component(graph: Any, rng: np.random.Generator) -> Floats:

@@ -7,10 +7,10 @@ on each other too, and only the tree says which pairs come first.
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.special import chdtri
 
+from edgegraft.core.links import link_matrix
 from edgegraft.core.pairs import all_pairs
 from edgegraft.core.types import Edges
 from edgegraft.search.correlations import Correlations
@@ -44,8 +44,7 @@ def spanning_tree(correlations: Correlations) -> Edges:
     limit = chdtri(np.maximum(cells, 1), _LEVEL / len(pairs))
     n_known = correlations.n_rows * correlations.known[pairs].prod(axis=1)
     linked = (cells > 0) & ((strength + cells / correlations.n_rows) * n_known > limit)
-    first, second = pairs[linked].T
-    graph = coo_array((1.0 / strength[linked], (first, second)), shape=(n, n)).tocsr()
+    graph = link_matrix(1.0 / strength[linked], pairs[linked], n).tocsr()
     tree = minimum_spanning_tree(graph).tocoo()
     found = np.sort(np.column_stack((tree.row, tree.col)).astype(np.int64), axis=1)
     return found[np.lexsort((found[:, 1], found[:, 0]))]
