@@ -35,7 +35,9 @@ FOLDS = 5
 """Parts of the rows, of which one is held out to choose the strengths."""
 
 MANY_ROWS = 2000
-"""Rows from which one part is held out; of fewer, each in turn."""
+"""Rows from which one part is held out; of fewer, each in turn if that takes little time."""
+
+_LITTLE = 10**7  # rows times squared columns
 
 _MIN_ROWS = 10
 _LAST_ITERATIONS = 150
@@ -132,9 +134,10 @@ def hold_out(rows: TableRows, rng: np.random.Generator) -> list[tuple[TableRows,
     else:
         owner, each = np.flatnonzero(weights), weights[weights > 0]
     fold = rng.permutation(len(owner)) % FOLDS
+    few = len(owner) < MANY_ROWS and len(owner) * len(rows.schema) ** 2 < _LITTLE
     held = [
         np.bincount(owner[fold == k], each[fold == k], len(weights)).astype(np.float64)
-        for k in range(FOLDS if len(owner) < MANY_ROWS else 1)
+        for k in range(FOLDS if few else 1)
     ]
     return [(_part(rows, weights - part), _part(rows, part)) for part in held]
 
