@@ -71,8 +71,8 @@ def compare(name: str, train: Codes, test: Codes) -> list[Row]:
     theirs = process_time() - began
     nats = -float(made.model.pseudo_log_likelihood(codes=test.astype(np.int64)).mean())
     note = (
-        f"{nats:.4f} and {loss:.4f}; {made.model.n_edges:,} edges, penalty {made.penalty:.2g}, ridge {made.ridge:.2g}, "
-        f"{len(made.trials)} fits; C = {level:g}"
+        f"{nats:.4f} and {loss:.4f}; {made.model.n_edges:,} edges, penalty {made.penalty:.2g}, "
+        f"ridge {made.ridge:.2g}, {len(made.trials)} fits; C = {level:g}"
     )
     work = f"{name}: {train.shape[1]} columns, {len(train):,} rows"
     return [
