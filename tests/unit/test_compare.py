@@ -167,7 +167,7 @@ def test_the_command_writes_columns_a_page_and_a_picture(tmp_path):
     runner = CliRunner()
     shown = runner.invoke(app, arguments)
     assert shown.exit_code == 0, shown.output
-    assert "1 edge of" in shown.stdout
+    assert "Edges that differ: 1 of" in shown.stdout
     assert "q2" in shown.stdout
     assert "Groups compared" in files[1].read_text(encoding="utf-8")
     assert files[2].read_bytes()[:4] == b"\x89PNG"

@@ -48,7 +48,8 @@ def plot_comparison(found: Comparison, *, seed: int = 0) -> list[Axes]:
     _, axes = plt.subplots(1, n, figsize=(0.8 * n * width, 0.8 * height), layout="constrained")
     apart = np.nan_to_num(columns["difference"])
     parts = [(name, effects[name], columns[f"in_{name}"]) for name in found.groups]
-    parts.append((f"{found.n_different} edges differ", apart, columns["differs"]))
+    noun = "edge differs" if found.n_different == 1 else "edges differ"
+    parts.append((f"{found.n_different} {noun}", apart, columns["differs"]))
     signed = len(found.groups) == 2
     for k, (ax, (title, values, kept)) in enumerate(zip(axes, parts, strict=True)):
         coloured = columns["signed"] & (k < n - 1 or signed)

@@ -1,0 +1,114 @@
+"""Answers from a network: intervals, stability, planned rows, rules.
+
+Intervals are those of effects, against the effects of the model that the rows were drawn from: an
+Ising chain, and a network of five levels that was fitted to 20,000 rows of cut Gaussians. Stability
+is that of `bootstrap` on bfi. Planned power is compared with tables drawn and learned from.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+
+from benchmarks.comparing import Line, as_markdown, draw, precision
+from edgegraft.datasets import make_chain, make_scale_free
+from edgegraft.ingest import pack
+from edgegraft.learn import Plan, discover
+from edgegraft.learn.bootstrap import bootstrap
+from edgegraft.learn.effects import Evidence, edge_effects
+from edgegraft.model import PairwiseMRF
+from edgegraft.study import plan
+from edgegraft.table import PackedTable
+from edgegraft.table.blocks import TableRows
+
+__all__ = ["as_markdown", "run"]
+
+SURVEY = Path(__file__).resolve().parents[2] / "shared" / "data" / "bfi.csv.gz"
+SIMULATIONS, ROWS, MANY = 40, 800, 20_000
+
+
+def run(scale: float = 1.0) -> list[Line]:
+    """Return the lines; `scale` reduces simulations."""
+    warnings.simplefilter("ignore")
+    return [*coverage(scale), *stability(), *planning(scale), *rules()]
+
+
+def coverage(scale: float) -> list[Line]:
+    """Measure how often intervals of effects have the true one in them."""
+    chain = make_chain(10, n_rows=10, couplings="ising", coupling_range=(0.2, 0.5), random_state=1)
+    rng = np.random.default_rng(0)
+    levels = pack(draw(precision(10, rng), MANY, rng), kinds="ordinal")
+    lines = []
+    for name, model in (("Ising chain", chain.model), ("five levels", discover(levels).model)):
+        lines.append(covered(name, model, max(2, round(SIMULATIONS * scale))))
+    return lines
+
+
+def covered(name: str, model: PairwiseMRF, count: int) -> Line:
+    many = PackedTable.from_codes(model.sample_codes(MANY, random_state=0), model.schema)
+    certain = Evidence(np.full(model.n_edges, 1e9), np.ones(model.n_edges, np.int64), None)
+    true = edge_effects(model, TableRows(many), certain).effect
+    place = {tuple(edge): k for k, edge in enumerate(model.edges.tolist())}
+    hits = []
+    for seed in range(1, count + 1):
+        codes = model.sample_codes(ROWS, random_state=seed)
+        fitted = discover(PackedTable.from_codes(codes, model.schema)).model
+        columns = fitted.edge_columns
+        for k, edge in enumerate(fitted.edges.tolist()):
+            if tuple(edge) in place and abs(true[place[tuple(edge)]]) > 0.15:
+                goal = true[place[tuple(edge)]]
+                hits.append(columns["effect_low"][k] <= goal <= columns["effect_high"][k])
+    work = f"{name}, 10 columns, {ROWS} rows: coverage of .95 intervals of effects above .15"
+    return Line(work, f"{np.mean(hits):.3f} of {len(hits)}", ".93 to .97")
+
+
+def stability() -> list[Line]:
+    """Compare frequencies with q-values."""
+    if not SURVEY.exists():
+        return []
+    table = pack(SURVEY, missing_values=["?"])
+    found = discover(table)
+    started = process_time()
+    result = bootstrap(found, table, 100)
+    seconds = process_time() - started
+    q, frequency = found.model.edge_columns["q_value"], result.frequency[: found.model.n_edges]
+    clear = q < 1e-4
+    figure = (
+        f"{int((frequency[clear] < 0.5).sum())} of {int(clear.sum())} edges with q < 1e-4 have a "
+        f"frequency below .5, the lowest {frequency[clear].min():.2f}; of the other "
+        f"{int((~clear).sum())} the mean is {frequency[~clear].mean():.2f}; {seconds:.0f} s CPU"
+    )
+    return [Line("bfi, 100 replicates: frequency against q-value", figure, "none unstable")]
+
+
+def planning(scale: float) -> list[Line]:
+    """Compare planned with simulated power."""
+    lines, count = [], max(2, round(25 * scale))
+    for effect, n, rows in ((0.2, 12, [300, 450]), (0.3, 15, [150, 250])):
+        found = plan(effect=effect, n_columns=n, rows=rows, n_simulations=count, random_state=1)
+        pairs = zip(rows, found.curve["power"], found.curve["simulated"], strict=True)
+        figure = "; ".join(f"{r} rows: planned {p:.2f}, simulated {s:.2f}" for r, p, s in pairs)
+        work = f"effect {effect}, {n} columns, {count} tables each: share of edges found"
+        lines.append(Line(work, figure, "within .05"))
+    return lines
+
+
+def rules() -> list[Line]:
+    """Measure what excluding pairs saves."""
+    data = make_scale_free(200, n_states=4, n_rows=3000, random_state=0)
+    table = PackedTable.from_codes(data.X.astype(np.int32), data.schema)
+    seconds, tables = [], []
+    discover(table)
+    for given in (None, ["gap 150"]):
+        started = process_time()
+        found = discover(table, Plan(rules=given))
+        seconds.append(process_time() - started)
+        tables.append(found.search.n_tables)
+    figure = (
+        f"{seconds[0]:.1f} s CPU and {tables[0]:,} pairs scored; with `gap 150`, which leaves 6 % "
+        f"of the pairs, {seconds[1]:.1f} s and {tables[1]:,}"
+    )
+    return [Line("200 columns of 4 states, 3,000 rows", figure, "cheaper")]
