@@ -8,7 +8,7 @@ from scipy.stats import false_discovery_control
 
 from edgegraft.kernels.conditionals.effective_scores import add_scores
 from edgegraft.learn import conditional
-from edgegraft.learn.edge_tests import edge_tests, q_values
+from edgegraft.learn.edge_tests import EdgeTester, edge_tests, q_values
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable, Schema
 from tests.edge_test_twin import fit, statistics_of
@@ -142,3 +142,19 @@ def test_a_table_too_strong_for_one_step_is_tested_at_zero():
     found = edge_tests(table, model)
     agree(found, statistics_of(codes, model))
     assert found.q_value[layout.edges.tolist().index([0, 5])] < 1e-3
+
+
+def test_an_edge_alone_is_tested_as_if_it_were_the_only_one_added():
+    _, table, layout, theta = make_case(STATES, 900, density=1.0, seed=11)
+    added = np.array([1, 4, 6])  # they share variables
+    theta = 0.2 * theta
+    for k in added:
+        theta[layout.edge_offset[k] : layout.edge_offset[k + 1]] = 0.0
+    tester = EdgeTester(table)
+    found = tester.test(layout, theta, added, alone=added)
+    beside = np.setdiff1d(np.arange(layout.n_edges), added)
+    for at, k in enumerate(added):
+        only = layout.with_edges(layout.edges[np.append(beside, k)])
+        expected = tester.test(only, only.carry(theta, layout), np.array([len(beside)]))
+        assert found.dof[at] == expected.dof[0] > 0
+        np.testing.assert_allclose(found.statistic[at], expected.statistic[0], rtol=1e-6)

@@ -17,7 +17,7 @@ import numpy as np
 from edgegraft.core.types import Floats, Integers
 from edgegraft.device.columns import columns_on, to_host
 from edgegraft.device.device import Tensor, torch_module
-from edgegraft.kernels.conditionals.effective_scores import Design
+from edgegraft.kernels.conditionals.effective_scores import Design, logit_pairs
 from edgegraft.table.blocks import TableRows
 
 _SHARE = 24  # of the free memory that the arrays of a batch may take
@@ -253,9 +253,9 @@ class ConditionalsOnDevice:
         for t, (a, b) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
             curvature = weighted[:, a] * (float(a == b) - p[:, b])
             torch.matmul(made.shown * curvature[:, None], made.shown.mT, out=found[:, t])
-        place = np.zeros((logits, logits), np.int64)
-        place[one, other] = place[other, one] = np.arange(len(one))
-        whole = found[:, self._device.put(place)]  # (batch, logits, logits, columns, columns)
+        whole = found[
+            :, self._device.put(logit_pairs(logits))
+        ]  # (batch, logits, logits, columns, columns)
         whole = whole.permute(0, 3, 1, 4, 2).reshape(len(p), n_columns * logits, -1)
         diagonal = whole.diagonal(dim1=1, dim2=2)
         largest = diagonal.amax(1, keepdim=True).clamp(min=1.0)

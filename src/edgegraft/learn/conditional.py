@@ -26,6 +26,7 @@ from edgegraft.kernels.conditionals.effective_scores import (
     add_scores,
     find_residuals,
     invert_positive,
+    logit_pairs,
     unpack_information,
 )
 from edgegraft.learn.survey_design import SurveyDesign
@@ -142,9 +143,18 @@ def read_rows(
 
 
 def describe(
-    i: int, rows: Rows, layout: Layout, theta: Floats, edges: Integers, max_bytes: int
+    i: int,
+    rows: Rows,
+    layout: Layout,
+    theta: Floats,
+    edges: Integers,
+    max_bytes: int,
+    base: Conditional | None = None,
 ) -> Conditional:
-    """Return the conditional of variable `i`, whose edges are the `edges`-th of the layout."""
+    """Return the conditional of variable `i`, whose edges are the `edges`-th of the layout.
+
+    `base` is that without the last edge, if it is known and the parameters of that edge are zero.
+    """
     sources = layout.edges[edges].sum(axis=1) - i
     sizes = np.array([len(rows.kept[j]) for j in sources], np.int64)
     start = 1 + np.cumsum(sizes) - sizes
@@ -162,7 +172,12 @@ def describe(
         return found._replace(usable=True)
     if rows.known.size:
         found = _settle(rows, found)
-    return found._replace(inverse=_inverse_information(rows, found), usable=True)
+    inverse = None
+    if base is not None and base.inverse is not None and not rows.known.size:
+        inverse = _extended_inverse(rows, found, base.inverse)
+    if inverse is None:
+        inverse = _inverse_information(rows, found)
+    return found._replace(inverse=inverse, usable=True)
 
 
 def without(node: Conditional, rows: Rows, other: int) -> Conditional:
@@ -253,13 +268,42 @@ def _inverse_information(rows: Rows, of: Conditional, ridge: float = 0.0) -> Flo
     shown, p = np.empty((2, rows.codes.shape[1], q))
     find_residuals(rows.codes, of.weights, of.design, of.coefficients, shown, p)
     packed = np.zeros((n_columns, n_columns, q * (q + 1) // 2))
-    add_information(rows.codes, of.weights, of.design, p, packed)
+    add_information(rows.codes, of.weights, of.design, p, packed, 0)
     whole = unpack_information(packed)
     whole[np.diag_indices_from(whole)] += max(
         ridge, _MIN_INFORMATION * max(1.0, whole.diagonal().max())
     )
     if not _invert(whole):
         raise not_finite(of.design.target)
+    return whole
+
+
+def _extended_inverse(rows: Rows, of: Conditional, known: Floats) -> Floats | None:
+    """Return the inverse from that without the last neighbour; None if rounding spoils it.
+
+    What the neighbour adds has a few columns: a hub is inverted once for all that may join it.
+    """
+    n_columns, q = of.coefficients.shape
+    old = len(known) // q
+    shown, p = np.empty((2, rows.codes.shape[1], q))
+    find_residuals(rows.codes, of.weights, of.design, of.coefficients, shown, p)
+    packed = np.zeros((n_columns, n_columns, q * (q + 1) // 2))
+    add_information(rows.codes, of.weights, of.design, p, packed, len(of.design.sources))
+    corner = unpack_information(np.ascontiguousarray(packed[old:, old:]))
+    largest = float((of.weights @ (p * (1.0 - p))).max())  # that of the intercept, as in `known`
+    corner[np.diag_indices_from(corner)] += _MIN_INFORMATION * max(1.0, largest)
+    across = packed[:old, old:][:, :, logit_pairs(q)]
+    across = across.transpose(0, 2, 1, 3).reshape(len(known), len(corner))
+    explained = known @ across
+    left = corner - across.T @ explained
+    if not _invert(left):
+        return None
+    whole = np.empty((n_columns * q, n_columns * q))
+    beside = explained @ left
+    whole[: len(known), : len(known)] = known + beside @ explained.T
+    whole[: len(known), len(known) :] = -beside
+    whole[len(known) :, : len(known)] = -beside.T
+    whole[len(known) :, len(known) :] = left
     return whole
 
 

@@ -144,11 +144,26 @@ def describe_alone(
     groups = {i: beside[at] for i, at in _edges_of(layout.edges[beside]).items()}
     none = np.empty(0, np.int64)
     found: list[tuple[Conditional, Conditional] | None] = [None] * len(chosen)
+    bases: dict[int, Conditional] = {}
+
+    def prepare(a: int) -> None:
+        bases[a] = describe(a, rows, layout, theta, groups.get(a, none), max_bytes)
+
+    if rows.elsewhere is None and not rows.known.size:
+        run(prepare, np.unique(layout.edges[chosen]).tolist(), n_jobs)
 
     def work(k: int) -> None:
         i, j = layout.edges[chosen[k]].tolist()
         one, other = (
-            describe(a, rows, layout, theta, np.append(groups.get(a, none), chosen[k]), max_bytes)
+            describe(
+                a,
+                rows,
+                layout,
+                theta,
+                np.append(groups.get(a, none), chosen[k]),
+                max_bytes,
+                bases.get(a),
+            )
             for a in (i, j)
         )
         found[k] = one, other

@@ -77,10 +77,11 @@ def add_scores(codes, weights, design, residuals, out):
 
 
 @kernel
-def add_information(codes, weights, design, p, out):
+def add_information(codes, weights, design, p, out, first_source):
     """Add the expected information of the rows to the upper triangle of `out`.
 
-    ``out[c, e]``, ``c <= e``, holds the packed upper triangle over pairs of logits.
+    ``out[c, e]``, ``c <= e``, holds the packed upper triangle over pairs of logits. Only columns
+    ``e`` of sources from `first_source` on are filled, where 0 is the intercept.
     """
     q = p.shape[1]
     block = 1024  # rows whose curvatures stay in cache
@@ -96,7 +97,7 @@ def add_information(codes, weights, design, p, out):
             for r in range(n):
                 at[k + 1, r] = design.column[k, codes[design.sources[k], first + r]]
         for k in range(d + 1):
-            for m in range(k, d + 1):
+            for m in range(max(k, first_source), d + 1):
                 _add_pair(at[k], at[m], n, curvature, out)
 
 
@@ -129,12 +130,17 @@ def _add_pair(one, other, n, curvature, out):
 def unpack_information(packed: NDArray[Any]) -> NDArray[Any]:
     """Return packed information as a symmetric matrix over all parameters."""
     n_columns, q = len(packed), (math.isqrt(8 * packed.shape[2] + 1) - 1) // 2
-    place = np.zeros((q, q), np.int64)
-    place[np.triu_indices(q)] = np.arange(packed.shape[2])
-    whole = packed[:, :, place + np.triu(place, 1).T]
+    whole = packed[:, :, logit_pairs(q)]
     low, high = np.tril_indices(n_columns, -1)
     whole[low, high] = whole[high, low]
     return whole.transpose(0, 2, 1, 3).reshape(n_columns * q, n_columns * q)
+
+
+def logit_pairs(q: int) -> NDArray[Any]:
+    """Return where a pair of logits is in a packed upper triangle."""
+    place = np.zeros((q, q), np.int64)
+    place[np.triu_indices(q)] = np.arange(q * (q + 1) // 2)
+    return np.asarray(place + np.triu(place, 1).T)
 
 
 def lay_out(projection: NDArray[Any]) -> NDArray[Any]:
