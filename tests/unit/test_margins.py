@@ -47,7 +47,9 @@ def test_a_default_fit_has_the_shares_of_its_rows(table, kinds):
     assert f"{single:.4f}" in shares["text"]
 
 
-def test_chains_are_as_good_as_their_noise(table, monkeypatch):
+@pytest.mark.parametrize("max_states", [1000, 0])
+def test_chains_are_as_good_as_their_noise(table, max_states, monkeypatch):
+    monkeypatch.setattr(margins, "_MAX_STATES", max_states)
     layout = [(i, i + 1) for i in range(11)]
     rng = np.random.default_rng(0)
     start = PairwiseMRF(table.schema, np.array(layout), rng.normal(0, 0.5, 36 + 99))

@@ -9,7 +9,8 @@ made of scores, the node vectors alone are moved until the shares of the columns
     u += step * C^-1 (p - q),
 
 with ``p`` the data's shares, ``q`` the model's and ``C`` the covariance of all indicators under the
-model, from Gibbs chains that continue from step to step.
+model, from Gibbs chains that continue from step to step. For many states ``C`` would take longer
+than the fit: there every variable is moved as if it were alone, by ``log p - log q``.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ _LOOK_UPS = 4e8  # of cells and their neighbours by all chains: some tenths of a
 _MIN_SWEEPS, _MAX_SWEEPS = 8, 80  # per round: with fewer, chance outweighs what is corrected
 _ENOUGH = 0.005  # difference that is not worth correcting by chains
 _FARTHEST = 1.0  # step of a log-potential
+_MAX_STATES = 1000  # whose covariance takes a tenth of a second to solve for
 _DAMPING, _LEAST = 0.05, 1e-6  # added to the variances of the draws
 
 
@@ -171,8 +173,11 @@ def _follow_chains(
 def _newton(layout: Layout, draws: NDArray[Any], wanted: Floats, shares: Floats) -> Floats:
     """Return the step of the node vectors that would change the shares as wanted.
 
-    Shares change with node vectors by the covariance of all indicators, here that of the draws.
+    Shares change with node vectors by the covariance of all indicators, here that of the draws; of
+    many states, by that of a variable's own.
     """
+    if len(shares) > _MAX_STATES:
+        return np.asarray(np.log(shares) - np.log(np.maximum(shares - wanted, _LEAST)))
     owner = np.repeat(np.arange(layout.n_variables), layout.states)
     level = np.arange(len(owner)) - layout.node_offset[owner]
     flat = draws.reshape(layout.n_variables, -1)
