@@ -108,7 +108,9 @@ def test_a_wrong_model_does_not_inflate_significance(monkeypatch):
     # fail.
     module = sys.modules[edge_tests.__module__]
     judge = module._judge
-    monkeypatch.setattr(module, "_judge", lambda score, model, _: judge(score, model, model))
+    monkeypatch.setattr(
+        module, "_judge", lambda score, model, _, *rest: judge(score, model, model, *rest)
+    )
     assert (edge_tests(table, model).p_value[0::3] < 0.05).mean() > 0.08
 
 

@@ -236,7 +236,8 @@ def test_pipelines():
     pipeline.fit(frame)
     direct = clone(nominal).fit(frame)
     assert pairs(pipeline[-1].edges_) == pairs(direct.edges_)
-    assert pipeline.score(frame) == pytest.approx(direct.score(frame), abs=1e-3)
+    # The frame has one more category, which never occurs; tables with it are shrunk differently.
+    assert pipeline.score(frame) == pytest.approx(direct.score(frame), abs=1e-2)
 
 
 def test_grid_search_over_the_penalty():

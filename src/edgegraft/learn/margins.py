@@ -118,7 +118,7 @@ def match_margins(
         gradient = loss.evaluate(theta, state).gradient
         return _with(model, theta), _agreement(gradient, layout, "exact")
     work = (layout.n_variables + 2 * layout.n_edges) * layout.states.mean() / 2
-    sweeps = min(_MAX_SWEEPS, int(_LOOK_UPS / (_CHAINS * _ROUNDS * work)))
+    sweeps = min(_MAX_SWEEPS, int((_LOOK_UPS / (_CHAINS * work) - _BURN_IN) / _ROUNDS))
     if sweeps < _MIN_SWEEPS:
         return model, None
     data = Likelihood(counts, likelihood_engine("exact"))

@@ -69,7 +69,7 @@ class Numbers:
         Examples
         --------
         >>> age = Variable("age", ("[0, 30)", "[30, 90]"), "double", True, (0.0, 30.0, 90.0))
-        >>> numbers_of(age).quantiles(np.array([0.5, 0.5]), [0.25, 0.5, 0.75]).tolist()
+        >>> numbers_of(age).quantiles(np.array([0.5, 0.5]), [0.25, 0.5, 0.75]).round(3).tolist()
         [15.0, 30.0, 60.0]
         """
         wanted = np.atleast_1d(np.asarray(shares, np.float64))
