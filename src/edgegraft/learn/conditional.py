@@ -204,15 +204,17 @@ def _with_margins(node: Conditional, rows: Rows) -> Conditional:
     """Return a conditional whose intercept gives the states the shares that they have."""
     logits = node.coefficients.copy()
     shown, p = np.zeros((2, rows.codes.shape[1], logits.shape[1]))
-    total = node.weights.sum()
+    find_residuals(rows.codes, node.weights, node.design, logits, shown, p)
+    observed, total = node.weights @ (p + shown), node.weights.sum()
+    reference, moved = np.maximum(1.0 - p.sum(axis=1, keepdims=True), 0.0), np.zeros(p.shape[1])
     for _ in range(_MARGIN_STEPS):
-        find_residuals(rows.codes, node.weights, node.design, logits, shown, p)
-        expected, missing = node.weights @ p, node.weights @ shown
-        if np.abs(missing).max(initial=0.0) <= _MARGIN_TOL * total:
+        scaled = p * np.exp(moved)
+        expected = node.weights @ (scaled / (reference + scaled.sum(axis=1, keepdims=True)))
+        if np.abs(observed - expected).max(initial=0.0) <= _MARGIN_TOL * total:
             break
-        observed = expected + missing
-        logits[0] += _log_ratio(observed, expected)
-        logits[0] -= _log_ratio(total - observed.sum(), total - expected.sum())
+        moved += _log_ratio(observed, expected)
+        moved -= _log_ratio(total - observed.sum(), total - expected.sum())
+    logits[0] += moved
     return node._replace(coefficients=logits)
 
 
