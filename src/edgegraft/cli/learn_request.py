@@ -58,8 +58,10 @@ class Request:
         )
 
     def check(self) -> None:
-        """Refuse settings that are out of bounds or do not go together."""
-        self.plan()
+        """Refuse settings that are out of bounds, do not go together or are not to be had here."""
+        from edgegraft.device import find_device
+
+        find_device(self.plan().device)
         self.read_options()
 
     def plan(self) -> Plan:

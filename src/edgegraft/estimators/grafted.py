@@ -228,12 +228,14 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         GraftedMRF
             Itself.
         """
+        from edgegraft.device import find_device
         from edgegraft.ingest.rows import open_rows
         from edgegraft.learn import discover
         from edgegraft.learn.survey_design import SurveyDesign
 
         self._validate_params()
         plan = plan_of(self)
+        find_device(plan.device)  # refused before the table is read
         X = self._table(X, fitting=True)
         options = self._read_options(
             X,
