@@ -25,7 +25,7 @@ class Method(NamedTuple):
     Attributes
     ----------
     told : str
-        What it is told of the model, beside the rows.
+        What the method knows of the model besides the rows.
     needs : str
         The module that it needs, if any.
     states : tuple of int

@@ -12,7 +12,7 @@ from edgegraft.config import Plan
 from edgegraft.contrib.dask.cluster import ClusterRows
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
-from edgegraft.counts import PairCounts
+from edgegraft.counts import PairCounts, pair_counts
 from edgegraft.datasets import make_scale_free
 from edgegraft.device import Device, device, find_device, pair_sums, partners
 from edgegraft.errors import MemoryBudgetError, MissingExtraError, SettingError
@@ -20,6 +20,7 @@ from edgegraft.learn.discovery import discover
 from edgegraft.learn.edge_tests import EdgeTester
 from edgegraft.learn.sharpen import unexplained
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective import block_sums, scoring
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.search.correlations import Correlations
 from edgegraft.search.mean_fields import mean_field
@@ -155,11 +156,22 @@ def data():
     return make_scale_free(12, n_states=[2, 3, 4] * 4, n_rows=1500, random_state=0).X
 
 
-def test_a_network_is_the_same(data):
+def test_a_network_is_the_same(data, monkeypatch):
+    calls = []
+    for module, name in (
+        (block_sums, "evaluate_on_device"),
+        (scoring, "score_on_device"),
+        (pair_counts, "count_on_device"),
+    ):
+        there = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda *given, there=there, name=name: calls.append(name) or there(*given)
+        )
     models = [
         GraftedMRF(device=where, tol=1e-6, random_state=0).fit(data) for where in ("cpu", DEVICE)
     ]
     expected, found = models
+    assert len(set(calls)) == 3  # the device was used
     assert len(expected.edges_) > 5
     np.testing.assert_array_equal(found.edges_, expected.edges_)
     assert found.score(data) == pytest.approx(expected.score(data), rel=1e-6)

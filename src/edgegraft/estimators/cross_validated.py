@@ -16,8 +16,8 @@ from edgegraft.estimators.grafted import GraftedMRF
 class GraftedMRFCV(GraftedMRF):
     """``GraftedMRF(aim="prediction")``, which replaces it and will remain.
 
-    There is no grid to set any more (`penalties`, `ridges`, `cv`): the strengths are found by rows
-    held out, and ``prediction_.trials`` lists what was tried instead of ``cv_results_``.
+    The parameters `penalties`, `ridges` and `cv` are gone: the strengths are found by rows held
+    out, and ``prediction_.trials`` lists what was tried instead of ``cv_results_``.
     """
 
     aim: Aim = "prediction"

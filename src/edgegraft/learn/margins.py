@@ -39,7 +39,7 @@ _MIN_SWEEPS, _MAX_SWEEPS = 8, 80  # per round: with fewer, chance outweighs what
 _ENOUGH = 0.005  # difference that is not worth correcting by chains
 _FARTHEST = 1.0  # step of a log-potential
 _MAX_STATES = 1000  # whose covariance takes a tenth of a second to solve for
-_DAMPING, _LEAST = 0.05, 1e-6  # added to the variances of the draws
+_DAMPING, _MIN_VARIANCE = 0.05, 1e-6  # added to the variances of the draws
 
 
 class Agreement(NamedTuple):
@@ -177,7 +177,7 @@ def _newton(layout: Layout, draws: NDArray[Any], wanted: Floats, shares: Floats)
     many states, by that of a variable's own.
     """
     if len(shares) > _MAX_STATES:
-        return np.asarray(np.log(shares) - np.log(np.maximum(shares - wanted, _LEAST)))
+        return np.asarray(np.log(shares) - np.log(np.maximum(shares - wanted, _MIN_VARIANCE)))
     owner = np.repeat(np.arange(layout.n_variables), layout.states)
     level = np.arange(len(owner)) - layout.node_offset[owner]
     flat = draws.reshape(layout.n_variables, -1)
@@ -185,7 +185,7 @@ def _newton(layout: Layout, draws: NDArray[Any], wanted: Floats, shares: Floats)
     shown -= shown.mean(axis=1, keepdims=True)
     covariance = (shown @ shown.T).astype(np.float64) / shown.shape[1]
     variance = shares * (1.0 - shares)
-    covariance[np.diag_indices_from(covariance)] += _DAMPING * variance + _LEAST
+    covariance[np.diag_indices_from(covariance)] += _DAMPING * variance + _MIN_VARIANCE
     return np.asarray(np.linalg.solve(covariance, wanted))
 
 

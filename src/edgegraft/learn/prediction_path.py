@@ -1,8 +1,8 @@
 """A path of penalised fits, and the walk along it that held-out rows guide.
 
-The path goes down from the penalty at which there is no edge, each fit from the one before, until
-held-out rows are predicted worse; then ridge and penalty change in turn while that helps. It ends
-by itself, and never at the edge of a grid, since there is none. A fit has few pairs at a time:
+The penalty falls from the level that no edge passes. Each fit starts from the one before, and the
+path ends when held-out rows are predicted worse; then ridge and penalty change in turn while that
+helps. There is no grid whose edge could be met. A fit has few pairs at a time:
 those with an edge and those whose gradient passes the penalty, checked again after every fit.
 """
 
@@ -28,7 +28,7 @@ _FIRST_RIDGE = 1.0  # in penalties
 _MOVES = ((1.0, 10**0.5), (_FINE, 1.0), (1.0 / _FINE, 1.0))  # of penalty and ridge, in turn
 _SETTLED = 2e-4  # nats per column: with less there is nothing left to predict
 _GAIN, _GAIN_PER_COLUMN = 2e-5, 1e-5  # of the score, and in nats, for a step to be worth the next
-_LEAST = 1e-3  # penalty in rows: below it nothing is shrunk
+_MIN_PENALTY = 1e-3  # penalty in rows: below it nothing is shrunk
 _TOL = 0.5  # of the penalty: what a fit may leave
 _FIRST_ITERATIONS, _ITERATIONS = 20, 60  # of a fit
 _ROUNDS = 5  # fits at most until no other pair passes the penalty
@@ -160,7 +160,7 @@ class _Walk:
         self._where = [path.state() for path in self._paths]
         self._tried = set[tuple[float, float]]()
         self._n_columns = len(self._paths[0].loss.schema)
-        self._least = _LEAST / self._paths[0].loss.n_rows
+        self._min_penalty = _MIN_PENALTY / self._paths[0].loss.n_rows
         self.trials = list[Trial]()
         top = max(float(path.scores.max(initial=0.0)) for path in self._paths)
         self.best = Trial(top, 0.0, self._score(), 0)
@@ -173,7 +173,7 @@ class _Walk:
     def go_down(self) -> None:
         """Lower the penalty, in leaps as long as they save much, until that predicts worse."""
         step = _LEAP
-        while self.best.penalty * step > self._least:
+        while self.best.penalty * step > self._min_penalty:
             before = self.best.score
             if self._try_out(self.best.penalty * step, 0.0, leap=step == _LEAP):
                 saves = self.best.score - before > -_LEAPING * before
@@ -197,7 +197,7 @@ class _Walk:
             if ridge == 0.0 and higher > 1.0:
                 ridge = _FIRST_RIDGE * penalty
             key = (round(np.log(penalty), 6), round(np.log(ridge + 1e-300), 6))
-            if penalty < self._least or key in self._tried:
+            if penalty < self._min_penalty or key in self._tried:
                 return self.best is not start
             self._tried.add(key)
             if not self._try_out(penalty, ridge):
