@@ -74,6 +74,7 @@ class Discovery(NamedTuple):
     certificate : Certificate
         Of the network: which pairs outside of it the search would still take. Pairs that a test
         has cut may be among them. If nothing is cut, or not refitted, it is that of the search.
+        Taken at the parameters of the pseudolikelihood, before shares are matched to the data's.
     converged : bool
         Whether the last fits, of the search and of the model, reached their tolerance.
     plan : Plan
