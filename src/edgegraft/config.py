@@ -41,45 +41,22 @@ FEATURE_STRATEGIES: tuple[str, ...] = ("feature", "feature-light")
 
 
 class Setting(NamedTuple):
-    """What a setting may be, and how it is offered.
-
-    Attributes
-    ----------
-    name : str
-    default : object
-    kinds : tuple of type
-        Among ``bool``, ``int`` and ``float``; empty when only words are taken.
-    words : tuple of str
-        Words that are taken, instead of or besides numbers.
-    optional : bool
-        Whether None is taken.
-    minimum, maximum : float or None
-        Bounds of numbers, themselves allowed.
-    above : float or None
-        Bound of numbers, itself not allowed.
-    help : str
-        One sentence for the command line.
-    flag : str or None
-        The command-line option and its short form, such as ``--jobs -j``; None when the command
-        line does not offer the setting.
-    cells : bool
-        Of reading: whether it may change the cells that are read, not time and memory alone.
-    texts : bool
-        Whether lists of texts are taken.
-    """
+    """What a setting may be, and how it is offered."""
 
     name: str
     default: Any
-    kinds: tuple[type, ...]
-    words: tuple[str, ...]
-    optional: bool
-    minimum: float | None = None
+    kinds: tuple[type, ...]  # among bool, int and float; empty if only words are taken
+    words: tuple[str, ...]  # words that are taken, instead of or besides numbers
+    optional: bool  # whether None is taken
+    minimum: float | None = None  # bounds of numbers, themselves allowed
     maximum: float | None = None
-    above: float | None = None
-    help: str = ""
+    above: float | None = None  # bound of numbers, itself not allowed
+    help: str = ""  # one sentence for the command line
+    #: the command-line option and its short form, such as "--jobs -j"; None if it has none
     flag: str | None = None
+    #: of reading: whether it may change the cells that are read, not time and memory alone
     cells: bool = True
-    texts: bool = False
+    texts: bool = False  # whether lists of texts are taken
 
     def allows(self, value: object) -> bool:
         """Return whether a value is one of those that the setting takes."""
@@ -106,8 +83,6 @@ class Setting(NamedTuple):
     def expected(self) -> str:
         """What the setting takes, in words.
 
-        Examples
-        --------
         >>> settings_of(Settings)["reservoir_size"].expected
         "an integer of at least 1, 'unlimited' or None"
         """
@@ -142,8 +117,6 @@ def setting(default: Any, help: str = "", *, flag: str | None = None, **others: 
 def settings_of(config: type) -> dict[str, Setting]:
     """Return the settings that a dataclass declares or inherits, by name.
 
-    Examples
-    --------
     >>> found = settings_of(Plan)["max_edges"]
     >>> found.kinds, found.minimum, found.optional, found.flag
     ((<class 'int'>,), 0, True, '--max-edges')
@@ -462,8 +435,6 @@ class Settings(SearchOptions):
     def from_options(cls, options: object, **others: Any) -> Self:
         """Return the settings whose values `options` has as attributes; `others` take precedence.
 
-        Examples
-        --------
         >>> Settings.from_options(Plan(max_edges=3), tol=0.1).max_edges
         3
         """

@@ -54,8 +54,6 @@ class Argument:
 class Message(Exception):
     """A message of several parts, some of them arguments; mixed into errors and warnings.
 
-    Examples
-    --------
     >>> error = DataError("column 'id' identifies rows: use ", Argument("drop", ["id"]))
     >>> str(error)
     "column 'id' identifies rows: use drop=['id']"

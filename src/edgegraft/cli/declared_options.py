@@ -34,8 +34,6 @@ def flagged(config: type) -> tuple[Setting, ...]:
 def flag_of(name: str) -> str:
     """Return the option of a setting or argument.
 
-    Examples
-    --------
     >>> flag_of("missing_values"), flag_of("max_memory"), flag_of("engine")
     ('--missing', '--max-memory', '--engine')
     """
@@ -122,8 +120,6 @@ def _value(setting: Setting, typed: Any) -> Any:
 def parse_value(setting: Setting, text: str) -> Any:
     """Return a number, or a word that may take its place.
 
-    Examples
-    --------
     >>> fdr = settings_of(Plan)["fdr"]
     >>> parse_value(fdr, "0.01"), parse_value(fdr, "none")
     (0.01, None)
@@ -143,8 +139,6 @@ def parse_value(setting: Setting, text: str) -> Any:
 def parse_names(texts: Sequence[str]) -> list[str]:
     """Return names separated by commas, a name with a comma in it being quoted.
 
-    Examples
-    --------
     >>> parse_names(["age,sex", '"last, first"'])
     ['age', 'sex', 'last, first']
     """
@@ -157,8 +151,6 @@ def parse_names(texts: Sequence[str]) -> list[str]:
 def parse_bins(texts: Sequence[str]) -> int | dict[str, int]:
     """Return a number of bins for all columns, or numbers by name.
 
-    Examples
-    --------
     >>> parse_bins(["5"]), parse_bins(["age=4", "income=6"])
     (5, {'age': 4, 'income': 6})
     """

@@ -23,8 +23,6 @@ def message(error: BaseException | str) -> str:
 def as_option(argument: Argument) -> str:
     r"""Return an argument as it is written on the command line.
 
-    Examples
-    --------
     >>> as_option(Argument("drop", ["id", "last, first"])), as_option(Argument("max_memory"))
     ('--drop \'id,"last, first"\'', '--max-memory')
     >>> as_option(Argument("missing_values", ("?", "-1"))), as_option(Argument("bins", {"age": 4}))
@@ -48,8 +46,6 @@ def as_option(argument: Argument) -> str:
 def visible(text: str) -> str:
     r"""Return text with its control characters written out, which a terminal would obey.
 
-    Examples
-    --------
     >>> print(visible("red \x1b[31m"))
     red \x1b[31m
     """
@@ -59,8 +55,6 @@ def visible(text: str) -> str:
 def cell(value: object, width: int = 60) -> str:
     r"""Return a name or category of the data for the cell of a table, short and unchanged.
 
-    Examples
-    --------
     >>> cell("a\nb"), cell("[red]"), cell("x" * 100, 8)
     ('a\\nb', '\\[red]', 'xxxxxxx…')
     """
@@ -71,8 +65,6 @@ def cell(value: object, width: int = 60) -> str:
 def counted(n: int, thing: str) -> str:
     """Return a number of things in words.
 
-    Examples
-    --------
     >>> counted(1, "edge"), counted(1200, "edge")
     ('1 edge', '1,200 edges')
     """
@@ -82,8 +74,6 @@ def counted(n: int, thing: str) -> str:
 def clock(seconds: float) -> str:
     """Return a duration as people read it.
 
-    Examples
-    --------
     >>> clock(3.2), clock(75), clock(7325)
     ('0:03', '1:15', '2:02:05')
     """
@@ -95,8 +85,6 @@ def clock(seconds: float) -> str:
 def size(n_bytes: float) -> str:
     """Return a number of bytes as people read it.
 
-    Examples
-    --------
     >>> size(5000), size(3 << 20), size(2 << 30)
     ('5 KiB', '3 MiB', '2.00 GiB')
     """

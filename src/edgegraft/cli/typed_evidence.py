@@ -23,8 +23,6 @@ def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
     A category is matched by its text, numbers also by value; a number given for a binned column
     is the bin that it falls into.
 
-    Examples
-    --------
     >>> schema = Schema.from_categories({"smoker": ["no", "yes"], "dose": [0, 1, 2]})
     >>> parse_given(schema, ["smoker=yes", "dose=2"])
     {'smoker': 'yes', 'dose': 2}
@@ -48,8 +46,6 @@ def check_names(schema: Schema, names: Sequence[str], option: str) -> None:
 def parse_variables(schema: Schema, texts: Sequence[str], option: str) -> list[str]:
     """Return names of variables, separated by commas or repeated.
 
-    Examples
-    --------
     >>> schema = Schema.from_categories({"a": [0, 1], "b": [0, 1], "c, d": [0, 1]})
     >>> parse_variables(schema, ["a,b", "c, d"], "--of")
     ['a', 'b', 'c, d']
@@ -64,8 +60,6 @@ def parse_variables(schema: Schema, texts: Sequence[str], option: str) -> list[s
 def parse_categories(schema: Schema, texts: Sequence[str], option: str) -> list[Any]:
     """Return the categories that have one of the texts, of whatever type and variable.
 
-    Examples
-    --------
     >>> schema = Schema.from_categories({"a": [0, 1], "b": ["0", "-"]})
     >>> parse_categories(schema, ["0", "-"], "--without")
     [0, '0', '-']

@@ -50,8 +50,6 @@ def replace_file(path: str | os.PathLike[str], text: str) -> None:
 def suffix_of(path: Path, compressed: Collection[str] = (".gz",)) -> str:
     """Return the suffix of a file in small letters, that of the content if it is compressed.
 
-    Examples
-    --------
     >>> suffix_of(Path("rows.CSV.gz")), suffix_of(Path("rows"))
     ('.csv', '')
     """

@@ -23,8 +23,6 @@ def check_edges(edges: ArrayLike, n_variables: int | None = None) -> Edges:
 
     Either variable may come first, and an edge may be listed more than once.
 
-    Examples
-    --------
     >>> check_edges([(2, 0)], 3)
     array([[2, 0]])
     >>> check_edges([(0, 1), (0, 3)], 3)
@@ -68,8 +66,6 @@ def check_theta(
     Log-potentials are finite, or minus infinity for an impossible state unless `finite` is set.
     Refusals name variables by `names`, by default by number, and the array itself by `what`.
 
-    Examples
-    --------
     >>> from edgegraft.core import Layout
     >>> check_theta([0.0, float("nan")], Layout([2]))
     Traceback (most recent call last):
@@ -105,8 +101,6 @@ def owner_of(layout: Layout, at: int, names: Sequence[Any] | None = None) -> str
 def check_weights(weights: ArrayLike, n_rows: int) -> Floats:
     """Return a copy of row weights, refusing what cannot be a weight.
 
-    Examples
-    --------
     >>> check_weights([1, 1e300], 2)
     Traceback (most recent call last):
     edgegraft.errors.DataError: the weights add up to 1e+300 rows, ... that of row 1, 1e+300. ...

@@ -100,8 +100,6 @@ def write_container(
 def read_container(path: str | os.PathLike[str], kind: ContainerFormat) -> Contents:
     """Return all that a file holds, every checksum verified; the arrays are read-only.
 
-    Examples
-    --------
     >>> import tempfile
     >>> notes = ContainerFormat("edgegraft-notes", 1, "file of notes", "write one", "write it anew")
     >>> with tempfile.TemporaryDirectory() as folder:

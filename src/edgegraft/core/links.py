@@ -16,8 +16,6 @@ def link_matrix(values: NDArray[Any], edges: Edges, n: int) -> Any:
 
     Its indices are 32-bit integers: older releases of SciPy refuse others.
 
-    Examples
-    --------
     >>> link_matrix(np.ones(1), np.array([(0, 2)]), 3).toarray()
     array([[0., 0., 1.],
            [0., 0., 0.],

@@ -11,8 +11,6 @@ from edgegraft.kernels.conditionals.row_conditionals import Neighbours
 def neighbours_of(layout: Layout) -> Neighbours:
     """Return each variable's neighbours and how to walk their edge tables from its side.
 
-    Examples
-    --------
     >>> neighbours_of(Layout([2, 3, 2], [(0, 1), (1, 2)])).other.tolist()
     [1, 2, 0, 1]
     """

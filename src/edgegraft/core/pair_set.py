@@ -16,8 +16,6 @@ class PairMap:
     Its hash map `keys` and `values` may be handed to kernels that enter new pairs; they say how
     many by :meth:`entered`.
 
-    Examples
-    --------
     >>> kinds = PairMap()
     >>> kinds.put(np.array([3, 7, 3]), 5)
     array([-1, -1,  5])

@@ -12,8 +12,6 @@ from edgegraft.core.types import Edges, Floats, Ids, Integers
 def as_edges(edges: ArrayLike, n_variables: int | None = None) -> Edges:
     """Return `edges` as an ``(m, 2)`` array with the smaller variable first, or refuse them.
 
-    Examples
-    --------
     >>> as_edges([(2, 0)], 3)
     array([[0, 2]])
     """
@@ -23,8 +21,6 @@ def as_edges(edges: ArrayLike, n_variables: int | None = None) -> Edges:
 def all_pairs(n_variables: int) -> Edges:
     """Return every pair ``i < j``, in order.
 
-    Examples
-    --------
     >>> all_pairs(3)
     array([[0, 1],
            [0, 2],
@@ -36,8 +32,6 @@ def all_pairs(n_variables: int) -> Edges:
 def pair_ids(edges: Edges, n_variables: int) -> Ids:
     """Return the ids of `edges`, given in either direction; nothing is checked.
 
-    Examples
-    --------
     >>> pair_ids(np.array([(0, 1), (2, 1)]), 3)
     array([1, 5])
     """
@@ -48,8 +42,6 @@ def pair_ids(edges: Edges, n_variables: int) -> Ids:
 def pairs_of_ids(ids: Ids, n_variables: int) -> Edges:
     """Return the pairs of ids.
 
-    Examples
-    --------
     >>> pairs_of_ids(np.array([1, 5]), 3)
     array([[0, 1],
            [1, 2]])
@@ -60,8 +52,6 @@ def pairs_of_ids(ids: Ids, n_variables: int) -> Edges:
 def find_pairs(pairs: Edges, among: Edges, n_variables: int) -> Integers:
     """Return the place of each pair in `among`, in either direction; -1 if it is not there.
 
-    Examples
-    --------
     >>> find_pairs(np.array([(0, 2), (1, 0)]), np.array([(1, 2), (0, 1)]), 3)
     array([-1,  1])
     """

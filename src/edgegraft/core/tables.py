@@ -86,8 +86,6 @@ def table_offsets(shapes: NDArray[np.int64]) -> NDArray[np.int64]:
 def stretches(starts: Integers, lengths: Integers, steps: Integers | int = 1) -> Integers:
     """Return ``start, start + step, ...`` of every stretch, one stretch after another.
 
-    Examples
-    --------
     >>> stretches(np.array([5, 0]), np.array([2, 3]))
     array([5, 6, 0, 1, 2])
     """

@@ -9,8 +9,6 @@ from difflib import get_close_matches
 def listing(items: Iterable[object], limit: int = 6) -> str:
     """Return items as they are written in Python, a long list cut short.
 
-    Examples
-    --------
     >>> listing(["a", "b", "c"], limit=2)
     "'a', 'b' and 1 more"
     """
@@ -27,8 +25,6 @@ def _short(item: object, width: int = 40) -> str:
 def nearest(text: str, known: Sequence[str]) -> str | None:
     """Return the name that was probably meant: equal but for capitals, or similar.
 
-    Examples
-    --------
     >>> nearest("CITY", ["city", "citu"]), nearest("smokr", ["age", "smoker"]), nearest("x", ["y"])
     ('city', 'smoker', None)
     """
@@ -39,8 +35,6 @@ def nearest(text: str, known: Sequence[str]) -> str | None:
 def suggestion(text: str, known: Sequence[str]) -> str:
     """Return what to say about an unknown name: the one that was meant, or all there are.
 
-    Examples
-    --------
     >>> suggestion("smokr", ["age", "smoker"]), suggestion("x", ["age", "smoker"])
     ("did you mean 'smoker'?", "there are 'age', 'smoker'")
     """

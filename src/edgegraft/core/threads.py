@@ -24,8 +24,6 @@ Result = TypeVar("Result")
 def resolve_jobs(n_jobs: int | None) -> int:
     """Return the number of threads meant by `n_jobs`: None is 1, -1 all cores, -2 all but one.
 
-    Examples
-    --------
     >>> resolve_jobs(None), resolve_jobs(3)
     (1, 3)
     """
@@ -56,8 +54,6 @@ def run_in_order(
 ) -> Iterator[Result]:
     """Yield what `task` returns for every item, in order, at most `n_jobs` results ahead.
 
-    Examples
-    --------
     >>> list(run_in_order(lambda k: k * k, range(5), n_jobs=2))
     [0, 1, 4, 9, 16]
     """
@@ -114,8 +110,6 @@ def interruptible() -> Iterator[Interruption]:
     outermost listens for all of them, so a wish that is expressed between two loops ends the second
     one. Python gives signals to the main thread: on any other nothing is ever asked.
 
-    Examples
-    --------
     >>> with interruptible() as interruption:
     ...     signal.raise_signal(signal.SIGINT)
     ...     interruption.asked

@@ -15,8 +15,6 @@ from edgegraft.core.types import Edges, Integers
 def chain(n: int) -> Edges:
     """Join each of `n` variables to the next.
 
-    Examples
-    --------
     >>> chain(3).tolist()
     [[0, 1], [1, 2]]
     """
@@ -27,8 +25,6 @@ def chain(n: int) -> Edges:
 def star(n: int) -> Edges:
     """Join variable 0 to each of the others.
 
-    Examples
-    --------
     >>> star(3).tolist()
     [[0, 1], [0, 2]]
     """
@@ -39,8 +35,6 @@ def star(n: int) -> Edges:
 def grid(rows: int, columns: int) -> Edges:
     """Join horizontal and vertical neighbours; cell ``(r, c)`` is variable ``r * columns + c``.
 
-    Examples
-    --------
     >>> grid(2, 2).tolist()
     [[0, 1], [0, 2], [1, 3], [2, 3]]
     """
@@ -58,8 +52,6 @@ def scale_free(n: int, rng: np.random.Generator) -> Edges:
     different variables, chosen with probability proportional to their degrees, which gives
     ``2 n - 4`` edges. Hubs therefore have small indices.
 
-    Examples
-    --------
     >>> edges = scale_free(50, np.random.default_rng(0))
     >>> edges.shape
     (96, 2)
@@ -86,8 +78,6 @@ def erdos_renyi(
 ) -> Edges:
     """Choose edges uniformly among all pairs, each with probability `p` or `n_edges` in total.
 
-    Examples
-    --------
     >>> erdos_renyi(1000, np.random.default_rng(0), n_edges=1500).shape
     (1500, 2)
     """
@@ -112,8 +102,6 @@ def regular(n: int, degree: int, rng: np.random.Generator) -> Edges:
     variable to itself are switched with random others. The result is close to uniform over regular
     graphs, but not exactly uniform.
 
-    Examples
-    --------
     >>> edges = regular(10, 4, np.random.default_rng(0))
     >>> np.bincount(edges.ravel()).tolist()
     [4, 4, 4, 4, 4, 4, 4, 4, 4, 4]

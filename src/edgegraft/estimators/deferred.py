@@ -28,8 +28,6 @@ class _Deferred(ModuleType):
 def deferring(*names: str) -> Iterator[None]:
     """Let imports of these modules inside of the block cost nothing; afterwards all is as before.
 
-    Examples
-    --------
     >>> with deferring("this"):
     ...     import this
     >>> "this" in sys.modules

@@ -68,13 +68,7 @@ def _interval(setting: Setting, kind: type) -> Any:
 
 
 def plan_of(estimator: ModelOptions, **others: Any) -> Plan:
-    """Return the plan of an estimator's parameters; `others` take precedence.
-
-    Raises
-    ------
-    ValueError
-        If parameters do not go together.
-    """
+    """Return the plan of an estimator's parameters; `others` take precedence."""
     seed = make_seed(getattr(estimator, "random_state", None))
     n_jobs = estimator.n_jobs
     jobs = resolve_jobs(None if n_jobs is None else int(n_jobs))

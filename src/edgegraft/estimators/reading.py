@@ -57,8 +57,6 @@ def without_columns(X: Any, drop: Sequence[str | int] | None, *, strict: bool = 
     Columns that it does not have are passed over, or refused if `strict`. Files and streams are
     returned as they are: they are read without the columns.
 
-    Examples
-    --------
     >>> without_columns({"id": [1, 2], "smoker": ["no", "yes"]}, ["id"])
     {'smoker': ['no', 'yes']}
     >>> without_columns(np.eye(2, dtype=int), [0]).tolist()
@@ -94,11 +92,7 @@ def without_columns(X: Any, drop: Sequence[str | int] | None, *, strict: bool = 
 def as_table(X: Any, estimator: str) -> Any:
     """Return `X` as a table that can be read; arrays are checked as scikit-learn does.
 
-    Parameters
-    ----------
-    X : table
-    estimator : str
-        What messages call the estimator.
+    Messages call the estimator by the name `estimator`.
     """
     arrays = (TableKind.ARRAY, TableKind.OTHER)
     if table_kind(X) not in arrays or isinstance(X, np.ma.MaskedArray):

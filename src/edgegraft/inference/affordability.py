@@ -89,8 +89,6 @@ def exact_cost(layout: Layout, budget: ExactBudget = ONE_ANSWER) -> ExactCost:
 def describe_cost(cost: ExactCost) -> str:
     """Return the time and memory of an estimate in words.
 
-    Examples
-    --------
     >>> describe_cost(ExactCost(20, 9, 1 << 21, nbytes=1 << 26, seconds=90.0, complete=False))
     'at least 1.5 minutes and 64 MiB'
     """
@@ -104,8 +102,6 @@ def describe_cost(cost: ExactCost) -> str:
 def readable_bytes(nbytes: int) -> str:
     """Return a number of bytes with its unit, or as a power of ten.
 
-    Examples
-    --------
     >>> readable_bytes(1 << 30), readable_bytes(10**30)
     ('1.0 GiB', '10^30 bytes')
     """

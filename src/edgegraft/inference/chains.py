@@ -128,19 +128,13 @@ class Mixing(NamedTuple):
 
     ``rho_t`` being the autocorrelation at lag ``t`` over all halves (Gelman et al., "Bayesian Data
     Analysis", 2013; Vehtari et al., "Rank-normalization, folding, and localization", 2021). The
-    series are indicators of a state, for which rank-normalisation changes neither figure.
-
-    Attributes
-    ----------
-    r_hat : array of float, shape (n,)
-        Split R-hat of the indicator of the variable's most frequent state; 1 if it is constant,
-        infinite if chains are stuck in different states.
-    effective_size : array of float, shape (n,)
-        Independent draws that would give that state's probability as precisely.
+    series are indicators of each variable's most frequent state, for which rank-normalisation
+    changes neither figure.
     """
 
+    #: (n,); 1 if the indicator is constant, infinite if chains are stuck in different states
     r_hat: Floats
-    effective_size: Floats
+    effective_size: Floats  # (n,); independent draws that would give the probability as precisely
 
 
 def mixing(draws: NDArray[Any], modes: Integers, n_jobs: int | None = 1) -> Mixing:
@@ -149,8 +143,6 @@ def mixing(draws: NDArray[Any], modes: Integers, n_jobs: int | None = 1) -> Mixi
     The indicators of the states `modes`, one per variable, are followed. There are at least 4
     draws; of an odd number the middle one is left out.
 
-    Examples
-    --------
     >>> draws = np.random.default_rng(0).integers(0, 2, (1, 1000, 4))
     >>> bool(mixing(draws, np.array([1])).r_hat < 1.01)
     True

@@ -96,8 +96,6 @@ class InferenceEngine(Protocol):
 def score(theta: Floats, layout: Layout, assignment: Integers) -> float:
     """Return the sum of the potentials at an assignment.
 
-    Examples
-    --------
     >>> score(np.arange(8.0), Layout([2, 2], [(0, 1)]), np.array([1, 0]))
     9.0
     """

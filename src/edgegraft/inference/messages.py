@@ -65,8 +65,6 @@ class Floored(NamedTuple):
 def floored(theta: Floats, layout: Layout, weight: Floats) -> Floored:
     """Return `theta` with every ``-inf`` replaced by a floor, or refuse it.
 
-    Examples
-    --------
     >>> floored(np.array([0.0, -np.inf]), Layout([2], []), np.empty(0)).theta
     array([    0., -1024.])
     """
@@ -117,8 +115,6 @@ class Passed(NamedTuple):
 def wire(layout: Layout) -> Wiring:
     """Return the wiring of the two messages of every edge of `layout`.
 
-    Examples
-    --------
     >>> wiring = wire(Layout([2, 3, 2], [(0, 1), (1, 2)]))
     >>> wiring.start
     array([0, 1, 3, 4])

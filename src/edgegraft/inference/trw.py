@@ -124,8 +124,6 @@ class TreeReweighted(MessageEngine):
 def cover(layout: Layout, wiring: Wiring, seed: int = 0) -> Forests:
     """Return spanning forests that together hold every edge.
 
-    Examples
-    --------
     >>> triangle = Layout([2, 2, 2], [(0, 1), (0, 2), (1, 2)])
     >>> cover(triangle, wire(triangle)).probability
     array([0.66666667, 0.66666667, 0.66666667])

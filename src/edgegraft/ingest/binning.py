@@ -27,20 +27,10 @@ SAMPLE_ROWS = 1 << 20
 def bin_edges(
     values: Floats, counts: NDArray[np.int64], n_bins: int, rule: BinRule
 ) -> tuple[float, ...]:
-    """Return the edges of at most `n_bins` bins.
+    """Return the edges of at most `n_bins` bins of two or more ascending values and their counts.
 
-    Parameters
-    ----------
-    values : array of float64
-        The distinct values, ascending; two or more.
-    counts : array of int64
-        How often each occurs.
-    n_bins : int
-    rule : {"quantile", "uniform"}
-        Bins of nearly equal counts, of which heavy ties leave fewer; or of equal widths.
+    The rule "quantile" makes bins of nearly equal counts, of which heavy ties leave fewer.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from edgegraft.ingest.binning import bin_edges
     >>> bin_edges(np.arange(10.0), np.ones(10, np.int64), 2, "quantile")
@@ -88,8 +78,6 @@ def _short_between(below: float, value: float) -> float:
 def bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
     """Return interval labels with the fewest digits that tell the edges apart.
 
-    Examples
-    --------
     >>> from edgegraft.ingest.binning import bin_labels
     >>> bin_labels((0.0, 1.25, 3.000001))
     ('[0, 1.25)', '[1.25, 3]')

@@ -67,30 +67,12 @@ def open_store(
 ) -> PlaneStore:
     r"""Return the bit planes of a table that need not fit in memory.
 
-    Parameters
-    ----------
-    X : path, or one-shot stream
-        A file, a folder of files, a pattern (``"rows/*.parquet"``), or whatever else
-        :func:`edgegraft.ingest.pack` takes. Planes of files are kept and found again as long as
-        the files are the same; those of anything else go when the store is closed.
-    schema : Schema, optional
-    folder : path, optional
-        Where stores are kept; by default that of :func:`cache_folder`.
-    max_bytes : int or None, default 32 GiB
-        Bytes that all stores of the folder may take.
-    on_rows : callable, optional
-        Called a few times per second during the pass, with a
-        :class:`~edgegraft.ingest.sources.RowsRead`.
-    options : ReadOptions, optional
+    `X` is whatever :func:`edgegraft.ingest.pack` takes. Planes of files are kept in `folder`, by
+    default that of :func:`cache_folder`, and found again as long as the files are the same; all
+    stores of the folder take at most `max_bytes`. Planes of anything else go when the store is
+    closed. `on_rows` is called a few times per second during the pass. Also refused: a file that
+    changes while it is read, planes beyond `max_bytes`, a full disk. Nothing is left behind.
 
-    Raises
-    ------
-    DataError, DataTypeError, FileFormatError, MemoryBudgetError, OSError
-        As :func:`edgegraft.ingest.pack`; also if a file changes while it is read, if the planes
-        exceed `max_bytes` or if the disk is full. Nothing is left behind.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "rows.csv").write_text("a,b\n0,1\n1,1\n1,0\n")

@@ -65,8 +65,6 @@ _INT64 = range(-(2**63), 2**63)
 def infer_labels(texts: Sequence[str]) -> tuple[LabelKind, list[Label]]:
     """Return the narrowest kind that fits every text, and the texts read as that kind.
 
-    Examples
-    --------
     >>> from edgegraft.ingest.cells import infer_labels
     >>> infer_labels(["1", "10", "2"])
     (<LabelKind.INT: 'int'>, [1, 10, 2])
@@ -116,8 +114,6 @@ def dressed_number(texts: Sequence[str]) -> str | None:
     comma. They are not read as numbers because their meaning is open: is 1,234 more than a
     thousand, or little more than one?
 
-    Examples
-    --------
     >>> from edgegraft.ingest.cells import dressed_number
     >>> dressed_number(["$3.50", "12"]), dressed_number(["1,234", "n/k"]), dressed_number(["007"])
     ('$3.50', None, None)
@@ -137,18 +133,9 @@ def numbers_of(
 ) -> Floats:
     """Return a numeric column as float64, NaN for missing.
 
-    Parameters
-    ----------
-    name : str
-    array : pyarrow.Array
-    options : ReadOptions
-    from_text : bool
-        Whether text is to be read as numbers (a CSV file).
-    place : callable
-        What messages call the rows.
-    variable : Variable, optional
-        The binned variable that a schema has fixed: text is then a category that it does not
-        know, and is missing where `unseen` says so.
+    `from_text`: text is to be read as numbers (a CSV file). `place`: what messages call the rows.
+    `variable`: the binned variable that a schema has fixed; text is then a category that it does
+    not know, and is missing if `unseen` says so.
     """
     array = simplify(array)
     if pt.is_dictionary(array.type):

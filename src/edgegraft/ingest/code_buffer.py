@@ -28,8 +28,6 @@ class CodeBuffer:
 
     Codes take a byte each as long as they are below 255.
 
-    Examples
-    --------
     >>> buffer = CodeBuffer()
     >>> buffer.append(np.array([0, 2, MISSING], np.uint16))
     >>> buffer.counts(3), buffer.finish(np.array([1, 0, 0], np.uint16), n_states=2)
@@ -133,8 +131,6 @@ class DirectCodes:
     A batch of a column is otherwise reduced to its distinct values, which takes several times as
     long as reading it.
 
-    Examples
-    --------
     >>> direct = DirectCodes({7: 0, 5: 1})
     >>> direct.find(pa.array([5, 7, 7]))
     array([1, 0, 0], dtype=uint8)
@@ -187,8 +183,6 @@ def near_counts(array: pa.Array) -> dict[int, int] | None:
 
     None if they do not, or if a cell is missing.
 
-    Examples
-    --------
     >>> near_counts(pa.array([5, 7, 7], pa.int8())), near_counts(pa.array([0, 10**9]))
     ({5: 1, 7: 2}, None)
     """

@@ -26,32 +26,18 @@ _MIN_TAIL = 0.005  # of the rows in the open level
 
 @dataclass
 class Observed:
-    """What one reading found out about a column.
-
-    Attributes
-    ----------
-    labels : list
-        Distinct labels.
-    counts : array of int64
-        How often each occurs; declared categories may not occur.
-    from_text : bool
-        Whether the labels are text whose type is still open (a CSV file).
-    first_rows : list of str
-        Where text labels occur first.
-    new_place : list of int, optional
-        Where an order that was given puts each label that was met.
-    """
+    """What one reading found out about a column."""
 
     name: str
     kind: LabelKind
     dtype: str
     declared: bool
     ordered: bool
-    labels: list[Any]
-    counts: NDArray[np.int64]
-    from_text: bool = False
-    first_rows: list[str] = field(default_factory=list)
-    new_place: list[int] | None = None
+    labels: list[Any]  # distinct ones
+    counts: NDArray[np.int64]  # how often each occurs; declared categories may not occur
+    from_text: bool = False  # whether the labels are text whose type is still open (a CSV file)
+    first_rows: list[str] = field(default_factory=list)  # where text labels occur first
+    new_place: list[int] | None = None  # where an order that was given puts each label that was met
 
 
 def check_kind(column: Observed, wanted: Kind | None) -> None:
@@ -110,8 +96,6 @@ def count_levels(
 ) -> tuple[tuple[float, ...], tuple[str, ...]]:
     """Return edges and labels of counts: one level each, then wider ones, the last one open.
 
-    Examples
-    --------
     >>> count_levels(np.array([0.0, 1, 2, 7]), np.array([50, 30, 17, 3]))[1]
     ('0', '1', '2 or more')
     """

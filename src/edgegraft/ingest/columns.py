@@ -56,15 +56,10 @@ def make_column(
 class OpenColumn:
     """A column whose categories are those that it meets, or that its type declares.
 
-    Attributes
-    ----------
-    labels : list
-        Distinct labels in order of appearance; a label's place is its provisional code.
-    first_rows : list of str
-        Row in which each label occurs first; not known of declared labels and whole numbers.
-    overflowed : bool
-        More distinct numbers were met than codes exist: the column must be binned from a
-        second reading, and its codes have been dropped.
+    The place of a label in `labels` is its provisional code; `first_rows` has the row in which each
+    occurs first, not known of declared labels and whole numbers. If `overflowed`, more distinct
+    numbers were met than codes exist: the column must be binned from a second reading, and its
+    codes have been dropped.
     """
 
     def __init__(

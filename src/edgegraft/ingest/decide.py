@@ -43,10 +43,7 @@ def decide(
 ) -> tuple[Variable, NDArray[np.uint16]]:
     """Return the variable, and the final code of every label, of a column that has a known cell.
 
-    Raises
-    ------
-    DataError
-        If the column identifies its rows, or was to be binned and cannot.
+    Refuses a column that identifies its rows, or was to be binned and cannot.
     """
     n_observed = int(column.counts.sum())
     odd: list[str] = []
@@ -213,16 +210,7 @@ def decide_bins(
     options: ReadOptions,
     findings: Findings,
 ) -> Variable:
-    """Return the variable of a numeric column that is to be binned.
-
-    Parameters
-    ----------
-    name, dtype : str
-    values : array of float64
-        Distinct values, ascending.
-    counts : array of int64
-        How often each occurs.
-    """
+    """Return the variable of a numeric column that is to be binned, from its ascending values."""
     asked, wanted = options.bins_for(name), options.kind_for(name)
     integral = not dtype.startswith(("double", "float", "half"))
     if asked is None and wanted is None and integral and counts.sum() == len(values) > FEW_ROWS:

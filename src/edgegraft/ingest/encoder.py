@@ -36,15 +36,8 @@ __all__ = ["Encoder", "encode_source", "open_encoder", "store_source"]
 class Encoder:
     """Some columns of a source on their way from batches to codes.
 
-    Parameters
-    ----------
-    source : Source
-    names : sequence of str
-    variables : dict of str to Variable
-        Of the columns whose categories are known.
-    options : ReadOptions
-    writer : StoreWriter, optional
-        Receives blocks of rows, which otherwise stay in memory.
+    `variables` are those of the columns whose categories are known. A `writer` receives blocks of
+    rows, which otherwise stay in memory.
     """
 
     def __init__(
@@ -73,13 +66,7 @@ class Encoder:
             writer.begin(names)
 
     def append(self, batch: pa.RecordBatch, place: Place) -> None:
-        """Receive a batch, whose rows messages call by `place`.
-
-        Raises
-        ------
-        DataError
-            For all columns with a cell that cannot be encoded.
-        """
+        """Receive a batch, whose rows messages call by `place`; refuse all bad columns together."""
         problems = Problems()
         for name, column, array in zip(self.names, self.columns, batch.columns, strict=True):
             try:

@@ -119,8 +119,6 @@ def _noted(columns: Sequence[tuple[str, object]], note: str) -> str:
 class Problems:
     """Errors by column.
 
-    Examples
-    --------
     >>> problems = Problems()
     >>> problems.add("a", DataError("column 'a' is odd"))
     >>> problems.empty += ["b", "c"]

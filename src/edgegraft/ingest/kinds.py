@@ -52,8 +52,6 @@ def library_of(X: Any) -> str:
 def table_kind(X: Any) -> TableKind:
     """Return the kind of a table; `OTHER` if it is not one that can be read as it is.
 
-    Examples
-    --------
     >>> table_kind(np.zeros((2, 2))), table_kind("rows.csv"), table_kind([[1, 2], [3, 4]])
     (<TableKind.ARRAY: 'array'>, <TableKind.PATH: 'path'>, <TableKind.OTHER: 'other'>)
     """

@@ -33,8 +33,6 @@ class Budget(NamedTuple):
 def read_size(size: int | str) -> int:
     """Return a number of bytes, given as such or as text with a unit.
 
-    Examples
-    --------
     >>> read_size("2 GiB"), read_size("500MB"), read_size(1024)
     (2147483648, 500000000, 1024)
     """
@@ -52,8 +50,6 @@ def read_size(size: int | str) -> int:
 def enough(n_bytes: int) -> str:
     """Return a size, rounded up so that it suffices when it is read back.
 
-    Examples
-    --------
     >>> enough((1 << 30) + 1)
     '1.01 GiB'
     """
@@ -85,8 +81,6 @@ def share_out(
     get what is left for them. A fit that is resumed must have the same sample again: `sample_rows`
     are its rows, 0 if it had all rows in memory.
 
-    Examples
-    --------
     >>> share_out(2 << 30, 50_000_000, 100, n_jobs=2)
     Budget(limit=2147483648, whole=False, sample_rows=228939, kept_bytes=274726912, n_jobs=2)
     """

@@ -102,8 +102,6 @@ class ReadOptions(TableOptions):
     def order_for(self, name: str, labels: Collection[Any]) -> list[str] | None:
         """Return the order that was given for a column of text, if there is one.
 
-        Examples
-        --------
         >>> options = ReadOptions(order=["low<high", "size=S<M<L"])
         >>> options.order_for("price", ["high"]), options.order_for("size", ["S", "L"])
         (['low', 'high'], ['S', 'M', 'L'])
@@ -155,15 +153,7 @@ class ReadOptions(TableOptions):
         return MISSING_TOKENS.union(map(str, self.missing_values), [None])
 
     def choose(self, names: Sequence[str], named: bool = True) -> list[str]:
-        """Return the columns to encode, after `columns` and `drop`.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Columns of the input.
-        named : bool
-            False for arrays, whose columns may also be given as positions.
-        """
+        """Return the columns to encode, after `columns` and `drop`; or positions if not `named`."""
         for option, given in (
             ("bins", self.bins),
             ("kinds", self.kinds),

@@ -49,19 +49,11 @@ def make_frame(columns: Mapping[str, Any], library: str | None = None) -> Any:
 
 @dataclass(frozen=True)
 class OutputForm:
-    """What kind of table rows are given back as.
+    """What kind of table rows are given back as."""
 
-    Attributes
-    ----------
-    library : {"numpy", "pandas", "polars", "pyarrow", "dict", "packed"}
-    labels : tuple or None
-        Column labels of a pandas frame, which need not be text.
-    dtypes : tuple or None
-        Column types in the library's own terms; of an array, its one type.
-    """
-
-    library: str
-    labels: tuple[Any, ...] | None = None
+    library: str  # numpy, pandas, polars, pyarrow, dict or packed
+    labels: tuple[Any, ...] | None = None  # column labels of a pandas frame, which need not be text
+    #: column types in the library's own terms; of an array, its one type
     dtypes: tuple[Any, ...] | None = None
 
     @classmethod

@@ -90,8 +90,6 @@ def open_rows(
     A schema replaces the columns and categories found in the data. Files and streams that do not
     fit in ``max_memory`` are kept on disk and read in blocks; what lies on a cluster stays there.
 
-    Examples
-    --------
     >>> with open_rows({"smoker": ["no", "yes", None]}) as opened:
     ...     opened.rows
     PackedTable(3 rows x 1 variables, 2 states, 1 missing cell, ...)
@@ -151,8 +149,6 @@ def read_table(
 def read_codes(X: Any, schema: Schema, options: ReadOptions | None = None) -> Integers:
     """Return a table's codes under a schema, -1 for a missing cell, in rows.
 
-    Examples
-    --------
     >>> from edgegraft.table import Variable
     >>> schema = Schema([Variable("smoker", ("no", "yes"), "string")])
     >>> read_codes({"smoker": ["yes", None, "no"]}, schema)
@@ -216,8 +212,6 @@ def _open_store(X: Any, kind: TableKind, schema: Schema | None, options: ReadOpt
 def read_labels(X: Any, name: str, options: ReadOptions | None = None) -> list[Any]:
     """Return the cells of one column, None for those that are missing.
 
-    Examples
-    --------
     >>> read_labels({"town": ["Ulm", None], "age": [3, 4]}, "town")
     ['Ulm', None]
     """

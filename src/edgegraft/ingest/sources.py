@@ -29,26 +29,13 @@ _GROUP = 64  # columns of an array that are read together: a cache line of bytes
 
 
 class Source(ABC):
-    """A table that is read in batches, as often as needed.
-
-    Attributes
-    ----------
-    names : list of str
-    fields : pyarrow.Schema
-        Types of the columns, at least of those that were selected.
-    where : str
-        What messages call it.
-    from_text : bool
-        Whether cells are text whose type is still to be found.
-    named : bool
-        Whether the columns have names of their own; if not, a schema is matched by position.
-    """
+    """A table that is read in batches, as often as needed."""
 
     names: list[str]
-    fields: pa.Schema
-    where: str = "the table"
-    from_text: bool = False
-    named: bool = True
+    fields: pa.Schema  # types of the columns, at least of those that were selected
+    where: str = "the table"  # what messages call it
+    from_text: bool = False  # whether cells are text whose type is still to be found
+    named: bool = True  # whether the columns have names; if not, a schema is matched by position
 
     def select(self, columns: Sequence[str]) -> None:  # noqa: B027 - most need not know
         """Learn which columns will be read; the others need not be encodable."""

@@ -47,27 +47,13 @@ _SHOWN = 40  # characters of a token that are shown in an error message
 
 @dataclass(frozen=True, eq=False)
 class NumberFile:
-    """The content of a file of numbers.
+    """The content of a file of numbers."""
 
-    Parameters
-    ----------
-    path : str
-        Path of the file, for messages.
-    text : bytes
-        The text with comments blanked and lines preserved.
-    word : str
-        The first word of the file, in capitals; empty if the file starts with a number.
-    start : int
-        The byte of `text` at which the numbers begin.
-    values : array of float
-        Every number after the word.
-    """
-
-    path: str
-    text: bytes
-    word: str
-    start: int
-    values: NDArray[np.float64]
+    path: str  # for messages
+    text: bytes  # with comments blanked and lines preserved
+    word: str  # the first word of the file, in capitals; empty if it starts with a number
+    start: int  # the byte of `text` at which the numbers begin
+    values: NDArray[np.float64]  # every number after the word
 
     def __len__(self) -> int:
         return len(self.values)

@@ -147,13 +147,7 @@ class Checkpoints:
 
 
 def save(path: str | os.PathLike[str], state: SearchState) -> None:
-    """Write a search that has just been restarted.
-
-    Raises
-    ------
-    ValueError
-        If a file cannot store the penalty or policy of the search.
-    """
+    """Write a search that has just been restarted, or refuse a penalty that a file cannot store."""
     write_container(path, FORMAT, *_describe_exactly(state))
 
 
@@ -242,13 +236,7 @@ def remember(state: SearchState) -> Description:
 
 
 def recall(description: Description, objective: Objective) -> SearchState:
-    """Return the search that :func:`remember` described, over its rows.
-
-    Raises
-    ------
-    DataError
-        If the objective is of other rows.
-    """
+    """Return the search that :func:`remember` described, over its rows and no others."""
     header, arrays = description
     problem = Problem.of(objective, _penalty(header, arrays), Settings(**header["settings"]))
     state = SearchState.from_state(problem, header, arrays)
@@ -284,13 +272,7 @@ def _check(problem: Problem) -> None:
 
 
 def load(path: str | os.PathLike[str], objective: Objective) -> SearchState:
-    """Return the search of a checkpoint file, over the same data, ready for `run_search`.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is not a checkpoint, is damaged, or is of other data.
-    """
+    """Return the search of a checkpoint file, over the same data, ready for `run_search`."""
     header, arrays, version, _ = read_container(path, FORMAT)
     if version != FORMAT.version:
         raise FileFormatError(

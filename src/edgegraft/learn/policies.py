@@ -42,35 +42,17 @@ _WORTH_A_FIT = 0.05  # candidates per active edge
 
 
 class SearchStrategy(NamedTuple):
-    """How candidates are tested, and which of them are activated.
-
-    Attributes
-    ----------
-    rule : ActivationRule
-    capacity : int or None
-        Of the reservoir; None is unlimited.
-    max_tests : int
-        Pairs tested between two activations.
-    patience : float
-        Tests per active edge while few candidates are found; 0 stops at `max_tests`.
-    batch : int
-        Pairs scored together.
-    exhaustive : bool
-        Whether every pair is scored at every step.
-    first_hit : bool
-        Whether what follows the first violating pair of a batch is returned unseen.
-    listed : bool
-        Whether only queued pairs are candidates.
-    """
+    """How candidates are tested, and which of them are activated."""
 
     rule: ActivationRule
-    capacity: int | None
-    max_tests: int
-    patience: float
-    batch: int
-    exhaustive: bool = False
+    capacity: int | None  # of the reservoir; None is unlimited
+    max_tests: int  # pairs tested between two activations
+    patience: float  # tests per active edge while few candidates are found; 0 stops at `max_tests`
+    batch: int  # pairs scored together
+    exhaustive: bool = False  # whether every pair is scored at every step
+    #: whether what follows the first violating pair of a batch is returned unseen
     first_hit: bool = False
-    listed: bool = False
+    listed: bool = False  # whether only queued pairs are candidates
 
 
 @dataclass(frozen=True)
@@ -156,11 +138,8 @@ class Penalised(Policy):
 class Relaxed(Policy):
     """The penalty is a threshold; fits have the ridge alone.
 
-    Parameters
-    ----------
-    bulk : bool
-        Whether the first step takes all significant pairs of the ranking, and the last ones take
-        a handful whole: a fit for each would cost more than the edges that a choice keeps out.
+    With `bulk` the first step takes all significant pairs of the ranking, and the last ones take a
+    handful whole: a fit for each would cost more than the edges that a choice keeps out.
     """
 
     bulk: bool = True
@@ -233,8 +212,6 @@ class FeatureWise(Policy):
 def choose_policy(settings: Settings, n_variables: int) -> Policy:
     """Return the policy that settings ask for, with this many variables.
 
-    Examples
-    --------
     >>> first = choose_policy(Settings(strategy="first-hit"), 10)
     >>> small = Settings(reservoir_size=1, max_tests=1, selectivity=1.0)
     >>> first.strategy == choose_policy(small, 10).strategy

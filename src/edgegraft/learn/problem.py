@@ -177,8 +177,6 @@ def precision_of(plan: Plan) -> Literal["single", "double"]:
 def search_settings(plan: Plan, n_variables: int) -> Settings:
     """Return the settings of the search, with a budget if there are too many pairs to test all.
 
-    Examples
-    --------
     >>> search_settings(Plan(), 2000).max_tables, search_settings(Plan(), 20_000).max_tables
     (None, 6000000)
     """

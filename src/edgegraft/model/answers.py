@@ -27,18 +27,10 @@ _METHODS = {
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EngineAnswer:
-    """An answer of an inference engine.
+    """An answer of an inference engine."""
 
-    Attributes
-    ----------
-    engine : Capabilities
-        What gave the answer, and whether it is exact.
-    info : Info
-        How the run went.
-    """
-
-    engine: Capabilities
-    info: Info
+    engine: Capabilities  # what gave the answer, and whether it is exact
+    info: Info  # how the run went
 
     @property
     def approximation(self) -> str | None:

@@ -74,10 +74,7 @@ def _same(category: Any, label: Any) -> bool:
 def condition(layout: Layout, theta: Floats, codes: Integers) -> Conditioned:
     """Return the model of the variables whose code is -1, given the codes of the others.
 
-    Raises
-    ------
-    ImpossibleEvidenceError
-        If the evidence alone has probability zero whatever the rest does.
+    Evidence that has probability zero whatever the rest does is refused.
     """
     observed = codes >= 0
     free = np.flatnonzero(~observed)

@@ -162,13 +162,6 @@ def _stored(found: Contents, damaged: Callable[[str], FileFormatError]) -> Store
 def check_edge_columns(columns: Mapping[str, ArrayLike] | None, n_edges: int) -> Columns:
     """Return columns as arrays of bool, int64 or float64, each with one value for every edge.
 
-    Parameters
-    ----------
-    columns : dict of name to values, in the order of the model's edges
-    n_edges : int
-
-    Examples
-    --------
     >>> check_edge_columns({"q_value": [0.01, 0.2]}, 2)
     {'q_value': array([0.01, 0.2 ])}
     """

@@ -37,13 +37,7 @@ def price(columns: Columns) -> float:
 class AllPairs:
     """Sums of the residuals of every variable over the states of every other.
 
-    Parameters
-    ----------
-    columns : Columns
-    kept : list of (targets, Kept)
-        The residuals of every variable, those of as many alternatives together.
-    n_jobs : int
-        Threads; the sums do not depend on it.
+    `kept` has the residuals of the targets, those of as many alternatives together.
     """
 
     def __init__(self, columns: Columns, kept: list[tuple[Integers, Kept]], n_jobs: int) -> None:

@@ -60,8 +60,6 @@ class BundleSources(NamedTuple):
 def alternatives_of(states: Integers) -> Integers:
     """Return the width of targets' logits: one per state but the first, rounded up.
 
-    Examples
-    --------
     >>> alternatives_of(np.array([1, 2, 3, 5, 9, 10, 70])).tolist()
     [1, 1, 2, 4, 8, 16, 80]
     """

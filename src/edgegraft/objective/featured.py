@@ -37,16 +37,8 @@ class FeaturedState(NamedTuple):
 
 
 class Featured(Objective):
-    """A loss of tables, as a loss of weights.
+    """A loss of tables, `inner`, as a loss of weights of features.
 
-    Parameters
-    ----------
-    inner : Objective
-        The loss of tables.
-    features : Features
-
-    Examples
-    --------
     >>> from edgegraft.table import PackedTable, Schema, Variable
     >>> schema = Schema(Variable(name, (1, 2, 3), kind="ordinal") for name in "ab")
     >>> table = PackedTable.from_codes([[0, 0], [1, 1], [2, 2], [1, 0]], schema)

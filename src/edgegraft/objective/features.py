@@ -29,26 +29,14 @@ from edgegraft.table.scores import scores_of
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """The features of every column of a table.
-
-    Attributes
-    ----------
-    states : array of int, shape (n,)
-    widths : array of int, shape (n,)
-        Number of features.
-    start : array of int, shape (n + 1,)
-        Where the matrix of each column begins in `phi`; columns without one have their states.
-    phi : array of float
-        Matrices (states by features), row by row.
-    dual : array of float
-        The same, each state times its frequency: ``dual' phi`` is the identity.
-    """
+    """The features of every column of a table."""
 
     states: Integers
-    widths: Integers
+    widths: Integers  # number of features, (n,)
+    #: where the matrix of each column begins in `phi`; columns without one have their states
     start: Integers
-    phi: Floats
-    dual: Floats
+    phi: Floats  # matrices (states by features), row by row
+    dual: Floats  # the same, each state times its frequency: dual' phi is the identity
 
     @classmethod
     def of(cls, schema: Schema, margins: Floats, widths: Integers | None = None) -> Features:

@@ -32,43 +32,21 @@ class AllGradients(NamedTuple):
 
 @dataclass(eq=False)
 class PairsAt:
-    """Gradients of pairs at one point.
-
-    Attributes
-    ----------
-    theta : array of float
-        The point.
-    residuals : Residuals, optional
-        Of a table in memory.
-    asked : int
-        Pairs asked for so far.
-    whole : AllGradients, optional
-        Once known.
-    """
+    """Gradients of pairs at one point."""
 
     theta: Floats
-    residuals: Residuals | None = None
-    asked: int = 0
-    whole: AllGradients | None = None
+    residuals: Residuals | None = None  # of a table in memory
+    asked: int = 0  # pairs asked for so far
+    whole: AllGradients | None = None  # once known
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """The loss at one point.
-
-    Attributes
-    ----------
-    layout : Layout
-    theta : array of float
-    losses : array of float, shape (n,)
-        Mean loss per row of each variable.
-    gradient : array of float
-    pairs : PairsAt
-    """
+    """The loss at one point."""
 
     layout: Layout
     theta: Floats
-    losses: Floats
+    losses: Floats  # mean loss per row of each variable
     gradient: Floats
     pairs: PairsAt
 

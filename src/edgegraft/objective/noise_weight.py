@@ -31,27 +31,14 @@ REST = 0.1
 
 @dataclass(frozen=True, eq=False)
 class NoiseWeights:
-    """What chance does to the score of a pair, variable by variable.
+    """What chance does to the score of a pair, variable by variable."""
 
-    Attributes
-    ----------
-    spread : array of float, shape (n,)
-        ``sqrt(v_i)``.
-    dof : array of float, shape (n,)
-        ``k_i``: the number of states less one if they are equally common, less if not.
-    z : float
-        Standard normal quantile of the rate at which chance may pass.
-    scored : array of bool, shape (n,), or empty
-        Variables with scores instead of states; pairs of them have two groups.
-    z_rest : float
-        As `z`, for the second group.
-    """
-
-    spread: Floats
-    dof: Floats
-    z: float
+    spread: Floats  # (n,), sqrt(v_i)
+    dof: Floats  # (n,), k_i: the number of states less one if they are equally common, less if not
+    z: float  # standard normal quantile of the rate at which chance may pass
+    #: (n,) or empty: variables with scores instead of states; pairs of them have two groups
     scored: Mask = field(default_factory=lambda: np.zeros(0, bool))
-    z_rest: float = 0.0
+    z_rest: float = 0.0  # as `z`, for the second group
 
     def of(self, edges: Edges) -> Floats:
         """Return ``d_e`` of pairs: of their first group, if they have two."""
@@ -87,8 +74,6 @@ class NoiseWeights:
 def noise_weights(objective: Objective) -> NoiseWeights:
     """Return the weights that the margins of an objective's data ask for.
 
-    Examples
-    --------
     >>> from edgegraft.table import PackedTable
     >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
     >>> table = PackedTable.from_codes([[0, 0], [1, 0], [2, 0], [3, 1]] * 50)

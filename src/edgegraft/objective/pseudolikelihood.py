@@ -53,20 +53,12 @@ _MANY = 0.25
 
 
 class PseudoState(NamedTuple):
-    """What an evaluation hands to the next one.
-
-    Attributes
-    ----------
-    layout : Layout
-    sources : tuple of BundleSources, or None
-        How the rows of the block in memory are read for this graph.
-    known : Known or None
-        The loss and its gradients at the parameters evaluated.
-    """
+    """What an evaluation hands to the next one."""
 
     layout: Layout
+    #: how the rows of the block in memory are read for this graph
     sources: tuple[BundleSources, ...] | None = None
-    known: Known | None = None
+    known: Known | None = None  # the loss and its gradients at the parameters evaluated
 
     @property
     def losses(self) -> Floats | None:

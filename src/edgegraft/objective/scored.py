@@ -51,11 +51,7 @@ class ScoredState(NamedTuple):
 class ScoredPseudolikelihood(Featured):
     """The pseudolikelihood of ordered columns in memory, as a loss of weights of scores.
 
-    Parameters
-    ----------
-    inner : Pseudolikelihood
-        Of a table in memory, all of whose columns are ordered or have two states.
-    features : Features
+    All columns of `inner` are ordered or have two states.
     """
 
     def __init__(self, inner: Pseudolikelihood, features: Features) -> None:

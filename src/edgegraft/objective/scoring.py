@@ -35,15 +35,9 @@ _LIKELY_ALL = 1 / 32  # share of all pairs, asked for at one point, after which 
 
 
 class Residuals:
-    """Residuals at one point, as far as they have been asked for.
+    """Residuals at the point `theta`, as far as they have been asked for.
 
-    Parameters
-    ----------
-    theta : array of float
-        The point.
-    columns : Columns
-    max_bytes : int
-        Memory for residuals that are kept.
+    They are kept up to `max_bytes`.
     """
 
     def __init__(self, theta: Floats, columns: Columns, max_bytes: int) -> None:

@@ -30,18 +30,8 @@ CAUTION = 0.001
 class Tilted(Objective):
     """The loss of a sample for one graph, with the slope of another loss at one point.
 
-    Parameters
-    ----------
-    sample, whole : Objective
-        Losses of some rows and of all of them.
-    layout : Layout
-    theta : array of float
-        The point ``x0``.
-    gradient : array of float
-        Of the whole loss at that point.
+    `gradient` is that of the `whole` loss at ``x0``, here `theta`.
 
-    Examples
-    --------
     >>> from edgegraft.table import PackedTable
     >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
     >>> whole = Pseudolikelihood(PackedTable.from_codes([[0, 0], [1, 1], [1, 1], [0, 1]]))

@@ -43,8 +43,6 @@ class Coordinates:
     like its parameters, by default of independent variables. Without `centred` the coordinates are
     the parameters.
 
-    Examples
-    --------
     >>> centred = Coordinates(Layout([2, 2], [(0, 1)]), np.full(4, 0.5))
     >>> centred.inward(np.array([0, 0, 0, 0, 4.0, 0, 0, 0]))
     array([2., 0., 2., 0., 4., 0., 0., 0.])
@@ -85,16 +83,7 @@ class Coordinates:
 
 
 class FeatureCoordinates:
-    """The same maps for weights of features, which act on nodes through their tables.
-
-    Parameters
-    ----------
-    layout : Layout
-        Of the weights.
-    features : Features
-    tables : Coordinates
-        Those of the tables.
-    """
+    """The same maps for weights of features, which act on nodes through their tables."""
 
     def __init__(self, layout: Layout, features: Features, tables: Coordinates) -> None:
         self._layout, self._features, self._tables = layout, features, tables

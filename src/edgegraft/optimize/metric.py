@@ -58,8 +58,6 @@ class Metric:
 
     `memory` pairs are kept; `base` is a better first matrix, for :meth:`solve` alone.
 
-    Examples
-    --------
     >>> metric = Metric(np.ones(2), memory=5)
     >>> metric.update(np.array([1.0, 0.0]), np.array([3.0, 1.0]))
     True

@@ -16,28 +16,14 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class FitProgress(NamedTuple):
-    """A fit after some iterations.
+    """A fit after some iterations."""
 
-    Attributes
-    ----------
-    key : str
-        Of the start and the settings of the fit, see :func:`key_of`.
-    theta, inner : array
-        The point, and the same in the solver's coordinates.
-    path : array
-        Loss plus penalty at the start and after every iteration.
-    guided : bool
-        Whether steps go by way of a stand-in.
-    metric : dict of array
-        Curvature learned on the way.
-    """
-
-    key: str
+    key: str  # of the start and the settings of the fit, see key_of
     theta: Floats
-    inner: Floats
-    path: Floats
-    guided: bool
-    metric: Mapping[str, NDArray[Any]]
+    inner: Floats  # the point in the solver's coordinates
+    path: Floats  # loss plus penalty at the start and after every iteration
+    guided: bool  # whether steps go by way of a stand-in
+    metric: Mapping[str, NDArray[Any]]  # curvature learned on the way
 
     def arrays(self) -> Arrays:
         """Return all but the key as arrays, for :meth:`of_arrays`."""

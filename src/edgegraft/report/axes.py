@@ -33,8 +33,6 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
 def shown(label: Any, longest: int = _LONGEST) -> str:
     r"""Return a label on one line, shortened if it is too long for a picture.
 
-    Examples
-    --------
     >>> shown("two\nlines"), shown("a rather long name", 10)
     ('two lines', 'a rather …')
     """

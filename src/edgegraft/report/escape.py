@@ -14,8 +14,6 @@ _IN_SCRIPT = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 def as_text(value: Any) -> str:
     """Return a value for the text, or a quoted attribute, of an HTML element.
 
-    Examples
-    --------
     >>> as_text('<b title="x">')
     '&lt;b title=&quot;x&quot;&gt;'
     """
@@ -29,8 +27,6 @@ def as_script_json(value: Any) -> str:
     Everything outside ASCII is escaped, including the line separators that JavaScript rejects.
     Numbers that JSON cannot express are refused.
 
-    Examples
-    --------
     >>> as_script_json({"name": "</script>\u2028"})
     '{"name":"\\u003c/script\\u003e\\u2028"}'
     """
@@ -40,8 +36,6 @@ def as_script_json(value: Any) -> str:
 def as_number(value: Any) -> str:
     """Return a formatted number: integers with separators, others with three digits.
 
-    Examples
-    --------
     >>> as_number(12345), as_number(0.012345), as_number(float("inf")), as_number(float("nan"))
     ('12,345', '0.0123', '∞', 'n/a')
     """

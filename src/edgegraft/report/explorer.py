@@ -54,17 +54,9 @@ class Answer(NamedTuple):
 class Explorer:
     """Answers about one model, each with its counterpart without evidence.
 
-    Parameters
-    ----------
-    model : PairwiseMRF
-    title : str
-        Name of the model on the page and in exports.
-    engine : engine, optional
-        The default is exact inference if it takes less than 100 ms, otherwise belief propagation,
-        or its tree-reweighted form if that does not converge.
+    The engine is by default exact inference if it takes less than 100 ms, otherwise belief
+    propagation, or its tree-reweighted form if that does not converge.
 
-    Examples
-    --------
     >>> model = PairwiseMRF.from_potentials(
     ...     {"rain": [False, True], "wet": [False, True]},
     ...     edges={("rain", "wet"): [[1, 0], [0, 3]]},
@@ -93,13 +85,7 @@ class Explorer:
         self._strengths = model.edge_strengths()
 
     def ask(self, given: Mapping[int, int]) -> Answer:
-        """Return the marginals given evidence, from the cache if possible.
-
-        Raises
-        ------
-        ImpossibleEvidenceError
-            The evidence has probability zero.
-        """
+        """Return the marginals given evidence, from the cache if possible."""
         key = tuple(sorted(given.items()))
         # One at a time: inference is short, and warning filters apply to the whole process.
         with self._lock:
@@ -158,13 +144,7 @@ class Explorer:
         return json.dumps(self.labels(given), ensure_ascii=False, separators=(",", ":"))
 
     def read_link(self, text: str) -> dict[int, int]:
-        """Return the evidence of a link.
-
-        Raises
-        ------
-        ModelError
-            The text is not a link of :meth:`link`, or names what the model does not have.
-        """
+        """Return the evidence of a link, refusing what :meth:`link` does not write."""
         try:
             given = read_json(text) if text else {}
         except ValueError as error:
@@ -284,8 +264,6 @@ class Explorer:
 def read_json(text: str) -> Any:
     """Return JSON that a client sent, refusing nested values before they are parsed.
 
-    Examples
-    --------
     >>> read_json('{"given": [[0, 1]]}')
     {'given': [[0, 1]]}
     >>> read_json("[" * 100_000)

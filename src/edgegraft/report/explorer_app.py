@@ -46,15 +46,9 @@ _HEADERS = {
 
 
 def build_app(explorer: Explorer, token: str, port: int) -> Flask:
-    """Return the application that shows a model to clients with the token.
+    """Return the application that shows a model to clients whose address begins with the token.
 
-    Parameters
-    ----------
-    explorer : Explorer
-    token : str
-        The first part of every address.
-    port : int
-        Port of the server, which is part of the accepted Host headers.
+    The port of the server is part of the accepted Host headers.
     """
     app = Flask(
         "edgegraft.report",
@@ -152,16 +146,7 @@ class _Quiet(WSGIRequestHandler):
 def make_explorer_server(explorer: Explorer, port: int = 0) -> tuple[BaseWSGIServer, str]:
     """Return a server ready for ``serve_forever()``, and the address of its page.
 
-    Parameters
-    ----------
-    explorer : Explorer
-    port : int, default 0
-        0 for any free port.
-
-    Raises
-    ------
-    OSError
-        The port is in use.
+    Port 0 is any free one.
     """
     try:
         listening = socket.create_server((LOOPBACK, port))

@@ -33,8 +33,6 @@ def place_labels(
     the lower left and the upper right corner of the picture; `lines` points along its lines. With
     `keep_all`, a name without a free place gets the one that covers the least.
 
-    Examples
-    --------
     >>> dots = np.array([[0.0, 0.0], [1.0, 0.0]])
     >>> frame = np.array([[-20.0, -5.0], [20.0, 5.0]])
     >>> middles, kept = place_labels(dots, np.full(2, 1.0), np.full((2, 2), 8.0), frame)

@@ -39,17 +39,9 @@ _MAX_BENT = 2_000_000  # edges times nodes; in a larger picture edges are straig
 def lay_out(n: int, edges: Edges, groups: NDArray[np.int64] | None = None, seed: int = 0) -> Floats:
     """Return positions of the nodes of a graph, shape (n, 2), with edges of length about 1.
 
-    Parameters
-    ----------
-    n : int
-    edges : array of int, shape (m, 2)
-    groups : array of int, shape (n,), optional
-        Nodes of one group are drawn near each other.
-    seed : int
-        Seed of the small random shifts that separate nodes with the same start.
+    Nodes of one group are drawn near each other. `seed` is that of the small random shifts that
+    separate nodes with the same start.
 
-    Examples
-    --------
     >>> spots = lay_out(3, np.array([[0, 1], [1, 2]]))
     >>> np.linalg.norm(spots[0] - spots[1]).round(1).item()
     1.0
@@ -77,8 +69,6 @@ def bend_edges(spots: Floats, edges: Edges) -> Floats:
     An edge is a quadratic curve, straight if no dot is in its way; otherwise it is bent as little
     as possible. If no bend is free, the one that meets the fewest dots is used.
 
-    Examples
-    --------
     >>> spots = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
     >>> bend_edges(spots, np.array([[0, 1], [0, 2]]))
     array([[0.5 , 0.  ],

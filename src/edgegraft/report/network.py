@@ -106,8 +106,6 @@ def drawing(network: Network) -> dict[str, list[dict[str, Any]]]:
 
     Sizes are shares of the largest; the ends of edges are positions among the nodes.
 
-    Examples
-    --------
     >>> model = PairwiseMRF.from_potentials(
     ...     {"a": [0, 1], "b": [0, 1], "alone": [0, 1]}, edges={("a", "b"): [[1, 0], [0, 1]]}
     ... )
@@ -161,8 +159,6 @@ def edge_signs(model: PairwiseMRF) -> Integers:
     It is that of the log odds ratio: 1 if the two first categories, and the two second ones,
     go together.
 
-    Examples
-    --------
     >>> model = PairwiseMRF.from_potentials(
     ...     {"rain": [False, True], "dry": [False, True]},
     ...     edges={("rain", "dry"): [[-1.0, 0.0], [0.0, -1.0]]},
@@ -182,13 +178,7 @@ def edge_signs(model: PairwiseMRF) -> Integers:
 
 
 def communities(n: int, edges: Integers, weights: Floats, seed: int) -> Integers:
-    """Return the community of each node by the Louvain method, the largest first.
-
-    Raises
-    ------
-    MissingExtraError
-        networkx is not installed.
-    """
+    """Return the community of each node by the Louvain method, the largest first."""
     try:
         import networkx
     except ImportError as error:

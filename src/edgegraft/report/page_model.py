@@ -140,8 +140,6 @@ def _marginals(model: PairwiseMRF) -> tuple[NodeMarginals | None, str]:
 def largest_rows(table: Floats, limit: int) -> Integers:
     """Return the rows of a table with the largest entries, in their order; forbidden pairs count.
 
-    Examples
-    --------
     >>> largest_rows(np.array([[0.0, 1.0], [-3.0, 0.0], [-np.inf, 0.0]]), 2)
     array([1, 2])
     """

@@ -30,8 +30,6 @@ class Style(NamedTuple):
 def group_style(group: int) -> Style:
     """Return the style of a group; groups count from 0, and -1 means no group.
 
-    Examples
-    --------
     >>> group_style(0), group_style(5).shape, group_style(-1).colour
     (Style(colour='#E69F00', shape='circle'), 'square', '#C4C4C4')
     """
@@ -48,8 +46,6 @@ def sign_colour(sign: int) -> str:
 def diverging(value: float, limit: float) -> str:
     """Return the colour of a number between vermillion (-limit), white (0) and blue (limit).
 
-    Examples
-    --------
     >>> diverging(0.0, 1.0), diverging(-2.0, 1.0)
     ('#ffffff', '#d55e00')
     """

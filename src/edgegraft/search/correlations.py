@@ -39,15 +39,9 @@ class Blocks(NamedTuple):
 class Correlations:
     """Correlation blocks of any pairs of a source.
 
-    Parameters
-    ----------
-    source : PairCounts
-    pseudocount : float, default 5.0
-        Rows added to each table, spread evenly over the cells of the states that occur. States
-        that never occur have no contrast.
+    `pseudocount` rows are added to each table, spread evenly over the cells of the states that
+    occur. States that never occur have no contrast.
 
-    Examples
-    --------
     >>> from edgegraft.table import PackedTable
     >>> from edgegraft.counts import PairCounts
     >>> source = PairCounts(PackedTable.from_codes([[0, 0], [0, 0], [1, 1], [1, 0]]))

@@ -114,8 +114,6 @@ def screen(
 def partner_ids(partner: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the ids of all pairs of a variable and a partner, each once.
 
-    Examples
-    --------
     >>> partner_ids(np.array([[1], [0], [1], [-1]]))
     array([1, 6])
     """

@@ -22,8 +22,6 @@ _BLOCK = 1 << 16  # pairs compared at a time
 def spanning_tree(correlations: Correlations) -> Edges:
     """Return the pairs of the spanning forest of significant dependences, smaller index first.
 
-    Examples
-    --------
     >>> from edgegraft.counts import PairCounts
     >>> from edgegraft.datasets import make_chain
     >>> from edgegraft.table import PackedTable

@@ -25,14 +25,8 @@ from edgegraft.kernels.search.unseen import (
 class UnseenPairs:
     """The unseen pairs of a stream, and how far their sampling has come.
 
-    Attributes
-    ----------
-    boosts : array of float, shape (n,)
-    n_seen : array of int, shape (n,)
-        Number of pairs seen of each variable.
-    level : float or None
-        Sum of boosts of the level that pairs are drawn from now; None if the classes are to be
-        built first.
+    `n_seen` counts the pairs seen of each variable. `level` is the sum of boosts of the level that
+    pairs are drawn from now, None if the classes are to be built first.
     """
 
     def __init__(self, n_variables: int) -> None:

@@ -97,13 +97,7 @@ def storage_type(dtype: pa.DataType) -> pa.DataType:
 
 
 def check_type(name: str, dtype: pa.DataType) -> None:
-    """Raise unless a column of this type can be encoded.
-
-    Raises
-    ------
-    DataTypeError
-        For nested, binary and other types that have no categories.
-    """
+    """Refuse a column of a type that has no categories: nested, binary and others."""
     dtype = plain_type(dtype)
     if pt.is_dictionary(dtype):
         dtype = plain_type(dtype.value_type)

@@ -84,20 +84,10 @@ class Rows(Protocol):
 class TableRows:
     """The rows of a table in memory: one block, with what has been derived from it.
 
-    Parameters
-    ----------
-    table : PackedTable
-    weights : array of float, shape (table.n_rows,), optional
-        Non-negative row weights.
-    n_jobs : int, optional
-        Threads that work on the rows may use; -1 for all cores. Results do not depend on it.
-    n_rows : int, optional
-        Rows that those of the table stand for, if it has each distinct row once.
-    device : Device, optional
-        Where sums over the rows are computed; on the processor by default.
+    Weights are not negative. `n_rows` are the rows that those of the table stand for, if it has
+    each distinct row once. Sums over the rows are computed on `device`, and do not depend on
+    `n_jobs`.
 
-    Examples
-    --------
     >>> rows = TableRows(PackedTable.from_codes([[0, 0], [1, 1], [1, 0]]))
     >>> list(rows.map(lambda block: block.table.n_rows))
     [3]
@@ -151,8 +141,6 @@ class TableRows:
     def subsample(self, share: float, rng: np.random.Generator) -> TableRows:
         """Return about a share of the rows, drawn in whole runs of neighbours, with their weights.
 
-        Examples
-        --------
         >>> rows = TableRows(PackedTable.from_codes(np.arange(1000)[:, None] % 3))
         >>> rows.subsample(0.25, np.random.default_rng(0)).n_rows
         252
@@ -176,8 +164,6 @@ class TableRows:
 
         This saves a bootstrap replicate a third of the rows.
 
-        Examples
-        --------
         >>> rows = TableRows(PackedTable.from_codes([[0, 0], [1, 1], [1, 0]]))
         >>> again = rows.reweighted([2, 0, 1])
         >>> again.n_rows, again.weight
@@ -193,17 +179,8 @@ class TableRows:
 class StoredRows:
     """Rows on disk, read block by block; each thread holds one block.
 
-    Parameters
-    ----------
-    store : PlaneStore
-    weights : array of float, shape (n_rows,), optional
-        Non-negative row weights.
-    n_jobs : int, optional
-        Threads; -1 for all cores. Results do not depend on it.
-    max_bytes : int, default 256 MiB
-        Memory for blocks that stay decoded between passes.
-    device : Device, optional
-        Where sums over the rows are computed; on the processor by default.
+    Weights are not negative. Blocks that stay decoded between passes take up to `max_bytes`. Sums
+    over the rows are computed on `device`, and do not depend on `n_jobs`.
     """
 
     round_trips = 0
@@ -308,8 +285,6 @@ def distinct_rows(rows: Rows) -> Rows:
     Sums over rows are the same but for rounding, and take no longer than the distinct rows do. Only
     complete, unweighted tables with few possible rows are changed, if there is much to sum.
 
-    Examples
-    --------
     >>> many = TableRows(PackedTable.from_codes(np.arange(400_000)[:, None] % 3))
     >>> few = distinct_rows(many)
     >>> few.table.n_rows, few.n_rows, few.weights
@@ -335,8 +310,6 @@ def distinct_rows(rows: Rows) -> Rows:
 def add_in_order(parts: Iterator[NDArray[Any]]) -> NDArray[Any]:
     """Return the sum of arrays, added in the order in which they come; the first is written to.
 
-    Examples
-    --------
     >>> add_in_order(iter([np.arange(3), np.ones(3, int)]))
     array([1, 2, 3])
     """
@@ -356,8 +329,6 @@ def sample_rows(
 ) -> TableRows:
     """Return about `n_rows` random rows in memory, drawn in short runs from every block.
 
-    Examples
-    --------
     >>> rows = TableRows(PackedTable.from_codes(np.arange(1000)[:, None] % 3))
     >>> sample_rows(rows, 100, np.random.default_rng(0)).n_rows
     100

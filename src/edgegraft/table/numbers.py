@@ -66,8 +66,6 @@ class Numbers:
     def quantiles(self, p: Floats, shares: ArrayLike) -> NDArray[np.generic]:
         """Return quantiles under probabilities of the states, one per share in the last axis.
 
-        Examples
-        --------
         >>> age = Variable("age", ("[0, 30)", "[30, 90]"), "double", True, (0.0, 30.0, 90.0))
         >>> numbers_of(age).quantiles(np.array([0.5, 0.5]), [0.25, 0.5, 0.75]).round(3).tolist()
         [15.0, 30.0, 60.0]
@@ -95,8 +93,6 @@ def numbers_of(variable: Variable) -> Numbers | None:
 
     Codes without an order (a region's) have no numbers.
 
-    Examples
-    --------
     >>> age = Variable("age", ("[0, 3)", "[3, 4)", "[4, 9]"), "int64", True, (0, 3, 4, 9))
     >>> numbers_of(age).middle
     array([1, 3, 6])

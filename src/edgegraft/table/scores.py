@@ -20,8 +20,6 @@ def scores_of(margin: Floats, n_scores: int, kind: Kind = "ordinal") -> Floats:
     better than normal quantiles (docs/kinds.md); columns that are nearly Gaussian ask for
     quantiles.
 
-    Examples
-    --------
     >>> scores_of(np.array([0.25, 0.5, 0.25]), 2).round(3)
     array([[-1.414,  1.   ],
            [ 0.   , -1.   ],

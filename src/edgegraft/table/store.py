@@ -50,20 +50,11 @@ Codes = NDArray[np.uint16]
 
 
 class StoreMetadata(NamedTuple):
-    """What a store says of its table.
-
-    Attributes
-    ----------
-    schema : Schema
-    source : str
-        What the table was read from, for people.
-    notes : dict
-        Decisions about columns that the user should know of, as JSON values.
-    """
+    """What a store says of its table."""
 
     schema: Schema
-    source: str
-    notes: dict[str, Any]
+    source: str  # what the table was read from, for people
+    notes: dict[str, Any]  # decisions about columns that the user should know of, as JSON values
 
 
 class StoredColumn(NamedTuple):
@@ -75,15 +66,9 @@ class StoredColumn(NamedTuple):
 
 
 class StoreWriter:
-    """A store that is written block by block, from front to back.
+    """A store that is written block by block, from front to back, to an empty binary file.
 
-    Parameters
-    ----------
-    file : binary file, empty, open for writing and reading
-    rows : int
-        Rows per block.
-    max_bytes : int, optional
-        More are refused.
+    There are so many `rows` per block; more than `max_bytes` are refused.
     """
 
     def __init__(self, file: BinaryIO, rows: int, max_bytes: int | None = None) -> None:
@@ -153,25 +138,9 @@ def _chunk(codes: Codes) -> NDArray[Any]:
 class PlaneStore:
     """A table on disk that is read block by block.
 
-    Parameters
-    ----------
-    path : path
-    keep : bool, default True
-        False removes the file at once, or when it is closed if the system demands that; the
-        table can be read as long as this object lives.
-
-    Attributes
-    ----------
-    schema : Schema
-    n_rows : int
-    starts : array of int
-        First row of every block, and the number of rows at the end.
-    n_missing : array of int, shape (n,)
-        Missing cells of each variable.
-    source : str
-        What the table was read from.
-    notes : dict
-        Decisions about columns that the user should know of.
+    Without `keep` the file is removed at once, or when it is closed if the system demands that; the
+    table can be read as long as this object lives. `starts` has the first row of every block, and
+    the number of rows at the end; `n_missing` the missing cells of each variable.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, keep: bool = True) -> None:
@@ -281,8 +250,6 @@ class PlaneStore:
 def block_rows(n_variables: int) -> int:
     """Return the rows per block: the fewer the more columns, in whole vectors.
 
-    Examples
-    --------
     >>> block_rows(100), block_rows(1000), block_rows(100_000)
     (65536, 16384, 512)
     """

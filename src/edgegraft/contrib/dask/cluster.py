@@ -227,8 +227,6 @@ def batch_size(rates: Rates, n_variables: int, share: float = 0.1) -> int:
 
     Never fewer than a search of so many variables tests by default, nor more than there are.
 
-    Examples
-    --------
     >>> [batch_size(Rates(seconds, 1e-5), 1000) for seconds in (0.0, 0.002, 0.05)]
     [256, 2048, 65536]
     """

@@ -15,8 +15,6 @@ _MAX_PER_ROW = 0.01  # ridge per row that it weighs
 def chance_level(objective: Objective) -> float:
     """Return the penalty that chance passes about once per variable, with noise weights.
 
-    Examples
-    --------
     >>> from edgegraft.table import PackedTable
     >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
     >>> chance_level(Pseudolikelihood(PackedTable.from_codes([[0, 0], [1, 1]] * 50)))
@@ -28,8 +26,6 @@ def chance_level(objective: Objective) -> float:
 def ridge_of(rows: float, n_rows: float) -> float:
     """Return the ridge that weighs as `rows` of `n_rows` do; tables of few rows get a small one.
 
-    Examples
-    --------
     >>> ridge_of(10, 1000), ridge_of(10, 20)
     (0.01, 0.1)
     """
@@ -39,8 +35,6 @@ def ridge_of(rows: float, n_rows: float) -> float:
 def falling(name: str, values: ArrayLike) -> Floats:
     """Return the levels that a caller gave as `name`, the largest first, or refuse them.
 
-    Examples
-    --------
     >>> falling("penalties", [0.1, 0.3])
     array([0.3, 0.1])
     """

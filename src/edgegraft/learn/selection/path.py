@@ -152,8 +152,6 @@ def ebic(
 ) -> float:
     """Return the extended Bayesian information criterion of a fitted graph.
 
-    Examples
-    --------
     >>> round(ebic(1.0, Layout([2, 2, 2], [(0, 1)]), 100, 1), 2)
     206.8
     """
