@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.rows import Row, best_of
 from edgegraft.core import Layout
-from edgegraft.core.neighbours import neighbours_of
+from edgegraft.core.adjacency import neighbours_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from edgegraft.report.palette import INK, NEGATIVE, NEUTRAL, POSITIVE
+from edgegraft.report.style import INK, NEGATIVE, NEUTRAL, POSITIVE
 from paper.experiment import Row
 from paper.versions import ALPHAS, EXHAUSTIVE, FIRST_HIT
 

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from edgegraft.errors import ConvergenceWarning
-from edgegraft.report.axes import require_matplotlib
+from edgegraft.report.style import require_matplotlib
 from paper.experiment import Cell, Context, Experiment, Row
 from paper.results import Results
 

@@ -29,8 +29,7 @@ import numpy as np
 import edgegraft as eg
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import FileFormatError
-from edgegraft.ingest.cache import open_store
-from edgegraft.ingest.kept_rows import KeptRows
+from edgegraft.ingest.cache import KeptRows, open_store
 from edgegraft.io import model_to_uai
 from edgegraft.learn import Plan, discover
 from edgegraft.learn.discovery import resume_discovery

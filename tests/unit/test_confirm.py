@@ -11,7 +11,7 @@ from edgegraft.learn import Plan, discover
 from edgegraft.learn.copies import Copies, find_copies
 from edgegraft.learn.weighting import weigh
 from edgegraft.search.correlations import Correlations
-from edgegraft.search.spanning import spanning_tree
+from edgegraft.search.structure import spanning_tree
 from edgegraft.table import PackedTable
 
 

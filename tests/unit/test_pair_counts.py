@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.counts import PairCounts, cost
+from edgegraft.counts import PairCounts, pair_counts
 from edgegraft.counts.pair_counts import _by_codes, all_pair_blocks
 from edgegraft.errors import DataError, MemoryBudgetError
 from edgegraft.table import PackedTable, Schema
@@ -45,7 +45,7 @@ def test_threads_change_nothing(weighted):
 
 @pytest.mark.parametrize("row_in_words", [0.0, 1e9], ids=["histogram", "popcount"])
 def test_both_ways_of_counting_agree(monkeypatch, row_in_words):
-    monkeypatch.setattr(cost, "row_in_words", lambda: row_in_words)
+    monkeypatch.setattr(pair_counts, "row_in_words", lambda: row_in_words)
     states = [17, 21, 64, 40]
     codes = random_codes(states, 2000, 0.1)
     counts = PairCounts(table_of(codes, states))
@@ -56,7 +56,7 @@ def test_both_ways_of_counting_agree(monkeypatch, row_in_words):
 
 
 def test_the_measured_cost_of_a_row_is_plausible():
-    assert 0.01 < cost.row_in_words() < 1e4
+    assert 0.01 < pair_counts.row_in_words() < 1e4
 
 
 def test_blocks_cover_all_pairs_once_in_order_within_memory():

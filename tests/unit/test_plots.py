@@ -22,10 +22,9 @@ from edgegraft.errors import DataError, MissingExtraError, ModelError
 from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import plot_edge, plot_marginals, plot_network, plot_path, plot_trace
-from edgegraft.report.labels import place_labels
-from edgegraft.report.layout import bend_edges, curve_points, lay_out
+from edgegraft.report.layout import bend_edges, curve_points, lay_out, place_labels
 from edgegraft.report.network import build_network, edge_signs
-from edgegraft.report.palette import MAX_GROUPS, NEGATIVE, POSITIVE, diverging, group_style
+from edgegraft.report.style import MAX_GROUPS, NEGATIVE, POSITIVE, diverging, group_style
 from edgegraft.table import Schema
 
 

@@ -11,15 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgegraft.datasets import (
-    debd,
-    jester,
-    load_debd,
-    load_digits,
-    load_jester,
-    load_yummly,
-    yummly,
-)
+from edgegraft.datasets import load_debd, load_digits, load_jester, load_yummly, public
 from edgegraft.datasets.source import fetch, fingerprint
 from edgegraft.errors import FileFormatError, MissingExtraError
 
@@ -126,8 +118,8 @@ def test_debd_another_content_is_refused(tmp_path):
 def test_debd_download(server, monkeypatch):
     folder, address = server
     known = {f"tiny.{k}": fingerprint(np.array(rows, np.uint8)) for k, rows in TINY.items()}
-    monkeypatch.setattr(debd, "_URL", address + "/{name}/{name}.{split}.data")
-    monkeypatch.setattr(debd, "_fingerprints", lambda: known)
+    monkeypatch.setattr(public, "_DEBD_URL", address + "/{name}/{name}.{split}.data")
+    monkeypatch.setattr(public, "_fingerprints", lambda: known)
     write_debd(folder / "tiny", "tiny", TINY)
     assert load_debd("tiny").split("test").tolist() == TINY["test"]
     for file in (folder / "tiny").iterdir():
@@ -184,7 +176,7 @@ def test_jester_reference(tmp_path, monkeypatch):
     counts = (ratings != -32768).sum(axis=1)
     # As the sheet's reader would give it: the .xls itself cannot be written here.
     sheet = np.column_stack((counts, rows)).tolist()
-    monkeypatch.setattr(jester, "_xls_rows", lambda path, content: sheet)
+    monkeypatch.setattr(public, "_xls_rows", lambda path, content: sheet)
     with zipfile.ZipFile(tmp_path / "jester-data-1.zip", "w") as archive:
         archive.writestr("jester-data-1.xls", b"")
     data = load_jester(tmp_path / "jester-data-1.zip")
@@ -289,7 +281,7 @@ def test_yummly_reference(tmp_path):
 def test_yummly_download(server, monkeypatch):
     folder, address = server
     (folder / "train.json").write_text(json.dumps(RECIPES))
-    monkeypatch.setattr(yummly, "_URL", f"{address}/train.json")
+    monkeypatch.setattr(public, "_YUMMLY_URL", f"{address}/train.json")
     assert load_yummly(min_recipes=1, verify=False).X.shape == (3, 4)
 
 

@@ -39,7 +39,7 @@ def demo(
         from edgegraft.cli.learn_run import LearnRun
         from edgegraft.cli.model_commands import Picture, save_picture
         from edgegraft.core.atomic import replace_file
-        from edgegraft.datasets.bundled import SURVEY_FILE
+        from edgegraft.datasets.source import SURVEY_FILE
 
         replace_file(data, SURVEY_FILE.read_text("utf-8"))
         request = Request(
@@ -81,7 +81,7 @@ def simulate(
 ) -> None:
     """Draw rows from a random model whose edges are known."""
     with working(writes=[output, truth], force=force, quiet=quiet) as console:
-        from edgegraft.io.row_files import check_format, write_rows
+        from edgegraft.io.exports import check_format, write_rows
 
         check_format(output)
         data = _draw(graph, variables, states, rows, degree, strength, seed, jobs)

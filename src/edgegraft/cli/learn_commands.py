@@ -93,7 +93,7 @@ def learn(
         if report is not None:
             require_report()
         if dry_run:
-            from edgegraft.cli.dry_run import show_dry_run
+            from edgegraft.cli.learn_run import show_dry_run
 
             show_dry_run(request, console, as_json)
             return

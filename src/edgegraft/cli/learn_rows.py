@@ -20,9 +20,8 @@ from edgegraft.cli.progress import Progress
 from edgegraft.cli.summary import show_columns
 from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, MemoryBudgetError
-from edgegraft.ingest.cache import key_of
+from edgegraft.ingest.cache import KeptRows, key_of
 from edgegraft.ingest.files import find_files, states_of
-from edgegraft.ingest.kept_rows import KeptRows
 from edgegraft.ingest.memory import enough, needed_for_all
 from edgegraft.ingest.rows import OpenRows, open_rows, read_labels, read_weights
 from edgegraft.learn import Discovery

@@ -201,7 +201,7 @@ def sample(
         from numpy.random import default_rng
 
         from edgegraft.cli.typed_evidence import parse_given
-        from edgegraft.io.row_files import check_format, write_rows
+        from edgegraft.io.exports import check_format, write_rows
         from edgegraft.model import load
         from edgegraft.table.decode import labels
 

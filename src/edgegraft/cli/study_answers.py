@@ -44,7 +44,7 @@ def write_comparison(
 ) -> None:
     """Write what was asked for of a comparison: columns, a page, a picture."""
     if output is not None:
-        from edgegraft.io.row_files import write_columns
+        from edgegraft.io.exports import write_columns
 
         write_columns(output, {name: list(values) for name, values in found.edges.items()})
     if report is not None:
@@ -101,7 +101,7 @@ def write_reading(
 ) -> None:
     """Write what was asked for of a reading: columns, a page, a picture."""
     if output is not None:
-        from edgegraft.io.row_files import write_columns
+        from edgegraft.io.exports import write_columns
 
         write_columns(output, {name: list(values) for name, values in found.variables.items()})
     if report is not None:

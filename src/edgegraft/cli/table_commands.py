@@ -48,7 +48,7 @@ def impute(
     with working(model, data, writes=[output], force=force, quiet=quiet) as console:
         from edgegraft.cli.table_answers import complete
         from edgegraft.ingest.options import ReadOptions
-        from edgegraft.io.row_files import write_blocks
+        from edgegraft.io.exports import write_blocks
         from edgegraft.model import load
 
         reading = ReadOptions(**settings_from(_OPTIONS, options))
@@ -84,7 +84,7 @@ def score(
     with working(model, data, writes=[output], force=force, quiet=quiet) as console:
         from edgegraft.cli.table_answers import scores, show_scores
         from edgegraft.ingest.options import ReadOptions
-        from edgegraft.io.row_files import check_format, write_columns
+        from edgegraft.io.exports import check_format, write_columns
         from edgegraft.model import load
 
         check_format(output)

@@ -9,7 +9,8 @@ the counts are the same for any number of threads or machines.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
+from timeit import repeat
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from edgegraft.core.checks import check_edges
 from edgegraft.core.tables import FlatTables, PairTables, table_offsets
 from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Integers, Mask
-from edgegraft.counts import cost
 from edgegraft.device.counts import count_on_device
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.counting.histogram import count_codes, count_margin_codes
@@ -35,6 +35,8 @@ MAX_RESULT_BYTES = 1 << 32  # of one call's tables; larger requests go through `
 _TILE = 24
 _PIECE = 256  # edges per task, at least
 _PIECES = 8  # tasks per thread, at most: enough to balance, few enough to cost nothing
+
+_ROWS, _STATES = 8192, 21  # of the table that the two ways of counting are timed on
 
 
 class PairCounts:
@@ -207,7 +209,7 @@ def _by_codes(block: TableRows, edges: Edges) -> Mask:
     pairs_of_planes = counts[edges[:, 0]] * counts[edges[:, 1]]
     coded = (states[edges] > MIN_CODED).all(axis=1)
     words = table.planes.words.shape[1]
-    cheaper = coded & (pairs_of_planes * words > cost.row_in_words() * table.n_rows)
+    cheaper = coded & (pairs_of_planes * words > row_in_words() * table.n_rows)
     return np.asarray(cheaper | unplaned[edges].any(axis=1))
 
 
@@ -248,3 +250,24 @@ def _pieces(order: Integers, n_pieces: int) -> list[Integers]:
     """Cut the edges into at most `n_pieces` runs of at least `_PIECE` edges."""
     size = max(_PIECE, -(-len(order) // max(n_pieces, 1)))
     return [order[first : first + size] for first in range(0, len(order), size)]
+
+
+@cache
+def row_in_words() -> float:
+    """Return the words of plane pairs that can be counted while a histogram takes one row.
+
+    This is measured, because processors differ by several times (with and without a vector
+    popcount). Both ways give the same integers, so noise can cost time but never change a result.
+    """
+    codes = np.random.default_rng(0).integers(0, _STATES, (_ROWS, 2))
+    block = TableRows(PackedTable.from_codes(codes))
+    edges, offsets = np.array([[0, 1]]), np.array([0, _STATES * _STATES])
+    out, piece = np.zeros(_STATES * _STATES, np.int64), np.array([0])
+    ways = [
+        partial(way, block, edges, offsets, out, piece)
+        for way in (_count_by_planes, _count_by_codes)
+    ]
+    by_planes, by_codes = (min(repeat(way, number=1)) for way in ways)
+    planes = block.table.planes
+    words = np.diff(planes.start).prod() * planes.words.shape[1]
+    return float((by_codes / _ROWS) / (by_planes / words))

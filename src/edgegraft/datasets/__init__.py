@@ -1,9 +1,7 @@
 """Data with a known true network, a bundled survey, and readers of public data."""
 
-from edgegraft.datasets.bundled import load_digits, load_survey
-from edgegraft.datasets.debd import load_debd
-from edgegraft.datasets.jester import load_jester
-from edgegraft.datasets.source import Dataset
+from edgegraft.datasets.public import load_debd, load_jester, load_yummly
+from edgegraft.datasets.source import Dataset, load_digits, load_survey
 from edgegraft.datasets.synthetic import (
     SyntheticData,
     make_chain,
@@ -14,7 +12,6 @@ from edgegraft.datasets.synthetic import (
     make_scale_free,
     make_star,
 )
-from edgegraft.datasets.yummly import load_yummly
 from edgegraft.inference.sampling import GibbsInfo, gibbs_sample
 
 __all__ = [

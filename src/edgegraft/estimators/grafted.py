@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
-from edgegraft.config import ModelOptions, PenaltyOptions
+from edgegraft.config import Aim, ModelOptions, PenaltyOptions
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.estimators.network import NetworkEstimator
 from edgegraft.estimators.parameters import constraints_of, plan_of, suit_batches
@@ -259,3 +260,25 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
 
 
 GraftedMRF._parameter_constraints = constraints_of(GraftedMRF)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GraftedMRFCV(GraftedMRF):
+    """``GraftedMRF(aim="prediction")``, which replaces it and will remain.
+
+    The parameters `penalties`, `ridges` and `cv` are gone: the strengths are found by rows held
+    out, and ``prediction_.trials`` lists what was tried instead of ``cv_results_``.
+    """
+
+    aim: Aim = "prediction"
+
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, **design: Any
+    ) -> Self:
+        """Learn as :meth:`GraftedMRF.fit` does, with a FutureWarning."""
+        warnings.warn(
+            "GraftedMRFCV will be removed: use GraftedMRF(aim='prediction')",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return super().fit(X, y, sample_weight, **design)

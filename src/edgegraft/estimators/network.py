@@ -162,7 +162,7 @@ class NetworkEstimator(RowMethods):
 
     def _take(self, found: Discovery, X: Any, rows: OpenRows) -> None:
         """Set the fitted attributes, all of them at the end of a fit or none."""
-        from edgegraft.counts.quality import data_quality
+        from edgegraft.counts.information import data_quality
         from edgegraft.ingest.output import OutputForm
         from edgegraft.learn.checkpoint import remember
         from edgegraft.learn.provenance import details_of

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
-from edgegraft.core.neighbours import neighbours_of
+from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.threads import resolve_jobs, run, run_in_order
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.kernels.gibbs.gibbs_moments import measure_indicators

@@ -18,8 +18,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from edgegraft.core import Layout
-from edgegraft.core.links import link_matrix
-from edgegraft.core.neighbours import neighbours_of
+from edgegraft.core.adjacency import link_matrix, neighbours_of
 from edgegraft.core.types import Floats, Integers
 from edgegraft.kernels.elimination.buckets import JunctionTree
 from edgegraft.kernels.elimination.ordering import FILL_FIRST, SIZE_FIRST, Rule, eliminate

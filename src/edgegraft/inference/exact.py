@@ -18,8 +18,8 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from edgegraft.core import Layout
+from edgegraft.core.adjacency import link_matrix
 from edgegraft.core.checks import check_edges, check_theta
-from edgegraft.core.links import link_matrix
 from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.tables import PairTables
 from edgegraft.core.types import Edges, Floats, Integers, Mask

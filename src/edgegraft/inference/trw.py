@@ -22,7 +22,7 @@ import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from edgegraft.core import Layout
-from edgegraft.core.links import link_matrix
+from edgegraft.core.adjacency import link_matrix
 from edgegraft.core.types import Integers, Mask
 from edgegraft.inference.bp import MessageEngine
 from edgegraft.inference.messages import (

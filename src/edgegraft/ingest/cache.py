@@ -1,9 +1,13 @@
-"""Stores of bit planes that are made once and found again as long as their source is the same.
+"""Rows that were read once and are found again: stores of bit planes, and rows beside a checkpoint.
 
 A store's name is a hash of the files' paths, sizes, times of change and first bytes, and of every
-option that changes what is read. The folder is kept below a size: the stores that were not used
-for longest go first. A store is whole or absent; what a killed process left half-written is
-removed by the next one.
+option that changes what is read. The folder is kept below a size: the stores that were not used for
+longest go first. A store is whole or absent; what a killed process left half-written is removed by
+the next one.
+
+Rows in memory that took a while to read are kept in a file beside a checkpoint, under the same
+hash: a resumed run does not read them again. A file of another key, a damaged one or none means
+that the rows are read; nothing else depends on it.
 """
 
 from __future__ import annotations
@@ -20,10 +24,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
+from numpy.typing import NDArray
+
 from edgegraft.core.atomic import replacing
+from edgegraft.core.container import ContainerFormat, ContainerReader, write_container
+from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, DiskFullError, FileFormatError
 from edgegraft.ingest.encoder import store_source
 from edgegraft.ingest.files import FilesSource, FileState, find_files
@@ -32,7 +40,7 @@ from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, table_kind
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import OnRows, Source
-from edgegraft.table.schema import Schema
+from edgegraft.table import PackedTable, Schema
 from edgegraft.table.store import FORMAT, PlaneStore, StoreMetadata, StoreWriter, block_rows
 
 #: Bytes that stores may take together on disk, by default.
@@ -100,15 +108,6 @@ def open_store(
     for warning in Findings(**found.notes).warnings():
         warnings.warn(warning, stacklevel=2)
     return found
-
-
-def remove_stores(folder: str | PathLike[str] | None = None, max_bytes: int = 0) -> int:
-    """Remove stores, those not used for longest first, until they take at most `max_bytes`.
-
-    Returns the bytes that were freed.
-    """
-    where = cache_folder() if folder is None else Path(folder)
-    return _shrink(where, None, max_bytes)
 
 
 def _source(X: Any, options: ReadOptions) -> Source:
@@ -194,21 +193,55 @@ def _clear(folder: Path) -> None:
                 path.unlink()
 
 
-def _shrink(folder: Path, but: Path | None, max_bytes: int | None) -> int:
+def _shrink(folder: Path, but: Path, max_bytes: int | None) -> None:
     """Remove the stores not used for longest until the others take at most `max_bytes`."""
-    if max_bytes is None:
-        return 0
     stores = []
     for path in folder.glob(f"*{_SUFFIX}"):
         with suppress(OSError):
             stat = path.stat()
             stores.append((stat.st_mtime_ns, stat.st_size, path))
-    total, freed = sum(size for _, size, _ in stores), 0
+    total = sum(size for _, size, _ in stores)
     for _, size, path in sorted(stores):
-        if total - freed <= max_bytes:
+        if max_bytes is None or total <= max_bytes:
             break
         if path != but:
             with suppress(OSError):
                 path.unlink()
-                freed += size
-    return freed
+                total -= size
+
+
+ROWS_FORMAT = ContainerFormat(
+    "edgegraft-rows", 1, "file of rows", "learn with a checkpoint", "delete it", checksum="crc32"
+)
+
+
+class KeptRows(NamedTuple):
+    """A table, its row weights, and the warnings that reading it gave."""
+
+    table: PackedTable
+    weights: Floats | None
+    notes: list[str]
+
+    def write(self, path: Path, key: str) -> None:
+        """Keep the rows."""
+        table = self.table
+        content = {"key": key, "notes": self.notes, "n_rows": table.n_rows}
+        content["schema"] = table.schema.to_json()
+        arrays: dict[str, NDArray[Any]] = {"cells": table.cells}
+        if self.weights is not None:
+            arrays["weights"] = self.weights
+        write_container(path, ROWS_FORMAT, content, arrays)
+
+    @classmethod
+    def find(cls, path: Path, key: str) -> KeptRows | None:
+        """Return the rows that were kept under a key; None if there are none."""
+        try:
+            with ContainerReader(path, ROWS_FORMAT) as reader:
+                if reader.content.get("key") != key:
+                    return None
+                schema = reader.field("schema", Schema.from_json)
+                table = PackedTable(schema, reader.read("cells"), reader.field("n_rows", int))
+                weights = reader.read("weights") if "weights" in reader.names else None
+                return cls(table, weights, reader.field("notes", list))
+        except (FileFormatError, OSError):
+            return None

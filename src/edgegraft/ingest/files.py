@@ -15,12 +15,11 @@ import pyarrow.types as pt
 from edgegraft.core.atomic import suffix_of
 from edgegraft.core.text import listing
 from edgegraft.errors import Argument, DataError, DataTypeError, FileFormatError
-from edgegraft.ingest.arrow_files import ArrowSource, ipc_file, parquet_file
 from edgegraft.ingest.cells import Place
 from edgegraft.ingest.csv_source import COMPRESSIONS, CsvSource, foreign_content
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.sheets import read_sheet
 from edgegraft.ingest.sources import Source
+from edgegraft.ingest.typed_files import ArrowSource, ipc_file, parquet_file, read_sheet
 from edgegraft.table.arrow_types import kind_of, plain_type
 
 __all__ = ["FilesSource", "find_files", "open_path"]

@@ -45,7 +45,7 @@ from edgegraft.model import PairwiseMRF
 from edgegraft.objective.noise_weight import noise_weights
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.search.correlations import Correlations
-from edgegraft.search.spanning import spanning_tree
+from edgegraft.search.structure import spanning_tree
 from edgegraft.table.blocks import TableRows
 
 _DETERMINED = 0.3  # share of a column's variance that its neighbours leave unexplained

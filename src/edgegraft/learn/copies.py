@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from edgegraft.core.links import link_matrix
+from edgegraft.core.adjacency import link_matrix
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Integers, Mask
 from edgegraft.counts import PairCounts

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.checks import check_theta
-from edgegraft.core.neighbours import neighbours_of
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError, ModelError
 from edgegraft.ingest.rows import read_codes

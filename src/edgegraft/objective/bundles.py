@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.neighbours import neighbours_of
+from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.types import Integers
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.conditionals.lanes import LANES

@@ -9,17 +9,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edgegraft.counts.quality import data_quality
+    from edgegraft.counts.information import data_quality
     from edgegraft.report.answer_plots import (
         plot_adjacency,
         plot_centrality,
+        plot_comparison,
         plot_edge_intervals,
         plot_power,
         plot_predictability,
         plot_stability,
     )
     from edgegraft.report.category_plots import plot_edge, plot_marginals
-    from edgegraft.report.comparison_plot import plot_comparison
     from edgegraft.report.network_plot import plot_network
     from edgegraft.report.page import write_report
     from edgegraft.report.trajectory_plots import plot_path, plot_trace
@@ -42,8 +42,8 @@ __all__ = [
 ]
 
 _HOME = {
-    "data_quality": "edgegraft.counts.quality",
-    "plot_comparison": "edgegraft.report.comparison_plot",
+    "data_quality": "edgegraft.counts.information",
+    "plot_comparison": "edgegraft.report.answer_plots",
     "plot_edge": "edgegraft.report.category_plots",
     "plot_marginals": "edgegraft.report.category_plots",
     "plot_network": "edgegraft.report.network_plot",

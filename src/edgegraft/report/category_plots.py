@@ -10,8 +10,16 @@ import numpy as np
 from edgegraft.core.types import Floats
 from edgegraft.errors import ModelError
 from edgegraft.model import NodeMarginals, PairwiseMRF
-from edgegraft.report.axes import axes_or_new, literal, require_matplotlib, shown
-from edgegraft.report.palette import INK, NEGATIVE, NEUTRAL, POSITIVE
+from edgegraft.report.style import (
+    INK,
+    NEGATIVE,
+    NEUTRAL,
+    POSITIVE,
+    axes_or_new,
+    literal,
+    require_matplotlib,
+    shown,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

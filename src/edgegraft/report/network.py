@@ -17,7 +17,7 @@ from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import variable_index
 from edgegraft.report.escape import for_json
 from edgegraft.report.layout import bend_edges, lay_out
-from edgegraft.report.palette import group_style, sign_colour
+from edgegraft.report.style import group_style, sign_colour
 
 _MAX_ALONE = 30  # variables without an edge that are drawn even if they are the majority
 ColourBy = Literal["community"] | Mapping[str, Hashable] | None

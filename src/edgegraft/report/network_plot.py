@@ -8,18 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.model import PairwiseMRF
-from edgegraft.report.axes import axes_or_new, require_matplotlib, shown
-from edgegraft.report.labels import place_labels
-from edgegraft.report.layout import curve_points
+from edgegraft.report.layout import curve_points, place_labels
 from edgegraft.report.network import ColourBy, Network, build_network, finite_strengths
-from edgegraft.report.palette import (
+from edgegraft.report.style import (
     INK,
     MAX_GROUPS,
     NEGATIVE,
     NEUTRAL,
     OTHER,
     POSITIVE,
+    axes_or_new,
     group_style,
+    require_matplotlib,
+    shown,
     sign_colour,
 )
 

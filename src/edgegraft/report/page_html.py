@@ -9,7 +9,7 @@ import numpy as np
 
 from edgegraft.report.escape import as_number, as_text
 from edgegraft.report.page_model import InteractionTable
-from edgegraft.report.palette import INK, diverging
+from edgegraft.report.style import INK, diverging
 
 
 def heat_map(table: InteractionTable, names: Sequence[str]) -> str:

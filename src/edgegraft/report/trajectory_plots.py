@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError
 from edgegraft.learn.selection.path import PathPoint
-from edgegraft.report.axes import axes_or_new, require_matplotlib
-from edgegraft.report.palette import INK, NEGATIVE, NEUTRAL, POSITIVE
+from edgegraft.report.style import INK, NEGATIVE, NEUTRAL, POSITIVE, axes_or_new, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,10 +1,15 @@
-"""The neighbours of every variable of a layout, ready for the row kernels."""
+"""Graphs in the forms that others take: neighbours for the row kernels, matrices for SciPy."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
 
 from edgegraft.core.layout import Layout
+from edgegraft.core.types import Edges
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours
 
 
@@ -28,3 +33,16 @@ def neighbours_of(layout: Layout) -> Neighbours:
         np.concatenate((ones, wide))[order],
         np.concatenate((wide, ones))[order],
     )
+
+
+def link_matrix(values: NDArray[Any], edges: Edges, n: int) -> Any:
+    """Return a sparse matrix with a value for each edge among `n` vertices.
+
+    Its indices are 32-bit integers: older releases of SciPy refuse others.
+
+    >>> link_matrix(np.ones(1), np.array([(0, 2)]), 3).toarray()
+    array([[0., 0., 1.],
+           [0., 0., 0.],
+           [0., 0., 0.]])
+    """
+    return coo_array((values, tuple(edges.T.astype(np.int32))), shape=(n, n))
