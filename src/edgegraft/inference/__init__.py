@@ -2,12 +2,7 @@
 
 from edgegraft.inference.affordability import ExactBudget, affordable
 from edgegraft.inference.ais import AnnealedLogPartition, annealed_log_partition
-from edgegraft.inference.auto import (
-    AutoEngine,
-    answering,
-    likelihood_engine,
-    make_engine,
-)
+from edgegraft.inference.auto import AutoEngine, answering, likelihood_engine, make_engine
 from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.engine import Capabilities, InferenceEngine, Info, Marginals
 from edgegraft.inference.exact import ExactEngine

@@ -13,12 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from edgegraft.errors import (
-    Argument,
-    ConvergenceWarning,
-    ImpossibleEvidenceError,
-    ModelError,
-)
+from edgegraft.errors import Argument, ConvergenceWarning, ImpossibleEvidenceError, ModelError
 from edgegraft.inference import (
     BeliefPropagation,
     ExactEngine,

@@ -20,13 +20,7 @@ from edgegraft.core.pairs import all_pairs, as_edges
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.counts.pair_counts import check_size
-from edgegraft.errors import (
-    ConvergenceWarning,
-    DataError,
-    DataTypeError,
-    ModelError,
-    SettingError,
-)
+from edgegraft.errors import ConvergenceWarning, DataError, DataTypeError, ModelError, SettingError
 from edgegraft.inference import (
     BeliefPropagation,
     ExactBudget,

@@ -15,12 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from edgegraft.errors import (
-    DataError,
-    ImpossibleEvidenceError,
-    MissingExtraError,
-    ModelError,
-)
+from edgegraft.errors import DataError, ImpossibleEvidenceError, MissingExtraError, ModelError
 from edgegraft.report.explorer import Explorer, read_json
 
 try:

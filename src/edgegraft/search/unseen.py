@@ -15,11 +15,7 @@ from numpy.typing import NDArray
 
 from edgegraft.core.pair_set import PairMap
 from edgegraft.core.types import Ids, Integers, Mask
-from edgegraft.kernels.search.unseen import (
-    MAX_REJECTIONS,
-    draw_from_level,
-    draw_from_list,
-)
+from edgegraft.kernels.search.unseen import MAX_REJECTIONS, draw_from_level, draw_from_list
 
 
 class UnseenPairs:
