@@ -26,6 +26,7 @@ RUNS = {
     "first hit": ["--strategy", "first-hit"],
     "likelihood": ["--objective", "likelihood"],
     "bootstrap": ["--bootstrap", "20"],
+    "prediction": ["--aim", "prediction"],
 }
 _MAX_LIVES = 60
 
@@ -38,7 +39,9 @@ STAGES = {
     "second look": "edgegraft.learn.discovery:sharpen",
     "tests": "edgegraft.learn.discovery:confirm",
     "last fit": "edgegraft.learn.discovery:_last_model",
+    "shares": "edgegraft.learn.discovery:match_margins",
     "certificate": "edgegraft.learn.discovery:score_inactive",
+    "prediction": "edgegraft.learn.discovery:fit_for_prediction",
     "bootstrap": "edgegraft.learn.bootstrap:_make_all",
     "model": "edgegraft.cli.learn_run:_stored",
     "report": "edgegraft.report:write_report",
@@ -137,7 +140,7 @@ def kill_runs(folder: Path, n: int) -> list[str]:
 def live_shortly(folder: Path, n: int) -> list[str]:
     """Kill every life of a run after a third of the whole, until one ends."""
     rows, outcomes = table_file(folder, 30_000, 60), []
-    for kind in ("in memory", "ordered", "bootstrap"):
+    for kind in ("in memory", "ordered", "bootstrap", "prediction"):
         start, whole, seconds = whole_run(folder, kind, rows)
         began = time.monotonic()
         learn(folder, "info", str(whole)).wait()
@@ -181,7 +184,7 @@ def interrupt_stages(folder: Path, n: int) -> list[str]:
     for place in STAGES.values():
         for k in range(n):
             more = ["--bootstrap", "20", "--report", str(folder / "m.html")]
-            more += ["--checkpoint", str(folder / "c")]
+            more += ["--checkpoint", str(folder / "c"), "--aim", "prediction"]
             delay = 0.0 if k == 0 else chance.uniform(0.0, 0.3)
             pressed = [place, str(delay), str(chance.randrange(2))]
             command = ["learn", str(rows), "-o", str(folder / "m"), "--quiet", *more]

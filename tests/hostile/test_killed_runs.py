@@ -70,6 +70,10 @@ def assert_same(one, other):
     assert one.search.reason == other.search.reason
     assert one.search.n_tests == other.search.n_tests
     assert one.search.n_activations == other.search.n_activations
+    assert one.agreement == other.agreement
+    if one.prediction is not None:
+        assert one.prediction._replace(model=None) == other.prediction._replace(model=None)
+        assert one.final_model.theta.tobytes() == other.final_model.theta.tobytes()
 
 
 PLANS = {
@@ -79,6 +83,7 @@ PLANS = {
     "uniform": Plan(priority="uniform", max_tests=8),
     "exact": Plan(objective="likelihood", inference="exact"),
     "ordered": Plan(),
+    "prediction": Plan(aim="prediction"),
     "propagated": Plan(objective="likelihood", inference="bp", priority="uniform", max_tests=2),
 }
 
@@ -87,12 +92,14 @@ PLANS = {
 def test_runs_killed_at_random_moments(kind, tmp_path, monkeypatch):
     plan, moments = PLANS[kind], random.Random(0)
     table = table_of(make=make_chain, n=6) if plan.objective == "likelihood" else table_of()
+    if kind == "prediction":
+        table = table_of(2500, n=8)
     if kind == "ordered":
         ordered = [replace(variable, kind="ordinal") for variable in table.schema]
         table = table.with_schema(Schema(ordered))
     whole = discover(table, plan)
-    longest = 2 if kind == "propagated" else 12
-    lives = Lives(monkeypatch, (moments.randint(1, longest) for _ in range(6)))
+    longest = {"propagated": 2, "prediction": 60}.get(kind, 12)
+    lives = Lives(monkeypatch, (moments.randint(1, longest) for _ in range(25)))
     assert_same(lives.run(tmp_path / "c", table, plan), whole)
     assert lives.n > 2
 

@@ -14,6 +14,7 @@ from edgegraft.learn.certificate import certify
 from edgegraft.learn.edge_tests import edge_tests
 from edgegraft.learn.feature_tests import FeatureTester
 from edgegraft.learn.graded import GradedRidge, fit_graded
+from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective import feature_products
 from edgegraft.objective.featured import Featured
@@ -240,7 +241,7 @@ def test_whole_tables_of_few_levels_predict_better():
     assert gain.mean() > 0.1
     numbers = table.with_schema(schema_of(["numeric"] * 3, [5] * 3))
     found = discover(numbers.take(np.arange(1000)))
-    assert fit_graded(found.search.objective, found.model, 0.02, 1e-3) is None
+    assert fit_graded(found.search.objective, found.model, 0.02, 1e-3, Journal()) is None
 
 
 @pytest.mark.parametrize("objective", ["pseudolikelihood", "likelihood"])

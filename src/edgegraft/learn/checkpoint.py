@@ -107,6 +107,9 @@ class Checkpoints:
         """Write the search with the fit that is running, by time."""
         if self._last is not None and perf_counter() >= self._next:
             fit = make()
+            name, named, _ = fit.key.rpartition(":")
+            if named:  # fits of one name follow each other
+                self._fits = {k: v for k, v in self._fits.items() if k.rpartition(":")[0] != name}
             self._fits[fit.key] = fit
             self._write(self._last)
 

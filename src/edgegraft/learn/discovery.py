@@ -30,10 +30,11 @@ from edgegraft.learn.certificate import Certificate, ScoredPairs, certify, score
 from edgegraft.learn.checkpoint import Checkpoints
 from edgegraft.learn.confirm import Confirmation, confirm
 from edgegraft.learn.edge_tests import EdgeTests, Tested, q_values
-from edgegraft.learn.effects import Evidence, GroupTests, edge_effects
+from edgegraft.learn.effects import Effects, Evidence, GroupTests, edge_effects
 from edgegraft.learn.events import Observer, StopReason
 from edgegraft.learn.feature_tests import make_tester
 from edgegraft.learn.graded import fit_graded
+from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.margins import Agreement, match_margins
@@ -231,10 +232,10 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     if plan.refit and plan.objective == "pseudolikelihood":
         ridge, nominal = last_ridge(plan, search.objective), search.objective.features is None
         last, agreement = match_margins(
-            last, stages.counts(), ridge, fit_edges=nominal, seed=plan.random_state
+            last, stages.counts(), ridge, journal, fit_edges=nominal, seed=plan.random_state
         )
     tested = model if confirmed is None else confirmed.model
-    last = last.with_edge_columns(_edge_columns(last, tested, tests, stages))
+    last = last.with_edge_columns(_edge_columns(last, tested, tests, stages, journal))
     final = final if plan.cuts else search
     scored = score_inactive(final, journal=journal)
     found = Discovery(
@@ -259,8 +260,9 @@ def _with_prediction(found: Discovery, stages: Stages, interruption: Interruptio
         return found
     loss = found.search.objective
     whole = loss if loss.stand_in is not None else None  # rows beyond memory
+    journal = found.search.problem.journal
     made = fit_for_prediction(
-        stages.sample, stages.plan, whole=whole, stop=lambda: interruption.asked
+        stages.sample, stages.plan, whole=whole, stop=lambda: interruption.asked, journal=journal
     )
     known = columns_of_all(found.model, made.model, found.model.edge_columns)
     made = made._replace(model=made.model.with_edge_columns(known))
@@ -308,14 +310,19 @@ def _tests(search: SearchState, model: PairwiseMRF, stages: Stages) -> EdgeTests
 
 
 def _edge_columns(
-    last: PairwiseMRF, tested: PairwiseMRF, tests: EdgeTests, stages: Stages
+    last: PairwiseMRF, tested: PairwiseMRF, tests: EdgeTests, stages: Stages, journal: Journal
 ) -> dict[str, Any]:
     """Return strengths, effects and tests of the edges of the last model, in its order."""
     n = last.layout.n_variables
     at = find_pairs(tested.edges, tests.edges, n)
     groups = None if tests.groups is None else GroupTests(*(p[at] for p in tests.groups))
     evidence = Evidence(tests.statistic[at], tests.dof[at], groups)
-    effects = edge_effects(tested, stages.sample, evidence, stages.plan.n_jobs).columns()
+
+    def work_out() -> Floats:
+        return np.array(edge_effects(tested, stages.sample, evidence, stages.plan.n_jobs), float)
+
+    effect, low, high, signed, strength = journal.keep("effects", work_out)
+    effects = Effects(effect, low, high, signed > 0, strength).columns()
     place, at = (find_pairs(last.edges, other.edges, n) for other in (tested, tests))
     columns: dict[str, Any] = {name: values[place] for name, values in effects.items()}
     for name in ("statistic", "dof", "p_value", "q_value"):
@@ -354,7 +361,8 @@ def _last_model(
     steps.fit_fully(run)
     model, converged = run.model(), run.solution.info.converged
     if search.objective.features is not None and plan.ridge == "auto":
-        graded = fit_graded(run.solution.objective, model, ridge, plan.tol)
+        journal = search.problem.journal
+        graded = fit_graded(run.solution.objective, model, ridge, plan.tol, journal)
         model, converged = graded or (model, converged)
     return model, converged, run
 

@@ -9,9 +9,9 @@ the last one are kept.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from edgegraft.core import Layout
 from edgegraft.core.types import Floats
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
-from edgegraft.optimize.progress import FitWatch
+from edgegraft.optimize.progress import FitProgress, FitWatch
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 
 Header = dict[str, Any]
@@ -54,6 +54,22 @@ class Journal:
 
     def put(self, name: str, result: Floats) -> None:
         """Keep the result of a step."""
+        self.put_all({name: result})
+
+    def put_all(self, results: Mapping[str, Floats]) -> None:
+        """Keep results that are of no use without each other."""
+
+    def keep(self, name: str, make: Callable[[], Floats]) -> Floats:
+        """Return the result of a step by its name, made or known."""
+        known = self.find(name)
+        if known is None:
+            known = make()
+            self.put(name, known)
+        return known
+
+    def watch_one(self, name: str) -> FitWatch | None:
+        """Return what keeps the progress of one fit at a time."""
+        return None if self.watch is None else _OneFit(self.watch, name)
 
     def chain(self) -> FitChain:
         """Return room for the fits of one more network."""
@@ -83,19 +99,15 @@ class KeptJournal(Journal):
         """Return the result of the next step, made or known."""
         name = str(self._number)
         self._number += 1
-        known = self.find(name)
-        if known is None:
-            known = make()
-            self.put(name, known)
-        return known
+        return self.keep(name, make)
 
     def find(self, name: str) -> Floats | None:
         """Return the result of a step by its name, None if it is not known."""
         return self._results.get(name)
 
-    def put(self, name: str, result: Floats) -> None:
-        """Keep the result of a step."""
-        self._results[name] = result
+    def put_all(self, results: Mapping[str, Floats]) -> None:
+        """Keep results that are of no use without each other."""
+        self._results |= results
         self._changed()
 
     def chain(self) -> FitChain:
@@ -117,6 +129,23 @@ class KeptJournal(Journal):
             str(name): np.array(arrays[f"step.{k}"], np.float64)
             for k, name in enumerate(header["names"])
         }
+
+
+class _OneFit(NamedTuple):
+    """Keeps the progress of fits under a name, the last in place of those before it."""
+
+    watch: FitWatch
+    name: str
+
+    def note(self, make: Callable[[], FitProgress]) -> None:
+        def named() -> FitProgress:
+            made = make()
+            return made._replace(key=f"{self.name}:{made.key}")
+
+        self.watch.note(named)
+
+    def recall(self, key: str) -> FitProgress | None:
+        return self.watch.recall(f"{self.name}:{key}")
 
 
 class FitChain:

@@ -25,6 +25,7 @@ from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.inference import ExactBudget, affordable, likelihood_engine
 from edgegraft.inference.gibbs import GibbsEngine
+from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
@@ -71,7 +72,13 @@ class Agreement(NamedTuple):
 
 
 def match_margins(
-    model: PairwiseMRF, counts: PairCounts, ridge: float, *, fit_edges: bool = True, seed: int = 0
+    model: PairwiseMRF,
+    counts: PairCounts,
+    ridge: float,
+    journal: Journal | None = None,
+    *,
+    fit_edges: bool = True,
+    seed: int = 0,
 ) -> tuple[PairwiseMRF, Agreement | None]:
     """Return the model with the shares of the data, and how well they agree.
 
@@ -83,6 +90,8 @@ def match_margins(
         Of the rows.
     ridge : float
         Of the edge tables.
+    journal : Journal, optional
+        Keeps the answer, so that a resumed run does not repeat the work.
     fit_edges : bool, default True
         Fit the tables as well if exact inference takes milliseconds.
     seed : int, default 0
@@ -103,24 +112,44 @@ def match_margins(
     >>> agreement.columns < 0.001, agreement.engine
     (True, 'exact')
     """
+
+    def match() -> Floats:
+        found = _match(model, counts, ridge, fit_edges, seed)
+        if found is None:
+            return np.empty(0)
+        theta, (columns, edges, engine, error) = found
+        return np.concatenate(([columns, edges, error, engine == "exact"], theta))
+
+    row = (journal or Journal()).keep("margins", match)
+    if not len(row):
+        return model, None
+    engine = "exact" if row[3] else "gibbs"
+    agreement = Agreement(float(row[0]), float(row[1]), engine, float(row[2]))
+    return PairwiseMRF(model.schema, model.edges, row[4:], model.edge_columns), agreement
+
+
+def _match(
+    model: PairwiseMRF, counts: PairCounts, ridge: float, fit_edges: bool, seed: int
+) -> tuple[Floats, Agreement] | None:
+    """Return the parameters of a model with the shares of the data; None if it is too large."""
     layout = model.layout
     if not layout.n_variables:
-        return model, None
+        return None
     if affordable(layout, _EXACT) is not None:
         loss = Likelihood(counts, likelihood_engine("exact"))
         if fit_edges:
             stopping = Stopping(_TOL, _ITERATIONS)
             found = minimize(loss, Penalty(0.0, ridge), layout, model.theta, stopping, quiet=True)
             if found.info.converged:
-                return _with(model, found.theta), _agreement(found.gradient, layout, "exact")
+                return found.theta, _agreement(found.gradient, layout, "exact")
         state = loss.init(layout)
         theta = _move_nodes(loss, state, model.theta)
         gradient = loss.evaluate(theta, state).gradient
-        return _with(model, theta), _agreement(gradient, layout, "exact")
+        return theta, _agreement(gradient, layout, "exact")
     work = (layout.n_variables + 2 * layout.n_edges) * layout.states.mean() / 2
     sweeps = min(_MAX_SWEEPS, int((_LOOK_UPS / (_CHAINS * work) - _BURN_IN) / _ROUNDS))
     if sweeps < _MIN_SWEEPS:
-        return model, None
+        return None
     data = Likelihood(counts, likelihood_engine("exact"))
     return _follow_chains(model, data, sweeps, seed)
 
@@ -142,7 +171,7 @@ def _move_nodes(loss: Likelihood, state: Any, theta: Floats) -> Floats:
 
 def _follow_chains(
     model: PairwiseMRF, data: Likelihood, sweeps: int, seed: int
-) -> tuple[PairwiseMRF, Agreement]:
+) -> tuple[Floats, Agreement]:
     """Move node vectors against chains, in shorter and shorter steps; keep what agrees better."""
     layout, n_nodes = model.layout, int(model.layout.node_offset[-1])
     shares = data.margins()
@@ -156,18 +185,16 @@ def _follow_chains(
         differences.append(found.values - frequencies)
         path.append(theta[:n_nodes].copy())
         if k == 0 and np.abs(differences[0][:n_nodes]).max() < _ENOUGH:
-            return model, _agreement(differences[0], layout, "gibbs")
+            return theta, _agreement(differences[0], layout, "gibbs")
         move = _newton(layout, state.draws, -differences[-1][:n_nodes], shares)
         theta[:n_nodes] += np.clip(move, -_FARTHEST, _FARTHEST) * min(1.0, 3.0 / (k + 1))
     late = slice(_ROUNDS // 2, None)
     after = np.mean(differences[late], axis=0)
     spread = np.std(differences[late], axis=0)[:n_nodes] / (_ROUNDS - _ROUNDS // 2) ** 0.5
     better = np.abs(after[:n_nodes]).max() < np.abs(differences[0][:n_nodes]).max()
-    if better:
-        theta[:n_nodes] = np.mean(path[late], axis=0)
-        model = _with(model, theta)
+    theta[:n_nodes] = np.mean(path[late], axis=0) if better else path[0]
     difference = after if better else differences[0]
-    return model, _agreement(difference, layout, "gibbs", float(spread.max()))
+    return theta, _agreement(difference, layout, "gibbs", float(spread.max()))
 
 
 def _newton(layout: Layout, draws: NDArray[Any], wanted: Floats, shares: Floats) -> Floats:
@@ -187,10 +214,6 @@ def _newton(layout: Layout, draws: NDArray[Any], wanted: Floats, shares: Floats)
     variance = shares * (1.0 - shares)
     covariance[np.diag_indices_from(covariance)] += _DAMPING * variance + _MIN_VARIANCE
     return np.asarray(np.linalg.solve(covariance, wanted))
-
-
-def _with(model: PairwiseMRF, theta: Floats) -> PairwiseMRF:
-    return PairwiseMRF(model.schema, model.edges, theta, model.edge_columns)
 
 
 def _agreement(difference: Floats, layout: Layout, engine: str, error: float = 0.0) -> Agreement:

@@ -21,6 +21,7 @@ from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError
+from edgegraft.learn.journal import Journal
 from edgegraft.learn.prediction_path import Path, Trial, choose_strengths
 from edgegraft.learn.problem import ALL_PAIRS
 from edgegraft.model import PairwiseMRF
@@ -73,6 +74,7 @@ def fit_for_prediction(
     *,
     whole: Objective | None = None,
     stop: Callable[[], bool] = lambda: False,
+    journal: Journal | None = None,
 ) -> Prediction:
     """Fit the model that predicts held-out rows best, pairs and strengths chosen by them.
 
@@ -86,6 +88,8 @@ def fit_for_prediction(
         The pseudolikelihood of all rows, if `rows` are a sample of them.
     stop : callable, optional
         Asked before every fit of the path; if it returns True, the best so far is taken.
+    journal : Journal, optional
+        Keeps fits, so that a resumed run does not repeat them.
 
     Examples
     --------
@@ -96,20 +100,25 @@ def fit_for_prediction(
     >>> {(0, 1), (1, 2), (2, 3), (3, 4)} <= set(map(tuple, found.model.edges.tolist()))
     True
     """
-    plan = plan or Plan()
-    rng = np.random.default_rng([plan.random_state, 1])
+    plan, journal = plan or Plan(), journal or Journal()
     all_rows = whole or _loss(merge_copies(rows), None)
-    pairs = _candidates(rows, rng)
+    pairs = _candidates(rows, plan.random_state, journal)
+
+    def path_of(loss: Objective, name: str) -> Path:
+        return Path(loss, pairs, plan.tol, journal, f"prediction.path.{name}")
+
+    parts = hold_out(rows, np.random.default_rng([plan.random_state, 1]))
     folds = [
-        (Path(_loss(fitted, all_rows.features), pairs, plan.tol), _loss(held, all_rows.features))
-        for fitted, held in hold_out(rows, rng)
+        (path_of(_loss(fitted, all_rows.features), str(k)), _loss(held, all_rows.features))
+        for k, (fitted, held) in enumerate(parts)
     ]
-    best, trials = choose_strengths(folds, stop)
+    best, trials = choose_strengths(folds, stop, journal)
     path = folds[0][0]
     share = path.loss.n_rows / all_rows.n_rows  # strengths fall with the rows as noise does
     penalty, ridge = best.penalty * share**0.5, best.ridge * share
-    last = Path(all_rows, pairs, plan.tol, path)
-    last.fit(penalty, ridge, _LAST_ITERATIONS)
+    last = path_of(all_rows, "last")
+    last.begin(path)
+    last.fit(len(trials), penalty, ridge, _LAST_ITERATIONS)
     layout = all_rows.layout(last.edges())
     theta = layout.carry(last.solution.theta, last.solution.layout)
     model = PairwiseMRF(rows.schema, layout.edges, all_rows.expand(theta, layout))
@@ -166,13 +175,17 @@ def _loss(rows: TableRows, features: Features | None) -> Objective:
     return featured(Pseudolikelihood(rows, precision="single"), features)
 
 
-def _candidates(rows: TableRows, rng: np.random.Generator) -> Edges:
+def _candidates(rows: TableRows, seed: int, journal: Journal) -> Edges:
     """Return all pairs, or those that the data rank highest if all are too many."""
     n = len(rows.schema)
     if n * (n - 1) // 2 <= ALL_PAIRS:
         return all_pairs(n)
-    ranked = rank_pairs(PairCounts(rows), rng, _RANKED * n).edges
-    return np.unique(np.sort(ranked, axis=1), axis=0)
+
+    def rank() -> Floats:
+        ranked = rank_pairs(PairCounts(rows), np.random.default_rng([seed, 2]), _RANKED * n).edges
+        return np.unique(np.sort(ranked, axis=1), axis=0).ravel().astype(np.float64)
+
+    return journal.keep("prediction.pairs", rank).astype(np.int64).reshape(-1, 2)
 
 
 def columns_of_all(

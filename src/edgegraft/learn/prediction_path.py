@@ -4,6 +4,8 @@ The penalty falls from the level that no edge passes. Each fit starts from the o
 path ends when held-out rows are predicted worse; then ridge and penalty change in turn while that
 helps. There is no grid whose edge could be met. A fit has few pairs at a time:
 those with an edge and those whose gradient passes the penalty, checked again after every fit.
+
+A journal keeps every trial, the best fit and the rounds of the one under way.
 """
 
 from __future__ import annotations
@@ -15,11 +17,14 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.kernels.solver.penalty import group_norms
+from edgegraft.learn.journal import Journal
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
+from edgegraft.optimize.progress import FitWatch
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 
 _LEAP, _STEP, _FINE = 0.25, 0.5, 0.7  # of the penalty, from one fit to the next
@@ -35,6 +40,9 @@ _ROUNDS = 5  # fits at most until no other pair passes the penalty
 _BLOCK = 1 << 17  # pairs scored at a time
 
 
+PathState = tuple[Solution, Floats, Mask]
+
+
 class Trial(NamedTuple):
     """One fit of the path."""
 
@@ -47,25 +55,31 @@ class Trial(NamedTuple):
 class Path:
     """Fits of one loss at falling strengths, each from the one before."""
 
+    solution: Solution
+    scores: Floats
+
     def __init__(
-        self, loss: Objective, pairs: Edges, tol: float, start: Path | None = None
+        self, loss: Objective, pairs: Edges, tol: float, journal: Journal, name: str
     ) -> None:
-        self.loss, self.pairs = loss, pairs
-        self.solution: Solution
-        self._tol = tol
+        self.loss, self.pairs, self.name = loss, pairs, name
+        self._tol, self._journal = tol, journal
         weight = "sqrt" if loss.features is None else "noise"
         self._rule = make_penalty(1.0, group_weight=weight).bound(loss)
         self._active: Mask = np.zeros(len(pairs), bool)
-        layout, theta = loss.layout(), None
+
+    def begin(self, start: Path | None = None) -> None:
+        """Go to the fit without edges, or to where the path of another loss is."""
+        layout, theta = self.loss.layout(), None
         if start is not None:
             self._active = start._active.copy()
-            layout = loss.layout(pairs[self._active])
+            layout = self.loss.layout(self.pairs[self._active])
             theta = layout.carry(start.solution.theta, start.solution.layout)
         self.solution = self._minimize(self._rule, layout, theta, 0 if start else _ITERATIONS)
         self.scores = self._score()
 
     def fit(
         self,
+        number: int,
         penalty: float,
         ridge: float,
         max_iter: int = _ITERATIONS,
@@ -74,20 +88,20 @@ class Path:
         """Minimise at these strengths, with every pair that passes the penalty.
 
         A fit that is `hopeless` after its first iterations ends there, as does one with none to
-        follow.
+        follow. A journal knows it by its number.
         """
         rule = replace(self._rule, penalty=penalty, ridge=ridge)
         tol = min(self._tol, _TOL * penalty)
-        chosen = self._active
-        for k in range(_ROUNDS):
-            chosen = chosen | (self.scores > penalty)
-            layout = self.loss.layout(self.pairs[chosen])
-            if k == 0:
-                self.solution = self._minimize(rule, layout, self.solution, _FIRST_ITERATIONS, tol)
-                if hopeless():
+        chosen, n_rounds = self._active, 0
+        kept = self._journal.find(self.name)
+        if kept is not None and kept[0] == number:
+            n_rounds, chosen = int(kept[1]), self._take_over(kept[2:], rule, tol)
+        for k in range(max(0, n_rounds - 1), _ROUNDS):
+            if k >= n_rounds:
+                chosen = chosen | (self.scores > penalty)
+                if not self._fit_pairs(chosen, rule, tol, k == 0, max_iter, hopeless):
                     break
-            if max_iter and (k or not self.solution.info.converged):
-                self.solution = self._minimize(rule, layout, self.solution, max_iter, tol)
+                self._note(number, k + 1, chosen)
             self.scores = self._score()
             if not max_iter or not (~chosen & (self.scores > penalty + tol)).any():
                 break
@@ -97,17 +111,77 @@ class Path:
         self._active = np.zeros(len(self.pairs), bool)
         self._active[np.flatnonzero(chosen)[norms > 0.0]] = True
 
+    def _fit_pairs(
+        self,
+        chosen: Mask,
+        rule: Penalty,
+        tol: float,
+        first: bool,
+        max_iter: int,
+        hopeless: Callable[[], bool],
+    ) -> bool:
+        """Fit some pairs; return False if that is hopeless."""
+        layout = self.loss.layout(self.pairs[chosen])
+        if first:
+            start = self._journal.watch_one(f"{self.name}.first")
+            self.solution = self._minimize(
+                rule, layout, self.solution, _FIRST_ITERATIONS, tol, start
+            )
+            if hopeless():
+                return False
+        if max_iter and not (first and self.solution.info.converged):
+            watch = self._journal.watch_one(self.name)
+            self.solution = self._minimize(rule, layout, self.solution, max_iter, tol, watch)
+        return True
+
     def edges(self) -> Edges:
         """Return the pairs that are not zero."""
         return self.pairs[self._active]
 
-    def state(self) -> tuple[Solution, Floats, Mask]:
+    def state(self) -> PathState:
         """Return where the path is, for :meth:`resume`."""
         return self.solution, self.scores, self._active
 
-    def resume(self, state: tuple[Solution, Floats, Mask]) -> None:
+    def resume(self, state: PathState) -> None:
         """Go back to where the path was."""
         self.solution, self.scores, self._active = state
+
+    def row(self) -> Floats:
+        """Return where the path is as one row, for :meth:`resume_row`."""
+        n = len(self.loss.schema)
+        ids = pair_ids(self.pairs, n)
+        chosen = np.isin(ids, pair_ids(self.solution.layout.edges, n))
+        return np.concatenate((self._row(chosen), self._active[chosen]))
+
+    def resume_row(self, row: Floats | None) -> None:
+        """Go back to where an earlier process was, or begin."""
+        if row is None:
+            self.begin()
+            return
+        n_chosen = int(row[0])
+        chosen = self._take_over(row[: len(row) - n_chosen], self._rule, self._tol)
+        self._active = np.zeros(len(self.pairs), bool)
+        self._active[chosen] = row[len(row) - n_chosen :] > 0
+        self.scores = self._score()
+
+    def _note(self, number: int, n_rounds: int, chosen: Mask) -> None:
+        """Keep the fit after some of its rounds."""
+        if self._journal.keeps:
+            row = np.concatenate(([number, n_rounds], self._row(chosen)))
+            self._journal.put(self.name, row)
+
+    def _row(self, chosen: Mask) -> Floats:
+        pairs = np.flatnonzero(chosen)
+        return np.concatenate(([len(pairs)], pairs, self.solution.theta))
+
+    def _take_over(self, row: Floats, rule: Penalty, tol: float) -> Mask:
+        """Set the solution that :meth:`_row` described; return its pairs."""
+        n_chosen = int(row[0])
+        chosen = np.zeros(len(self.pairs), bool)
+        chosen[row[1 : 1 + n_chosen].astype(np.int64)] = True
+        layout = self.loss.layout(self.pairs[chosen])
+        self.solution = self._minimize(rule, layout, row[1 + n_chosen :], 0, tol)
+        return chosen
 
     def _minimize(
         self,
@@ -116,9 +190,10 @@ class Path:
         start: Solution | Floats | None,
         max_iter: int,
         tol: float | None = None,
+        watch: FitWatch | None = None,
     ) -> Solution:
         stopping = Stopping(self._tol if tol is None else tol, max_iter)
-        return minimize(self.loss, rule, layout, start, stopping, quiet=True)
+        return minimize(self.loss, rule, layout, start, stopping, quiet=True, watch=watch)
 
     def _score(self) -> Floats:
         theta, state = self.solution.theta, self.solution.state
@@ -134,13 +209,13 @@ class Path:
 
 
 def choose_strengths(
-    folds: list[tuple[Path, Objective]], stop: Callable[[], bool]
+    folds: list[tuple[Path, Objective]], stop: Callable[[], bool], journal: Journal
 ) -> tuple[Trial, list[Trial]]:
     """Walk paths together; return the strengths that predict held-out rows best, and all tried.
 
     Every path has the loss of its held-out rows beside it, and is left at the best fit.
     """
-    walk = _Walk(folds, stop)
+    walk = _Walk(folds, stop, journal)
     walk.go_down()
     moved = True
     while moved and walk.best.n_edges and not walk.settled:
@@ -154,16 +229,24 @@ def choose_strengths(
 class _Walk:
     """The best fit so far, from which others are tried."""
 
-    def __init__(self, folds: list[tuple[Path, Objective]], stop: Callable[[], bool]) -> None:
-        self._folds, self._stop = folds, stop
+    def __init__(
+        self, folds: list[tuple[Path, Objective]], stop: Callable[[], bool], journal: Journal
+    ) -> None:
+        self._folds, self._stop, self._journal = folds, stop, journal
         self._paths = [path for path, _ in folds]
-        self._where = [path.state() for path in self._paths]
+        self._where: list[PathState] | None = None  # as the journal knows
         self._tried = set[tuple[float, float]]()
         self._n_columns = len(self._paths[0].loss.schema)
         self._min_penalty = _MIN_PENALTY / self._paths[0].loss.n_rows
         self.trials = list[Trial]()
+        top, score = journal.keep("prediction.begin", self._begin)
+        self.best = Trial(float(top), 0.0, float(score), 0)
+
+    def _begin(self) -> Floats:
+        """Return the penalty that no pair passes, and the score without edges."""
+        self.go_back()
         top = max(float(path.scores.max(initial=0.0)) for path in self._paths)
-        self.best = Trial(top, 0.0, self._score(), 0)
+        return np.array([top, self._score()])
 
     @property
     def settled(self) -> bool:
@@ -185,6 +268,10 @@ class _Walk:
 
     def go_back(self) -> None:
         """Leave the paths where the best fit was."""
+        if self._where is None:
+            for path in self._paths:
+                path.resume_row(self._journal.find(f"{path.name}.best"))
+            self._where = [path.state() for path in self._paths]
         for path, where in zip(self._paths, self._where, strict=True):
             path.resume(where)
 
@@ -205,21 +292,35 @@ class _Walk:
 
     def _try_out(self, penalty: float, ridge: float, *, leap: bool = False) -> bool:
         """Fit from the best; return whether the held-out rows are predicted better by it."""
-        best = self.best
+        best, name = self.best, f"prediction.{len(self.trials)}"
         if self._stop():
             return False
-        self.go_back()
-        for path in self._paths:
-            path.fit(penalty, ridge, 0 if leap else _ITERATIONS, self._hopeless)
-        n_edges = round(float(np.mean([len(path.edges()) for path in self._paths])))
-        found = Trial(penalty, ridge, self._score(), n_edges)
+        known = self._journal.find(name)
+        if known is None:
+            found = self._fit(penalty, ridge, leap)
+        else:
+            penalty, ridge, score, n_edges = known.tolist()
+            found = Trial(penalty, ridge, score, int(n_edges))
         self.trials.append(found)
         gain = max(_GAIN * abs(best.score), _GAIN_PER_COLUMN * self._n_columns)
         # The first steps down may have no edge yet.
-        if found.score > best.score + gain or found.n_edges == best.n_edges == 0:
-            self.best, self._where = found, [path.state() for path in self._paths]
-            return True
-        return False
+        better = found.score > best.score + gain or found.n_edges == best.n_edges == 0
+        if better:
+            self.best = found
+            self._where = [path.state() for path in self._paths] if known is None else None
+        if known is None and self._journal.keeps:
+            where = {f"{path.name}.best": path.row() for path in self._paths} if better else {}
+            self._journal.put_all({name: np.array(found), **where})
+        return better
+
+    def _fit(self, penalty: float, ridge: float, leap: bool) -> Trial:
+        """Fit all paths from the best."""
+        self.go_back()
+        for path in self._paths:
+            n_iter = 0 if leap else _ITERATIONS
+            path.fit(len(self.trials), penalty, ridge, n_iter, self._hopeless)
+        n_edges = round(float(np.mean([len(path.edges()) for path in self._paths])))
+        return Trial(penalty, ridge, self._score(), n_edges)
 
     def _hopeless(self) -> bool:
         """Return whether the fit under way predicts worse already; of one path alone."""
