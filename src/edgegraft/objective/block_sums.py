@@ -16,6 +16,7 @@ from edgegraft.core import Layout
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers
 from edgegraft.device.pseudolikelihood import evaluate_on_device
+from edgegraft.kernels.conditionals.counted import work_counted
 from edgegraft.kernels.conditionals.directed import Directed, collect, direct
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept, Results, work_bundles
 from edgegraft.objective.bundles import BundleSources, route
@@ -67,7 +68,7 @@ def evaluate_block(
 
     `sources` are those of :func:`~edgegraft.objective.bundles.route`, if known.
     """
-    if block.device is not None:
+    if block.device is not None and sources is None:
         return evaluate_on_device(block, theta, layout, dtype, scale)
     columns = columns_of(block, dtype)
     jobs = [
@@ -146,14 +147,19 @@ def _empty_results(n: int, job: Job) -> Results:
 def _work(
     columns: Columns, inputs: tuple[Floats, Floats], job: Job, result: Results, chosen: Integers
 ) -> None:
+    chosen, forward = np.ascontiguousarray(chosen), job.forward
+    if forward.counted is not None:
+        groups = forward.bundles, chosen, forward.groups
+        work_counted(columns, *groups, *inputs, forward.counted, result)
+        return
     work_bundles(
         columns,
-        job.forward.bundles,
-        np.ascontiguousarray(chosen),
-        job.forward.groups,
+        forward.bundles,
+        chosen,
+        forward.groups,
         *inputs,
         job.scatter.groups,
-        job.scatter is job.forward,
+        job.scatter is forward,
         job.kept,
         result,
     )

@@ -4,7 +4,9 @@ Targets are grouped by the width of their logits (1, 2, 4, 8, 16, 32, ... number
 width go one by one, or in bundles of sixteen that share their look-ups, whichever is estimated
 cheaper. One by one a target reads its own neighbours. A bundle reads the union of its members'
 neighbours, sixteen targets at the price of little more than one: it wins on dense graphs, and the
-sooner the fewer the states.
+sooner the fewer the states. Targets whose neighbours have few joint states are not worked on row by
+row at all, if their rows can be counted once for many evaluations
+(:mod:`edgegraft.objective.neighbour_counts`).
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
-from edgegraft.core.types import Integers
+from edgegraft.core.types import Integers, Mask
 from edgegraft.errors import MemoryBudgetError
+from edgegraft.kernels.conditionals.counted import Counted
 from edgegraft.kernels.conditionals.lanes import LANES
-from edgegraft.kernels.conditionals.lookup import Groups, pack_groups
+from edgegraft.kernels.conditionals.lookup import ROOM, Groups, pack_groups
 from edgegraft.kernels.conditionals.pseudolikelihood import Bundles, Columns
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours
 
@@ -40,6 +43,7 @@ class BundleSources(NamedTuple):
     slots: Integers  # (2m,) the source that each neighbour is, -1 if its target is not here
     width: Integers  # (sources,) numbers in a row of the source's table
     groups: Groups
+    counted: Counted | None = None  # rows by the joint states of the sources of each bundle
 
     @property
     def lanes(self) -> int:
@@ -75,8 +79,10 @@ def bundle(targets: Integers, alternatives: int, lanes: int) -> Bundles:
     return Bundles(member, np.full(len(member), alternatives, np.int64))
 
 
-def wire(layout: Layout, bundles: Bundles, columns: Columns) -> BundleSources:
-    """Return the sources of each bundle, in groups.
+def wire(
+    layout: Layout, bundles: Bundles, columns: Columns, *, whole: bool = False
+) -> BundleSources:
+    """Return the sources of each bundle, in groups, or `whole` in one group per bundle.
 
     A bundle's sources are the neighbours that its members have in `layout`. Joint tables are
     kept an eighth as long as the rows: filling them is then never what takes the time.
@@ -96,7 +102,9 @@ def wire(layout: Layout, bundles: Bundles, columns: Columns) -> BundleSources:
     slots[here] = inverse
     start = np.searchsorted(keys, np.arange(n_bundles + 1) * n).astype(np.int64)
     widths = bundles.alternatives * lanes
-    max_codes = max(LANES, columns.codes.shape[1] // 8)
+    max_codes = np.minimum(max(LANES, columns.codes.shape[1] // 8), ROOM // (8 * widths))
+    if whole:
+        max_codes[:] = np.iinfo(np.int32).max
     groups = Groups(*pack_groups(start, keys % n, columns.radix, widths, max_codes))
     largest = int(groups.size.max(initial=0))
     if largest > np.iinfo(np.int32).max:
@@ -129,15 +137,19 @@ def estimate(forward: BundleSources | None, scatter: BundleSources | None, items
     return total
 
 
-def route(layout: Layout, columns: Columns, lanes: int | None = None) -> tuple[BundleSources, ...]:
+def route(
+    layout: Layout, columns: Columns, lanes: int | None = None, but: Mask | None = None
+) -> tuple[BundleSources, ...]:
     """Return the cheapest bundles, with their sources, that have every variable as a target once.
 
-    With `lanes`, 1 or 16, that way is taken if it is possible.
+    With `lanes`, 1 or 16, that way is taken if it is possible. Variables of `but` are left out.
     """
     widths = alternatives_of(layout.states)
+    if but is not None:
+        widths[but] = 0
     size = columns.weights.dtype.itemsize
     found = []
-    for alternatives in np.unique(widths):
+    for alternatives in np.unique(widths[widths > 0]):
         targets = np.flatnonzero(widths == alternatives)
         choices = [
             wire(layout, bundle(targets, int(alternatives), count), columns)

@@ -38,6 +38,7 @@ from edgegraft.errors import ModelError
 from edgegraft.objective.block_sums import columns_of, evaluate_block, margins_of
 from edgegraft.objective.bundles import BundleSources, route
 from edgegraft.objective.known import AllGradients, Known, PairsAt, reuse
+from edgegraft.objective.neighbour_counts import count_neighbours, suits_counts, targets_of
 from edgegraft.objective.objective import Evaluation, Objective
 from edgegraft.objective.scoring import Residuals, score_block
 from edgegraft.table import PackedTable, Schema
@@ -121,6 +122,7 @@ class Pseudolikelihood(Objective):
         self._total = self.rows.weight
         self._margins = self._sum(margins_of)
         self._last: Known | None = None  # of the last pass over blocks
+        self._counted: tuple[BundleSources, ...] = ()  # of the last graph
 
     @property
     def schema(self) -> Schema:
@@ -149,15 +151,23 @@ class Pseudolikelihood(Objective):
     def init(self, layout: Layout, *, lanes: int | None = None) -> PseudoState:
         """Return a state for a graph: how its rows are best read.
 
-        Targets are worked on one by one or sixteen together, as is estimated cheaper for the
-        graph; `lanes`, 1 or 16, asks for one of the two.
+        Targets with few neighbours are worked on from counts of their rows; others one by one or
+        sixteen together, as is estimated cheaper for the graph. `lanes`, 1 or 16, asks for one of
+        these two.
         """
         if not np.array_equal(layout.states, self.schema.n_states):
             raise ModelError("the layout's numbers of states are not those of the table")
         block = self._in_memory
-        if block is None or block.device is not None:
+        if block is None or (block.device is not None and not suits_counts(layout)):
             return PseudoState(layout)
-        return PseudoState(layout, route(layout, columns_of(block, self.dtype), lanes))
+        columns = columns_of(block, self.dtype)
+        if lanes is not None:
+            return PseudoState(layout, route(layout, columns, lanes))
+        self._counted = count_neighbours(layout, columns, self._counted, block.n_jobs)
+        but = targets_of(self._counted, layout)
+        if block.device is not None and not but.all():
+            return PseudoState(layout)
+        return PseudoState(layout, self._counted + route(layout, columns, but=but))
 
     def grow(self, state: PseudoState, layout: Layout) -> PseudoState:
         """Return a state for another graph over the same variables, with what is still known."""

@@ -38,7 +38,7 @@ class Groups(NamedTuple):
 
 @kernel
 def pack_groups(source_start, source, radix, width, max_codes):
-    """Put the sources of each bundle, in order, into groups that fit `ROOM` and `max_codes`."""
+    """Put the sources of each bundle, in order, into groups of at most `max_codes[t]` codes."""
     n_bundles = width.shape[0]
     most = source.shape[0] + n_bundles
     start = np.zeros(n_bundles + 1, np.int64)
@@ -51,11 +51,10 @@ def pack_groups(source_start, source, radix, width, max_codes):
     table = np.zeros(source.shape[0] + 1, np.int64)
     g = -1
     for t in range(n_bundles):
-        limit = min(max_codes, ROOM // (8 * width[t]))
         for k in range(source_start[t], source_start[t + 1]):
             own = radix[source[k]]
             table[k + 1] = table[k] + own * width[t]
-            if k == source_start[t] or codes[g] * own > limit:
+            if k == source_start[t] or codes[g] * own > max_codes[t]:
                 g += 1
                 group_source[g] = k
                 codes[g] = 1
