@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from edgegraft.cli.console import say, working
-from edgegraft.cli.flags import Quiet
+from edgegraft.cli.options import Quiet
 
 if TYPE_CHECKING:
     from paper import Cell, Context, Experiment, Outcome

@@ -6,8 +6,8 @@ import pytest
 import typer
 
 from edgegraft.cli.console import reported
-from edgegraft.cli.declared_options import parse_bins, parse_names
 from edgegraft.cli.formatting import as_option
+from edgegraft.cli.options import parse_bins, parse_names
 from edgegraft.cli.typed_evidence import parse_given
 from edgegraft.errors import Argument, DataError
 from edgegraft.table import Schema, Variable

@@ -12,7 +12,7 @@ import numpy as np
 
 import edgegraft
 from edgegraft.core.pairs import find_pairs
-from edgegraft.model.strengths import edge_strengths
+from edgegraft.model.potentials import edge_strengths
 from tests.golden.compare import TOLERANCE
 
 # Names below the top level, which may move; all golden tests import them from here.

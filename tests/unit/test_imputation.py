@@ -7,7 +7,7 @@ import pytest
 
 from edgegraft.errors import ImpossibleEvidenceError
 from edgegraft.inference import ExactBudget
-from edgegraft.model import PairwiseMRF, imputation
+from edgegraft.model import PairwiseMRF, evidence
 from edgegraft.table import Schema
 from tests.brute import Brute
 
@@ -33,7 +33,7 @@ def best_completion(model, row):
 @pytest.mark.parametrize("gibbs", [False, True])
 def test_the_likeliest_completion_is_found(model, monkeypatch, gibbs):
     if gibbs:
-        monkeypatch.setattr(imputation, "ROW_BUDGET", ExactBudget(seconds=0.0))
+        monkeypatch.setattr(evidence, "ROW_BUDGET", ExactBudget(seconds=0.0))
     rng = np.random.default_rng(0)
     rows = Brute(model).codes[rng.choice(36, 60)]
     rows[rng.random(rows.shape) < 0.5] = -1
@@ -47,7 +47,7 @@ def test_the_likeliest_completion_is_found(model, monkeypatch, gibbs):
 @pytest.mark.parametrize("gibbs", [False, True])
 def test_draws_follow_the_conditional(model, monkeypatch, gibbs):
     if gibbs:
-        monkeypatch.setattr(imputation, "ROW_BUDGET", ExactBudget(seconds=0.0))
+        monkeypatch.setattr(evidence, "ROW_BUDGET", ExactBudget(seconds=0.0))
     row = np.array([-1, -1, 1, -1])
     drawn = impute(model, np.tile(row, (4000, 1)), "draw")
     truth = Brute(model, {"x2": 1})

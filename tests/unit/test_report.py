@@ -15,7 +15,7 @@ from edgegraft.errors import DataError, ModelError
 from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import data_quality, write_report
-from edgegraft.report.escape import as_number, as_script_json
+from edgegraft.report.page_html import as_number, as_script_json
 from edgegraft.report.page_model import MAX_DRAWN
 from edgegraft.table import PackedTable, Schema, Variable
 

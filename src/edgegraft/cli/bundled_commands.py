@@ -11,8 +11,7 @@ import typer
 from rich.markup import escape
 
 from edgegraft.cli.console import require_report, say, working
-from edgegraft.cli.declared_options import default_of
-from edgegraft.cli.flags import Force, GraphName, Jobs, Quiet, Seed
+from edgegraft.cli.options import Force, GraphName, Jobs, Quiet, Seed, default_of
 
 if TYPE_CHECKING:
     from edgegraft.datasets import SyntheticData

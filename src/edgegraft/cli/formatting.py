@@ -9,7 +9,7 @@ from shlex import quote
 
 from rich.markup import escape
 
-from edgegraft.cli.declared_options import flag_of
+from edgegraft.cli.options import flag_of
 from edgegraft.errors import Argument, Message
 
 _CONTROLS = {k: repr(chr(k))[1:-1] for k in (*range(32), *range(127, 160)) if chr(k) != "\n"}

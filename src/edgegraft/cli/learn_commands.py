@@ -14,8 +14,8 @@ from edgegraft.cli.console import (
     require_report,
     require_table,
 )
-from edgegraft.cli.declared_options import settings_from, with_options
-from edgegraft.cli.flags import (
+from edgegraft.cli.learn_request import LEARNING, READING, Request
+from edgegraft.cli.options import (
     AsJson,
     Clusters,
     DataFiles,
@@ -25,8 +25,9 @@ from edgegraft.cli.flags import (
     Strata,
     Top,
     Weights,
+    settings_from,
+    with_options,
 )
-from edgegraft.cli.learn_request import LEARNING, READING, Request
 from edgegraft.errors import DataError
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from edgegraft.cli.declared_options import default_of, flagged, key_of
+from edgegraft.cli.options import default_of, flagged, key_of
 from edgegraft.config import FEATURE_STRATEGIES, Plan, TableOptions
 from edgegraft.errors import DataError, FileFormatError
 

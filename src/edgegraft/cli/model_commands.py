@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from edgegraft.cli.console import give, require_report, results, say, working
-from edgegraft.cli.flags import (
+from edgegraft.cli.options import (
     AsJson,
     Corrected,
     Force,

@@ -15,8 +15,18 @@ from rich.console import Console
 from rich.markup import escape
 
 from edgegraft.cli.console import give, results, say, say_approximation, show_table, working
-from edgegraft.cli.flags import AsJson, Engine, Force, Given, Jobs, ModelFile, Quiet, Seed, UaiTask
 from edgegraft.cli.formatting import cell, counted
+from edgegraft.cli.options import (
+    AsJson,
+    Engine,
+    Force,
+    Given,
+    Jobs,
+    ModelFile,
+    Quiet,
+    Seed,
+    UaiTask,
+)
 
 if TYPE_CHECKING:
     from edgegraft.model import NodeMarginals, PairwiseMRF

@@ -19,8 +19,7 @@ from edgegraft.cli.console import (
     warned,
     working,
 )
-from edgegraft.cli.declared_options import flagged, settings_from, with_options
-from edgegraft.cli.flags import (
+from edgegraft.cli.options import (
     AsJson,
     DataFile,
     DataFiles,
@@ -31,6 +30,9 @@ from edgegraft.cli.flags import (
     Seed,
     Top,
     Weights,
+    flagged,
+    settings_from,
+    with_options,
 )
 from edgegraft.config import TableOptions
 

@@ -9,8 +9,19 @@ import typer
 from rich.markup import escape
 
 from edgegraft.cli.console import give, results, say, say_approximation, working
-from edgegraft.cli.declared_options import flagged, settings_from, with_options
-from edgegraft.cli.flags import AsJson, Completion, DataFile, Force, ModelFile, Quiet, Seed, Weights
+from edgegraft.cli.options import (
+    AsJson,
+    Completion,
+    DataFile,
+    Force,
+    ModelFile,
+    Quiet,
+    Seed,
+    Weights,
+    flagged,
+    settings_from,
+    with_options,
+)
 from edgegraft.config import TableOptions
 
 _UNDER_A_SCHEMA = ("missing_values", "unseen", "delimiter", "header", "encoding")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edgegraft.cli.declared_options import parse_names
+from edgegraft.cli.options import parse_names
 from edgegraft.core.text import listing, nearest, suggestion
 from edgegraft.errors import ModelError
 from edgegraft.ingest.binning import assign_bins

@@ -1,9 +1,12 @@
-"""The parameters of an estimator: what they may be, and the plan that they amount to."""
+"""The parameters of an estimator: what they may be, their plan, and how tables are read.
+
+Tables are checked in the words of scikit-learn, then read as any other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -11,11 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from edgegraft.config import ModelOptions, Plan, Setting, settings_of
+from edgegraft.config import ModelOptions, Plan, Setting, TableOptions, Unseen, settings_of
+from edgegraft.core.text import listing
 from edgegraft.core.threads import resolve_jobs
+from edgegraft.errors import DataError
+from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_kind
 from edgegraft.table.schema import KINDS, Schema
 
 if TYPE_CHECKING:
+    from edgegraft.ingest.options import ReadOptions
     from edgegraft.table import PackedTable
     from edgegraft.table.blocks import Rows
 
@@ -90,3 +97,104 @@ def make_seed(random_state: Any) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     return int(np.random.default_rng(random_state).integers(2**31 - 1))
+
+
+@dataclass(kw_only=True, eq=False)
+class ReadingParameters:
+    """Parameters of an estimator that decide how its tables are read; see `edgegraft.pack`."""
+
+    drop: Sequence[str | int] | None = None
+    bins: int | Mapping[str, int] | None = None
+    kinds: str | Mapping[str, str] = TableOptions.kinds
+    order: Sequence[str] | None = None
+    missing_values: Collection[Any] = ()
+    max_numeric_states: int = TableOptions.max_numeric_states
+    max_categories: int = TableOptions.max_categories
+    unseen: Unseen = "error"
+
+    def _table(self, X: Any, *, fitting: bool = False) -> Any:
+        """Return `X` as a table that can be read, without the columns to drop."""
+        return without_columns(as_table(X, type(self).__name__), self.drop, strict=fitting)
+
+    def _read_options(self, X: Any, *, fitting: bool = False, **others: Any) -> ReadOptions:
+        """Return how a table of :meth:`_table` is read; bins are those of the fit afterwards."""
+        from edgegraft.ingest.options import ReadOptions
+
+        in_files = table_kind(X) in (TableKind.PATH, TableKind.STREAM)
+        options: dict[str, Any] = {
+            "missing_values": self.missing_values,
+            "unseen": self.unseen,
+            "drop": self.drop if in_files else None,
+        }
+        if fitting:
+            options |= {"bins": self.bins, "max_numeric_states": self.max_numeric_states}
+            options |= {"kinds": self.kinds, "order": self.order}
+            options |= {"max_categories": self.max_categories}
+        return ReadOptions(**options, **others)
+
+
+def without_columns(X: Any, drop: Sequence[str | int] | None, *, strict: bool = False) -> Any:
+    """Return a table in memory without some columns, given by name or position.
+
+    Columns that it does not have are passed over, or refused if `strict`. Files and streams are
+    returned as they are: they are read without the columns.
+
+    >>> without_columns({"id": [1, 2], "smoker": ["no", "yes"]}, ["id"])
+    {'smoker': ['no', 'yes']}
+    >>> without_columns(np.eye(2, dtype=int), [0]).tolist()
+    [[0], [1]]
+    """
+    kind = table_kind(X)
+    if drop is None or kind in (TableKind.PATH, TableKind.STREAM):
+        return X
+    labels = column_labels(X)
+    names = [f"x{i}" for i in range(X.shape[1])] if labels is None else list(map(str, labels))
+    places = dict(enumerate(names))
+    unwanted = {name if isinstance(name, str) else places.get(int(name), name) for name in drop}
+    unknown = unwanted.difference(names)
+    if strict and unknown:
+        raise DataError(
+            f"drop= names {listing(sorted(unknown, key=str))}, which the table does not have"
+        )
+    kept = [k for k, name in enumerate(names) if name not in unwanted]
+    if kind is TableKind.COLUMNS:
+        return {labels[k]: X[labels[k]] for k in kept}  # type: ignore[index]
+    if kind is TableKind.PANDAS:
+        return X.iloc[:, kept]
+    if kind in (TableKind.POLARS, TableKind.ARROW):
+        return X.select([names[k] for k in kept])
+    if kind is TableKind.ARRAY:
+        return X[:, kept]
+    raise DataError(
+        f"columns of a {type(X).__name__} cannot be dropped by an estimator: leave them out when "
+        "it is made"
+    )
+
+
+def as_table(X: Any, estimator: str) -> Any:
+    """Return `X` as a table that can be read; arrays are checked as scikit-learn does.
+
+    Messages call the estimator by the name `estimator`.
+    """
+    arrays = (TableKind.ARRAY, TableKind.OTHER)
+    if table_kind(X) not in arrays or isinstance(X, np.ma.MaskedArray):
+        return X
+    if library_of(X) in ("pandas", "polars", "pyarrow"):
+        return X  # refused in their own words
+    if isinstance(X, list | tuple):
+        # As objects if types differ: numbers beside text stay numbers, and every column finds its
+        # own type.
+        _check_lengths(X)
+        cells = np.array(X, dtype=object)
+        kinds = {type(cell) for cell in cells.ravel().tolist()}
+        X = np.array(X) if kinds in ({int}, {float}) else cells
+    from sklearn.utils.validation import check_array  # slow to load, and files do without
+
+    return check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
+
+
+def _check_lengths(rows: Sequence[Any]) -> None:
+    lengths = [len(row) if isinstance(row, list | tuple) else None for row in rows]
+    for k, length in enumerate(lengths):
+        if length is not None and lengths[0] is not None and length != lengths[0]:
+            raise DataError(f"row {k} has {length} cells where row 0 has {lengths[0]}")

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, check_scalar
 from edgegraft.core.checks import check_weights
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, ModelError
-from edgegraft.estimators.reading import ReadingParameters
+from edgegraft.estimators.parameters import ReadingParameters
 from edgegraft.ingest.kinds import TableKind, column_labels, table_kind
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from edgegraft.errors import DataError, EdgeError, ModelError
 from edgegraft.kernels.solver.gauge import to_zero_sum
 from edgegraft.model.evidence import variable_index
 from edgegraft.model.file import MODEL_FILE, read_details, write_model_file
+from edgegraft.model.potentials import Correction, edge_strengths
 from edgegraft.model.row_questions import RowQuestions
-from edgegraft.model.strengths import Correction, edge_strengths
 from edgegraft.table import Schema
 from edgegraft.table.schema import Label
 

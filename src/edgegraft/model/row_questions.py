@@ -14,8 +14,13 @@ from edgegraft.inference import ExactEngine, affordable, gibbs_sample
 from edgegraft.inference.chains import AGREEMENT, mixing
 from edgegraft.kernels.conditionals.row_conditionals import log_conditionals, state_conditionals
 from edgegraft.model.answers import RowCodes, RowLikelihood, check_shares, no_numbers
-from edgegraft.model.evidence import Conditioned, condition, variable_index
-from edgegraft.model.imputation import ImputeMethod, complete_rows
+from edgegraft.model.evidence import (
+    Conditioned,
+    ImputeMethod,
+    complete_rows,
+    condition,
+    variable_index,
+)
 from edgegraft.model.questions import Engine, Given, Questions, RandomState
 from edgegraft.table.decode import labels
 from edgegraft.table.numbers import numbers_of

@@ -25,8 +25,8 @@ from edgegraft.errors import ConvergenceWarning, ModelError
 from edgegraft.inference import AutoEngine, ExactBudget, InferenceEngine
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import parse_evidence
-from edgegraft.report.escape import for_json
 from edgegraft.report.network import build_network, drawing
+from edgegraft.report.page_html import for_json
 from edgegraft.report.page_model import largest_rows
 
 Json = dict[str, Any]

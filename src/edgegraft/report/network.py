@@ -15,8 +15,8 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import MissingExtraError, ModelError
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import variable_index
-from edgegraft.report.escape import for_json
 from edgegraft.report.layout import bend_edges, lay_out
+from edgegraft.report.page_html import for_json
 from edgegraft.report.style import group_style, sign_colour
 
 _MAX_ALONE = 30  # variables without an edge that are drawn even if they are the majority

@@ -14,8 +14,8 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ConvergenceWarning, ModelError
 from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import NodeMarginals, PairwiseMRF
-from edgegraft.report.escape import as_number, for_json
 from edgegraft.report.network import Network, build_network, drawing, finite_strengths
+from edgegraft.report.page_html import as_number, for_json
 from edgegraft.report.trajectory_plots import Chart, Side, path_chart, trace_chart
 
 MAX_DRAWN = 3000  # edges that a browser moves smoothly

@@ -1,6 +1,6 @@
 """The sections of a page in HTML: an id, a heading and content, which is empty if nothing is known.
 
-Every name, category and setting passes through :func:`~edgegraft.report.escape.as_text`.
+Every name, category and setting passes through :func:`~edgegraft.report.page_html.as_text`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 
 from edgegraft import __version__
 from edgegraft.learn.selection.path import PathPoint
-from edgegraft.report.escape import as_number, as_text
 from edgegraft.report.page_html import (
+    as_number,
+    as_text,
     data_text,
     fact_list,
     flattened,

@@ -2,8 +2,7 @@
 
 from edgegraft.search.mean_fields import local_field, mean_field, rank_pairs
 from edgegraft.search.ranking import Ranking
-from edgegraft.search.reservoir import Reservoir, ScoredEdges
-from edgegraft.search.rules import ActivationRule, BestChoice
+from edgegraft.search.reservoir import ActivationRule, BestChoice, Reservoir, ScoredEdges
 from edgegraft.search.screening import Partners, screen
 from edgegraft.search.stream import CandidateStream
 from edgegraft.search.structure import closing_pairs, find_hubs

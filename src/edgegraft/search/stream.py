@@ -25,8 +25,7 @@ from edgegraft.core.pairs import all_pairs, as_edges, one_each, pair_ids, pairs_
 from edgegraft.core.types import Edges, Ids
 from edgegraft.errors import EdgeError, MemoryBudgetError
 from edgegraft.kernels.search.unseen import OUT
-from edgegraft.search import stream_state
-from edgegraft.search.pair_queue import PairList, PairQueue
+from edgegraft.search.pair_queue import PairList, PairQueue, export_state, read_state
 from edgegraft.search.unseen import UnseenPairs
 
 _UNSEEN, _QUEUED, _FROZEN = -1, 1, 2  # what is known of a pair, beside OUT
@@ -264,7 +263,7 @@ class CandidateStream:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all that the stream is as plain arrays, for :meth:`from_state`."""
-        return stream_state.export(
+        return export_state(
             default_priority=self.default_priority,
             salt=self._queue.salt,
             salted=self._salted,
@@ -289,7 +288,7 @@ class CandidateStream:
         >>> bool((a == b).all())
         True
         """
-        part = stream_state.read(state)
+        part = read_state(state)
         stream = cls(len(part["boosts"]), default_priority=float(part["default_priority"]))
         stream._unseen.boosts[:] = part["boosts"]
         stream._salted = bool(part["salted"])

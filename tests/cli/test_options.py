@@ -10,8 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from edgegraft.cli.declared_options import flagged, key_of, settings_from, with_options
 from edgegraft.cli.learn_request import LEARNING, READING, Request
+from edgegraft.cli.options import flagged, key_of, settings_from, with_options
 from edgegraft.config import Plan, TableOptions, setting
 from edgegraft.errors import SettingError
 

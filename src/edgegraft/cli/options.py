@@ -1,4 +1,4 @@
-"""Options that are derived from declared settings, and how their text is read.
+"""Options of commands: those that several of them share, and those derived from declared settings.
 
 :mod:`edgegraft.config` declares the settings of learning and of reading tables, with their types,
 bounds, help and flags. A command that takes ``**options`` gets an option for each of them, and
@@ -11,15 +11,90 @@ from __future__ import annotations
 import csv
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
-from edgegraft.cli.flags import check_jobs
 from edgegraft.config import Plan, Setting, TableOptions, settings_of
 from edgegraft.errors import DataError, SettingError
+
+UaiTask = Literal["PR", "MAR", "MAP"]
+Completion = Literal["map", "draw"]
+GraphName = Literal["scale-free", "chain", "star", "grid", "random", "regular"]
+
+
+def check_jobs(jobs: int | None) -> int | None:
+    """Refuse a number of threads that is neither -1 nor positive."""
+    if jobs is not None and jobs < 1 and jobs != -1:
+        raise typer.BadParameter(f"{jobs} is neither -1, for all cores, nor at least 1")
+    return jobs
+
+
+_FILE = "CSV or TSV (also .gz, .bz2, .zst), Parquet, Feather, Arrow, .xlsx or .sav file"
+ModelFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model file, as `edgegraft learn` writes.")
+]
+DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=f"{_FILE}.")]
+DataFiles = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help=f"{_FILE}; or several as one table: a folder of them, or a pattern in quotes, such as "
+        "'rows/*.csv'.",
+    ),
+]
+_optional = partial(typer.Option, show_default=False)
+Weights = Annotated[
+    str | None,
+    _optional(
+        "--weights",
+        help="A column of row weights, left out of the model: a row of weight 2 is two rows.",
+    ),
+]
+Strata = Annotated[
+    str | None,
+    _optional("--strata", help="A column of strata of the sample, left out of the model."),
+]
+Clusters = Annotated[
+    str | None,
+    _optional(
+        "--clusters",
+        help="A column of clusters of rows that were drawn together, left out of the model.",
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing output files.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Write the result to stdout as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors only.")]
+_jobs = partial(typer.Option, "--jobs", "-j", callback=check_jobs)
+Jobs = Annotated[int, _jobs(help="Threads; -1 for all cores. Results do not depend on it.")]
+OtherJobs = Annotated[
+    int | None,
+    _jobs(help="Another number of threads; -1 for all cores. Results do not depend on it."),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
+Top = Annotated[int, typer.Option("--top", min=0, help="Edges to show.")]
+Without = Annotated[
+    list[str] | None,
+    _optional(
+        "--without",
+        help="A category that does not count towards strengths, such as a gap; repeat.",
+    ),
+]
+Corrected = Annotated[
+    Literal["apc"] | None,
+    _optional(
+        "--correction",
+        help="Subtract from strengths what those of their variables explain (average product).",
+    ),
+]
+Engine = Annotated[
+    Literal["auto", "exact", "bp", "trw", "gibbs"], typer.Option("--engine", help="How to infer.")
+]
+Given = Annotated[
+    list[str] | None, _optional("--given", "-g", help="Evidence, as NAME=CATEGORY; repeat.")
+]
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 _DEFAULTS = {"n_jobs": -1}  # of the command line, if not those of Python
@@ -168,33 +243,13 @@ def parse_bins(texts: Sequence[str]) -> int | dict[str, int]:
     return found
 
 
-def _tab(text: str) -> str:
-    """Return the tab for the texts that shells pass for it."""
-    return "\t" if text in ("\\t", "tab") else text
-
-
-def _folder(text: str) -> str:
-    return str(Path(text).absolute())
-
-
+_NAMES = ("columns", "drop", "nominal", "ordinal", "count", "numeric")
+_LISTS = (*_NAMES, "bins", "missing_values", "order", "rules")
 _READ: dict[str, Callable[[Any], Any]] = {
-    "columns": parse_names,
-    "drop": parse_names,
+    **dict.fromkeys(_NAMES, parse_names),
+    **dict.fromkeys(("order", "rules", "missing_values"), list),
+    **dict.fromkeys(("encoding", "max_memory", "cache_size"), str),
     "bins": parse_bins,
-    "nominal": parse_names,
-    "ordinal": parse_names,
-    "count": parse_names,
-    "numeric": parse_names,
-    "order": list,
-    "rules": list,
-    "missing_values": list,
-    "delimiter": _tab,
-    "encoding": str,
-    "max_memory": str,
-    "cache_size": str,
-    "cache_dir": _folder,
+    "delimiter": lambda text: "\t" if text in ("\\t", "tab") else text,
+    "cache_dir": lambda text: str(Path(text).absolute()),
 }
-_LISTS = (
-    *("columns", "drop", "bins", "missing_values"),
-    *("nominal", "ordinal", "count", "numeric", "order", "rules"),
-)
