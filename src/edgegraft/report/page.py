@@ -44,6 +44,7 @@ from edgegraft.study.reading import NetworkReading
 
 _SCRIPTS = ("elements.js", "network.js", "panel.js", "chart.js", "page.js")
 _ELSEWHERE = re.compile(r"^(import .*;\n|export )", re.MULTILINE)
+_MAX_ROWS = 100  # of a table
 
 
 def write_report(
@@ -161,9 +162,6 @@ def _asset(name: str) -> str:
 
 def _checksum(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-_MAX_ROWS = 100
 
 
 def comparison_section(found: Comparison) -> Section:

@@ -6,12 +6,14 @@ import html
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edgegraft.report.page_model import InteractionTable
 from edgegraft.report.style import INK, diverging
+
+if TYPE_CHECKING:
+    from edgegraft.report.page_model import InteractionTable
 
 # "<" could end the script element, "&" is special in XHTML; JSON accepts both in escaped form.
 _IN_SCRIPT = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
