@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 __all__ = [
@@ -143,6 +144,14 @@ class MissingExtraError(ImportError):
             f"`pip install 'edgegraft[{extra}]'`",
             name=package,
         )
+
+
+def import_extra(package: str, extra: str, purpose: str) -> Any:
+    """Return the module of an optional dependency, or raise the error that names its extra."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingExtraError(package, extra, purpose) from error
 
 
 class DiskFullError(Message, OSError):

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.datasets.source import Dataset, PathName, fetch, read_content, require_content
-from edgegraft.errors import FileFormatError, MissingExtraError
+from edgegraft.errors import FileFormatError, import_extra
 from edgegraft.table import Schema
 
 _JESTER_URL = (
@@ -98,10 +98,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[list[float]]:
 
 
 def _xls_rows(path: Path, content: bytes) -> list[list[float]]:
-    try:
-        import xlrd
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("xlrd", "datasets", "reading an .xls file") from error
+    xlrd = import_extra("xlrd", "datasets", "reading an .xls file")
     try:
         book = xlrd.open_workbook(file_contents=content, logfile=io.StringIO())
     except xlrd.XLRDError as error:

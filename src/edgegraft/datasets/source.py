@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.errors import FileFormatError, MissingExtraError
+from edgegraft.errors import FileFormatError, import_extra
 from edgegraft.table import Schema
 
 PathName = str | PathLike[str]
@@ -107,10 +107,7 @@ def fetch(url: str, file_name: str | None = None) -> Path:
     The cache is ``pooch.os_cache("edgegraft")``, or the folder of the environment variable
     EDGEGRAFT_DATA. Only the decoded content is verified, by the reader.
     """
-    try:
-        import pooch
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("pooch", "datasets", "downloading a dataset") from error
+    pooch = import_extra("pooch", "datasets", "downloading a dataset")
     store = pooch.create(
         path=pooch.os_cache("edgegraft"), base_url="", registry=None, env="EDGEGRAFT_DATA"
     )

@@ -19,8 +19,6 @@ from edgegraft.core.types import Floats
 from edgegraft.ingest.options import BinRule
 from edgegraft.table.store import MISSING
 
-__all__ = ["RowSample", "assign_bins", "bin_edges", "bin_labels"]
-
 SAMPLE_ROWS = 1 << 20
 
 

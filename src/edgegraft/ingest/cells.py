@@ -27,19 +27,6 @@ from edgegraft.table.schema import Label, Variable
 if TYPE_CHECKING:
     from edgegraft.ingest.options import ReadOptions
 
-__all__ = [
-    "MISSING_TOKENS",
-    "Place",
-    "dressed_number",
-    "infer_labels",
-    "numbers_of",
-    "odd_tokens",
-    "read_number",
-    "read_text_as",
-    "reject_infinity",
-    "unseen_category",
-]
-
 Place = Callable[[int], str]  # what messages call the k-th row of a batch
 
 # What CSV writers put in an empty cell. "None" is absent on purpose: it is a common category.

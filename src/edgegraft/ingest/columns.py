@@ -30,14 +30,12 @@ from edgegraft.ingest.cells import (
     unseen_category,
 )
 from edgegraft.ingest.code_buffer import CodeBuffer, DirectCodes, near_counts
-from edgegraft.ingest.decide import Observed
+from edgegraft.ingest.column_kinds import Observed
 from edgegraft.ingest.findings import missing_values
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.table.arrow_types import LabelKind, kind_of, labels_of, simplify, type_name
 from edgegraft.table.schema import MAX_STATES, Variable
 from edgegraft.table.store import MISSING
-
-__all__ = ["BinnedColumn", "ClosedColumn", "OpenColumn", "make_column"]
 
 _NOTHING = DirectCodes({})
 _FEW = 1024  # labels up to which whole numbers are looked up in a table

@@ -23,8 +23,6 @@ from edgegraft.table.arrow_types import LabelKind
 from edgegraft.table.numbers import level_means
 from edgegraft.table.schema import Kind, Variable
 
-__all__ = ["Observed", "decide", "decide_sampled"]
-
 DEFAULT_BINS = 5  # of numbers that are to be unordered categories
 NUMERIC_LEVELS = 16  # of numbers: they keep .956 of the information of a Gaussian edge
 FEW_A_CATEGORY = 5  # rows, of a column that has too many categories to show anything

@@ -30,8 +30,6 @@ from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Schema, Variable
 from edgegraft.table.store import MISSING, StoredColumn, StoreWriter
 
-__all__ = ["Encoder", "encode_source", "open_encoder", "store_source"]
-
 
 class Encoder:
     """Some columns of a source on their way from batches to codes.

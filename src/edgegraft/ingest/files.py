@@ -22,8 +22,6 @@ from edgegraft.ingest.sources import Source
 from edgegraft.ingest.typed_files import ArrowSource, ipc_file, parquet_file, read_sheet
 from edgegraft.table.arrow_types import kind_of, plain_type
 
-__all__ = ["FilesSource", "find_files", "open_path"]
-
 _TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
 _PARQUET = (".parquet", ".pq")
 _IPC = (".feather", ".arrow", ".ipc", ".arrows")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from edgegraft.core.text import listing
@@ -13,8 +13,6 @@ from edgegraft.errors import (
     EncodingWarning,
     UnseenCategoryError,
 )
-
-__all__ = ["Findings", "Problems", "missing_values"]
 
 OTHER = "(other)"  # the state of pooled categories
 _SHOWN = 6  # columns that a message names
@@ -39,75 +37,63 @@ class Findings:
 
     def warnings(self) -> list[EncodingWarning]:
         """Return one warning per subject that came up."""
-        found: list[EncodingWarning] = []
+        return [EncodingWarning(*parts) for parts in self._messages()]
+
+    def _messages(self) -> Iterator[tuple[str | Argument, ...]]:
+        drop = Argument("drop")
         if self.constant:
-            found.append(
-                EncodingWarning(
-                    f"constant columns: {listing(self.constant)}; they are kept but can have no "
-                    "edges (leave them out with ",
-                    Argument("drop"),
-                    ")",
-                )
+            yield (
+                f"constant columns: {listing(self.constant)}; they are kept but can have no edges "
+                "(leave them out with ",
+                drop,
+                ")",
             )
         if self.binned:
-            found.append(
-                EncodingWarning(
-                    f"numeric columns with many values were cut into bins: "
-                    f"{_noted(self.binned, '{} bins')}; choose with ",
-                    Argument("bins", 5),
-                    " or ",
-                    Argument("bins", {"column": 3}),
-                    ", keep the values with ",
-                    Argument("max_numeric_states"),
-                    ", or leave columns out with ",
-                    Argument("drop"),
-                )
+            yield (
+                f"numeric columns with many values were cut into bins: "
+                f"{_noted(self.binned, '{} bins')}; choose with ",
+                Argument("bins", 5),
+                " or ",
+                Argument("bins", {"column": 3}),
+                ", keep the values with ",
+                Argument("max_numeric_states"),
+                ", or leave columns out with ",
+                drop,
             )
         for name, tokens in self.odd:
-            found.append(
-                EncodingWarning(
-                    f"column '{name}' is numeric but for {listing(tokens)}, so it was read as "
-                    "text; if that means missing, use ",
-                    missing_values(tokens),
-                )
+            yield (
+                f"column '{name}' is numeric but for {listing(tokens)}, so it was read as text; if "
+                "that means missing, use ",
+                missing_values(tokens),
             )
         if self.dressed:
-            found.append(
-                EncodingWarning(
-                    "columns of numbers that are not written plainly, so that each is a category "
-                    f"of its own: {_noted(self.dressed, 'such as {!r}')}; write them as 1234.5 to "
-                    "have them cut into bins"
-                )
+            yield (
+                "columns of numbers that are not written plainly, so that each is a category of "
+                f"its own: {_noted(self.dressed, 'such as {!r}')}; write them as 1234.5 to have "
+                "them cut into bins",
             )
         if self.scattered:
-            found.append(
-                EncodingWarning(
-                    "columns with many categories of few rows each: "
-                    f"{_noted(self.scattered, '{:,} categories')}; they cost time and hardly show "
-                    "edges: merge categories (of dates keep the month, say), or leave the columns "
-                    "out with ",
-                    Argument("drop", [name for name, _ in self.scattered]),
-                )
+            yield (
+                "columns with many categories of few rows each: "
+                f"{_noted(self.scattered, '{:,} categories')}; they cost time and hardly show "
+                "edges: merge categories (of dates keep the month, for example), or leave the "
+                "columns out with ",
+                Argument("drop", [name for name, _ in self.scattered]),
             )
         if self.pooled:
-            found.append(
-                EncodingWarning(
-                    "columns with very many categories, of which the rarest were pooled as "
-                    f"{OTHER!r}: {_noted(self.pooled, '{:,} categories pooled')}; keep more with ",
-                    Argument("max_categories"),
-                    ", or leave columns out with ",
-                    Argument("drop", [name for name, _ in self.pooled]),
-                )
+            yield (
+                "columns with very many categories, of which the rarest were pooled as "
+                f"{OTHER!r}: {_noted(self.pooled, '{:,} categories pooled')}; keep more with ",
+                Argument("max_categories"),
+                ", or leave columns out with ",
+                Argument("drop", [name for name, _ in self.pooled]),
             )
         if self.twins:
-            found.append(
-                EncodingWarning(
-                    "columns with categories that differ in blanks or capitals only: "
-                    f"{_noted(self.twins, '{0[0]!r} and {0[1]!r}')}; if they mean the same, write "
-                    "them alike"
-                )
+            yield (
+                "columns with categories that differ in blanks or capitals only: "
+                f"{_noted(self.twins, '{0[0]!r} and {0[1]!r}')}; if they mean the same, write "
+                "them alike",
             )
-        return found
 
 
 def _noted(columns: Sequence[tuple[str, object]], note: str) -> str:

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["TableKind", "column_labels", "library_of", "plugin_of", "table_kind"]
-
 
 class TableKind(Enum):
     """A kind of table that can be read."""

@@ -13,8 +13,6 @@ from edgegraft.ingest.rows import read_table
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import MAX_STATES, Label, Schema
 
-__all__ = ["encode", "pack"]
-
 
 def pack(
     X: Any,

@@ -20,8 +20,9 @@ from edgegraft.core.text import listing
 from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.binning import assign_bins
 from edgegraft.ingest.cells import read_number
+from edgegraft.ingest.column_kinds import Observed
 from edgegraft.ingest.columns import ClosedColumn, OpenColumn
-from edgegraft.ingest.decide import Observed, decide
+from edgegraft.ingest.decide import decide
 from edgegraft.ingest.encoder import encode_source, open_encoder
 from edgegraft.ingest.findings import Findings, Problems
 from edgegraft.ingest.frames import open_source

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from edgegraft.errors import DataError, FileFormatError, MissingExtraError
+from edgegraft.errors import DataError, FileFormatError, MissingExtraError, import_extra
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source, TableSource, check_names
 
@@ -100,9 +100,6 @@ def _explained(path: Path, format_name: str) -> Iterator[None]:
         ) from error
 
 
-__all__ = ["read_sheet"]
-
-
 def read_sheet(path: Path, options: ReadOptions) -> TableSource:
     """Return the source of an ``.xlsx`` file (its first sheet) or of an SPSS ``.sav`` file."""
     suffix = path.suffix.lower()
@@ -122,10 +119,7 @@ def read_sheet(path: Path, options: ReadOptions) -> TableSource:
 
 
 def _read_xlsx(path: Path) -> dict[str, Any]:
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise MissingExtraError("openpyxl", "files", "reading .xlsx") from error
+    openpyxl = import_extra("openpyxl", "files", "reading .xlsx")
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     try:
         grid = np.array(list(book.worksheets[0].iter_rows(values_only=True)), object)
@@ -164,10 +158,7 @@ def _numbers(values: Any) -> Any:
 
 
 def _read_sav(path: Path) -> dict[str, Any]:
-    try:
-        import pyreadstat
-    except ImportError as error:
-        raise MissingExtraError("pyreadstat", "files", "reading .sav") from error
+    pyreadstat = import_extra("pyreadstat", "files", "reading .sav")
     # What the author declared missing comes as it is, with the ranges that say so.
     cells, about = pyreadstat.read_sav(str(path), output_format="dict", user_missing=True)
     columns = {}

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core.atomic import replace_file
-from edgegraft.errors import MissingExtraError, ModelError
+from edgegraft.errors import ModelError, import_extra
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.file import Columns, check_edge_columns
 
@@ -140,10 +140,7 @@ def to_networkx(
     {'strength': 1.0, 'q_value': 0.01}
     """
     attributes = edge_attributes(model, edge_columns)
-    try:
-        import networkx
-    except ImportError as error:
-        raise MissingExtraError("networkx", "networkx", "a graph of networkx") from error
+    networkx = import_extra("networkx", "networkx", "a graph of networkx")
     graph = networkx.Graph()
     for variable in model.schema:
         graph.add_node(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core.types import Floats, Integers
-from edgegraft.errors import MissingExtraError, ModelError
+from edgegraft.errors import ModelError, import_extra
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import variable_index
 from edgegraft.report.layout import bend_edges, lay_out
@@ -179,10 +179,7 @@ def edge_signs(model: PairwiseMRF) -> Integers:
 
 def communities(n: int, edges: Integers, weights: Floats, seed: int) -> Integers:
     """Return the community of each node by the Louvain method, the largest first."""
-    try:
-        import networkx
-    except ImportError as error:
-        raise MissingExtraError("networkx", "plot", "colouring by community") from error
+    networkx = import_extra("networkx", "plot", "colouring by community")
     graph = networkx.Graph()
     graph.add_nodes_from(range(n))
     heavy = np.where(weights > 0, weights, 0.0)

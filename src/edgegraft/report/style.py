@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from edgegraft.errors import MissingExtraError
+from edgegraft.errors import import_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,10 +65,7 @@ _LONGEST = 32
 
 def require_matplotlib() -> None:
     """Raise an error before any work if matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "a picture") from error
+    import_extra("matplotlib", "plot", "a picture")
 
 
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:

@@ -13,18 +13,6 @@ import pyarrow.types as pt
 
 from edgegraft.errors import Argument, DataTypeError
 
-__all__ = [
-    "LabelKind",
-    "check_type",
-    "kind_of",
-    "labels_of",
-    "plain_type",
-    "simplify",
-    "storage_type",
-    "type_from_name",
-    "type_name",
-]
-
 
 class LabelKind(Enum):
     """How the labels of a column are read, ordered and decided about."""

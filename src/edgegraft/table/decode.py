@@ -14,8 +14,6 @@ from edgegraft.table.arrow_types import LabelKind, kind_of, storage_type, type_f
 from edgegraft.table.numbers import numbers_of
 from edgegraft.table.schema import Schema, Variable
 
-__all__ = ["Codes", "decode_table", "labels"]
-
 Codes = NDArray[np.integer[Any]]
 
 

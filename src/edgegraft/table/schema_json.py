@@ -13,8 +13,6 @@ from edgegraft.errors import DataError, FileFormatError
 from edgegraft.table.arrow_types import type_from_name
 from edgegraft.table.schema import Schema, Variable
 
-__all__ = ["dump_schema", "load_schema"]
-
 FORMAT = "edgegraft-schema"
 VERSION = 1
 
