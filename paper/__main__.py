@@ -99,7 +99,7 @@ def _run(
     again: bool,
     page: Path | None,
 ) -> None:
-    from edgegraft.cli.formatting import clock
+    from edgegraft.cli.console import clock
     from edgegraft.cli.progress import Progress
     from paper.page import Page
     from paper.public import require_data

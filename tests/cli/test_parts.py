@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from edgegraft.cli.console import reported
-from edgegraft.cli.formatting import as_option
+from edgegraft.cli.console import as_option, reported
 from edgegraft.cli.options import parse_bins, parse_names
 from edgegraft.cli.typed_evidence import parse_given
 from edgegraft.errors import Argument, DataError

@@ -24,7 +24,7 @@ from edgegraft.objective import block_sums, scoring
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.search.correlations import Correlations
 from edgegraft.search.mean_fields import mean_field
-from edgegraft.search.screening import screen
+from edgegraft.search.ranking import screen
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import StoredRows, TableRows, as_rows
 from tests.cli.running import edgegraft

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import builtins
 import csv
 import gzip
 import json
+import sys
 
 import networkx as nx
 import numpy as np
@@ -283,13 +283,6 @@ def test_any_name_survives_every_text_format(tmp_path, pair, column):
 
 
 def test_a_missing_networkx_is_named(monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *rest):
-        if name == "networkx":
-            raise ModuleNotFoundError("No module named 'networkx'", name=name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'edgegraft\[networkx\]'"):
         to_networkx(example())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
+import sys
 
 import matplotlib as mpl
 import numpy as np
@@ -191,14 +191,7 @@ def test_network_refuses(model, wrong, error, message):
 
 @pytest.mark.parametrize("package", ["matplotlib", "networkx"])
 def test_missing_packages_are_named(model, package, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *rest):
-        if name.partition(".")[0] == package:
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match=r"edgegraft\[plot\]"):
         plot_network(model)
 

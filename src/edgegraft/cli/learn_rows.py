@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.markup import escape
 
-from edgegraft.cli.console import say, warned
-from edgegraft.cli.formatting import size
+from edgegraft.cli.console import say, size, warned
 from edgegraft.cli.learn_request import Request
 from edgegraft.cli.progress import Progress
 from edgegraft.cli.summary import show_columns

@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from edgegraft import __version__
-from edgegraft.cli.console import give, near, results, say, warned
-from edgegraft.cli.formatting import clock, size
+from edgegraft.cli.console import clock, give, near, results, say, size, warned
 from edgegraft.cli.learn_request import Request, resume_command
 from edgegraft.cli.learn_rows import LearnRows, open_request, show_rows
 from edgegraft.cli.progress import Progress

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from edgegraft.cli.formatting import clock
+from edgegraft.cli.console import clock
 from edgegraft.core.threads import Interruption
 
 if TYPE_CHECKING:

@@ -14,8 +14,16 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from edgegraft.cli.console import give, results, say, say_approximation, show_table, working
-from edgegraft.cli.formatting import cell, counted
+from edgegraft.cli.console import (
+    cell,
+    counted,
+    give,
+    results,
+    say,
+    say_approximation,
+    show_table,
+    working,
+)
 from edgegraft.cli.options import (
     AsJson,
     Engine,

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from edgegraft.cli.console import say, show_table
-from edgegraft.cli.formatting import cell, counted
+from edgegraft.cli.console import cell, counted, say, show_table
 from edgegraft.cli.model_commands import save_picture
 from edgegraft.study import Comparison, NetworkReading, PowerPlan
 

@@ -14,8 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from edgegraft.cli.console import say, show_table
-from edgegraft.cli.formatting import cell, counted
+from edgegraft.cli.console import cell, counted, say, show_table
 
 if TYPE_CHECKING:
     from edgegraft.model import StoredModel

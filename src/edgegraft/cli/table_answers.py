@@ -10,11 +10,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from rich.console import Console
 
-from edgegraft.cli.console import say, show_table
-from edgegraft.cli.formatting import cell, counted
-from edgegraft.core.text import listing
+from edgegraft.cli.console import cell, counted, say, show_table
 from edgegraft.core.types import Floats, Integers
-from edgegraft.errors import DataError
+from edgegraft.errors import DataError, listing
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_codes, read_weights

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from edgegraft.cli.options import parse_names
-from edgegraft.core.text import listing, nearest, suggestion
-from edgegraft.errors import ModelError
+from edgegraft.errors import ModelError, listing, nearest, suggestion
 from edgegraft.ingest.binning import assign_bins
 from edgegraft.ingest.cells import read_number, read_text_as
 from edgegraft.table import Schema, Variable

@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from edgegraft.core.text import listing
 from edgegraft.core.types import Floats
-from edgegraft.errors import Argument, DataError, UnseenCategoryError
+from edgegraft.errors import Argument, DataError, UnseenCategoryError, listing
 from edgegraft.ingest.findings import missing_values
 from edgegraft.table.arrow_types import LabelKind, kind_of, simplify
 from edgegraft.table.schema import Label, Variable

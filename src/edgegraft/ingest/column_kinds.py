@@ -1,13 +1,21 @@
 """What kind a column is: unordered categories, levels, counts or numbers.
 
 Types decide first: ordered categories are levels, text and booleans are not, many different numbers
-are numbers. Whole numbers of few values may be either, and the other columns tell
-(:mod:`edgegraft.ingest.levels`).
+are numbers. Whole numbers of few values may be either: codes of regions and answers on a scale look
+alike. They differ in how other columns depend on them: that of levels is mostly a trend. For a
+group of columns with the same values
+
+    share = sum of N r_ij^2 / sum of chi-square_ij,      each less what chance adds,
+
+over pairs with other columns, with ``r`` the correlation of middle ranks (or all that the rank of
+one end explains of an unordered other end). A large share makes them levels. It was .56 and .68 of
+answers on scales of 6 and 5 levels and above .9 of Gaussian columns cut into levels; of columns
+without an order at most .28 with 5 states, .66 with 4 and .58 with 3, so few levels ask for more.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +23,11 @@ from numpy.typing import NDArray
 
 from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, DataError
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.table.arrow_types import LabelKind
-from edgegraft.table.schema import Kind
+from edgegraft.table.packed import PackedTable
+from edgegraft.table.schema import Kind, Schema, Variable
+from edgegraft.table.scores import scores_of
 
 MAX_COUNTS = 32  # levels of a column of counts, the last of them open
 _MIN_COUNTS = 8  # different counts of a column that is one unasked: fewer may be an answer scale
@@ -116,3 +127,96 @@ def count_levels(
             last = edges[k + 1] - 1
             labels.append(f"{low:.0f}" if last == low else f"{low:.0f} to {last:.0f}")
     return (*edges, max(high, edges[-1])), tuple(labels)
+
+
+MIN_SHARE = 0.45
+MIN_SHARE_OF_FEW = 0.7  # of three or four levels
+_MAX_ROWS = 4096
+_MAX_PARTNERS = 24
+_MAX_COLUMNS = 24  # of a group that are looked at
+_MIN_EVIDENCE = 4.0  # standard deviations of chance
+_MAX_STATES = 64  # of a partner
+_GAPS = 1.5  # span of the values, in their number
+
+
+def settle_levels(table: PackedTable, options: ReadOptions) -> PackedTable:
+    """Return the table with the kinds of its columns of few whole numbers decided."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for i, variable in enumerate(table.schema):
+        if options.kind_for(variable.name) is None and _may_be_levels(variable):
+            groups.setdefault(variable.categories, []).append(i)
+    if not groups:
+        return table
+    codes = table.cells[:, : table.n_rows]
+    rows = np.unique(np.linspace(0, table.n_rows - 1, _MAX_ROWS).astype(np.int64))
+    codes = codes[:, rows].astype(np.int64)
+    waiting = {i for members in groups.values() for i in members}
+    variables = list(table.schema)
+    for members in groups.values():
+        found = np.array([_trend(codes, table.schema, i, waiting) for i in members[:_MAX_COLUMNS]])
+        together = _share(found.sum(axis=0))
+        for k, i in enumerate(members):
+            own = _share(found[k]) if k < len(found) else None
+            # A column of its own kind may have the same values by chance.
+            stands_out = own is not None and together is not None and own < together / 2
+            variables[i] = _decided(variables[i], own if stands_out else together)
+    return table.with_schema(Schema(variables))
+
+
+def _may_be_levels(variable: Variable) -> bool:
+    labels = variable.categories
+    numbers = all(type(label) in (int, float) for label in labels)
+    if variable.kind != "nominal" or variable.declared or not numbers or len(labels) < 3:
+        return False
+    values = np.array(labels, np.float64)
+    whole = bool((values == np.floor(values)).all())
+    return whole and bool(values[-1] - values[0] + 1 <= _GAPS * len(values))
+
+
+def _decided(variable: Variable, share: float | None) -> Variable:
+    if share is None:
+        return replace(variable, reason="whole numbers, on which no other column depends")
+    found = f"whole numbers; {share:.0%} of what other columns tell of them is a trend"
+    needed = MIN_SHARE if variable.n_states > 4 else MIN_SHARE_OF_FEW
+    return replace(variable, kind="ordinal" if share >= needed else "nominal", reason=found)
+
+
+def _trend(codes: np.ndarray, schema: Schema, i: int, waiting: set[int]) -> Floats:
+    """Return the dependence of a column on others, the part that is a trend, and its variance."""
+    total = np.zeros(3)
+    others = np.array([j for j in range(len(schema)) if j != i], np.int64)
+    for j in others[:: max(1, -(-len(others) // _MAX_PARTNERS))].tolist():
+        ranked = j in waiting or schema[j].scored or schema.n_states[j] == 2
+        total += _dependence(codes, schema, i, j, ranked)
+    return total
+
+
+def _share(found: Floats) -> float | None:
+    """Return the share of dependence that is a trend; None if there is hardly any."""
+    whole, trend, variance = found.tolist()
+    return None if whole <= _MIN_EVIDENCE * np.sqrt(variance) else trend / whole
+
+
+def _dependence(
+    codes: np.ndarray, schema: Schema, i: int, j: int, ranked: bool
+) -> tuple[float, float, float]:
+    """Return chi-square and the part of ranks, less their expectations, and the variance."""
+    tall, wide = int(schema.n_states[i]), int(schema.n_states[j])
+    if wide > _MAX_STATES:
+        return 0.0, 0.0, 0.0
+    known = (codes[i] < tall) & (codes[j] < wide)
+    table = np.bincount(codes[i, known] * wide + codes[j, known], minlength=tall * wide)
+    counts: Floats = table.reshape(tall, wide).astype(np.float64)
+    counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
+    if min(counts.shape) < 2:
+        return 0.0, 0.0, 0.0
+    n = counts.sum()
+    p, q = counts.sum(axis=1) / n, counts.sum(axis=0) / n
+    excess = counts / n - np.outer(p, q)
+    dof = (len(p) - 1.0) * (len(q) - 1.0)
+    along = scores_of(p, 1)[:, 0] @ excess
+    if ranked:
+        trend = n * float(along @ scores_of(q, 1)[:, 0]) ** 2 - 1.0
+    else:
+        trend = n * float((along**2 / q).sum()) - (len(q) - 1.0)
+    return n * float((excess**2 / np.outer(p, q)).sum()) - dof, trend, 2.0 * dof

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from edgegraft.core.text import listing
 from edgegraft.core.types import Integers
-from edgegraft.errors import Argument, DataError
+from edgegraft.errors import Argument, DataError, listing
 from edgegraft.ingest.binning import assign_bins
 from edgegraft.ingest.cells import (
     Place,

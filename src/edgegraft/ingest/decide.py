@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.core.text import listing
-from edgegraft.errors import Argument, DataError
+from edgegraft.errors import Argument, DataError, listing
 from edgegraft.ingest.binning import RowSample, assign_bins, bin_edges, bin_labels
 from edgegraft.ingest.cells import dressed_number, infer_labels, odd_tokens, reject_infinity
 from edgegraft.ingest.column_kinds import (

@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from edgegraft.core.text import listing
-from edgegraft.errors import Argument, DataError, DataTypeError
+from edgegraft.errors import Argument, DataError, DataTypeError, listing
 from edgegraft.ingest.binning import RowSample
 from edgegraft.ingest.cells import Place, numbers_of
 from edgegraft.ingest.code_buffer import BytesOrCodes, CodeBuffer, Codes

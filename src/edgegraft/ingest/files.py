@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from edgegraft.core.atomic import suffix_of
-from edgegraft.core.text import listing
-from edgegraft.errors import Argument, DataError, DataTypeError, FileFormatError
+from edgegraft.errors import Argument, DataError, DataTypeError, FileFormatError, listing
 from edgegraft.ingest.cells import Place
 from edgegraft.ingest.csv_source import COMPRESSIONS, CsvSource, foreign_content
 from edgegraft.ingest.options import ReadOptions

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from edgegraft.core.text import listing
 from edgegraft.errors import (
     Argument,
     DataError,
     DataTypeError,
     EncodingWarning,
     UnseenCategoryError,
+    listing,
 )
 
 OTHER = "(other)"  # the state of pooled categories

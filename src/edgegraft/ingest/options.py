@@ -10,8 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from edgegraft.config import BinRule, TableOptions, Unseen, setting
-from edgegraft.core.text import listing, suggestion
-from edgegraft.errors import Argument, DataError, SettingError
+from edgegraft.errors import Argument, DataError, SettingError, listing, suggestion
 from edgegraft.ingest.cells import MISSING_TOKENS
 from edgegraft.ingest.memory import read_size
 from edgegraft.ingest.sources import OnRows

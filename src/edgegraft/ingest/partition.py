@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.core.text import listing
-from edgegraft.errors import Argument, DataError
+from edgegraft.errors import Argument, DataError, listing
 from edgegraft.ingest.binning import assign_bins
 from edgegraft.ingest.cells import read_number
 from edgegraft.ingest.column_kinds import Observed

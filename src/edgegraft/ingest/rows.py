@@ -21,18 +21,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core.checks import check_weights
-from edgegraft.core.text import suggestion
 from edgegraft.core.threads import physical_memory, resolve_jobs
 from edgegraft.core.types import Floats, Integers
-from edgegraft.errors import Argument, DataError, DataTypeError, UnseenCategoryError
+from edgegraft.errors import Argument, DataError, DataTypeError, UnseenCategoryError, suggestion
 from edgegraft.ingest.cache import CACHE_SIZE, open_store
 from edgegraft.ingest.cells import read_number
+from edgegraft.ingest.column_kinds import settle_levels
 from edgegraft.ingest.encoder import encode_source
 from edgegraft.ingest.files import find_files
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, plugin_of, table_kind
-from edgegraft.ingest.levels import settle_levels
 from edgegraft.ingest.memory import SAMPLE_ROWS, Budget, check_limit, read_size, share_out
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.table import PackedTable, Schema

@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from edgegraft.core.text import listing
-from edgegraft.errors import DataError
+from edgegraft.errors import DataError, listing
 from edgegraft.ingest.cells import Place
 from edgegraft.kernels.counting.encode import turn
 from edgegraft.table.arrow_types import LabelKind, kind_of, plain_type

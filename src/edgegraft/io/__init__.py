@@ -1,8 +1,7 @@
 """Formats of other programs."""
 
 from edgegraft.io.exports import FORMATS, edge_table, export
-from edgegraft.io.graph_files import to_networkx, write_gexf, write_graphml
-from edgegraft.io.pgmpy_network import from_pgmpy, to_pgmpy
+from edgegraft.io.graph_files import from_pgmpy, to_networkx, to_pgmpy, write_gexf, write_graphml
 from edgegraft.io.uai import PairwiseFile, model_from_uai, read_uai
 from edgegraft.io.uai_answers import (
     format_map,

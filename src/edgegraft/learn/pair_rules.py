@@ -27,9 +27,8 @@ from pathlib import Path
 import numpy as np
 
 from edgegraft.core.pairs import all_pairs, pair_ids, pairs_of_ids
-from edgegraft.core.text import suggestion
 from edgegraft.core.types import Edges, Floats, Ids, Integers, Mask
-from edgegraft.errors import SettingError
+from edgegraft.errors import SettingError, suggestion
 
 _BLOCK = 1 << 22  # pairs that are counted at a time
 

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.core.text import listing
 from edgegraft.core.types import Floats, Integers
-from edgegraft.errors import ModelError
+from edgegraft.errors import ModelError, listing
 from edgegraft.inference.engine import Capabilities, Info
 from edgegraft.table import Schema, Variable
 from edgegraft.table.numbers import Numbers, numbers_of

@@ -21,9 +21,8 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.tables import stretches
-from edgegraft.core.text import listing, suggestion
 from edgegraft.core.types import Floats, Integers
-from edgegraft.errors import ImpossibleEvidenceError, ModelError
+from edgegraft.errors import ImpossibleEvidenceError, ModelError, listing, suggestion
 from edgegraft.inference import ExactBudget, ExactEngine, affordable
 from edgegraft.kernels.conditionals.completion import fill_alone, fill_by_gibbs
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours

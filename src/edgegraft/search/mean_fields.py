@@ -38,8 +38,7 @@ from edgegraft.device.inverse import invert_on_device
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.search.precision import local_strengths, lower_block_norms, place_blocks
 from edgegraft.search.correlations import PSEUDOCOUNT, Correlations
-from edgegraft.search.ranking import Chance, Ranking, strongest
-from edgegraft.search.screening import Partners, screen
+from edgegraft.search.ranking import Chance, Partners, Ranking, screen, strongest
 
 MAX_COLUMNS = 6000  # of one inverse: two matrices of 290 MB, and ten seconds
 RANKED_COLUMNS = 3000  # up to which one inverse is chosen: about two seconds

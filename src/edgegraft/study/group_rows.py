@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core.checks import check_weights
-from edgegraft.core.text import listing
 from edgegraft.core.types import Floats, Integers
-from edgegraft.errors import Argument, DataError, EncodingWarning
+from edgegraft.errors import Argument, DataError, EncodingWarning, listing
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_labels, read_table
 from edgegraft.learn.weighting import weigh

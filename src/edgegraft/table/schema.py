@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.core.text import suggestion
-from edgegraft.errors import DataError
+from edgegraft.errors import DataError, suggestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
