@@ -51,26 +51,34 @@ def statistics_of(codes, model, weights=None):
         sparse = np.prod(rarest) / weights.sum() < 20
         strong = result[2] > 1e-6 and np.abs(table).max() > 1
         if strong or (sparse and 1e-12 < result[2] < 0.01):
-            at_zero = _edge(codes, layout, theta, weights, k, at_zero=True, agreeing=sparse)
+            at_zero = _edge(codes, layout, theta, weights, k, at_zero=True, simpler=sparse)
             if at_zero[1] and not (sparse and at_zero[2] < result[2] < 0.01):
                 result = at_zero
         found.append(result)
     return [np.array(column) for column in zip(*found, strict=True)]
 
 
-def _edge(codes, layout, theta, weights, k, at_zero, agreeing=False):
+def _edge(codes, layout, theta, weights, k, at_zero, simpler=False):
     i, j = layout.edges[k].tolist()
-    sides = [
-        _side(codes, layout, theta, weights, own, other, k, at_zero)
-        for own, other in ((i, j), (j, i))
-    ]
+    ends = ((i, j), (j, i))
+    if simpler:  # one end stands for both
+        parameters = [
+            (layout.states[v] - 1) * (1 + sum(layout.states[u] - 1 for u in _around(layout, v)))
+            for v in (i, j)
+        ]
+        ends = (ends[int(np.argmin(parameters))],) * 2
+    sides = [_side(codes, layout, theta, weights, *end, k, at_zero) for end in ends]
     u, informations, totals = zip(*sides, strict=True)
     raised = []
-    for own in (i, j):
-        around = [own, *(int(ends.sum() - own) for ends in layout.edges if own in ends)]
+    for own, _ in ends:
+        around = [own, *_around(layout, own)]
         n_rows = weights @ (codes[:, around] >= 0).all(axis=1)
         raised.append(n_rows / (n_rows - 1 - sum(layout.states[v] - 1 for v in around[1:])))
-    return _judge(u, informations, sum(totals), weights, np.mean(raised), agreeing)
+    return _judge(u, informations, sum(totals), weights, np.mean(raised), simpler)
+
+
+def _around(layout, own):
+    return [int(ends.sum() - own) for ends in layout.edges if own in ends]
 
 
 def _side(codes, layout, theta, weights, own, other, edge, at_zero):
@@ -110,11 +118,11 @@ def _side(codes, layout, theta, weights, own, other, edge, at_zero):
     return u[:, order], information[np.ix_(order, order)], total[order]
 
 
-def _judge(u, informations, score, weights, raised, agreeing):
+def _judge(u, informations, score, weights, raised, doubled):
     def covariance(a, b):
         return (a * weights[:, None]).T @ b - np.outer(weights @ a, weights @ b) / weights.sum()
 
-    across = sum(informations) / 2 if agreeing else covariance(u[0], u[1])
+    across = informations[0] if doubled else covariance(u[0], u[1])
     spread, axes = np.linalg.eigh(raised * (sum(informations) + across + across.T))
     axes, spread = axes[:, spread >= MIN_DIRECTION_ROWS], spread[spread >= MIN_DIRECTION_ROWS]
     along = axes.T @ score

@@ -6,7 +6,8 @@ The protocol of Lokhov et al. (2018), also used for SLIDE (2025): the least N at
 data sets give exactly the true edges. First N doubles until the first few data sets are exact, then
 it rises from half of that by a quarter of an octave until all are. One failure ends an N, and the
 data set that failed is tried first at the next one. All methods see the same data sets. A method
-that takes longer than its time at a point is given up there.
+that takes longer than its time at a point is given up there. Points and methods are measured in as
+many processes as there are cores.
 
 Results are kept in ``build/recovery.json``, and a run that was ended goes on where it was; delete
 the file to measure again.
@@ -23,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.parallel import each
 from benchmarks.recovery.methods import METHODS, Method
 from benchmarks.recovery.models import POINTS, Point
 
@@ -90,18 +92,27 @@ def least_rows(method: Method, point: Point, sets: int) -> Least:
 def run(scale: float = 1.0) -> Results:
     """Measure what is not yet known; `scale` shrinks the number of data sets, and keeps nothing."""
     found: Results = {} if scale != 1.0 else _load()
-    for method in METHODS:
-        if method.needs and find_spec(method.needs) is None:
-            continue
-        for point in POINTS:
-            known = found.setdefault(point.name, {})
-            if method.name in known or not method.suits(point.n_states, point.n_columns):
-                continue
-            known[method.name] = least_rows(method, point, max(1, round(point.sets * scale)))
-            if scale == 1.0:
-                STORE.parent.mkdir(exist_ok=True)
-                STORE.write_text(json.dumps(found))
+    able = [m for m in METHODS if not m.needs or find_spec(m.needs) is not None]
+    tasks = [
+        (method.name, point.name, scale)
+        for method in able
+        for point in POINTS
+        if method.suits(point.n_states, point.n_columns)
+        and method.name not in found.get(point.name, {})
+    ]
+    for (method_name, point_name, _), least in each(_measure, tasks):
+        found.setdefault(point_name, {})[method_name] = least
+        if scale == 1.0:
+            STORE.parent.mkdir(exist_ok=True)
+            STORE.write_text(json.dumps(found))
     return found
+
+
+def _measure(task: tuple[str, str, float]) -> Least:
+    method_name, point_name, scale = task
+    method = next(m for m in METHODS if m.name == method_name)
+    point = next(p for p in POINTS if p.name == point_name)
+    return least_rows(method, point, max(1, round(point.sets * scale)))
 
 
 def _load() -> Results:

@@ -97,6 +97,12 @@ class Conditional(NamedTuple):
         total = float(self.weights.sum())
         return total / max(total - len(self.coefficients), total / ROWS_PER_COLUMN)
 
+    def is_of(self, sources: Integers, coefficients: Floats) -> bool:
+        """Return whether it has these neighbours and parameters."""
+        return np.array_equal(self.design.sources, sources) and np.array_equal(
+            self.coefficients, coefficients
+        )
+
     def columns_of(self, other: int) -> slice:
         """Return the design columns of a neighbour."""
         k = int(np.flatnonzero(self.design.sources == other)[0])
@@ -150,15 +156,19 @@ def describe(
     edges: Integers,
     max_bytes: int,
     base: Conditional | None = None,
+    known: Conditional | None = None,
 ) -> Conditional:
     """Return the conditional of variable `i`, whose edges are the `edges`-th of the layout.
 
     `base` is that without the last edge, if it is known and the parameters of that edge are zero.
+    `known` is returned if it is the conditional asked for.
     """
     sources = layout.edges[edges].sum(axis=1) - i
     sizes = np.array([len(rows.kept[j]) for j in sources], np.int64)
     start = 1 + np.cumsum(sizes) - sizes
     coefficients = _coefficients(i, rows, layout, theta, edges, sources)
+    if known is not None and known.is_of(sources, coefficients):
+        return known
     design = _design(i, rows, layout, sources, start)
     weights = rows.weights
     if rows.known.size:

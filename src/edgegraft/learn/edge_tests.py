@@ -53,6 +53,7 @@ from edgegraft.learn.effective_score import (
     describe_alone,
     directions,
     needs_test_at_zero,
+    simpler,
 )
 from edgegraft.learn.effects import GroupTests
 from edgegraft.learn.survey_design import SurveyDesign
@@ -193,6 +194,7 @@ class EdgeTester:
         whole = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
         self._rows = read_rows(table, whole, sampling, device, design)
         self._n_jobs, self._max_bytes = resolve_jobs(n_jobs), max_bytes
+        self._nodes: dict[int, Conditional] = {}  # last conditionals: most serve the next tests
 
     def test(
         self,
@@ -218,10 +220,13 @@ class EdgeTester:
         chosen = np.arange(layout.n_edges) if only is None else only
         ends_of = layout.edges[chosen]
         if alone is None:
-            nodes = describe_all(rows, layout, theta, n_jobs, self._max_bytes, np.unique(ends_of))
+            own = np.unique(ends_of)
+            nodes = describe_all(rows, layout, theta, n_jobs, self._max_bytes, own, self._nodes)
             ends = [(nodes[i], nodes[j]) for i, j in ends_of.tolist()]
         else:
-            ends = describe_alone(rows, layout, theta, n_jobs, self._max_bytes, chosen, alone)
+            ends = describe_alone(
+                rows, layout, theta, n_jobs, self._max_bytes, chosen, alone, self._nodes
+            )
         statistic, p_value = np.zeros(len(chosen)), np.ones(len(chosen))
         dof = np.zeros(len(chosen), np.int64)
         sides = [
@@ -236,21 +241,25 @@ class EdgeTester:
             statistic[k], dof[k], p_value[k] = each
         again = [k for k in able if needs_test_at_zero(float(p_value[k]), *sides[k][0], rows)]
         sparse = np.array([rows.is_sparse(*ends_of[k].tolist()) for k in again], bool)
-        found = self._judge([sides[k] for k in again], sparse, zero=True)
+        ends_at_zero = [
+            simpler(sides[k]) if few else sides[k] for k, few in zip(again, sparse, strict=True)
+        ]
+        both = np.array([len(sides[k]) == 2 for k in again], bool)
+        found = self._judge(ends_at_zero, sparse & both, zero=True)
         for k, each, few in zip(again, found, sparse, strict=True):
             if each[1] and not (few and each[2] < p_value[k] < MAX_DOUBTED):
                 statistic[k], dof[k], p_value[k] = each
         return Tested(statistic, dof, p_value)
 
     def _judge(
-        self, edges: list[list[tuple[Conditional, int]]], agreeing: Mask, *, zero: bool = False
+        self, edges: list[list[tuple[Conditional, int]]], doubled: Mask, *, zero: bool = False
     ) -> list[tuple[float, int, float]]:
         """Return statistics, degrees of freedom and p-values of edges."""
         found = all_moments(
             edges,
             self._rows,
             self._n_jobs,
-            agreeing=agreeing,
+            doubled=doubled,
             zero=zero,
             max_bytes=0 if zero else self._max_bytes,
         )

@@ -118,13 +118,18 @@ def describe_all(
     n_jobs: int,
     max_bytes: int,
     only: Integers | None = None,
+    nodes: dict[int, Conditional] | None = None,
 ) -> dict[int, Conditional]:
-    """Return the conditional of every variable that has an edge, or of some of them."""
+    """Return the conditional of every variable that has an edge, or of some of them.
+
+    `nodes` are those of an earlier fit, and replaced if they have changed.
+    """
     groups = _edges_of(layout.edges)
-    nodes: dict[int, Conditional] = {}
+    nodes = {} if nodes is None else nodes
 
     def work(i: int) -> None:
-        nodes[i] = describe(i, rows, layout, theta, groups[i], max_bytes)
+        known = nodes.get(i)
+        nodes[i] = describe(i, rows, layout, theta, groups[i], max_bytes, known=known)
 
     run(work, groups if only is None else only.tolist(), n_jobs)
     return nodes
@@ -138,18 +143,23 @@ def describe_alone(
     max_bytes: int,
     chosen: Integers,
     alone: Integers,
+    bases: dict[int, Conditional],
 ) -> list[tuple[Conditional, Conditional]]:
-    """Return the conditionals of the ends of each chosen edge, without the other edges `alone`."""
+    """Return the conditionals of the ends of each chosen edge, without the other edges `alone`.
+
+    `bases` are conditionals of an earlier fit, and replaced if they have changed.
+    """
     beside = np.setdiff1d(np.arange(layout.n_edges), alone)
     groups = {i: beside[at] for i, at in _edges_of(layout.edges[beside]).items()}
     none = np.empty(0, np.int64)
     found: list[tuple[Conditional, Conditional] | None] = [None] * len(chosen)
-    bases: dict[int, Conditional] = {}
+    extends = rows.elsewhere is None and not rows.known.size
 
     def prepare(a: int) -> None:
-        bases[a] = describe(a, rows, layout, theta, groups.get(a, none), max_bytes)
+        edges = groups.get(a, none)
+        bases[a] = describe(a, rows, layout, theta, edges, max_bytes, known=bases.get(a))
 
-    if rows.elsewhere is None and not rows.known.size:
+    if extends:
         run(prepare, np.unique(layout.edges[chosen]).tolist(), n_jobs)
 
     def work(k: int) -> None:
@@ -162,7 +172,7 @@ def describe_alone(
                 theta,
                 np.append(groups.get(a, none), chosen[k]),
                 max_bytes,
-                bases.get(a),
+                bases[a] if extends else None,
             )
             for a in (i, j)
         )
@@ -218,6 +228,15 @@ def needs_test_at_zero(p_value: float, node: Conditional, other: int, rows: Rows
     return MIN_DOUBTED < p_value < MAX_DOUBTED and rows.is_sparse(node.design.target, other)
 
 
+def simpler(sides: list[tuple[Conditional, int]]) -> list[tuple[Conditional, int]]:
+    """Return the side of the smaller conditional, if there are two.
+
+    At zero it stands for both sides of a sparse edge. They agree, and their covariance over the
+    rows is too small if a cell happens to be empty; and the conditional of a hub takes long.
+    """
+    return [min(sides, key=lambda side: side[0].coefficients.size)]
+
+
 def _table_strength(node: Conditional, other: int) -> float:
     """Return the largest entry of an edge's table over observed states, in zero-sum gauge."""
     table = np.pad(node.coefficients[node.columns_of(other)], ((0, 1), (0, 1)))
@@ -240,11 +259,10 @@ def _table_basis(tall: int, wide: int) -> Floats:
     return np.asarray(np.kron(_basis(tall), _basis(wide)), np.float64)
 
 
-def moments(sides: list[Side], rows: Rows, agreeing: bool = False) -> Moments:
+def moments(sides: list[Side], rows: Rows, doubled: bool = False) -> Moments:
     """Return the effective score of an edge and its variance by the model and by the rows.
 
-    The covariance of the two sides is that over the rows; for `agreeing` sides it is the largest
-    that is possible. Of sparse tables the rows show too little of it if a cell happens to be empty.
+    The covariance of two sides is that over the rows; a `doubled` side stands for both.
     """
     size, n = len(sides[0].shift), len(rows.weights)
     sums, (whole, across) = np.zeros((2, size)), np.zeros((2, size, size))
@@ -268,19 +286,19 @@ def moments(sides: list[Side], rows: Rows, agreeing: bool = False) -> Moments:
     information = np.sum([side.information for side in sides], axis=0)
     shift = np.sum([side.shift for side in sides], axis=0)
     found = EdgeSums(sums, whole, across, information, shift)
-    return _combine(found, [side.conditional for side in sides], total, agreeing)
+    return _combine(found, [side.conditional for side in sides], total, doubled)
 
 
-def _combine(found: EdgeSums, nodes: list[Conditional], total: float, agreeing: bool) -> Moments:
+def _combine(found: EdgeSums, nodes: list[Conditional], total: float, doubled: bool) -> Moments:
     """Return the moments of an edge from sums over the rows."""
     across = found.across - np.outer(found.sums[0], found.sums[1]) / total
     score = found.sums.sum(axis=0)
     by_rows = found.whole - np.outer(score, score) / total
-    information = found.information
-    agree = agreeing and len(nodes) == 2
-    by_model = information + (information if agree else across + across.T)
+    by_model = found.information + across + across.T
     raised = np.mean([node.correction for node in nodes])
-    return score + found.shift, by_model * raised, by_rows * raised
+    times = 2.0 if doubled else 1.0
+    raised *= times**2
+    return times * (score + found.shift), by_model * raised, by_rows * raised
 
 
 def all_moments(
@@ -288,31 +306,31 @@ def all_moments(
     rows: Rows,
     n_jobs: int,
     *,
-    agreeing: Mask,
+    doubled: Mask,
     zero: bool = False,
     max_bytes: int = 0,
 ) -> list[Moments]:
     """Return the moments of many edges, each given as the usable conditionals of its ends.
 
-    For `zero` they are those of the edge's table at zero. Residuals that serve several edges are
-    kept within `max_bytes`.
+    Of those that are `doubled`, one stands for both. For `zero` they are those of the edge's table
+    at zero. Residuals that serve several edges are kept within `max_bytes`.
     """
     if rows.elsewhere is not None:
-        return _moments_elsewhere(edges, rows, agreeing, zero)
+        return _moments_elsewhere(edges, rows, doubled, zero)
     kept = _keep_residuals([node for sides in edges for node, _ in sides], rows, n_jobs, max_bytes)
     found: list[Moments | None] = [None] * len(edges)
 
     def work(k: int) -> None:
         ends = [(without(node, rows, b) if zero else node, b) for node, b in edges[k]]
         sides = [side_of(node, rows, b, kept.get(id(node))) for node, b in ends]
-        found[k] = moments(sides, rows, bool(agreeing[k]))
+        found[k] = moments(sides, rows, bool(doubled[k]))
 
     run(work, range(len(edges)), n_jobs)
     return [each for each in found if each is not None]
 
 
 def _moments_elsewhere(
-    edges: list[list[tuple[Conditional, int]]], rows: Rows, agreeing: Mask, zero: bool
+    edges: list[list[tuple[Conditional, int]]], rows: Rows, doubled: Mask, zero: bool
 ) -> list[Moments]:
     assert rows.elsewhere is not None
     if zero:
@@ -322,10 +340,10 @@ def _moments_elsewhere(
     settle = bool(rows.known.size) and not zero
     sums = rows.elsewhere.edge_sums(edges, bases, settle=settle, move=zero)
     total, found = float(rows.weights.sum()), []
-    for each, sides, agree in zip(sums, edges, agreeing, strict=True):
+    for each, sides, twice in zip(sums, edges, doubled, strict=True):
         if isinstance(each, int):
             raise not_finite(each)
-        found.append(_combine(each, [node for node, _ in sides], total, bool(agree)))
+        found.append(_combine(each, [node for node, _ in sides], total, bool(twice)))
     return found
 
 

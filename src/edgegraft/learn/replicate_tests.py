@@ -31,6 +31,7 @@ from edgegraft.learn.effective_score import (
     needs_test_at_zero,
     project,
     side_of,
+    simpler,
 )
 from edgegraft.model import PairwiseMRF
 
@@ -109,21 +110,23 @@ def _test(rows: Rows, ends: list[tuple[Conditional, int]], weights: Floats) -> F
     found = _judge_all(rows, [side_of(node, rows, other, None) for node, other in ends], weights)
     largest = 1.0 if np.isnan(found).any() else float(found.max())
     if needs_test_at_zero(largest, *ends[0], rows):
-        sides = [side_of(without(node, rows, other), rows, other, None) for node, other in ends]
         sparse = rows.is_sparse(ends[0][0].design.target, ends[0][1])
-        at_zero = _judge_all(rows, sides, weights, agreeing=sparse)
+        doubled = sparse and len(ends) == 2
+        ends = simpler(ends) if sparse else ends
+        sides = [side_of(without(node, rows, other), rows, other, None) for node, other in ends]
+        at_zero = _judge_all(rows, sides, weights, doubled=doubled)
         if not np.isnan(at_zero).any():
             found = np.fmax(found, at_zero) if sparse and largest < MAX_DOUBTED else at_zero
     return found
 
 
-def _judge_all(rows: Rows, sides: list[Side], weights: Floats, *, agreeing: bool = False) -> Floats:
+def _judge_all(rows: Rows, sides: list[Side], weights: Floats, *, doubled: bool = False) -> Floats:
     """Return one p-value per replicate, by the larger of the two variances, or NaN."""
-    score, by_model, by_rows = moments(sides, rows, agreeing)
+    score, by_model, by_rows = moments(sides, rows, doubled)
     usable = directions(by_model, by_rows)
     if usable.dof == 0:
         return np.full(len(weights), np.nan)
-    statistics = usable.again(score, _scores(rows, sides, weights))
+    statistics = usable.again(score, (2.0 if doubled else 1.0) * _scores(rows, sides, weights))
     return np.asarray(chdtrc(usable.dof, statistics))
 
 
