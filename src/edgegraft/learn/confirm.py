@@ -58,32 +58,17 @@ _MOSTLY_UNTESTABLE = 0.75  # columns are so alike that a tree of them is of chan
 
 
 class Confirmation(NamedTuple):
-    """The edges of a search after their tests.
+    """The edges of a search after their tests."""
 
-    Attributes
-    ----------
-    tests : EdgeTests
-        The last test of each edge of the search, in its order.
-    kept : array of bool, shape (m,)
-    strengths : array of float, shape (m,)
-        In the model of all edges of the search; zero for pairs that were added to them later.
-    untestable : float
-        Share of the edges whose test had no information: of those of the search beside each other,
-        or of the last tests if that is more.
-    copies : Copies
-    joint : JointStrengths or None
-        Strengths of all pairs, if the network was built in their order.
-    model : PairwiseMRF
-        Of the kept edges, hardly shrunk.
-    """
-
-    tests: EdgeTests
+    tests: EdgeTests  # the last test of each edge of the search, in its order
     kept: Mask
+    #: in the model of all edges of the search; zero for pairs that were added later
     strengths: Floats
+    #: share of edges whose test had no information, at first or at last, if that is more
     untestable: float
     copies: Copies
-    joint: JointStrengths | None
-    model: PairwiseMRF
+    joint: JointStrengths | None  # strengths of all pairs, if the network was built in their order
+    model: PairwiseMRF  # of the kept edges, hardly shrunk
 
     @property
     def doubtful(self) -> bool:

@@ -18,14 +18,9 @@ from edgegraft.counts import PairCounts
 
 
 class Copies(NamedTuple):
-    """Which columns are copies of which.
+    """Which columns are copies of which."""
 
-    Attributes
-    ----------
-    first : array of int, shape (n,)
-        The first copy of each column: its own number, if it is not a copy of an earlier one.
-    """
-
+    #: (n,), the first copy of each column: its own number if it is not a copy of an earlier one
     first: Integers
 
     def groups(self) -> list[list[int]]:
@@ -56,8 +51,6 @@ class Copies(NamedTuple):
 def find_copies(counts: PairCounts, pairs: Edges) -> Copies:
     """Return the copies among columns, given pairs that include the strongest dependences.
 
-    Examples
-    --------
     >>> from edgegraft.table import PackedTable
     >>> table = PackedTable.from_codes([[0, 1, 0], [1, 0, 0], [0, 1, 1]])
     >>> find_copies(PairCounts(table), np.array([(0, 1), (1, 2)])).first

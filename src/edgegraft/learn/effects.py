@@ -39,16 +39,10 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 class GroupTests(NamedTuple):
-    """P-values of the scores of ordered columns.
+    """P-values of the scores of ordered columns."""
 
-    Attributes
-    ----------
-    p_linear, p_rest : array of float, shape (m,)
-        Of the linear scores, and of the further ones beside them; NaN without such.
-    """
-
-    p_linear: Floats
-    p_rest: Floats
+    p_linear: Floats  # of the linear scores
+    p_rest: Floats  # of the further ones beside them; NaN without such
 
     @classmethod
     def unknown(cls, m: int) -> Self:
@@ -74,22 +68,12 @@ class Evidence(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """Effects of the edges of a model.
-
-    Attributes
-    ----------
-    effect : array of float, shape (m,)
-    low, high : array of float, shape (m,)
-        Interval of 95 %; NaN if the edge has no test.
-    signed : array of bool, shape (m,)
-        Whether the effect has a sign.
-    strength : array of float, shape (m,)
-    """
+    """Effects of the edges of a model."""
 
     effect: Floats
-    low: Floats
+    low: Floats  # interval of 95 %; NaN if the edge has no test
     high: Floats
-    signed: Mask
+    signed: Mask  # whether the effect has a sign
     strength: Floats
 
     def columns(self) -> dict[str, Floats]:
@@ -109,18 +93,9 @@ class Effects(NamedTuple):
 def edge_effects(
     model: PairwiseMRF, rows: TableRows, evidence: Evidence, n_jobs: int | None = None
 ) -> Effects:
-    """Return the effects of a model's edges.
+    """Return the effects of the edges of a model that was fitted to the rows, hardly shrunk.
 
-    Parameters
-    ----------
-    model : PairwiseMRF
-        Fitted to the rows, hardly shrunk.
-    rows : TableRows
-        Those of many are sampled.
-    evidence : Evidence
-        For intervals, and for what chance adds.
-    n_jobs : int, optional
-        Threads; the results do not depend on it.
+    Of many rows a sample is used. `evidence` is for intervals, and for what chance adds.
     """
     m, columns = model.n_edges, _Columns(model, rows)
     found, largest, signed = np.zeros(m), np.zeros(m), np.zeros(m, bool)

@@ -112,8 +112,6 @@ class FitObserver(Protocol):
 def as_columns(events: Sequence[Event]) -> Columns:
     """Return events as columns of equal length, by the names of their fields.
 
-    Examples
-    --------
     >>> columns = as_columns([Event("start", 0.0, 2.5, 0, 0, 0, 0)])
     >>> columns["kind"].tolist(), columns["objective"].tolist()
     (['start'], [2.5])

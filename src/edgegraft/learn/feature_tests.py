@@ -63,18 +63,8 @@ def make_tester(
 class FeatureTester:
     """The rows of a table, ready for tests of the edges of any model of them.
 
-    Parameters
-    ----------
-    table : PackedTable
-    features : Features
-        Those that the model was fitted with.
-    weights : array of float, shape (n_rows,), optional
-    n_jobs : int, optional
-        Threads; the results do not depend on it.
-    max_bytes : int, default 256 MiB
-        Memory for the information of one conditional; one that needs more is not used.
-    sampling : bool, default False
-        Whether the weights are those of a sample.
+    `features` are those that the model was fitted with. A conditional whose information needs more
+    than `max_bytes` is not used. `sampling`: whether the weights are those of a sample.
     """
 
     def __init__(
@@ -95,15 +85,9 @@ class FeatureTester:
         self._n_jobs = resolve_jobs(n_jobs)
 
     def test(self, layout: Layout, theta: Floats, only: Integers | None = None) -> Tested:
-        """Test edges of a model of weights.
+        """Test edges of a fitted model of weights; edges at zero as additions to the others.
 
-        Parameters
-        ----------
-        layout : Layout
-        theta : array of float
-            Fitted; edges at zero are tested as additions to the others.
-        only : array of int, optional
-            Positions of the edges to test, in the order of the results; all by default.
+        `only` are the positions of the edges to test, in the order of the results; all by default.
         """
         chosen = np.arange(layout.n_edges) if only is None else np.asarray(only)
         edges = layout.edges[chosen]

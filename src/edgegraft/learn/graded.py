@@ -42,15 +42,8 @@ _FIXED = -1
 
 @dataclass(frozen=True, eq=False)
 class GradedRidge(Penalty):
-    """A ridge for every weight of the edges.
+    """A ridge for every weight of the edges, in the order of the layout.
 
-    Parameters
-    ----------
-    weights : array of float
-        Those of the parameters of edges, in the order of the layout.
-
-    Examples
-    --------
     >>> rule = GradedRidge(weights=np.array([1.0, 2.0, 2.0, 4.0]))
     >>> rule.value(np.ones(8), Layout([2, 2], [(0, 1)]))
     9.0
@@ -78,18 +71,8 @@ def fit_graded(
 ) -> GradedFit | None:
     """Fit the edges of a model with whole tables; None if no column is one of few levels.
 
-    Parameters
-    ----------
-    objective : Objective
-        A loss of weights of scores.
-    model : PairwiseMRF
-        Fitted with them: the start.
-    ridge : float
-        The least weight of squares.
-    tol : float
-        As of the fit before.
-    journal : Journal
-        Keeps the fits.
+    The objective is a loss of weights of scores, with which the model was fitted to `tol`; `ridge`
+    is the least weight of squares.
     """
     inner = getattr(objective, "inner", None)
     widths = _wider(objective.schema)

@@ -44,23 +44,12 @@ _DAMPING, _MIN_VARIANCE = 0.05, 1e-6  # added to the variances of the draws
 
 
 class Agreement(NamedTuple):
-    """How far the shares of a model are from those of the data.
+    """How far the shares of a model are from those of the data."""
 
-    Attributes
-    ----------
-    columns, edges : float
-        Largest difference of a share of a column's category, and of a pair of categories of an
-        edge.
-    engine : str
-        What the model's shares were computed by: "exact" or "gibbs".
-    error : float
-        Largest standard error of such a difference; zero if exact.
-    """
-
-    columns: float
-    edges: float
-    engine: str
-    error: float = 0.0
+    columns: float  # largest difference of a share of a column's category
+    edges: float  # the same of a pair of categories of an edge
+    engine: str  # what the model's shares were computed by: "exact" or "gibbs"
+    error: float = 0.0  # largest standard error of such a difference; zero if exact
 
     def __str__(self) -> str:
         noise = "" if self.engine == "exact" else f" (by {self.engine}, +- {self.error:.4f})"
@@ -80,31 +69,13 @@ def match_margins(
     fit_edges: bool = True,
     seed: int = 0,
 ) -> tuple[PairwiseMRF, Agreement | None]:
-    """Return the model with the shares of the data, and how well they agree.
+    """Return the model with the shares of the data, and how well they agree, None if too large.
 
-    Parameters
-    ----------
-    model : PairwiseMRF
-        Fitted by pseudolikelihood.
-    counts : PairCounts
-        Of the rows.
-    ridge : float
-        Of the edge tables.
-    journal : Journal, optional
-        Keeps the answer, so that a resumed run does not repeat the work.
-    fit_edges : bool, default True
-        Fit the tables as well if exact inference takes milliseconds.
-    seed : int, default 0
-        Of chains.
+    The model was fitted by pseudolikelihood to the rows of `counts`; `ridge` is that of edge
+    tables. The journal keeps the answer, so that a resumed run does not repeat the work. With
+    `fit_edges` the tables are fitted as well if exact inference takes milliseconds. `seed` is that
+    of chains, for which the model must not be too large.
 
-    Returns
-    -------
-    model : PairwiseMRF
-    agreement : Agreement or None
-        None if the model is too large for chains.
-
-    Examples
-    --------
     >>> from edgegraft.table import PackedTable
     >>> counts = PairCounts(PackedTable.from_codes([[0, 0], [1, 1], [1, 1], [0, 1]]))
     >>> start = PairwiseMRF(counts.schema, np.array([(0, 1)]), np.zeros(8))

@@ -12,21 +12,11 @@ from edgegraft.learn.confirm import Confirmation
 
 
 class PairRanking(NamedTuple):
-    """Pairs, the most likely edges first.
+    """Pairs, the most likely edges first."""
 
-    Attributes
-    ----------
-    pairs : array of int, shape (m, 2)
-        All pairs up to 200,000; of more, only those that the search found.
-    kept : array of bool, shape (m,)
-        Which of them are edges of the network.
-    score : array of float, shape (m,)
-        Of a pair that is not an edge, its score at the fitted model, in units of the threshold of
-        the search; NaN for edges.
-    """
-
-    pairs: Edges
-    kept: Mask
+    pairs: Edges  # all pairs up to 200,000; of more, only those that the search found
+    kept: Mask  # which of them are edges of the network
+    #: NaN for edges; of others at the fitted model, in units of the threshold of the search
     score: Floats
 
 

@@ -49,8 +49,6 @@ class _Among:
 class PairRules:
     """Rules about the pairs of `n` columns.
 
-    Examples
-    --------
     >>> rules = PairRules.read(["forbid mood* -- age", "require mood1 -- sleep"],
     ...                        ["mood1", "mood2", "sleep", "age"])
     >>> rules.allows(np.array([(0, 3), (0, 1), (2, 3)])).tolist(), rules.required.tolist()

@@ -30,19 +30,10 @@ _RESIDUALS = 1 << 28  # bytes of residuals that are kept at most, in the search 
 
 
 class Estimate(NamedTuple):
-    """What a run would take.
-
-    Attributes
-    ----------
-    seconds : float
-    at_least : bool
-        Whether the pilot's time was up before its search had ended.
-    n_bytes : int
-    pilot_rows, pilot_edges : int
-    """
+    """What a run would take."""
 
     seconds: float
-    at_least: bool
+    at_least: bool  # whether the pilot's time was up before its search had ended
     n_bytes: int
     pilot_rows: int
     pilot_edges: int
@@ -58,15 +49,8 @@ def estimate_run(
 ) -> Estimate:
     """Run a pilot and estimate what the whole would take.
 
-    Parameters
-    ----------
-    rows : PackedTable or Rows
-    plan : Plan
-    weights : array of float, optional
-        Of the rows of a table.
-    n_sampled, max_bytes : int
-        For rows that are not in memory: the rows of the sample that is learned from, whose time
-        is estimated, and the limit of memory.
+    For rows that are not in memory, `n_sampled` are those of the sample that is learned from, whose
+    time is estimated, and `max_bytes` is the limit of memory.
     """
     if isinstance(rows, PackedTable):
         table, whole, n_bytes = rows, rows.n_rows, peak_bytes(rows)

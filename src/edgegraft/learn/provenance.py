@@ -24,13 +24,8 @@ _PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
 def details_of(found: Discovery, source: Json, settings: Json | None = None) -> Json:
     """Return the details of a model file in JSON's types.
 
-    Parameters
-    ----------
-    found : Discovery
-    source : dict
-        The rows that were learned from: "file", "rows", "missing" cells per column, ...
-    settings : dict, optional
-        Of reading the rows and whatever else is not in the plan.
+    `source` describes the rows that were learned from ("file", "rows", "missing" cells per column),
+    `settings` how they were read, and whatever else is not in the plan.
     """
     plan, search = found.plan, found.search
     reason = StopReason.INTERRUPTED if found.interrupted else search.reason

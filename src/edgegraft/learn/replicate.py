@@ -58,21 +58,11 @@ _BEYOND = 1e300  # a priority after that of any candidate
 
 
 class Replicate(NamedTuple):
-    """What one replicate says.
+    """The result of one replicate."""
 
-    Attributes
-    ----------
-    active : array of bool
-        Which edges of `Replicator.pairs` its search ended with.
-    strengths : array of float
-        Of the kept edges, refitted with the ridge.
-    moved : array of float
-        Norms, in zero-sum gauge, of the differences of their tables from the fit's.
-    """
-
-    active: Mask
-    strengths: Floats
-    moved: Floats
+    active: Mask  # which edges of `Replicator.pairs` its search ended with
+    strengths: Floats  # of the kept edges, refitted with the ridge
+    moved: Floats  # norms, in zero-sum gauge, of the differences of their tables from the fit's
 
     def as_row(self) -> Floats:
         """Return all of it as one array, for :meth:`from_row`."""
@@ -106,26 +96,11 @@ class Draws:
 
 
 class Replicator:
-    """Makes replicates of a fit.
+    """Makes replicates of a finished search of the rows of `table`.
 
-    Parameters
-    ----------
-    search : SearchState
-        The finished search.
-    kept : PairwiseMRF
-        The model whose edges are refitted on every replicate.
-    table : PackedTable
-        The rows of the fit.
-    draws : Draws
-    ridge : float, optional
-        Of the refits; the search's by default.
-
-    Attributes
-    ----------
-    pairs : array of int, shape (m, 2)
-        Edges of the search, then the other pairs that came near enough to be looked at again.
-    strengths : array of float
-        Of the kept edges, fitted to all rows more closely than replicates are.
+    The edges of `kept` are refitted on every replicate with `ridge`, by default the search's.
+    `pairs` are the edges of the search, then the other pairs that came near enough to be looked at
+    again; `strengths` those of the kept edges, fitted to all rows more closely than replicates are.
     """
 
     def __init__(

@@ -40,8 +40,6 @@ def unexplained(model: PairwiseMRF, table: PackedTable, weights: Floats | None =
 
     Rows count by `weights`; missing cells do not count.
 
-    Examples
-    --------
     >>> table = PackedTable.from_codes([[0, 0], [1, 1]] * 4)
     >>> model = PairwiseMRF(table.schema, np.empty((0, 2), int), np.zeros(4))
     >>> unexplained(model, table)

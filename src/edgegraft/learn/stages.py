@@ -59,23 +59,8 @@ MakeLoss = Callable[[], tuple[Objective, PairCounts]]
 class Stages:
     """The losses that a search goes through, the last of them over all rows.
 
-    Parameters
-    ----------
-    rows : PackedTable or Rows
-    plan : Plan
-    weights : array of float, optional
-        Of the rows of a table.
-    n_sample : int
-        Rows of the largest sample of blocks.
-    design : SurveyDesign, optional
-        Strata and clusters of the rows of a table.
-
-    Attributes
-    ----------
-    sample : TableRows
-        The rows in memory.
-    sampling : bool
-        Whether row weights are those of a sample.
+    A table may have weights and a design; of blocks, the largest sample has `n_sample` rows.
+    `sample` are the rows in memory; `sampling`: whether row weights are those of a sample.
     """
 
     def __init__(

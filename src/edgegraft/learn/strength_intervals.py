@@ -25,16 +25,9 @@ def strength_intervals(
 ) -> tuple[Floats, Floats]:
     """Return intervals of norms of tables, corrected for the bias of a norm.
 
-    Parameters
-    ----------
-    strength : array of float, shape (m,)
-        ``||w||`` of the fit.
-    again, moved : array of float, shape (n_replicates, m)
-        ``||w*||`` and ``||w* - w||``.
-    level : float
+    `strength` is ``||w||`` of the fit; `again` and `moved` are ``||w*||`` and ``||w* - w||`` of the
+    replicates, one row each.
 
-    Examples
-    --------
     >>> error = np.random.default_rng(0).normal(size=(5000, 1, 9))  # of nine entries
     >>> table = 12.0 * np.eye(9)[:1]
     >>> again, moved = np.linalg.norm(table + error, axis=2), np.linalg.norm(error, axis=2)

@@ -24,18 +24,10 @@ from edgegraft.errors import DataError
 
 
 class SurveyDesign(NamedTuple):
-    """Which rows were drawn together.
+    """Which rows were drawn together."""
 
-    Attributes
-    ----------
-    cluster : array of int, shape (n_rows,)
-        Number of each row's cluster, from 0.
-    stratum : array of int, shape (n_clusters,)
-        Number of each cluster's stratum, from 0.
-    """
-
-    cluster: Integers
-    stratum: Integers
+    cluster: Integers  # number of each row's cluster, from 0
+    stratum: Integers  # number of each cluster's stratum, from 0
 
     @classmethod
     def of(
@@ -45,8 +37,6 @@ class SurveyDesign(NamedTuple):
 
         Without clusters every row is one; equal labels in two strata are two clusters.
 
-        Examples
-        --------
         >>> design = SurveyDesign.of(4, strata=["north", "north", "south", "south"])
         >>> design.stratum, design.freedom
         (array([0, 0, 1, 1]), 2.0)

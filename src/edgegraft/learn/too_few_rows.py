@@ -39,12 +39,7 @@ NEEDED = 1.5  # scores up to this many thresholds are not worth a search if no t
 def too_few_rows(objective: Objective, rule: Penalty, plan: Plan) -> bool:
     """Return whether no edge can be found in the rows of `objective`, whatever they hold; warn.
 
-    Parameters
-    ----------
-    objective : Objective
-    rule : Penalty
-        What pairs are judged by, bound to the objective.
-    plan : Plan
+    `rule` judges pairs, and is bound to the objective.
     """
     n, n_rows = len(objective.schema), objective.n_rows
     if n < 2 or not isinstance(rule, NoisePenalty) or rule.noise is None:

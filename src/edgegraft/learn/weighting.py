@@ -28,8 +28,6 @@ class Weighting(NamedTuple):
 def weigh(weights: Floats, meaning: WeightMeaning = "auto") -> Weighting:
     """Return row weights that add up to a number of rows; whole numbers are frequencies.
 
-    Examples
-    --------
     >>> weigh(np.array([2.0, 1.0]))
     Weighting(weights=array([2., 1.]), sampling=False)
     >>> weigh(np.array([0.5, 0.5]))
