@@ -19,6 +19,7 @@ from edgegraft.datasets import make_scale_free
 from edgegraft.errors import DataError, DataTypeError, FileFormatError, UnseenCategoryError
 from edgegraft.ingest import pack
 from edgegraft.ingest.cache import open_store
+from edgegraft.ingest.options import ReadOptions
 
 N_FILES = 400
 BAD = 299
@@ -149,7 +150,7 @@ def test_a_file_that_changes_under_way(tmp_path, folder, how, monkeypatch):
 
     message = "is gone" if how == "goes" else "changed while the table was being read"
     with pytest.raises(DataError, match=rf"part-350\.csv' {message}"):
-        open_store(where, folder=folder, on_rows=change)
+        open_store(where, folder=folder, options=ReadOptions(on_rows=change))
     assert_nothing_left(folder)
 
 
@@ -169,7 +170,7 @@ def test_an_observer_that_raises_ends_the_pass_cleanly(tmp_path, folder):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        open_store(write_csv(tmp_path, None), folder=folder, on_rows=stop)
+        open_store(write_csv(tmp_path, None), folder=folder, options=ReadOptions(on_rows=stop))
     assert_nothing_left(folder)
 
 
@@ -196,8 +197,9 @@ def test_a_killed_pass_leaves_no_store(tmp_path, folder):
     code = (
         "import os, signal, sys\n"
         "from edgegraft.ingest.cache import open_store\n"
+        "from edgegraft.ingest.options import ReadOptions\n"
         "def die(report):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "open_store(sys.argv[1], folder=sys.argv[2], on_rows=die)\n"
+        "open_store(sys.argv[1], folder=sys.argv[2], options=ReadOptions(on_rows=die))\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(where), str(folder)], check=False)
     assert done.returncode == -9

@@ -241,8 +241,7 @@ def test_a_pass_reports_rows_and_time(tmp_path, folder, kind, monkeypatch):
     open_store(
         write(tmp_path, kind, parts=3),
         folder=folder,
-        on_rows=told.append,
-        options=ReadOptions(batch_rows=500),
+        options=ReadOptions(batch_rows=500, on_rows=told.append),
     ).close()
     assert told[-1].rows == N_ROWS
     shares = [report.share for report in told]
@@ -255,7 +254,7 @@ def test_a_pass_reports_rows_and_time(tmp_path, folder, kind, monkeypatch):
 def test_a_stream_has_no_time_left(folder, monkeypatch):
     monkeypatch.setattr("edgegraft.ingest.sources._EVERY", 0.0)
     told = []
-    open_store(table().to_reader(), folder=folder, on_rows=told.append).close()
+    open_store(table().to_reader(), folder=folder, options=ReadOptions(on_rows=told.append)).close()
     assert told[-1].rows == N_ROWS
     assert told[-1].seconds_left is None
 

@@ -101,7 +101,7 @@ def read_content(path: Path, suffixes: tuple[str, ...], inside: str) -> bytes:
         raise FileFormatError(f"{path}: {error}") from error
 
 
-def fetch(url: str, file_name: str | None = None) -> Path:
+def fetch(url: str) -> Path:
     """Download a file once into the user's cache and return its path.
 
     The cache is ``pooch.os_cache("edgegraft")``, or the folder of the environment variable
@@ -113,7 +113,7 @@ def fetch(url: str, file_name: str | None = None) -> Path:
     )
     # The address is part of the name, so that another version is another file.
     tag = hashlib.sha256(url.encode()).hexdigest()[:8]
-    name = f"{tag}-{file_name or url.rsplit('/', 1)[-1]}"
+    name = f"{tag}-{url.rsplit('/', 1)[-1]}"
     return Path(pooch.retrieve(url, known_hash=None, fname=name, path=store.path))
 
 

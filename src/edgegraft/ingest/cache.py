@@ -21,7 +21,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, table_kind
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.sources import OnRows, Source
+from edgegraft.ingest.sources import Source
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.store import FORMAT, PlaneStore, StoreMetadata, StoreWriter, block_rows
 
@@ -70,7 +70,6 @@ def open_store(
     schema: Schema | None = None,
     folder: str | PathLike[str] | None = None,
     max_bytes: int | None = CACHE_SIZE,
-    on_rows: OnRows | None = None,
     options: ReadOptions | None = None,
 ) -> PlaneStore:
     r"""Return the bit planes of a table that need not fit in memory.
@@ -78,8 +77,8 @@ def open_store(
     `X` is whatever :func:`edgegraft.ingest.pack` takes. Planes of files are kept in `folder`, by
     default that of :func:`cache_folder`, and found again as long as the files are the same; all
     stores of the folder take at most `max_bytes`. Planes of anything else go when the store is
-    closed. `on_rows` is called a few times per second during the pass. Also refused: a file that
-    changes while it is read, planes beyond `max_bytes`, a full disk. Nothing is left behind.
+    closed. Also refused: a file that changes while it is read, planes beyond `max_bytes`, a full
+    disk. Nothing is left behind.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -89,8 +88,6 @@ def open_store(
     [[0, 1], [1, 1], [1, 0]]
     """
     options = options or ReadOptions()
-    if on_rows is not None:
-        options = replace(options, on_rows=on_rows)
     where = cache_folder() if folder is None else Path(folder)
     where.mkdir(parents=True, exist_ok=True)
     _clear(where)

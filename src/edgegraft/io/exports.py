@@ -142,20 +142,12 @@ def _write_csv(path: Any, model: PairwiseMRF, edge_columns: Any) -> None:
     replace_file(path, out.getvalue())
 
 
-def _write_parquet(path: Any, model: PairwiseMRF, edge_columns: Any) -> None:
-    write_parquet(path, _text_table(model, edge_columns))
-
-
-def _write_uai(path: Any, model: PairwiseMRF, edge_columns: Any) -> None:
-    model_to_uai(path, model)
-
-
 _WRITERS: dict[str, Callable[[Any, PairwiseMRF, Any], None]] = {
     "csv": _write_csv,
     "gexf": write_gexf,
     "graphml": write_graphml,
-    "parquet": _write_parquet,
-    "uai": _write_uai,
+    "parquet": lambda path, model, columns: write_parquet(path, _text_table(model, columns)),
+    "uai": lambda path, model, columns: model_to_uai(path, model),
 }
 FORMATS = tuple(_WRITERS)
 
