@@ -70,11 +70,8 @@ class Layout:
         object.__setattr__(self, "edge_offset", _frozen(edge_offset))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Layout, (
-            self.states,
-            self.edges,
-            self.widths,
-        )  # whose arrays are read-only, as kernels expect
+        # By way of the constructor, which makes the arrays read-only, as kernels expect.
+        return Layout, (self.states, self.edges, self.widths)
 
     @property
     def n_variables(self) -> int:

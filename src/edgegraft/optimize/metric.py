@@ -11,7 +11,7 @@ than more memory.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,26 +30,20 @@ DENSE = 0.25
 WIDEST = 1500
 
 
-class Model:
+class Model(NamedTuple):
     """The matrix ``B`` in compact form, on all parameters or on some."""
 
-    def __init__(
-        self,
-        sigma: float,
-        diagonal: Floats,
-        rows: Floats,
-        middle: Floats,
-        spectrum: tuple[float, float],
-    ) -> None:
-        self.sigma, self.diagonal = sigma, diagonal
-        self.spectrum = spectrum  # bounds of the eigenvalues of B relative to the diagonal
-        self._rows, self._middle = rows, middle
+    sigma: float
+    diagonal: Floats
+    rows: Floats
+    middle: Floats
+    spectrum: tuple[float, float]  # bounds of the eigenvalues of B relative to the diagonal
 
     def times(self, vector: Floats) -> Floats:
         """Return ``B vector``."""
         out = self.sigma * self.diagonal * vector
-        if len(self._rows):
-            subtract_rows(out, self._middle @ rows_times(self._rows, vector), self._rows)
+        if len(self.rows):
+            subtract_rows(out, self.middle @ rows_times(self.rows, vector), self.rows)
         return np.asarray(out)
 
 
@@ -120,10 +114,7 @@ class Metric:
     def copy(self) -> Metric:
         """Return a metric that knows the same and learns on its own."""
         other = Metric(self.diagonal, self.memory, self.base)
-        other.sigma = self.sigma
-        other._pairs, other._curvature = self._pairs.copy(), self._curvature.copy()
-        other._order, other._stale = self._order.copy(), self._stale.copy()
-        other._products = self._products.copy()
+        other.learn_again(self.state())
         return other
 
     def state(self) -> dict[str, NDArray[Any]]:

@@ -12,8 +12,8 @@ import json
 import re
 import time
 import warnings
-from collections import OrderedDict
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import accumulate
 from threading import Lock
 from typing import Any, NamedTuple
@@ -78,7 +78,7 @@ class Explorer:
         self.title = title
         self.engine = AutoEngine(INTERACTIVE) if engine is None else engine
         self._lock = Lock()
-        self._answers: OrderedDict[tuple[tuple[int, int], ...], Answer] = OrderedDict()
+        self._cached = lru_cache(_CACHED)(self._infer)
         self.prior = self.ask({})
         self._network = drawing(build_network(model, top=MAX_DRAWN))
         self._shown = model.zero_sum()
@@ -86,18 +86,12 @@ class Explorer:
 
     def ask(self, given: Mapping[int, int]) -> Answer:
         """Return the marginals given evidence, from the cache if possible."""
-        key = tuple(sorted(given.items()))
         # One at a time: inference is short, and warning filters apply to the whole process.
         with self._lock:
-            if key not in self._answers:
-                self._answers[key] = self._infer(dict(given))
-            self._answers.move_to_end(key)
-            while len(self._answers) > _CACHED:
-                self._answers.popitem(last=False)
-            return self._answers[key]
+            return self._cached(tuple(sorted(given.items())))
 
-    def _infer(self, given: dict[int, int]) -> Answer:
-        start = time.perf_counter()
+    def _infer(self, pairs: tuple[tuple[int, int], ...]) -> Answer:
+        start, given = time.perf_counter(), dict(pairs)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the answer reports it
             found = self.model.marginals(self.labels(given), engine=self.engine)

@@ -5,6 +5,7 @@ Files and pages are drawn from the same :class:`Network`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -258,10 +259,7 @@ def _given_groups(
     for name in colour_by:
         variable_index(model.schema, name)
     labels = [colour_by.get(model.names[v]) for v in variables]
-    sizes: dict[Hashable, int] = {}
-    for label in labels:
-        if label is not None:
-            sizes[label] = sizes.get(label, 0) + 1
+    sizes = Counter(label for label in labels if label is not None)
     order = sorted(sizes, key=lambda label: (-sizes[label], str(label)))
     place = {label: k for k, label in enumerate(order)}
     group = np.array([place.get(label, -1) for label in labels], np.int64)

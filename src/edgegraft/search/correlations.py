@@ -92,7 +92,9 @@ class Correlations:
         state_start, occurs = self._contrasts.state_start, self._contrasts.occurs
         observed = np.add.reduceat(occurs.astype(np.float64), state_start[:-1])
         added = self.pseudocount / np.outer(observed, observed)[np.ix_(owner, owner)]
-        whole = np.concatenate([self._basis(i)[self._shown(i)].sum(axis=0) for i in range(n)])
+        whole = np.concatenate(
+            [_matrix_of(self._contrasts, i)[self._shown(i)].sum(axis=0) for i in range(n)]
+        )
         total = (known + self.pseudocount)[np.ix_(owner, owner)]
         spread = added * observed[owner] * whole[:, None]
         means = (sums[: len(owner), len(owner) :][:, owner] + spread) / total
@@ -100,9 +102,6 @@ class Correlations:
         matrix[owner[:, None] == owner] = 0.0
         matrix[np.diag_indices_from(matrix)] = 1.0
         return np.asarray(matrix)
-
-    def _basis(self, i: int) -> Floats:
-        return _matrix_of(self._contrasts, i)
 
     def _shown(self, i: int) -> Mask:
         state_start, occurs = self._contrasts.state_start, self._contrasts.occurs
@@ -136,12 +135,8 @@ class Correlations:
 
 def _matrix_of(contrasts: Contrasts, i: int) -> Floats:
     flat = contrasts.basis[contrasts.basis_start[i] : contrasts.basis_start[i + 1]]
-    columns = contrasts.column_start[i + 1] - contrasts.column_start[i]
-    return flat.reshape(-1, int(columns)) if columns else np.zeros((_states_of(contrasts, i), 0))
-
-
-def _states_of(contrasts: Contrasts, i: int) -> int:
-    return int(contrasts.state_start[i + 1] - contrasts.state_start[i])
+    n_states, n_columns = (int(x[i + 1] - x[i]) for x in contrasts[:2])
+    return flat.reshape(n_states, n_columns)
 
 
 def _products(block: TableRows, contrasts: Contrasts) -> Floats:

@@ -21,24 +21,16 @@ def dump_schema(schema: Schema) -> str:
     """Return the schema as one line of JSON."""
     variables = []
     for variable in schema:
-        entry: dict[str, Any] = {
-            "name": variable.name,
-            "dtype": variable.dtype,
-            "categories": list(variable.categories),
+        entry = {"name": variable.name, "dtype": variable.dtype, "categories": variable.categories}
+        further = {
+            "ordered": variable.ordered,
+            "edges": variable.edges,
+            "means": variable.means,
+            "kind": None if variable.kind == "nominal" else variable.kind,
+            "pooled": variable.pooled,
+            "reason": variable.reason,
         }
-        if variable.ordered:
-            entry["ordered"] = True
-        if variable.edges is not None:
-            entry["edges"] = list(variable.edges)
-        if variable.means is not None:
-            entry["means"] = list(variable.means)
-        if variable.kind != "nominal":
-            entry["kind"] = variable.kind
-        if variable.pooled:
-            entry["pooled"] = list(variable.pooled)
-        if variable.reason:
-            entry["reason"] = variable.reason
-        variables.append(entry)
+        variables.append(entry | {key: value for key, value in further.items() if value})
     document = {"format": FORMAT, "version": VERSION, "variables": variables}
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
