@@ -8,12 +8,14 @@ is that of `bootstrap` on bfi. Planned power is compared with tables drawn and l
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from pathlib import Path
 from time import process_time
 
 import numpy as np
 
-from benchmarks.comparing import Line, as_markdown, draw, precision
+from benchmarks.comparing import Line, as_markdown, draw, precision, spread
+from edgegraft import GraftedMRF
 from edgegraft.datasets import make_chain, make_scale_free
 from edgegraft.ingest import pack
 from edgegraft.learn import Plan, discover
@@ -84,16 +86,31 @@ def stability() -> list[Line]:
     return [Line("bfi, 100 replicates: frequency against q-value", figure, "none unstable")]
 
 
+PLANNED = ((0.2, 12, [300, 450]), (0.3, 15, [150, 250]), (0.15, 20, [600, 900]), (0.3, 30, [150]))
+
+
+def _planned(scale: float, k: int) -> Line:
+    """Compare planned with simulated power of assumed edges, or those of a fit to a survey."""
+    warnings.simplefilter("ignore")
+    count = max(2, round(60 * scale))
+    if k < len(PLANNED):
+        effect, n, rows = PLANNED[k]
+        work = f"effect {effect}, {n} columns"
+        found = plan(effect=effect, n_columns=n, rows=rows, n_simulations=count, random_state=1)
+    else:
+        draws = np.random.default_rng(1)
+        levels = pack(draw(precision(15, draws), 600, draws), kinds="ordinal")
+        work, rows = "a fit to 600 rows of 15 columns of five levels", [300, 600]
+        fitted = GraftedMRF(random_state=0).fit(levels)
+        found = plan(fitted, rows=rows, n_simulations=count, random_state=1)
+    pairs = zip(rows, found.curve["power"], found.curve["simulated"], strict=True)
+    figure = "; ".join(f"{r} rows: planned {p:.2f}, simulated {s:.2f}" for r, p, s in pairs)
+    return Line(f"{work}, {count} tables each: share of edges found", figure, "within .05")
+
+
 def planning(scale: float) -> list[Line]:
     """Compare planned with simulated power."""
-    lines, count = [], max(2, round(25 * scale))
-    for effect, n, rows in ((0.2, 12, [300, 450]), (0.3, 15, [150, 250])):
-        found = plan(effect=effect, n_columns=n, rows=rows, n_simulations=count, random_state=1)
-        pairs = zip(rows, found.curve["power"], found.curve["simulated"], strict=True)
-        figure = "; ".join(f"{r} rows: planned {p:.2f}, simulated {s:.2f}" for r, p, s in pairs)
-        work = f"effect {effect}, {n} columns, {count} tables each: share of edges found"
-        lines.append(Line(work, figure, "within .05"))
-    return lines
+    return spread(partial(_planned, scale), range(len(PLANNED) + 1))
 
 
 def rules() -> list[Line]:

@@ -11,10 +11,14 @@ group's network has it and the other's has not. Seeds begin at 1,000; choices we
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 from time import process_time
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +28,7 @@ from edgegraft.study import compare
 
 SURVEY = Path(__file__).resolve().parents[2] / "shared" / "data" / "bfi.csv.gz"
 FIRST_SEED = 1000
-PERMUTATIONS, RIVAL_PERMUTATIONS = 400, 40
+PERMUTATIONS, RIVAL_PERMUTATIONS = 400, 79
 LEVEL = 0.05
 Matrix = NDArray[np.float64]
 
@@ -39,11 +43,14 @@ class Null(NamedTuple):
 
 
 NULLS = (
-    Null(15, (300, 300), 0.0, 40),
-    Null(15, (200, 400), 0.4, 15),
-    Null(25, (600, 400), 0.0, 10),
+    Null(15, (300, 300), 0.0, 80),
+    Null(15, (200, 400), 0.4, 40),
+    Null(25, (600, 400), 0.0, 50),
+    Null(50, (800, 800), 0.0, 30),
 )
-POWER_PAIRS, POWER_COLUMNS, POWER_ROWS = 10, 10, 300
+POWER_PAIRS, POWER_COLUMNS, POWER_ROWS = 60, 10, 300
+CHANGES = ("one edge gone", "one edge of .45 halved", "all edges weaker, by 0 to 70 %")
+Found = TypeVar("Found")
 
 
 class Line(NamedTuple):
@@ -86,84 +93,111 @@ def draw(k: Matrix, n_rows: int, rng: np.random.Generator, shift: float = 0.0) -
     return np.digitize(z, np.linspace(-1.2, 1.2, 4))
 
 
+def _null_pair(case: Null, seed: int) -> tuple[float, list[float], list[float], bool, float]:
+    """Return p-values of the network, of variables and of edges, and the seconds of one pair."""
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng([seed, case.n])
+    k = precision(case.n, rng)
+    parts = [draw(k, case.sizes[0], rng), draw(k, case.sizes[1], rng, case.shift)]
+    started = process_time()
+    found = compare(
+        np.concatenate(parts),
+        np.repeat(["a", "b"], case.sizes),
+        n_permutations=PERMUTATIONS,
+        kinds="ordinal",
+        n_jobs=1,
+    )
+    spent = process_time() - started
+    separate = bool((found.edges["in_a"] != found.edges["in_b"]).any())
+    p = found.variables["p_value"].tolist(), found.edges["p_value"].tolist()
+    return found.p_value, *p, separate, spent
+
+
 def false_positives(scale: float) -> list[Line]:
     """Measure how often equal groups are called different."""
     lines, networks = [], []
     for case in NULLS:
-        edges, variables, seconds, separate = [], [], [], 0
         count = max(2, round(case.pairs * scale))
-        p = []
-        for seed in range(FIRST_SEED, FIRST_SEED + count):
-            rng = np.random.default_rng([seed, case.n])
-            k = precision(case.n, rng)
-            parts = [draw(k, case.sizes[0], rng), draw(k, case.sizes[1], rng, case.shift)]
-            started = process_time()
-            found = compare(
-                np.concatenate(parts),
-                np.repeat(["a", "b"], case.sizes),
-                n_permutations=PERMUTATIONS,
-                kinds="ordinal",
-            )
-            seconds.append(process_time() - started)
-            p.append(found.p_value)
-            edges += found.edges["p_value"].tolist()
-            variables += found.variables["p_value"].tolist()
-            separate += bool((found.edges["in_a"] != found.edges["in_b"]).any())
+        seeds = range(FIRST_SEED, FIRST_SEED + count)
+        found = spread(partial(_null_pair, case), seeds)
+        p, variables, edges, separate, seconds = zip(*found, strict=True)
         networks += p
         shifted = f", margins shifted by {case.shift}" if case.shift else ""
         work = f"{count} equal pairs, {case.n} columns, {case.sizes[0]} and {case.sizes[1]} rows"
         figure = (
-            f"network {_share(p):.3f}, variables {_share(variables):.3f}, edges {_share(edges):.3f}"
-            f"; separate fits differ in {separate / count:.2f}; {np.median(seconds):.1f} s CPU"
+            f"network {_share(p):.3f}, variables {_share(chain(*variables)):.3f}, edges "
+            f"{_share(chain(*edges)):.3f}; separate fits differ in {np.mean(separate):.2f}; "
+            f"{np.median(seconds):.1f} s CPU"
         )
         lines.append(Line(work + shifted + f": rate at {LEVEL}", figure, "about .05"))
     work = f"all {len(networks)} equal pairs: rate of the network's test at {LEVEL}"
     return [*lines, Line(work, f"{_share(networks):.3f}", ".03 to .06")]
 
 
-def _share(p: list[float]) -> float:
-    return float(np.mean(np.array(p) <= LEVEL))
+def _share(p: Iterable[float]) -> float:
+    return float(np.mean(np.array(list(p)) <= LEVEL))
+
+
+def spread(work: Callable[[int], Found], seeds: Iterable[int]) -> list[Found]:
+    """Run work for every seed, in as many processes as there are cores."""
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        return list(pool.map(work, seeds))
+
+
+def _changed(change: str, k: Matrix, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
+    """Return the networks of two groups, and change the first edge, or all of them."""
+    first, other = k.copy(), k.copy()
+    i, j = np.argwhere(np.triu(np.abs(k) > 0.1, 1))[0]
+    if change == "one edge gone":
+        other[i, j] = other[j, i] = 0.0
+    elif change == "one edge of .45 halved":
+        first[i, j] = first[j, i] = np.sign(k[i, j]) * 0.45
+        other[i, j] = other[j, i] = np.sign(k[i, j]) * 0.225
+    else:
+        weaker = np.triu(rng.uniform(0.3, 1.0, k.shape), 1)
+        other *= weaker + weaker.T + np.eye(len(k))
+    return first, other
+
+
+def _power_pair(change: str, seed: int) -> tuple[float, float, bool, float, float]:
+    """Return our p-value and the rival's, whether the edge is named, and the seconds of both."""
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng([seed, 0])
+    k = precision(POWER_COLUMNS, rng)
+    i, j = np.argwhere(np.triu(np.abs(k) > 0.1, 1))[0]
+    x = np.concatenate([draw(own, POWER_ROWS, rng) for own in _changed(change, k, rng)])
+    groups = np.repeat([0, 1], POWER_ROWS)
+    times = [process_time()]
+    found = compare(x, groups, n_permutations=PERMUTATIONS, kinds="ordinal", n_jobs=1)
+    times.append(process_time())
+    pairs = zip(found.edges["first"], found.edges["second"], strict=True)
+    hits = dict(zip(pairs, found.edges["differs"], strict=True))
+    theirs = rival(x, groups, rng)
+    times.append(process_time())
+    named = bool(hits.get((f"x{i}", f"x{j}"), False))
+    return found.p_value, theirs, named, times[1] - times[0], times[2] - times[1]
 
 
 def power(scale: float) -> list[Line]:
-    """Measure how often one edge that only a group has is found, beside the rival."""
+    """Measure how often changes are found, beside the rival."""
+    lines: list[Line] = []
     count = max(2, round(POWER_PAIRS * scale))
-    ours, theirs, named, seconds = [], [], [], np.zeros(2)
-    for seed in range(FIRST_SEED, FIRST_SEED + count):
-        rng = np.random.default_rng([seed, 0])
-        k = precision(POWER_COLUMNS, rng)
-        i, j = np.argwhere(np.triu(np.abs(k) > 0.1, 1))[0]
-        other = k.copy()
-        other[i, j] = other[j, i] = 0.0
-        x = np.concatenate((draw(k, POWER_ROWS, rng), draw(other, POWER_ROWS, rng)))
-        groups = np.repeat([0, 1], POWER_ROWS)
-        started = process_time()
-        found = compare(x, groups, n_permutations=PERMUTATIONS, kinds="ordinal")
-        seconds[0] += process_time() - started
-        ours.append(found.p_value)
-        pairs = zip(found.edges["first"], found.edges["second"], strict=True)
-        hits = dict(zip(pairs, found.edges["differs"], strict=True))
-        named.append(bool(hits.get((f"x{i}", f"x{j}"), False)))
-        started = process_time()
-        theirs.append(rival(x, groups, rng))
-        seconds[1] += process_time() - started
-    seconds /= count
-    whole = seconds[1] * 1000 / RIVAL_PERMUTATIONS
-    work = f"{count} pairs, {POWER_COLUMNS} columns, twice {POWER_ROWS} rows, one edge gone"
-    return [
-        Line(
-            f"{work}: power of the network's test at {LEVEL}",
-            f"{_share(ours):.2f}; rebuilt NetworkComparisonTest {_share(theirs):.2f}",
-            "higher",
-        ),
-        Line(f"{work}: the edge itself is named at q <= .05", f"{np.mean(named):.2f}", ""),
-        Line(
-            "CPU seconds per comparison",
-            f"{seconds[0]:.2f} with {PERMUTATIONS} permutations; rebuilt {seconds[1]:.1f} with "
-            f"{RIVAL_PERMUTATIONS}, {whole:.0f} for 1,000",
-            "a tenth",
-        ),
-    ]
+    for change in CHANGES:
+        seeds = range(FIRST_SEED, FIRST_SEED + count)
+        found = spread(partial(_power_pair, change), seeds)
+        ours, theirs, named, *seconds = zip(*found, strict=True)
+        work = f"{count} pairs, {POWER_COLUMNS} columns, twice {POWER_ROWS} rows, {change}"
+        figure = f"{_share(ours):.2f}; rebuilt NetworkComparisonTest {_share(theirs):.2f}"
+        if change != CHANGES[-1]:
+            figure += f"; the edge itself is named at q <= .05 in {np.mean(named):.2f}"
+        lines.append(Line(f"{work}: power of the network's test at {LEVEL}", figure, "higher"))
+    spent = [float(np.median(one)) for one in seconds]
+    whole = spent[1] * 1000 / RIVAL_PERMUTATIONS
+    figure = (
+        f"{spent[0]:.2f} with {PERMUTATIONS} permutations; rebuilt {spent[1]:.1f} with "
+        f"{RIVAL_PERMUTATIONS}, {whole:.0f} for 1,000"
+    )
+    return [*lines, Line("CPU seconds per comparison, median", figure, "a tenth")]
 
 
 def rival(x: NDArray[np.int64], groups: NDArray[np.int64], rng: np.random.Generator) -> float:

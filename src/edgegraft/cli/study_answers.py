@@ -28,7 +28,7 @@ def show_comparison(console: Console, found: Comparison, top: int) -> None:
     names += ["difference", "p_value", "q_value", "p_permutation"]
     shown = [name for name in names if name in found.edges]
     if top and n:
-        title = f"Edges that differ: {found.n_different:,} of {n:,}; the clearest first"
+        title = f"Edges that differ: {found.n_different:,} of {n:,} pairs; the clearest first"
         heads = ["variable", "variable", *(">" + name.replace("_", " ") for name in shown)]
         show_table(console, title, heads, _rows(found.edges, ["first", "second"], shown, top))
     order = np.argsort(found.variables["p_value"], kind="stable")[:top]

@@ -174,7 +174,7 @@ def comparison_section(found: Comparison) -> Section:
     facts = [
         ["groups", sizes],
         ["p-value that all networks are equal", f"{found.p_value:.3g}, by {by}"],
-        ["edges that differ", f"{found.n_different:,} of {tested:,}"],
+        ["edges that differ", f"{found.n_different:,} of {tested:,} pairs"],
     ]
     shown = ["first", "second", *(f"effect_{name}" for name in found.groups)]
     shown += ["difference", "p_value", "q_value"]

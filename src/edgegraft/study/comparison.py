@@ -105,7 +105,7 @@ class Comparison:
     def __repr__(self) -> str:
         return (
             f"Comparison({' and '.join(self.groups)}: {self.n_different} of "
-            f"{len(self.edges['first'])} edges differ, network p = {self.p_value:.3g})"
+            f"{len(self.edges['first'])} pairs differ, network p = {self.p_value:.3g})"
         )
 
 
@@ -123,13 +123,13 @@ def compare(
 ) -> Comparison:
     """Compare the networks of two or more groups of rows.
 
-    The edges compared are those that a search of all rows together finds, before any cut, and those
-    that only a group's own network has. The first are chosen without regard to groups; the second
-    because a group shows them, so that chance makes them look different: they count as the best of
-    all other pairs. All groups are one model, in which edges are shared unless they
-    differ; every edge is tested by its effective score (:mod:`edgegraft.study.equality`). Node
-    vectors are always the group's own: that a state is more common in a group is not a difference
-    of networks.
+    The edges compared are those that a search of all rows together finds, before any cut, with the
+    next best pairs, one per column, and those that only a group's own network has. The first are
+    chosen without regard to groups; the second because a group shows them, so that chance makes
+    them look different: they count as the best of all other pairs. All groups are one model, in
+    which edges are shared unless they differ; every edge is tested by its effective score
+    (:mod:`edgegraft.study.equality`). Node vectors are always the group's own: that a state is more
+    common in a group is not a difference of networks.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def compare(
     >>> rows[1][:, 5] = rng.permutation(rows[1][:, 5])  # an edge that only the first group has
     >>> found = compare(np.concatenate(rows), ["before"] * 800 + ["after"] * 800)
     >>> found
-    Comparison(after and before: 1 of 5 edges differ, network p = 0.000999)
+    Comparison(after and before: 1 of 11 pairs differ, network p = 0.000999)
     """
     if not 0 < fdr <= 1:
         raise SettingError("fdr", f"must be above 0 and at most 1, found {fdr}")

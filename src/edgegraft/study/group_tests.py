@@ -119,16 +119,23 @@ def judge_edges(given: GroupRows, scores: GroupScores, labels: Integers | None) 
 
 
 def choose_edges(given: GroupRows, plan: Plan) -> ComparedEdges:
-    """Choose edges by all rows together, and by the rows of each group."""
+    """Choose edges by all rows together, and by the rows of each group.
+
+    An edge that only one group has is half as strong in all rows: beside the edges of their search
+    the next best pairs are compared, one per column.
+    """
     n = len(given.table.schema)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        whole = discover(given.table, plan, weights=given.weights).tests.edges
+        whole = discover(given.table, plan, weights=given.weights)
         networks = []
         for g in range(len(given.names)):
             table, weights = given.part(g)
             networks.append(pair_ids(discover(table, plan, weights=weights).model.edges, n))
-    common = pair_ids(whole, n)
+    common = pair_ids(whole.tests.edges, n)
+    assert whole.ranking is not None
+    ranked = pair_ids(whole.ranking.pairs, n)
+    common = np.concatenate((common, ranked[~np.isin(ranked, common)][:n]))
     ids = np.unique(np.concatenate((common, *networks)))
     own = np.stack([np.isin(ids, network) for network in networks])
     return ComparedEdges(pairs_of_ids(ids, n), np.isin(ids, common), own, n)
