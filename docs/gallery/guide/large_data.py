@@ -107,8 +107,8 @@ print(done.stderr.replace(str(folder), "...").splitlines()[-2], done.stdout, sep
 # ------------
 # The number of pairs grows with the square of the number of columns. The search first tests the
 # pairs that the data rank highest, then those near the edges found so far, then the rest. Up to two
-# million pairs (2,000 columns), all are tested; beyond that, 300 per column. These budgets can be
-# set:
+# million pairs (2,000 columns), all are tested; beyond that, two million, or 10 per column if that
+# is more. These budgets can be set:
 #
 # - ``max_tables``: stop when this many different pairs have been scored;
 # - ``max_edges``: stop at this many active edges;

@@ -19,7 +19,7 @@ from edgegraft.learn.journal import Journal
 from edgegraft.learn.state import SearchState
 
 MAX_PAIRS = 200_000  # up to this many inactive pairs, all are scored
-_BLOCK = 8192  # pairs scored together
+_BLOCK = 8192  # pairs scored together, at least: residuals serve all pairs of a column
 _CONFIDENCE = 0.95
 
 
@@ -86,11 +86,13 @@ def score_inactive(
     rng = np.random.default_rng(growth.settings.random_state)
     pairs = _inactive(growth, n) if exhaustive else _sample(growth, n, max_pairs, rng)
 
+    block = max(_BLOCK, 2 * n)
+
     def score(first: int) -> Floats:
-        return growth.penalty.score(growth.gradients(pairs[first : first + _BLOCK]))
+        return growth.penalty.score(growth.gradients(pairs[first : first + block]))
 
     journal = journal or Journal()
-    scores = [journal.step(partial(score, first)) for first in range(0, len(pairs), _BLOCK)]
+    scores = [journal.step(partial(score, first)) for first in range(0, len(pairs), block)]
     return ScoredPairs(pairs, np.concatenate([np.empty(0), *scores]), exhaustive)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from edgegraft.core import Layout
-from edgegraft.core.types import Floats, Integers
+from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.device import Device
 from edgegraft.device.conditionals import ConditionalsOnDevice, Rules
 from edgegraft.errors import ModelError
@@ -29,6 +29,7 @@ from edgegraft.kernels.conditionals.effective_scores import (
     logit_pairs,
     unpack_information,
 )
+from edgegraft.kernels.counting.histogram import count_states
 from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
@@ -40,8 +41,8 @@ _MARGIN_STEPS, _MARGIN_TOL = 20, 1e-6  # of intercepts refitted by scaling
 _PULL = 1.0  # weight of the given parameters during the refit, in rows
 _MAX_MOVE = 2.0  # largest change of a parameter in a step
 _SMALL = 400  # parameters up to which our own inverse is faster
-_MIN_INFORMATION = 1e-9  # share of the largest; keeps the inverse finite, far below one row
-_RULES = Rules(_NEWTON_STEPS, _PULL, _MAX_MOVE, _MARGIN_STEPS, _MARGIN_TOL, _MIN_INFORMATION)
+MIN_INFORMATION = 1e-9  # share of the largest; keeps the inverse finite, far below one row
+_RULES = Rules(_NEWTON_STEPS, _PULL, _MAX_MOVE, _MARGIN_STEPS, _MARGIN_TOL, MIN_INFORMATION)
 
 
 class Rows(NamedTuple):
@@ -64,7 +65,12 @@ class Rows(NamedTuple):
 
     def is_sparse(self, i: int, j: int) -> bool:
         """Return whether the rarest states of two variables would meet in few rows by chance."""
-        return bool(self.rarest[i] * self.rarest[j] < _FEW_MEETINGS * self.weights.sum())
+        return bool(self.are_sparse(i, j))
+
+    def are_sparse(self, i: int | Integers, j: int | Integers) -> Mask:
+        """Return the same for many pairs."""
+        meetings = self.rarest[i] * self.rarest[j]
+        return np.asarray(meetings < _FEW_MEETINGS * self.weights.sum())
 
 
 class Conditional(NamedTuple):
@@ -134,11 +140,15 @@ def read_rows(
     codes.flags.writeable = False  # one compiled version, for copies and views
     kept, reference = [], np.zeros(table.n_variables, np.int64)
     rarest = np.zeros(table.n_variables)
-    for i, s in enumerate(states.tolist()):
-        shown = np.bincount(codes[i], weights, minlength=s + 1)[:s]
-        reference[i] = shown.argmax()
-        kept.append(np.setdiff1d(np.flatnonzero(shown > 0), reference[i]))
-        rarest[i] = shown[shown > 0].min(initial=np.inf)
+    start = np.concatenate(([0], np.cumsum(states)))
+    counts = np.zeros(int(start[-1]))
+    count_states(codes, weights, start, counts)
+    for i, shown in enumerate(np.split(counts, start[1:-1])):
+        occurs = shown > 0
+        rarest[i] = shown[occurs].min(initial=np.inf)
+        reference[i] = first = shown.argmax()
+        occurs[first] = False
+        kept.append(np.flatnonzero(occurs))
     known = codes < states[:, None] if table.n_missing.any() else np.empty((len(codes), 0), bool)
     variances = weights**2 if sampling else weights
     elsewhere = None
@@ -283,7 +293,7 @@ def _inverse_information(rows: Rows, of: Conditional, ridge: float = 0.0) -> Flo
     add_information(rows.codes, of.weights, of.design, p, packed, 0)
     whole = unpack_information(packed)
     whole[np.diag_indices_from(whole)] += max(
-        ridge, _MIN_INFORMATION * max(1.0, whole.diagonal().max())
+        ridge, MIN_INFORMATION * max(1.0, whole.diagonal().max())
     )
     if not _invert(whole):
         raise not_finite(of.design.target)
@@ -303,7 +313,7 @@ def _extended_inverse(rows: Rows, of: Conditional, known: Floats) -> Floats | No
     add_information(rows.codes, of.weights, of.design, p, packed, len(of.design.sources))
     corner = unpack_information(np.ascontiguousarray(packed[old:, old:]))
     largest = float((of.weights @ (p * (1.0 - p))).max())  # that of the intercept, as in `known`
-    corner[np.diag_indices_from(corner)] += _MIN_INFORMATION * max(1.0, largest)
+    corner[np.diag_indices_from(corner)] += MIN_INFORMATION * max(1.0, largest)
     across = packed[:old, old:][:, :, logit_pairs(q)]
     across = across.transpose(0, 2, 1, 3).reshape(len(known), len(corner))
     explained = known @ across

@@ -45,6 +45,7 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.device import Device
 from edgegraft.errors import ModelError
 from edgegraft.learn.conditional import Conditional, read_rows
+from edgegraft.learn.counted_tests import MIN_EDGES, many_tests
 from edgegraft.learn.effective_score import (
     MAX_DOUBTED,
     MIN_DIRECTION_ROWS,
@@ -216,8 +217,22 @@ class EdgeTester:
             Positions of edges that are left out of each other's tests; those to test are among
             them.
         """
-        rows, n_jobs = self._rows, self._n_jobs
         chosen = np.arange(layout.n_edges) if only is None else only
+        if alone is not None or len(chosen) < MIN_EDGES:
+            return self._test(layout, theta, chosen, alone)
+        many = many_tests(self._rows, layout, theta, chosen, self._n_jobs)
+        rest = np.flatnonzero(~many.settled)
+        found = Tested(many.statistic, many.dof, many.p_value)
+        each = self._test(layout, theta, chosen[rest], None)
+        found.statistic[rest], found.dof[rest] = each.statistic, each.dof
+        found.p_value[rest] = each.p_value
+        return found
+
+    def _test(
+        self, layout: Layout, theta: Floats, chosen: Integers, alone: Integers | None
+    ) -> Tested:
+        """Test edges one by one."""
+        rows, n_jobs = self._rows, self._n_jobs
         ends_of = layout.edges[chosen]
         if alone is None:
             own = np.unique(ends_of)

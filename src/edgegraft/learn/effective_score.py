@@ -31,9 +31,9 @@ The two sides are added; if they agree, the variance is four times the expected 
 """
 
 LINEAR = 1.0  # log-odds up to which one step from the fit to zero is accurate enough
-_SIGNIFICANT = 1e-6  # p-value at the fit below which no further test is needed
+SIGNIFICANT = 1e-6  # p-value at the fit below which no further test is needed
 MIN_DOUBTED, MAX_DOUBTED = 1e-12, 0.01  # p-values of sparse pairs that are tested at zero too
-_MIN_RATIO = 1e-6  # variance over the rows, in units of the model's; less is rounding
+MIN_RATIO = 1e-6  # variance over the rows, in units of the model's; less is rounding
 
 _BLOCK = 1 << 14  # projected scores held at a time
 
@@ -108,7 +108,7 @@ def directions(by_model: Floats, by_rows: Floats, freedom: float = np.inf) -> Di
     enough = spread >= MIN_DIRECTION_ROWS
     white = axes[:, enough] / np.sqrt(spread[enough])
     ratio, turn = np.linalg.eigh(white.T @ ((by_rows + by_rows.T) / 2) @ white)
-    return Directions(white @ turn, np.maximum(ratio, _MIN_RATIO), freedom)
+    return Directions(white @ turn, np.maximum(ratio, MIN_RATIO), freedom)
 
 
 def describe_all(
@@ -199,7 +199,7 @@ def side_of(node: Conditional, rows: Rows, other: int, residuals: Floats | None)
     i, q = node.design.target, node.coefficients.shape[1]
     m = len(rows.kept[other])
     cells = np.arange(node.coefficients.size).reshape(-1, q)[node.columns_of(other)]
-    basis = _table_basis(m, q) if other < i else _table_basis(q, m)
+    basis = table_basis(m, q) if other < i else table_basis(q, m)
     chosen = (cells if other < i else cells.T).ravel()
     assert node.inverse is not None
     across = node.inverse[:, chosen]
@@ -223,7 +223,7 @@ def needs_test_at_zero(p_value: float, node: Conditional, other: int, rows: Rows
     errs towards small p-values if cells are empty, and the score at zero if they are too full: they
     have the larger of the two, unless the first is below any doubt.
     """
-    if p_value > _SIGNIFICANT and _table_strength(node, other) > LINEAR:
+    if p_value > SIGNIFICANT and _table_strength(node, other) > LINEAR:
         return True
     return MIN_DOUBTED < p_value < MAX_DOUBTED and rows.is_sparse(node.design.target, other)
 
@@ -254,7 +254,7 @@ def _basis(q: int) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def _table_basis(tall: int, wide: int) -> Floats:
+def table_basis(tall: int, wide: int) -> Floats:
     """Return the same matrix for the contrasts of a table."""
     return np.asarray(np.kron(_basis(tall), _basis(wide)), np.float64)
 
@@ -336,7 +336,7 @@ def _moments_elsewhere(
     if zero:
         edges = [[(at_zero(node, rows, b), b) for node, b in sides] for sides in edges]
     ends = [sorted((sides[0][0].design.target, sides[0][1])) for sides in edges]
-    bases = [_table_basis(len(rows.kept[i]), len(rows.kept[j])) for i, j in ends]
+    bases = [table_basis(len(rows.kept[i]), len(rows.kept[j])) for i, j in ends]
     settle = bool(rows.known.size) and not zero
     sums = rows.elsewhere.edge_sums(edges, bases, settle=settle, move=zero)
     total, found = float(rows.weights.sum()), []

@@ -39,10 +39,8 @@ def begin(state: SearchState) -> bool:
     """Activate the significant pairs that violate optimality; return whether there are any."""
     edges = state.stream.draw(state.n_significant, state.rng)
     state.n_significant = 0
-    judged = [
-        state.judge(edges[first : first + _LARGEST_BATCH])
-        for first in range(0, len(edges), _LARGEST_BATCH)
-    ]
+    most = _largest_batch(state)
+    judged = [state.judge(edges[k : k + most]) for k in range(0, len(edges), most)]
     scores, violates = (np.concatenate(part) for part in zip(*judged, strict=True))
     _freeze(state, edges[~violates], state.offsets(scores[~violates]))
     edges, scores = edges[violates], scores[violates]
@@ -67,7 +65,7 @@ def fill(state: SearchState) -> None:
         _refill(state)
     _close_triangles(state)
     tests, batch = 0, strategy.batch
-    largest = max(_LARGEST_BATCH, int(_BATCH_CELLS // state.graph.layout.widths.max() ** 2))
+    largest = _largest_batch(state)
     while not _enough(state, tests):
         most = min(batch, largest)
         edges = stream.draw(min(most, stream.n_prioritised) if strategy.listed else most, state.rng)
@@ -84,6 +82,10 @@ def fill(state: SearchState) -> None:
         else:
             break
     state.filled = True
+
+
+def _largest_batch(state: SearchState) -> int:
+    return max(_LARGEST_BATCH, int(_BATCH_CELLS // state.graph.layout.widths.max() ** 2))
 
 
 def _enough(state: SearchState, tests: int) -> bool:

@@ -19,6 +19,7 @@ from edgegraft.device.pseudolikelihood import evaluate_on_device
 from edgegraft.kernels.conditionals.counted import work_counted
 from edgegraft.kernels.conditionals.directed import Directed, collect, direct
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept, Results, work_bundles
+from edgegraft.kernels.counting.histogram import count_states
 from edgegraft.objective.bundles import BundleSources, route
 from edgegraft.table.blocks import TableRows
 
@@ -51,9 +52,10 @@ def _lay_out(block: TableRows, dtype: type[np.floating]) -> Columns:
 def margins_of(block: TableRows, dtype: type[np.floating]) -> Floats:
     """Return the weight of a block's rows in each state of each variable."""
     columns = columns_of(block, dtype)
-    weights = columns.weights.astype(np.float64)
-    each = zip(columns.codes, columns.states.tolist(), strict=True)
-    return np.concatenate([np.bincount(codes, weights, s + 1)[:s] for codes, s in each])
+    start = np.concatenate(([0], np.cumsum(columns.states)))
+    out = np.zeros(int(start[-1]))
+    count_states(columns.codes, columns.weights, start, out)
+    return out
 
 
 def evaluate_block(

@@ -21,7 +21,7 @@ from edgegraft.core.container import ContainerFormat, ContainerReader, write_con
 from edgegraft.core.types import Integers
 from edgegraft.errors import DataError
 from edgegraft.kernels.conditionals.lanes import LANES as ROW_LANES
-from edgegraft.kernels.counting.bitplanes import pack_codes
+from edgegraft.kernels.counting.bitplanes import pack_columns
 from edgegraft.kernels.counting.popcount import LANES, Planes
 from edgegraft.table import old_file
 from edgegraft.table.schema import Schema
@@ -77,10 +77,9 @@ class PackedTable:
         self.schema = schema
         self.cells = cells
         self.n_rows = n_rows
-        self.n_missing = np.array(
-            [np.count_nonzero(cells[i, :n_rows] == s) for i, s in enumerate(schema.n_states)],
-            np.int64,
-        )
+        self.n_missing = np.zeros(len(schema), np.int64)
+        for i in np.flatnonzero(cells[:, :n_rows].max(axis=1) == schema.n_states):
+            self.n_missing[i] = np.count_nonzero(cells[i, :n_rows] == schema.n_states[i])
         # Kernels are compiled for read-only arrays: one version for memory and mapped files.
         for array in (self.cells, self.n_missing):
             array.flags.writeable = False
@@ -212,8 +211,7 @@ class PackedTable:
         room = np.zeros(shape[0] * shape[1] + LANES, np.uint64)
         shift = -room.ctypes.data % (8 * LANES) // 8  # to where a vector lies in one cache line
         words = room[shift : shift + shape[0] * shape[1]].reshape(shape)
-        for cells, first, last in zip(self.cells, start[:-1], start[1:], strict=True):
-            pack_codes(cells[: self.n_rows], words[first:last])
+        pack_columns(self.cells, self.n_rows, start, words)
         for array in (words, start, complete):
             array.flags.writeable = False
         return Planes(words, start, states, complete)

@@ -78,6 +78,13 @@ def pack_codes(codes, planes):
 
 
 @kernel
+def pack_columns(cells, n_rows, start, planes):
+    """Set the bits of all columns; column ``i`` has the planes from ``start[i]`` on."""
+    for i in range(cells.shape[0]):
+        pack_codes(cells[i, :n_rows], planes[start[i] : start[i + 1]])
+
+
+@kernel
 def unpack_codes(planes, codes, without_bit, out):
     """Write the code of every row to `out`: ``codes[k]`` if it sets a bit of plane ``k``.
 

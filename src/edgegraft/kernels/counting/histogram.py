@@ -101,3 +101,16 @@ def count_margin_codes(codes, weights, out):
     for r in range(codes.shape[0]):
         if codes[r] < out.shape[0]:
             out[codes[r]] += 1 if weights is None else weights[r]
+
+
+@kernel
+def count_states(codes, weights, start, out):
+    """Add the weights of rows to the states of every variable, ``out[start[i] : start[i + 1]]``.
+
+    `codes` are (variables, rows); what is beyond the last state is not counted.
+    """
+    for i in range(codes.shape[0]):
+        own = out[start[i] : start[i + 1]]
+        for r in range(codes.shape[1]):
+            if codes[i, r] < own.shape[0]:
+                own[codes[i, r]] += weights[r]
