@@ -14,7 +14,7 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.counts import PairCounts, pair_counts
 from edgegraft.datasets import make_scale_free
-from edgegraft.device import Device, device, find_device, pair_sums, partners
+from edgegraft.device import Device, binary_partners, device, find_device, pair_sums, partners
 from edgegraft.errors import MemoryBudgetError, MissingExtraError, SettingError
 from edgegraft.learn.discovery import discover
 from edgegraft.learn.edge_tests import EdgeTester
@@ -25,7 +25,7 @@ from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.search.correlations import Correlations
 from edgegraft.search.mean_fields import mean_field
 from edgegraft.search.ranking import screen
-from edgegraft.table import PackedTable
+from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import StoredRows, TableRows, as_rows
 from tests.cli.running import edgegraft
 from tests.conftest import DEVICE, CutTable, random_codes
@@ -149,6 +149,26 @@ def test_the_strongest_partners(there, states, tile, monkeypatch):
     pairs = np.column_stack((np.repeat(np.arange(6), 3), found.partner.ravel()))
     of_pairs = Correlations(PairCounts(table), pseudocount=0.0).dependence(pairs)  # ties differ
     np.testing.assert_allclose(found.strength.ravel(), of_pairs, atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [3, 12])
+def test_the_strongest_partners_of_many_two_state_columns(there, k, monkeypatch):
+    monkeypatch.setattr(binary_partners, "BLOCK", 16)
+    monkeypatch.setattr(binary_partners, "CELLS", 300)
+    monkeypatch.setattr(binary_partners, "_BYTES", 5000)
+    rng = np.random.default_rng(7)
+    codes = (rng.random((501, 70)) < rng.uniform(0.01, 0.99, 70)).astype(int)
+    codes[:, 9], codes[:, 40], codes[0, 9] = 0, codes[:, 3] ^ (rng.random(501) < 0.2), 1
+    codes[:, 21] = 0  # constant
+    table = PackedTable.from_codes(codes, Schema.from_states([2] * 70))
+    found, expected = (
+        screen(PairCounts(TableRows(table, device=where)), k) for where in (there, None)
+    )
+    rest = np.delete(np.arange(70), 21)
+    np.testing.assert_allclose(found.strength[rest], expected.strength[rest], atol=1e-12)
+    assert found.partner[3, 0] == 40
+    assert (found.partner[21] == -1).all()
+    assert all(len(set(row)) == k for row in found.partner[rest].tolist())
 
 
 @pytest.fixture(scope="module")

@@ -114,6 +114,10 @@ class DeviceColumns:
             return self._kept[:, rows]
         return self._show(rows, dtype)
 
+    def codes_of(self, places: slice | Tensor) -> Tensor:
+        """Return the codes of some variables, by their places in `order`."""
+        return self._codes[places]
+
     def show_states(self, states: slice) -> Tensor:
         """Return the zeros and ones of some states in half precision, over all rows."""
         codes = self._codes.index_select(0, self._owner[states])

@@ -4,7 +4,8 @@
 
 Counts of a tile of variables with a tile of others are one matrix product of zeros and ones, exact
 in half precision with sums in single precision. Of each tile only the strongest partners are kept,
-so memory does not grow with the square of the variables. Of two states one is enough.
+so memory does not grow with the square of the variables. Of two states one is enough; very many
+two-state columns are compared by :mod:`~edgegraft.device.binary_partners`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core.types import Floats
+from edgegraft.device import binary_partners
 from edgegraft.device.columns import DeviceColumns, Group, columns_on
 from edgegraft.device.device import Tensor, torch_module
 from edgegraft.table.blocks import TableRows
@@ -39,6 +41,12 @@ def screen_on_device(block: TableRows, k: int) -> tuple[NDArray[np.int64], Float
     k = max(1, min(k, n - 1))
     order = columns.order
     partner, strength = np.full((n, k), -1, np.int64), np.full((n, k), -np.inf)
+    if binary_partners.suits(columns):
+        best = binary_partners.strongest_pairs(columns, k)
+        place = best[1].cpu().numpy()
+        partner[order] = np.where(place >= 0, order[place], -1)
+        strength[order] = best[0].cpu().numpy()
+        return partner, strength
     for group in columns.groups:
         tile = max(1, min(_TILE, group.n, _CELLS // group.states // max(1, columns.n_states)))
         for first in range(0, group.n, tile):
