@@ -8,6 +8,7 @@ the first block few are: ``k log(n / block)`` of each column's pairs.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from edgegraft.device.columns import DeviceColumns
@@ -46,7 +47,7 @@ def strongest_pairs(columns: DeviceColumns, k: int) -> tuple[Tensor, Tensor]:
         torch.full((n,), torch.inf, device=device),
     )
     cuts = [n * b // max(1, n // BLOCK) for b in range(max(1, n // BLOCK) + 1)]
-    blocks = [slice(*ends) for ends in zip(cuts[:-1], cuts[1:], strict=True)]
+    blocks = [slice(*ends) for ends in pairwise(cuts)]
     for own in blocks:
         _begin(columns, own, p, spread, best)
     for own in blocks:

@@ -54,7 +54,12 @@ def margins_of(block: TableRows, dtype: type[np.floating]) -> Floats:
     columns = columns_of(block, dtype)
     start = np.concatenate(([0], np.cumsum(columns.states)))
     out = np.zeros(int(start[-1]))
-    count_states(columns.codes, columns.weights, start, out)
+
+    def work(own: slice) -> None:
+        count_states(columns.codes[own], columns.weights, start[own.start : own.stop + 1], out)
+
+    n, each = len(columns.states), max(1, -(-len(columns.states) // (_PIECES * block.n_jobs)))
+    run(work, [slice(first, min(first + each, n)) for first in range(0, n, each)], block.n_jobs)
     return out
 
 

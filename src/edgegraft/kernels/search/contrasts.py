@@ -32,20 +32,28 @@ def fill_contrasts(margins: NDArray[Any], contrasts: Contrasts, pseudocount: flo
 
     States that never occur have rows of zeros. Variables of other numbers of columns are left.
     """
-    start = contrasts.state_start
-    for i in range(len(start) - 1):
-        counts = margins[start[i] : start[i + 1]]
-        seen = np.flatnonzero(counts)
-        columns = contrasts.column_start[i + 1] - contrasts.column_start[i]
-        if len(seen) < 2 or columns != len(seen) - 1:
-            continue
-        p = (counts[seen] + pseudocount / len(seen)) / (counts.sum() + pseudocount)
-        before, own = np.cumsum(p)[:-1], p[1:]
+    start, columns = contrasts.state_start, np.diff(contrasts.column_start)
+    occurs = contrasts.occurs
+    observed = np.add.reduceat(occurs.astype(np.int64), start[:-1]) if len(columns) else columns
+    due = (observed > 1) & (columns == observed - 1)
+    shapes = np.stack((np.diff(start), observed), axis=1)[due]
+    for states, seen in np.unique(shapes, axis=0):
+        chosen = np.flatnonzero(due)[(shapes == (states, seen)).all(axis=1)]
+        places = start[chosen][:, None] + np.arange(states)
+        shown = np.nonzero(occurs[places])[1].reshape(len(chosen), seen)
+        counts = np.take_along_axis(margins[places], shown, axis=1)
+        total = margins[places].sum(axis=1, keepdims=True)
+        p = (counts + pseudocount / seen) / (total + pseudocount)
+        before, own = np.cumsum(p, axis=1)[:, :-1], p[:, 1:]
         c = np.sqrt(own / (before * (before + own)))
-        table = np.zeros((len(counts), len(own)))
-        table[seen] = np.where(np.arange(len(seen))[:, None] <= np.arange(len(own)), c, 0.0)
-        table[seen[1:], np.arange(len(own))] = -c * before / own
-        contrasts.basis[contrasts.basis_start[i] : contrasts.basis_start[i + 1]] = table.ravel()
+        upper = np.arange(seen)[:, None] <= np.arange(seen - 1)
+        values = np.where(upper, c[:, None], 0.0)
+        at = np.arange(seen - 1)
+        values[:, at + 1, at] = -c * before / own
+        tables = np.zeros((len(chosen), states, seen - 1))
+        np.put_along_axis(tables, shown[:, :, None], values, axis=1)
+        to = contrasts.basis_start[chosen][:, None] + np.arange(states * (seen - 1))
+        contrasts.basis[to] = tables.reshape(len(chosen), -1)
 
 
 @kernel
