@@ -16,7 +16,7 @@ max_edges EdgeNum (Chaabene and Huang 2018).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from numbers import Integral, Real
@@ -141,6 +141,14 @@ def _settings_of(config: Any) -> dict[str, Setting]:
                 **declared.metadata,
             )
     return found
+
+
+def check_settings(options: Any, names: Iterable[str] | None = None) -> None:
+    """Refuse values that the settings of a dataclass, or those that are named, do not take."""
+    declared = settings_of(type(options))
+    for name in declared if names is None else names:
+        if not declared[name].allows(value := getattr(options, name)):
+            raise SettingError(name, f"must be {declared[name].expected}, found {value!r}")
 
 
 def _parts(hint: Any) -> list[Any]:
@@ -400,14 +408,11 @@ class Settings(SearchOptions):
     random_state: int = setting(0, "The same seed gives the same result.", flag="--seed", minimum=0)
 
     def __post_init__(self) -> None:
-        for declared in settings_of(type(self)).values():
-            value = getattr(self, declared.name)
+        for name in settings_of(type(self)):
+            value = getattr(self, name)
             if hasattr(value, "item"):  # a NumPy number: settings are written to files
-                value = value.item()
-                setattr(self, declared.name, value)
-            if not declared.allows(value):
-                problem = f"must be {declared.expected}, found {value!r}"
-                raise SettingError(declared.name, problem)
+                setattr(self, name, value.item())
+        check_settings(self)
         if self.relaxed and self.single_features:
             raise ValueError(
                 f"strategy={self.strategy!r} activates single parameters, which need their "

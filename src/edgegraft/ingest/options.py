@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from edgegraft.config import BinRule, TableOptions, Unseen, setting
+from edgegraft.config import BinRule, TableOptions, Unseen, check_settings, setting
 from edgegraft.errors import Argument, DataError, SettingError, listing, suggestion
 from edgegraft.ingest.cells import MISSING_TOKENS
 from edgegraft.ingest.memory import read_size
@@ -19,6 +19,10 @@ from edgegraft.table.schema import KINDS, MAX_STATES, Kind
 __all__ = ["BinRule", "ReadOptions", "Unseen"]
 
 
+#: Settings whose declaration states all that they may be.
+_PLAIN = ("bin_rule", "unseen", "max_numeric_states", "max_categories", "max_states", "batch_rows")
+
+
 @dataclass(frozen=True)
 class ReadOptions(TableOptions):
     """How a table is read: the one set of options of `pack`, the estimators and the commands.
@@ -26,8 +30,10 @@ class ReadOptions(TableOptions):
     Those of users are declared in :class:`edgegraft.config.TableOptions`, the others here.
     """
 
-    max_states: int = setting(MAX_STATES, "Categories above which a column is an error.")
-    batch_rows: int = setting(65536, "Rows read at a time.", cells=False)
+    max_states: int = setting(
+        MAX_STATES, "Categories above which a column is an error.", minimum=2, maximum=MAX_STATES
+    )
+    batch_rows: int = setting(65536, "Rows read at a time.", cells=False, minimum=1)
     n_jobs: int = setting(1, "Threads; -1 for all cores.", cells=False)
     sample_rows: int | None = setting(
         None, "Rows in memory of the fit that is resumed; 0 if it had all.", cells=False
@@ -35,18 +41,7 @@ class ReadOptions(TableOptions):
     on_rows: OnRows | None = field(default=None, metadata={"cells": False})  # gets reports
 
     def __post_init__(self) -> None:
-        for option, allowed in (
-            ("bin_rule", ("quantile", "uniform")),
-            ("unseen", ("error", "missing")),
-        ):
-            if getattr(self, option) not in allowed:
-                raise DataError(
-                    f"{option}={getattr(self, option)!r} is not one of {listing(allowed)}"
-                )
-        _check_count("max_numeric_states", self.max_numeric_states, 1, MAX_STATES)
-        _check_count("max_categories", self.max_categories, 2, MAX_STATES)
-        _check_count("max_states", self.max_states, 2, MAX_STATES)
-        _check_count("batch_rows", self.batch_rows, 1, None)
+        check_settings(self, _PLAIN)
         if self.n_jobs != -1:
             _check_count("n_jobs", self.n_jobs, 1, None)
         for option in ("max_memory", "cache_size"):
