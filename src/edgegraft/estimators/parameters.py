@@ -38,16 +38,13 @@ _OWN: dict[str, list[Any]] = {
     "order": ["array-like", None],
     "rules": ["array-like", None],
     "missing_values": ["array-like", set, frozenset],
-    "max_categories": [Interval(Integral, 2, None, closed="left")],
-    "max_numeric_states": [Interval(Integral, 1, None, closed="left")],
-    "unseen": [StrOptions({"error", "missing"})],
 }
-"""Parameters of the estimators that are not settings of a plan."""
+"""Parameters of the estimators whose declaration does not state all that they may be."""
 
 
 def constraints_of(estimator: type) -> dict[str, list[Any]]:
     """Return what each parameter may be, in the terms of scikit-learn's parameter validation."""
-    settings = settings_of(Plan)
+    settings = settings_of(TableOptions) | settings_of(Plan)
     names = [declared.name for declared in fields(estimator)]
     return {
         name: _OWN[name] if name in _OWN else _constraint(settings[name])
@@ -119,17 +116,11 @@ class ReadingParameters:
         """Return how a table of :meth:`_table` is read; bins are those of the fit afterwards."""
         from edgegraft.ingest.options import ReadOptions
 
+        always = ("missing_values", "unseen")
+        names = [field.name for field in fields(ReadingParameters)] if fitting else always
+        options = {name: getattr(self, name) for name in names}
         in_files = table_kind(X) in (TableKind.PATH, TableKind.STREAM)
-        options: dict[str, Any] = {
-            "missing_values": self.missing_values,
-            "unseen": self.unseen,
-            "drop": self.drop if in_files else None,
-        }
-        if fitting:
-            options |= {"bins": self.bins, "max_numeric_states": self.max_numeric_states}
-            options |= {"kinds": self.kinds, "order": self.order}
-            options |= {"max_categories": self.max_categories}
-        return ReadOptions(**options, **others)
+        return ReadOptions(**options | {"drop": self.drop if in_files else None} | others)
 
 
 def without_columns(X: Any, drop: Sequence[str | int] | None, *, strict: bool = False) -> Any:
