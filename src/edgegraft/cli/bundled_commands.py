@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -83,7 +85,8 @@ def simulate(
         from edgegraft.io.exports import check_format, write_rows
 
         check_format(output)
-        data = _draw(graph, variables, states, rows, degree, strength, seed, jobs)
+        options = {"edge_scale": strength, "random_state": seed, "n_jobs": jobs}
+        data = _draw(graph, variables, states, rows, degree, **options)
         write_rows(output, data.schema.decode(data.X))
         if truth is not None:
             data.model.save(truth, details={"simulated": {"graph": graph, "seed": seed}})
@@ -97,31 +100,19 @@ def simulate(
 
 
 def _draw(
-    graph: GraphName,
-    variables: int,
-    states: int,
-    rows: int,
-    degree: int,
-    strength: float,
-    seed: int,
-    n_jobs: int,
+    graph: GraphName, variables: int, states: int, rows: int, degree: int, **options: Any
 ) -> SyntheticData:
     """Return rows of a random model; a grid is as near to a square as `variables` allows."""
     from edgegraft import datasets
-    from edgegraft.datasets.synthetic import Options
 
-    options: Options = {"edge_scale": strength, "random_state": seed, "n_jobs": n_jobs}
-    if graph == "grid":
-        side = next(k for k in range(math.isqrt(variables), 0, -1) if variables % k == 0)
-        return datasets.make_grid(side, variables // side, states, rows, **options)
-    if graph == "random":
-        n_edges = min(round(variables * degree / 2), variables * (variables - 1) // 2)
-        return datasets.make_erdos_renyi(variables, states, rows, n_edges=n_edges, **options)
-    if graph == "regular":
-        return datasets.make_regular(variables, degree, states, rows, **options)
-    make = {
-        "scale-free": datasets.make_scale_free,
-        "chain": datasets.make_chain,
-        "star": datasets.make_star,
+    side = next(k for k in range(math.isqrt(variables), 0, -1) if variables % k == 0)
+    n_edges = min(round(variables * degree / 2), variables * (variables - 1) // 2)
+    make: dict[GraphName, Callable[..., SyntheticData]] = {
+        "scale-free": partial(datasets.make_scale_free, variables),
+        "chain": partial(datasets.make_chain, variables),
+        "star": partial(datasets.make_star, variables),
+        "grid": partial(datasets.make_grid, side, variables // side),
+        "random": partial(datasets.make_erdos_renyi, variables, n_edges=n_edges),
+        "regular": partial(datasets.make_regular, variables, degree),
     }
-    return make[graph](variables, states, rows, **options)
+    return make[graph](n_states=states, n_rows=rows, **options)
