@@ -114,3 +114,16 @@ def test_the_command_takes_rules_and_the_model_file_keeps_them(tmp_path):
     assert [0, 5] in stored.edges.tolist()
     assert [1, 2] not in stored.edges.tolist()
     assert stored.details["settings"]["rules"] == ["forbid x1 -- x2", "require x0 -- x5"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [("forbid x1", "must name a pair"), ("forbid x1 -- y", "no column is called 'y'")],
+)
+def test_a_wrong_rule_is_reported_before_the_rows_are_read(tmp_path, rule, problem):
+    table = tmp_path / "t.csv"
+    table.write_text("x0,x1\n1,2\n1,2,3\n")  # its third line cannot be read
+    arguments = ["learn", str(table), "-o", str(tmp_path / "m.edgegraft"), "--rule", rule]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code
+    assert problem in " ".join(done.stderr.split())

@@ -60,8 +60,10 @@ class Request:
     def check(self) -> None:
         """Refuse settings that are out of bounds, do not go together or are not to be had here."""
         from edgegraft.device import find_device
+        from edgegraft.learn.pair_rules import PairRules
 
         find_device(self.plan().device)
+        PairRules.read(self.learning["rules"], ())
         self.read_options()
 
     def plan(self) -> Plan:

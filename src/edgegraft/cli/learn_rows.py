@@ -21,9 +21,12 @@ from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.ingest.cache import KeptRows, key_of
 from edgegraft.ingest.files import find_files, states_of
+from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.memory import enough, needed_for_all
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import OpenRows, open_rows, read_labels, read_weights
 from edgegraft.learn import Discovery
+from edgegraft.learn.pair_rules import PairRules
 from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.table import PackedTable
 from edgegraft.table.store import PlaneStore
@@ -78,6 +81,7 @@ def open_request(
     path = Path(request.data)
     progress.stage("reading", path.name)
     options = request.read_options(progress.on_rows)
+    _check_rules(request, options)
     key, known, design = "", None, _read_design(request)
     if checkpoint is not None and options.max_memory is None:
         key = f"{key_of(states_of(find_files(path)), None, options)} {request.weights!r}"
@@ -102,6 +106,20 @@ def open_request(
             if request.bootstrap:
                 raise _no_bootstrap(rows.table)
         yield rows
+
+
+def _check_rules(request: Request, options: ReadOptions) -> None:
+    """Refuse rules about columns that the table has not, as soon as its header is known."""
+    if not request.learning["rules"]:
+        return
+    with open_source(Path(request.data), options) as source:
+        names = list(source.names)
+    given, dropped = (
+        {names[column] if isinstance(column, int) else column for column in columns}
+        for columns in (options.columns or names, options.drop or ())
+    )
+    left = [name for name in names if name in given - dropped]
+    PairRules.read(request.learning["rules"], left)
 
 
 def _read_design(request: Request) -> SurveyDesign | None:

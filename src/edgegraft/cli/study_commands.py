@@ -42,6 +42,14 @@ _CELLS = [
     for setting in flagged(TableOptions)
     if setting.name in ("missing_values", "unseen", "delimiter", "header", "encoding")
 ]
+_Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file for all that was found."),
+]
+_Report = Annotated[Path | None, typer.Option(help="A page with the answers to write (.html).")]
+_Picture = Annotated[
+    Path | None, typer.Option("--plot", help="A picture to write: .png, .svg or .pdf.")
+]
 _READING = [setting for setting in flagged(TableOptions) if setting.name not in _NOT_HERE]
 
 
@@ -49,20 +57,16 @@ _READING = [setting for setting in flagged(TableOptions) if setting.name not in 
 def compare(
     data: DataFiles,
     by: Annotated[str, typer.Option("--by", help="The column that names the group of a row.")],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file for all edges."),
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="A page about the comparison to write (.html).")
-    ] = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option("--plot", help="A picture of the networks to write: .png, .svg or .pdf."),
-    ] = None,
+    output: _Output = None,
+    report: _Report = None,
+    picture: _Picture = None,
     cluster: Annotated[
         str | None,
-        typer.Option(help="A column that names the person or school of a row, if rows share one."),
+        typer.Option(
+            "--clusters",
+            "--cluster",
+            help="A column that names the person or school of a row, if rows share one.",
+        ),
     ] = None,
     weights: Weights = None,
     level: Annotated[
@@ -120,16 +124,9 @@ def read(
     held_out: Annotated[
         Path | None, typer.Option(help="Other rows, to predict what the fit has not seen.")
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file for all variables."),
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="A page with what was read to write (.html).")
-    ] = None,
-    picture: Annotated[
-        Path | None, typer.Option("--plot", help="A picture to write: .png, .svg or .pdf.")
-    ] = None,
+    output: _Output = None,
+    report: _Report = None,
+    picture: _Picture = None,
     kind: Annotated[
         _Kind,
         typer.Option(
@@ -192,9 +189,7 @@ def plan(
     simulations: Annotated[
         int, typer.Option(min=0, help="Data sets to draw and learn from, per number of rows.")
     ] = 0,
-    picture: Annotated[
-        Path | None, typer.Option("--plot", help="The curve as a picture: .png, .svg or .pdf.")
-    ] = None,
+    picture: _Picture = None,
     top: Top = 15,
     seed: Seed = 0,
     as_json: AsJson = False,

@@ -17,6 +17,7 @@ from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_codes, read_weights
 from edgegraft.model import PairwiseMRF
+from edgegraft.study.predictability import predictability
 from edgegraft.table.decode import labels
 
 Block = Mapping[str, list[Any]]
@@ -90,34 +91,22 @@ def _filled(
 
 
 class RowScores(NamedTuple):
-    """How well a model predicts cells, beside a guess that knows only how common answers are.
-
-    Scores are in nats. Arrays of variables are means over known cells, nan if there are none.
-    """
+    """How well a model predicts cells, beside a guess that knows only how common answers are."""
 
     names: tuple[str, ...]
-    rows: Floats  # log-pseudolikelihoods: sums over the known cells of each row
-    guessed_rows: Floats  # the same for the guess
-    variables: Floats  # mean log-probability of a cell
-    guesses: Floats  # the same for the guess: minus the entropy
-    accuracy: Floats  # share of cells that the likeliest category matches
-    usual: Floats  # share of the commonest category
+    rows: Floats  # log-pseudolikelihoods: sums over the known cells of each row, in nats
+    baseline: float  # mean of the same for the guess
+    columns: dict[str, Floats]  # of `predictability`: accuracy, usual, nats, entropy, explained
     weights: Floats  # row weights; all means are weighted
-
-    @property
-    def explained(self) -> Floats:
-        """Share of each variable's entropy that the other variables explain."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(self.guesses < 0, 1 - self.variables / self.guesses, np.nan)
 
     def summary(self) -> dict[str, Any]:
         """Return the scores for programs."""
         columns = {
-            "mean_log_probability": self.variables,
-            "baseline_log_probability": self.guesses,
-            "explained": self.explained,
-            "accuracy": self.accuracy,
-            "baseline_accuracy": self.usual,
+            "mean_log_probability": -self.columns["nats"],
+            "baseline_log_probability": -self.columns["entropy"],
+            "explained": self.columns["explained"],
+            "accuracy": self.columns["accuracy"],
+            "baseline_accuracy": self.columns["usual"],
         }
         by_variable = {
             name: {key: _number(values[i]) for key, values in columns.items()}
@@ -125,21 +114,22 @@ class RowScores(NamedTuple):
         }
         return {
             "rows": len(self.rows),
-            "mean_log_pseudolikelihood": self.mean(self.rows),
+            "mean_log_pseudolikelihood": self.mean,
             "standard_error": self.standard_error,
-            "baseline": self.mean(self.guessed_rows),
+            "baseline": self.baseline,
             "by_variable": by_variable,
         }
 
-    def mean(self, rows: Floats) -> float:
-        """Return the weighted mean of a value per row."""
-        return float(np.average(rows, weights=self.weights))
+    @property
+    def mean(self) -> float:
+        """Weighted mean of the rows."""
+        return float(np.average(self.rows, weights=self.weights))
 
     @property
     def standard_error(self) -> float | None:
         """Standard error of the mean, a row of weight 2 being two rows; None for a single row."""
         n = float(self.weights.sum())
-        squares = float(self.weights @ np.square(self.rows - self.mean(self.rows)))
+        squares = float(self.weights @ np.square(self.rows - self.mean))
         return float(np.sqrt(squares / (n - 1) / n)) if n > 1 else None
 
 
@@ -152,33 +142,11 @@ def scores(
         weights = read_weights(path, weights_column, reading)
     codes = _codes(model, path, reading, weights_column)
     weights = np.ones(len(codes)) if weights is None else weights
-    cells = model.pseudo_log_likelihood(codes=codes, per_variable=True)
-    guessed = np.zeros_like(cells)
-    accuracy, usual = np.full(len(model.names), np.nan), np.full(len(model.names), np.nan)
-    for i, variable in enumerate(model.schema):
-        known = codes[:, i] >= 0
-        own, weight = codes[known, i], weights[known]
-        if weight.sum() > 0:
-            shares = np.bincount(own, weight, variable.n_states) / weight.sum()
-            with np.errstate(divide="ignore"):  # cells of weight zero
-                guessed[known, i] = np.log(shares)[own]
-            likeliest = model.predict_proba(target=variable.name, codes=codes[known]).argmax(axis=1)
-            accuracy[i] = np.average(likeliest == own, weights=weight)
-            usual[i] = shares.max()
-    values = np.where(np.isnan(cells), 0.0, cells)
-    guessed = np.where(weights[:, None] > 0, guessed, 0.0)
-    counts = weights @ ~np.isnan(cells)
-    counts = np.where(counts > 0, counts, np.nan)
-    return RowScores(
-        model.names,
-        values.sum(axis=1),
-        guessed.sum(axis=1),
-        weights @ values / counts,
-        weights @ guessed / counts,
-        accuracy,
-        usual,
-        weights,
-    )
+    columns = predictability(model, codes, weights)
+    known = weights @ (codes >= 0) / weights.sum()
+    baseline = -float(known @ np.nan_to_num(columns["entropy"]))
+    rows = model.pseudo_log_likelihood(codes=codes)
+    return RowScores(model.names, rows, baseline, columns, weights)
 
 
 def _number(value: float) -> float | None:
@@ -187,16 +155,19 @@ def _number(value: float) -> float | None:
 
 def show_scores(console: Console, found: RowScores) -> None:
     """Show the variables, those predicted best first, and the mean of the rows."""
-    known = np.flatnonzero(~np.isnan(found.variables))
-    order = known[np.argsort(-np.nan_to_num(found.explained[known], nan=-1.0), kind="stable")]
+    accuracy, usual, nats, entropy, explained = (
+        found.columns[name] for name in ("accuracy", "usual", "nats", "entropy", "explained")
+    )
+    known = np.flatnonzero(~np.isnan(nats))
+    order = known[np.argsort(-np.nan_to_num(explained[known], nan=-1.0), kind="stable")]
     rows = [
         [
             cell(found.names[i]),
-            f"{found.accuracy[i]:.1%}",
-            f"{found.usual[i]:.1%}",
-            f"{-found.variables[i]:.3f}",
-            f"{-found.guesses[i]:.3f}",
-            "" if np.isnan(found.explained[i]) else f"{found.explained[i].round(3) + 0.0:.1%}",
+            f"{accuracy[i]:.1%}",
+            f"{usual[i]:.1%}",
+            f"{nats[i]:.3f}",
+            f"{entropy[i]:.3f}",
+            "" if np.isnan(explained[i]) else f"{explained[i].round(3) + 0.0:.1%}",
         ]
         for i in order[:_SHOWN]
     ]
@@ -209,11 +180,11 @@ def show_scores(console: Console, found: RowScores) -> None:
     )
     if len(order) > _SHOWN:
         say(console, f"... and {len(order) - _SHOWN:,} variables predicted worse; --json has all.")
-    error, baseline = found.standard_error, found.mean(found.guessed_rows)
+    error = found.standard_error
     spread = "" if error is None else f" (standard error {error:.2g})"
     say(
         console,
         f"Mean log-pseudolikelihood of {counted(len(found.rows), 'row')}: "
-        f"[bold]{found.mean(found.rows):.4f}[/] nats{spread}, against {baseline:.4f} for the "
+        f"[bold]{found.mean:.4f}[/] nats{spread}, against {found.baseline:.4f} for the "
         "frequencies of these rows alone; nearer to zero is better.",
     )

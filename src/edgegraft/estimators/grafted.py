@@ -232,11 +232,13 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         from edgegraft.device import find_device
         from edgegraft.ingest.rows import open_rows
         from edgegraft.learn import discover
+        from edgegraft.learn.pair_rules import PairRules
         from edgegraft.learn.survey_design import SurveyDesign
 
         self._validate_params()
         plan = plan_of(self)
-        find_device(plan.device)  # refused before the table is read
+        find_device(plan.device)  # refused before the table is read, as are rules
+        PairRules.read(plan.rules, ())
         X = self._table(X, fitting=True)
         options = self._read_options(
             X,

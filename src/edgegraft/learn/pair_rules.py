@@ -67,7 +67,10 @@ class PairRules:
 
     @classmethod
     def read(cls, rules: Sequence[str] | None, names: Sequence[str]) -> PairRules:
-        """Return the rules that texts stand for; a text or name that is unknown is refused."""
+        """Return the rules that texts stand for; a text or name that is unknown is refused.
+
+        Without names only the texts are checked, before a table is read.
+        """
         n, required = len(names), [np.empty(0, np.int64)]
         parts: dict[str, list[_Among]] = {"forbid": [], "only": []}
         likely: list[tuple[float, _Among]] = []
@@ -185,6 +188,8 @@ def _lines(rules: Sequence[str]) -> Iterator[str]:
 def _columns(pattern: str, names: Sequence[str], text: str) -> Mask:
     """Return which columns a name or a pattern means; exact names come first."""
     pattern = pattern.strip()
+    if not len(names):
+        return np.zeros(0, bool)
     found = np.array([name == pattern for name in names], bool)
     if not found.any():
         found = np.array([fnmatchcase(name, pattern) for name in names], bool)

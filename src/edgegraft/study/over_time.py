@@ -4,7 +4,8 @@ Both only prepare rows; the network is learned by `GraftedMRF` as always. What t
 
 - A column and its lag are different columns. Edges between a lag and a present column are temporal,
   edges between present columns contemporaneous, given the lags. Edges between lags say nothing new.
-- Rows of a subject are not independent beyond the lags: compare groups with ``clusters=``.
+- Rows of a subject are not independent beyond the lags: give subjects as ``clusters=`` to `fit` and
+  `compare`, which use the variance between them.
 - Differences between subjects that never change look like edges between lag and present: centre
   numbers within subjects first, or read temporal edges as both.
 - Rows are assumed to be equally far apart in time; a gap is a missing lag only if it is in `time`.
@@ -66,7 +67,7 @@ def lagged(
     >>> found.columns
     {'mood': [2], 'mood_lag1': [1]}
     >>> found.clusters.tolist(), found.rules
-    (['a'], ['forbid *_lag? -- *_lag?'])
+    (['a'], ['forbid *_lag[0-9]* -- *_lag[0-9]*'])
     """
     if isinstance(lags, bool) or not isinstance(lags, int) or lags < 1:
         raise SettingError("lags", f"must be an integer of at least 1, found {lags!r}")
@@ -102,7 +103,7 @@ def lagged(
     if subject is not None:
         clusters = np.empty(len(kept), object)
         clusters[:] = [who[k] for k in kept]
-    return LaggedRows(columns, clusters, ["forbid *_lag? -- *_lag?"])
+    return LaggedRows(columns, clusters, ["forbid *_lag[0-9]* -- *_lag[0-9]*"])
 
 
 def _lags(

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from edgegraft.core.types import Floats
 from edgegraft.model import PairwiseMRF
-from edgegraft.table import PackedTable
 from edgegraft.table.scores import scores_of
 
 
 def predictability(
-    model: PairwiseMRF, table: PackedTable, weights: Floats | None = None
+    model: PairwiseMRF, codes: NDArray[np.integer[Any]], weights: Floats | None = None
 ) -> dict[str, Floats]:
     """Return accuracy, nats, share of entropy and R^2 of every variable, over its known cells.
 
     Examples
     --------
-    >>> table = PackedTable.from_codes([[0, 0], [1, 1]] * 10)
     >>> model = PairwiseMRF.from_potentials(
     ...     {"x0": [0, 1], "x1": [0, 1]}, edges={("x0", "x1"): [[3.0, 0.0], [0.0, 3.0]]}
     ... )
-    >>> found = predictability(model, table.with_schema(model.schema))
+    >>> found = predictability(model, np.array([[0, 0], [1, 1]] * 10))
     >>> found["accuracy"], found["usual"]
     (array([1., 1.]), array([0.5, 0.5]))
     """
-    codes = np.ascontiguousarray(table.codes(), np.int64)
+    codes = np.ascontiguousarray(codes, np.int64)
     base = np.ones(len(codes)) if weights is None else weights
     columns = {
         name: np.full(len(model.names), np.nan)

@@ -174,9 +174,9 @@ def read_network(
     chosen = groups.get(1.0, next(iter(groups.values())))
     variables = _centrality(model, influence, chosen)
     variables["stays"] = _togetherness(model, chosen, resampled, random_state)
-    variables |= predictability(model, table, weights)
+    variables |= predictability(model, table.codes(), weights)
     if held_out is not None:
-        other = predictability(model, read_table(held_out, model.schema, options), None)
+        other = predictability(model, read_table(held_out, model.schema, options).codes())
         variables |= {f"held_{name}": values for name, values in other.items()}
     dropped, coefficient = _case_dropping(model, influence, n_resamples, rng)
     return NetworkReading(
