@@ -1,4 +1,4 @@
-"""Tests of many edges with small neighbourhoods, from counts of their joint states.
+"""Tests and effects of many edges with small neighbourhoods, from counts of their joint states.
 
 The sums of :mod:`edgegraft.learn.effective_score` depend on the states of an edge's ends and of
 their neighbours alone. If these have few joint states, the rows are counted by them once, and what
@@ -9,9 +9,10 @@ must have as many states, every one of which occurs, and no cell may be missing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from edgegraft.core import Layout
@@ -30,6 +31,7 @@ from edgegraft.learn.effective_score import (
     SIGNIFICANT,
     table_basis,
 )
+from edgegraft.table import PackedTable
 
 MIN_EDGES = 512
 """Edges from which it is worth it."""
@@ -65,35 +67,66 @@ def many_tests(
     found = ManyTested(np.zeros(m, bool), np.zeros(m), np.zeros(m, np.int64), np.ones(m))
     if rows.known.size or rows.design is not None or rows.variances is not rows.weights:
         return found
-    neighbours, edges = neighbours_of(layout), layout.edges[chosen]
-    for at in _groups(rows, layout, neighbours, edges):
-        group = _Group(rows, layout, theta, neighbours, edges[at])
-        for part in np.array_split(np.arange(len(at)), -(-len(at) * group.cells // _CHUNK)):
-            statistic, dof, p_value, settled = group.test(part, n_jobs)
-            to = at[part]
-            found.settled[to], found.statistic[to] = settled, statistic
-            found.dof[to], found.p_value[to] = dof, p_value
+    model = _Model(layout, theta, rows.codes, rows.weights, n_jobs)
+    complete = np.array([len(kept) for kept in rows.kept]) == layout.states - 1
+    for group, at in _groups(model, complete, layout.edges[chosen]):
+        statistic, dof, p_value = group.test()
+        found.settled[at] = ~group.at_zero(p_value, rows)
+        found.statistic[at], found.dof[at], found.p_value[at] = statistic, dof, p_value
     return found
 
 
-def _groups(rows: Rows, layout: Layout, neighbours: Neighbours, edges: Edges) -> Iterator[Integers]:
-    """Yield the edges, by position, that suit and whose neighbourhoods have the same shape."""
+def binary_effects(
+    layout: Layout, theta: Floats, table: PackedTable, weights: Floats | None, n_jobs: int
+) -> Floats:
+    """Return the effects of edges between two-state columns, NaN where counts do not suit.
+
+    They are those of :mod:`edgegraft.learn.effects`, averaged over all rows.
+    """
+    found = np.full(layout.n_edges, np.nan)
+    every = np.zeros(table.cells.shape[1])
+    every[: table.n_rows] = 1.0 if weights is None else weights
+    suited = (table.n_missing == 0) & (layout.states == 2)
+    model = _Model(layout, theta, table.cells, every, n_jobs)
+    for group, at in _groups(model, suited, layout.edges):
+        found[at] = group.effects()
+    return found
+
+
+class _Model(NamedTuple):
+    """A fitted model and the rows of its columns."""
+
+    layout: Layout
+    theta: Floats
+    codes: NDArray[Any]
+    weights: Floats
+    n_jobs: int
+
+
+def _groups(model: _Model, suited: Mask, edges: Edges) -> Iterator[tuple[_Group, Integers]]:
+    """Yield groups of edges whose neighbourhoods are `suited` and of one shape, with positions."""
+    layout, n_rows, total = model.layout, model.codes.shape[1], float(model.weights.sum())
+    neighbours = neighbours_of(layout)
     states, degree = layout.states, np.diff(neighbours.start)
-    complete = np.array([len(kept) for kept in rows.kept]) == states - 1
     own = np.repeat(np.arange(layout.n_variables), degree)
-    alike = complete[neighbours.other] & (states[neighbours.other] == states[own])
-    suits = complete & (np.bincount(own[~alike], minlength=len(states)) == 0)
+    alike = suited[neighbours.other] & (states[neighbours.other] == states[own])
+    suits = suited & (np.bincount(own[~alike], minlength=len(states)) == 0)
     i, j = edges.T
     size = np.log(states[i]) * (degree[i] + degree[j])
-    cells = min(_MAX_CELLS, rows.codes.shape[1])
+    cells = min(_MAX_CELLS, n_rows)
     columns = 1 + np.maximum(degree[i], degree[j]) * (states[i] - 1)
-    enough = rows.weights.sum() >= ROWS_PER_COLUMN * columns
+    enough = total >= ROWS_PER_COLUMN * columns
     suits = suits[i] & suits[j] & (states[i] > 1) & (size <= np.log(cells) + 1e-9) & enough
     able = np.flatnonzero(suits)
     keys = np.stack((states[i], degree[i], degree[j]), axis=1)[able]
     order = np.lexsort(keys.T)
     cuts = np.flatnonzero(np.any(np.diff(keys[order], axis=0), axis=1)) + 1
-    yield from (at for at in np.split(able[order], cuts) if len(at))
+    for same in np.split(able[order], cuts):
+        if len(same):
+            first, second = edges[same[0]]
+            n_cells = int(states[first]) ** int(degree[first] + degree[second])
+            for at in np.array_split(same, -(-len(same) * n_cells // _CHUNK)):
+                yield _Group(model, neighbours, edges[at]), at
 
 
 class _Side(NamedTuple):
@@ -109,36 +142,53 @@ class _Side(NamedTuple):
 class _Group:
     """Edges whose ends have as many states and as many neighbours."""
 
-    def __init__(
-        self, rows: Rows, layout: Layout, theta: Floats, neighbours: Neighbours, edges: Edges
-    ) -> None:
-        self._rows, self._theta, self._edges = rows, theta, edges
-        self._neighbours, self._nodes = neighbours, layout.node_offset
-        self._states = int(layout.states[edges[0, 0]])
+    def __init__(self, model: _Model, neighbours: Neighbours, edges: Edges) -> None:
+        self._model, self._neighbours = model, neighbours
+        self._theta, self._nodes = model.theta, model.layout.node_offset
+        self._states = int(model.layout.states[edges[0, 0]])
         self._further = np.diff(neighbours.start)[edges[0]] - 1  # neighbours but the other end
-        self.cells = self._states ** int(2 + self._further.sum())
+        self._i, self._j = edges.T
+        self._at_i, self._at_j = self._entries(self._i, self._j), self._entries(self._j, self._i)
 
-    def test(self, part: Integers, n_jobs: int) -> tuple[Floats, Integers, Floats, Mask]:
-        """Return statistics, degrees of freedom, p-values, and which edges need no other test."""
-        s, (i, j) = self._states, self._edges[part].T
-        at_i, at_j = self._entries(i, j), self._entries(j, i)
-        other = self._neighbours.other
-        variables = np.column_stack((i, j, other[at_i[:, 1:]], other[at_j[:, 1:]]))
-        counts = self._count(variables, n_jobs)
-        wide = [s ** int(further) for further in self._further]
-        counts = counts.reshape(len(part), s, s, *wide)
-        of_i = counts.sum(axis=4).transpose(0, 2, 3, 1).reshape(len(part), -1, s)
-        of_j = counts.sum(axis=3).transpose(0, 1, 3, 2).reshape(len(part), -1, s)
-        first = self._side(of_i, self._logits(i, at_i), at_i[:, 0], turned=True)
-        second = self._side(of_j, self._logits(j, at_j), at_j[:, 0], turned=False)
+    def test(self) -> tuple[Floats, Integers, Floats]:
+        """Return statistics, degrees of freedom and p-values."""
+        counts = self._count()
+        m, s, _, *wide = counts.shape
+        of_i = counts.sum(axis=4).transpose(0, 2, 3, 1).reshape(m, -1, s)
+        of_j = counts.sum(axis=3).transpose(0, 1, 3, 2).reshape(m, -1, s)
+        first = self._side(of_i, self._i, self._at_i, turned=True)
+        second = self._side(of_j, self._j, self._at_j, turned=False)
         size = first.shift.shape[1]
-        u = first.scores.reshape(len(part), s, wide[0], s, size).transpose(0, 3, 1, 2, 4)
-        v = second.scores.reshape(len(part), s, wide[1], s, size).transpose(0, 1, 3, 2, 4)
-        across = u.reshape(len(part), -1, size).transpose(0, 2, 1) @ (counts @ v).reshape(
-            len(part), -1, size
+        u = first.scores.reshape(m, s, wide[0], s, size).transpose(0, 3, 1, 2, 4)
+        v = second.scores.reshape(m, s, wide[1], s, size).transpose(0, 1, 3, 2, 4)
+        beside = (counts @ v).reshape(m, -1, size)
+        return self._judge(first, second, u.reshape(m, -1, size).transpose(0, 2, 1) @ beside)
+
+    def effects(self) -> Floats:
+        """Return correlations given the other columns, of two-state columns."""
+        weight = self._count().sum(axis=(1, 2))
+        one, other = (
+            np.diff(self._logits(own, at[:, 1:]), axis=2)[:, :, 0]
+            for own, at in ((self._i, self._at_i), (self._j, self._at_j))
         )
-        statistic, dof, p_value = self._judge(first, second, across)
-        return statistic, dof, p_value, ~self._at_zero(p_value, at_i[:, 0], i, j)
+        one, other = np.broadcast_arrays(one[:, :, None], other[:, None])
+        table = self._tables(self._at_i[:, 0])[:, :, :, None, None]  # state of j, then of i
+        logits = np.stack(
+            (
+                table[:, 0, 0] + np.zeros_like(one),
+                table[:, 0, 1] + one,
+                table[:, 1, 0] + other,
+                table[:, 1, 1] + one + other,
+            )
+        )
+        p = np.exp(logits - logits.max(axis=0))
+        p /= p.sum(axis=0)
+        left, right = p[1] + p[3], p[2] + p[3]
+        shared = (weight * (p[3] - left * right)).sum(axis=(1, 2))
+        spread = [(weight * part * (1 - part)).sum(axis=(1, 2)) for part in (left, right)]
+        size = np.sqrt(spread[0] * spread[1])
+        known = size > np.finfo(float).tiny
+        return np.where(known, np.clip(shared / np.where(known, size, 1.0), -1.0, 1.0), 0.0)
 
     def _entries(self, own: Integers, other: Integers) -> Integers:
         """Return the places of variables' neighbours, the other end of the edge first."""
@@ -148,18 +198,23 @@ class _Group:
         further = places[~is_end].reshape(len(own), -1)
         return np.column_stack((places[is_end], further))
 
-    def _count(self, variables: Integers, n_jobs: int) -> Floats:
-        out = np.empty((len(variables), self.cells))
-        rows = self._rows
+    def _count(self) -> Floats:
+        """Return the rows by the states of both ends, and of the others of each."""
+        other, n_jobs, s = self._neighbours.other, self._model.n_jobs, self._states
+        further = other[self._at_i[:, 1:]], other[self._at_j[:, 1:]]
+        variables = np.column_stack((self._i, self._j, *further))
+        shape = len(variables), s, s, *(s ** int(size) for size in self._further)
+        out = np.empty((len(variables), s ** variables.shape[1]))
+        codes, weights = self._model.codes, self._model.weights
         pieces = np.array_split(np.arange(len(variables)), _PIECES * n_jobs if n_jobs > 1 else 1)
 
         def work(piece: Integers) -> None:
             if len(piece):
                 chosen = slice(int(piece[0]), int(piece[-1]) + 1)
-                count_joint(rows.codes, rows.weights, variables[chosen], self._states, out[chosen])
+                count_joint(codes, weights, variables[chosen], s, out[chosen])
 
         run(work, pieces, n_jobs)
-        return out
+        return out.reshape(shape)
 
     def _tables(self, places: Integers) -> Floats:
         """Return the tables of neighbours, their own states first: (edges, other, own)."""
@@ -176,7 +231,8 @@ class _Group:
             found = found.reshape(len(own), -1, self._states)
         return np.asarray(found)
 
-    def _side(self, counts: Floats, logits: Floats, edge: Integers, *, turned: bool) -> _Side:
+    def _side(self, counts: Floats, own: Integers, at: Integers, *, turned: bool) -> _Side:
+        logits, edge = self._logits(own, at), at[:, 0]
         s, q, m = self._states, self._states - 1, len(counts)
         shown = _design(counts.shape[1], s)
         n_columns, basis = shown.shape[1], table_basis(q, q)
@@ -217,7 +273,7 @@ class _Group:
         self, first: _Side, second: _Side, across: Floats
     ) -> tuple[Floats, Integers, Floats]:
         """Return statistics, degrees of freedom and p-values, by the larger of two variances."""
-        total = float(self._rows.weights.sum())
+        total = float(self._model.weights.sum())
         score = first.sums + second.sums
         by_rows = first.products + second.products + across + across.transpose(0, 2, 1)
         by_rows = by_rows - score[:, :, None] * score[:, None] / total
@@ -239,14 +295,14 @@ class _Group:
         p_value = np.maximum(chdtrc(np.maximum(dof, 1), statistic), np.finfo(float).tiny)
         return np.where(dof, statistic, 0.0), dof, np.where(dof, p_value, 1.0)
 
-    def _at_zero(self, p_value: Floats, edge: Integers, i: Integers, j: Integers) -> Mask:
+    def at_zero(self, p_value: Floats, rows: Rows) -> Mask:
         """Return which edges are to be tested at zero, as `needs_test_at_zero` has it."""
-        table = self._tables(edge)
+        table = self._tables(self._at_i[:, 0])
         table = table - table.mean(axis=1, keepdims=True)
         table = table - table.mean(axis=2, keepdims=True)
         strong = (p_value > SIGNIFICANT) & (np.abs(table).max(axis=(1, 2)) > LINEAR)
         doubted = (p_value > MIN_DOUBTED) & (p_value < MAX_DOUBTED)
-        return np.asarray(strong | (doubted & self._rows.are_sparse(i, j)))
+        return np.asarray(strong | (doubted & rows.are_sparse(self._i, self._j)))
 
 
 def _design(n_joint: int, states: int) -> Floats:

@@ -27,6 +27,7 @@ from scipy.special import ndtri
 
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.learn.counted_tests import MIN_EDGES, binary_effects
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import Variable
 from edgegraft.table.blocks import TableRows
@@ -97,13 +98,20 @@ def edge_effects(
 
     Of many rows a sample is used. `evidence` is for intervals, and for what chance adds.
     """
-    m, columns = model.n_edges, _Columns(model, rows)
+    m, threads = model.n_edges, resolve_jobs(n_jobs)
     found, largest, signed = np.zeros(m), np.zeros(m), np.zeros(m, bool)
+    rest = np.arange(m)
+    if m >= MIN_EDGES:
+        known = binary_effects(model.layout, model.theta, rows.table, rows.weights, threads)
+        rest = np.flatnonzero(np.isnan(known))
+        found, signed = np.nan_to_num(known), ~np.isnan(known)
+        largest = np.abs(found)
+    columns = _Columns(model, rows, rest)
 
     def work(k: int) -> None:
         found[k], largest[k], signed[k] = columns.correlations(k)
 
-    run(work, range(m), resolve_jobs(n_jobs))
+    run(work, rest.tolist(), threads)
     effect, low, high = np.where(signed, _tested(found, evidence), _tested_norm(found, evidence))
     strength = np.abs(effect)
     if evidence.groups is not None:
@@ -139,33 +147,45 @@ def _tested_norm(effect: Floats, evidence: Evidence) -> Floats:
 
 
 class _Columns:
-    """What the rest of each row says of every column of a model."""
+    """What the rest of each row says of the columns of some edges of a model."""
 
-    def __init__(self, model: PairwiseMRF, rows: TableRows) -> None:
+    def __init__(self, model: PairwiseMRF, rows: TableRows, chosen: Integers) -> None:
         table, layout = rows.table, model.layout
         self._model = model
         # The first rows of the sample are a sample themselves.
         shuffled = np.random.default_rng(0).permutation(table.n_rows)[:_MAX_ROWS]
         weights = np.ones(table.n_rows) if rows.weights is None else rows.weights
-        self._codes, self._weights = table.cells[:, shuffled], weights[shuffled]
-        self._features = [
-            _features(variable, np.bincount(cells, weights, minlength=variable.n_states + 1)[:-1])
-            for variable, cells in zip(model.schema, table.cells[:, : table.n_rows], strict=True)
-        ]
+        ends = np.zeros(layout.n_variables, bool)
+        ends[layout.edges[chosen]] = True
+        beside = np.flatnonzero(ends[layout.edges].any(axis=1))
+        self._weights = weights[shuffled]
+        self._codes = {
+            i: table.cells[i, shuffled] for i in np.unique(layout.edges[beside]).tolist()
+        }
+        self._features = {
+            i: _features(
+                model.schema[i],
+                np.bincount(
+                    table.cells[i, : table.n_rows], weights, minlength=layout.states[i] + 1
+                )[:-1],
+            )
+            for i in np.flatnonzero(ends).tolist()
+        }
         size = np.clip(_CELLS // layout.states, _MIN_ROWS, _MAX_ROWS)
         self._fields: dict[int, Floats] = {
             i: np.tile(layout.node(model.theta, i)[:, None], min(int(size[i]), len(shuffled)))
-            for i in np.unique(layout.edges).tolist()
+            for i in np.flatnonzero(ends).tolist()
         }
-        for k, (i, j) in enumerate(layout.edges.tolist()):
-            self._fields[i] += self._seen(layout.edge(model.theta, k), j, self._fields[i].shape[1])
-            self._fields[j] += self._seen(
-                layout.edge(model.theta, k).T, i, self._fields[j].shape[1]
-            )
+        for k in beside.tolist():
+            (i, j), weight = layout.edges[k].tolist(), layout.edge(model.theta, k)
+            for own, other, table_of in ((i, j, weight), (j, i, weight.T)):
+                if ends[own]:
+                    field = self._fields[own]
+                    field += self._seen(table_of, other, field.shape[1])
 
     def _seen(self, table: Floats, other: int, n_rows: int) -> Floats:
         """Return what a neighbour adds to a column: nothing where its cell is missing."""
-        return np.pad(table, ((0, 0), (0, 1)))[:, self._codes[other, :n_rows]]
+        return np.pad(table, ((0, 0), (0, 1)))[:, self._codes[other][:n_rows]]
 
     def correlations(self, k: int) -> tuple[float, float, bool]:
         """Return the effect of an edge, the largest correlation, and whether it has a sign."""
