@@ -95,14 +95,7 @@ class ModelFileError(FileFormatError):
 
 
 class SettingError(Message, ValueError):
-    """A setting has a value that it does not take.
-
-    Parameters
-    ----------
-    name : str
-        Of the setting.
-    problem : str
-        What is wrong with it, and what was expected.
+    """A setting, `name`, has a value that it does not take; `problem` is what is wrong with it.
 
     Examples
     --------

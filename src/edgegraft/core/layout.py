@@ -169,14 +169,7 @@ def _check_order(edges: Integers, n: int) -> None:
 
 
 class ActiveGraph:
-    """A growing (and shrinking) set of edges over fixed variables.
-
-    Parameters
-    ----------
-    states : array of int, shape (n,)
-    edges : array of int, shape (m, 2), optional
-    widths : array of int, shape (n,), optional
-        As of :class:`Layout`.
+    """A growing (and shrinking) set of edges over fixed variables; arguments as of :class:`Layout`.
 
     Examples
     --------

@@ -93,14 +93,7 @@ class PairCounts:
     def pairs(self, edges: ArrayLike) -> PairTables:
         """Return the tables of a batch of edges, in the order and orientation asked for.
 
-        Parameters
-        ----------
-        edges : array of int, shape (m, 2)
-
-        Returns
-        -------
-        PairTables
-            Integer counts, or sums of weights.
+        They are integer counts, or sums of weights.
         """
         edges = check_edges(edges, len(self.schema))
         shapes = np.take(self.schema.n_states, edges)

@@ -38,29 +38,14 @@ class RowMethods(_Transformer, ReadingParameters):
     def score_samples(self, X: Any) -> Floats:
         """Return the log pseudolikelihood of each row, in nats.
 
-        That is the sum over the columns of ``log p(cell | the row's other cells)``. A missing
-        cell has no term of its own, and its edges are left out of its neighbours' conditionals.
-
-        Parameters
-        ----------
-        X : table of the fitted columns
-
-        Returns
-        -------
-        array of float, shape (n_rows,)
+        That is the sum over the columns of ``log p(cell | the row's other cells)``. A missing cell
+        has no term of its own, and its edges are left out of its neighbours' conditionals.
         """
         codes = self._codes(X)
         return self.model_.pseudo_log_likelihood(codes=codes)
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the mean log pseudolikelihood of a row: higher is better.
-
-        Parameters
-        ----------
-        X : table of the fitted columns
-        y : ignored
-        sample_weight : array of float, shape (n_rows,), optional
-        """
+        """Return the mean log pseudolikelihood of a row, weighted if asked: higher is better."""
         rows = self.score_samples(X)
         if sample_weight is None:
             return float(rows.mean())

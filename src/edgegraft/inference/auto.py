@@ -169,11 +169,7 @@ LIKELIHOOD_ENGINES = ("auto", "exact", "bp", "trw")
 def make_engine(engine: str | InferenceEngine = "auto", **settings: Any) -> InferenceEngine:
     """Return the engine that a name stands for; an engine is returned as it is.
 
-    Parameters
-    ----------
-    engine : {"auto", "exact", "bp", "trw", "gibbs"} or an engine
-    **settings
-        Arguments of the engine that is named.
+    `settings` are arguments of the engine that is named.
 
     Examples
     --------

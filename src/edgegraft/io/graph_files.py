@@ -211,13 +211,8 @@ def _writable(text: str, what: str) -> str:
 def to_pgmpy(model: PairwiseMRF) -> DiscreteMarkovNetwork:
     """Return a model as a Markov network of pgmpy, with the same names and categories.
 
-    Raises
-    ------
-    MissingExtraError
-        pgmpy is not installed.
-    ModelError
-        The potentials of a factor differ so much (by a factor of more than about 1e307) that the
-        smaller ones would become zero.
+    A model whose potentials differ so much in a factor (by more than about 1e307) that the smaller
+    ones would become zero is refused with a ModelError.
     """
     try:
         from pgmpy.factors.discrete import DiscreteFactor
@@ -243,13 +238,9 @@ def from_pgmpy(network: DiscreteMarkovNetwork) -> PairwiseMRF:
     """Return a Markov network of pgmpy as a model.
 
     Variables keep the order of the network's nodes, categories that of the first factor that
-    contains them; factors over the same variables are multiplied.
-
-    Raises
-    ------
-    ModelError
-        A factor joins three variables or more, has a negative or infinite entry, or a node is
-        in no factor or has a name that is not text.
+    contains them; factors over the same variables are multiplied. A factor over three variables or
+    more, a negative or infinite entry, and a node that is in no factor or has a name that is not
+    text are refused with a ModelError.
     """
     factors = [(list(factor.variables), factor) for factor in network.get_factors()]
     labels = _labels(network, factors)

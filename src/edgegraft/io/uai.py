@@ -78,13 +78,8 @@ def read_uai(path: str | os.PathLike[str]) -> PairwiseFile:
     """Read a pairwise model in the UAI format, plain or gzip (recognised by its content).
 
     Entries outside the range of a double (``1e-400``) are read exactly, since only their logs are
-    kept.
-
-    Raises
-    ------
-    FileFormatError
-        The file is malformed, or has a factor over three or more variables. The message names
-        the line and the token.
+    kept. A malformed file, or one with a factor over three or more variables, is a FileFormatError
+    that names the line and the token.
 
     Examples
     --------

@@ -101,15 +101,8 @@ def write_model_file(
 def read_details(path: str | os.PathLike[str]) -> StoredModel:
     """Return what a model file holds, without building the model.
 
-    Parameters
-    ----------
-    path : path
-        Of a file that :meth:`PairwiseMRF.save` wrote.
-
-    Raises
-    ------
-    ModelFileError
-        The file is not a model, is truncated or damaged, or a newer release wrote it.
+    A file that is not a model, is truncated or damaged, or was written by a newer release is a
+    ModelFileError.
 
     Examples
     --------

@@ -153,10 +153,7 @@ class PairwiseMRF(RowQuestions):
     def adjacency(self, strengths: ArrayLike | None = None) -> Floats:
         """Return the symmetric matrix of edge strengths, 0 for pairs without an edge.
 
-        Parameters
-        ----------
-        strengths : array of float, optional
-            One number per edge, instead of :meth:`edge_strengths`.
+        `strengths` are numbers to use instead of :meth:`edge_strengths`, one per edge.
 
         Examples
         --------
@@ -259,10 +256,8 @@ class PairwiseMRF(RowQuestions):
 def load(path: str | os.PathLike[str]) -> PairwiseMRF:
     """Return the model of a file that :meth:`PairwiseMRF.save` wrote.
 
-    Raises
-    ------
-    ModelFileError
-        The file is not a model, is truncated or damaged, or a newer release wrote it.
+    A file that is not a model, is truncated or damaged, or was written by a newer release is a
+    ModelFileError.
     """
     stored = read_details(path)
     try:

@@ -33,12 +33,7 @@ class StatesPenalty(Penalty):
 class NoisePenalty(Penalty):
     """Group-l1 with weights by which chance gives every pair of the data the same score.
 
-    Parameters
-    ----------
-    penalty, ridge, penalize_nodes
-        As of :class:`Penalty`.
-    noise : NoiseWeights, optional
-        The weights of some data: :meth:`bound` finds them.
+    `noise` are the weights of some data: :meth:`bound` finds them.
 
     Examples
     --------
@@ -99,14 +94,7 @@ class NoisePenalty(Penalty):
 
 @dataclass(frozen=True, eq=False)
 class FeaturePenalty(Penalty):
-    """Plain l1 over single parameters.
-
-    Parameters
-    ----------
-    penalty, ridge, penalize_nodes
-        As of :class:`Penalty`.
-    allowed : array of bool, shape (n_parameters,), optional
-        Which parameters may leave zero; all by default.
+    """Plain l1 over single parameters; `allowed` are those that may leave zero, all by default.
 
     Examples
     --------

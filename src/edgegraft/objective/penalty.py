@@ -132,12 +132,8 @@ class Penalty:
     def prox(self, theta: Floats, step: float | Floats, layout: Layout) -> Floats:
         """Return ``argmin_w |w - theta|^2 / (2 step) + R(w)``, with exact zeros.
 
-        Parameters
-        ----------
-        theta : array, shape (n_parameters,)
-        step : float, or array of one per group or one per parameter
-            If each parameter has its own, a table still vanishes as a whole or not at all.
-        layout : Layout
+        There is one step for all, one per group or one per parameter; if each parameter has its
+        own, a table still vanishes as a whole or not at all.
         """
         groups = self.groups(layout)
         steps = np.asarray(step, np.float64)
@@ -187,17 +183,8 @@ class Penalty:
     def violation(self, theta: Floats, gradient: Floats, layout: Layout) -> Floats:
         """Return how far each group is from stationary, in the Euclidean norm.
 
-        Parameters
-        ----------
-        theta, gradient : array, shape (n_parameters,)
-            Parameters and the gradient of the loss alone.
-        layout : Layout
-
-        Returns
-        -------
-        array, shape (n_groups,)
-            Nodes, then edges or their single parameters: the norm of
-            ``grad + penalty * d * w/||w|| + 2 * ridge * w``, or for a zero group
-            ``max(0, ||grad|| - penalty * d)``.
+        `gradient` is that of the loss alone. Groups are nodes, then edges or their single
+        parameters; theirs is the norm of ``grad + penalty * d * w/||w|| + 2 * ridge * w``, or for a
+        zero group ``max(0, ||grad|| - penalty * d)``.
         """
         return self.groups(layout).violation(theta, gradient)

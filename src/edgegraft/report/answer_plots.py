@@ -30,14 +30,7 @@ if TYPE_CHECKING:
 
 
 def plot_power(found: PowerPlan, ax: Axes | None = None) -> Axes:
-    """Draw the expected share of edges found against the number of rows.
-
-    Parameters
-    ----------
-    found : PowerPlan
-    ax : Axes, optional
-        By default, those of a new figure.
-    """
+    """Draw the expected share of edges found against the number of rows, on `ax` or anew."""
     require_matplotlib()
     ax = axes_or_new(ax, 6.0, 4.0)
     rows, curve = found.curve["rows"], found.curve
@@ -54,14 +47,7 @@ def plot_power(found: PowerPlan, ax: Axes | None = None) -> Axes:
 
 
 def plot_centrality(found: NetworkReading, ax: Axes | None = None) -> Axes:
-    """Draw strength and expected influence of variables with intervals of 95 %, strongest on top.
-
-    Parameters
-    ----------
-    found : NetworkReading
-    ax : Axes, optional
-        By default, those of a new figure.
-    """
+    """Draw strength and influence of variables with intervals of 95 %, strongest on top."""
     require_matplotlib()
     columns = found.variables
     order = np.argsort(columns["strength"], kind="stable")
@@ -182,22 +168,12 @@ def _ring(share: float) -> MarkerPath:
 
 
 def plot_comparison(found: Comparison, *, seed: int = 0) -> list[Axes]:
-    """Draw the network of each group, and the edges that differ, on one layout.
+    """Draw the network of each group, and the edges that differ, on one layout; return all axes.
 
     A group's picture has the edges of its own network, their widths and colours being effects and
     signs. The last picture has the edges that differ: blue if the effect is larger in the second of
-    two groups, vermillion if it is smaller, grey if there are more groups or no signs.
-
-    Parameters
-    ----------
-    found : Comparison
-    seed : int, default 0
-        As in :func:`edgegraft.report.plot_network`.
-
-    Returns
-    -------
-    list of Axes
-        One per group, then that of the differences.
+    two groups, vermillion if it is smaller, grey if there are more groups or no signs. `seed` is as
+    in :func:`edgegraft.report.plot_network`.
     """
     require_matplotlib()
     import matplotlib.pyplot as plt

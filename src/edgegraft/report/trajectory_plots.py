@@ -107,19 +107,8 @@ def plot_path(points: Sequence[PathPoint], ax: Axes | None = None) -> Axes:
     """Draw the number of edges along a path of penalties, the largest penalty on the left.
 
     The right axis shows the mean log-pseudolikelihood of held-out rows if there are any, otherwise
-    the EBIC; a line marks the best model by that measure.
-
-    Parameters
-    ----------
-    points : list of PathPoint
-        Result of :func:`~edgegraft.learn.selection.path.penalty_path`.
-    ax : Axes, optional
-        By default, those of a new figure.
-
-    Returns
-    -------
-    Axes
-        The left axes.
+    the EBIC; a line marks the best model by that measure. `points` are those of
+    :func:`~edgegraft.learn.selection.path.penalty_path`; the left axes are returned.
     """
     require_matplotlib()
     if not len(points):

@@ -86,20 +86,10 @@ class Reservoir:
         return self.capacity is not None and len(self) >= self.capacity
 
     def offer(self, edges: ArrayLike, scores: ArrayLike) -> ScoredEdges:
-        """Take in what is good enough; return what is not, or no longer.
+        """Take in what is good enough; return what is not, or no longer, in the order of arrival.
 
         As if the edges came one by one: all stay until the reservoir is full; then each that is
         better than the minimum takes its place, and the minimum goes out.
-
-        Parameters
-        ----------
-        edges : array of int, shape (m, 2)
-        scores : array of float, shape (m,)
-
-        Returns
-        -------
-        ScoredEdges
-            The edges that are out, in the order of arrival.
         """
         new = as_edges(edges)
         values = one_each(scores, len(new), "scores")
@@ -179,12 +169,7 @@ class ActivationRule(Protocol):
     def select(self, edges: ArrayLike, scores: ArrayLike) -> Integers:
         """Return the indices of the edges to activate, in the order of activation.
 
-        Parameters
-        ----------
-        edges : array of int, shape (m, 2)
-            In the order of their arrival.
-        scores : array of float, shape (m,)
-            Activation scores.
+        Edges, with their activation scores, come in the order of their arrival.
         """
         ...
 

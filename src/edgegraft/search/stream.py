@@ -120,19 +120,9 @@ class CandidateStream:
         return len(self._frozen)
 
     def draw(self, k: int, rng: np.random.Generator) -> Edges:
-        """Take out up to `k` edges, best first; fewer, or none, when the stream is exhausted.
+        """Take out up to `k` edges ``(i, j)``, ``i < j``, best first; fewer, or none, at the end.
 
-        Parameters
-        ----------
-        k : int
-            Number of edges.
-        rng : numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        array of int, shape (m, 2)
-            Edges ``(i, j)``, ``i < j``, in the order of their priorities.
+        They come in the order of their priorities, as an array of shape (m, 2).
         """
         if k < 0:
             raise ValueError(f"the number of edges to draw must not be negative, found {k}")
@@ -160,13 +150,9 @@ class CandidateStream:
     def freeze(self, edges: ArrayLike, offsets: ArrayLike) -> None:
         """Set edges aside until the next refill, with their violation offsets.
 
-        An edge is taken from wherever it is; one that is frozen already gets the new offset.
-
-        Parameters
-        ----------
-        edges : array of int, shape (m, 2)
-        offsets : float or array of float, shape (m,)
-            ``1 - score / penalty``: what nearly violated comes back first.
+        An offset, one for each edge or one for all, is ``1 - score / penalty``: what nearly
+        violated comes back first. An edge is taken from wherever it is; one that is frozen already
+        gets the new offset.
         """
         ids = self._ids(edges)
         values = one_each(offsets, len(ids), "offsets").copy()
@@ -209,19 +195,10 @@ class CandidateStream:
         self._queue.lower(marked, float(by))
 
     def prioritise(self, edges: ArrayLike, priorities: ArrayLike, *, thaw: bool = False) -> int:
-        """Give unseen or queued edges explicit priorities; earlier boosts no longer count for them.
+        """Give unseen or queued edges explicit priorities; return how many edges got theirs.
 
-        Parameters
-        ----------
-        edges : array of int, shape (m, 2)
-        priorities : float or array of float, shape (m,)
-        thaw : bool, default False
-            Queue frozen edges as well.
-
-        Returns
-        -------
-        int
-            Number of edges that have their new priority; edges that are out are passed over.
+        Priorities are one for each edge or one for all; earlier boosts no longer count. With
+        `thaw`, frozen edges are queued as well; edges that are out are passed over.
         """
         ids = self._ids(edges)
         keys = one_each(priorities, len(ids), "priorities")

@@ -88,14 +88,10 @@ class PackedTable:
 
     @classmethod
     def from_codes(cls, codes: ArrayLike, schema: Schema | None = None) -> PackedTable:
-        """Pack an integer array of codes that count from 0, with -1 for a missing cell.
+        """Pack an array of codes, shape (n_rows, n), that count from 0, with -1 for a missing cell.
 
-        Parameters
-        ----------
-        codes : array of int, shape (n_rows, n)
-        schema : Schema, optional
-            Its categories are the codes' meaning. Without one every variable gets the states
-            0 to its largest code, and the names ``x0``, ``x1`` and so on.
+        The categories of `schema` are the codes' meaning. Without one every variable gets the
+        states 0 to its largest code, and the names ``x0``, ``x1`` and so on.
         """
         given = np.asarray(codes)
         if given.ndim != 2 or given.dtype.kind not in "iub":

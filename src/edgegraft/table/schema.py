@@ -231,11 +231,7 @@ class Schema:
     ) -> Schema:
         """Return a plain schema whose categories are ``0`` to ``s - 1``.
 
-        Parameters
-        ----------
-        n_states : sequence of int
-        names : iterable of str, optional
-            ``x0``, ``x1``, ... by default.
+        Names are ``x0``, ``x1``, ... by default.
 
         Examples
         --------
@@ -306,20 +302,12 @@ class Schema:
         return Schema(self[name] for name in names)
 
     def decode(self, codes: ArrayLike) -> pa.Table:
-        """Return codes as a table of the caller's labels.
+        """Return codes, shape (n_rows, n), as a table of the caller's labels.
 
-        Parameters
-        ----------
-        codes : array of int, shape (n_rows, n)
-            States counted from 0, -1 for a missing cell.
-
-        Returns
-        -------
-        pyarrow.Table
-            Columns have the type that they came with: declared categories are dictionaries, so
-            that ``.to_pandas()`` gives a Categorical with its order and its unobserved
-            categories; numbers, booleans, dates and text are themselves; binned columns are
-            ordered dictionaries of interval labels. Missing cells are null.
+        Missing cells, -1, are null. Columns have the type that they came with: declared categories
+        are dictionaries, so that ``.to_pandas()`` gives a Categorical with its order and its
+        unobserved categories; numbers, booleans, dates and text are themselves; binned columns are
+        ordered dictionaries of interval labels.
         """
         from edgegraft.table.decode import decode_table
 
