@@ -36,7 +36,7 @@ _TILE = 24
 _PIECE = 256  # edges per task, at least
 _PIECES = 8  # tasks per thread, at most: enough to balance, few enough to cost nothing
 
-_ROWS, _STATES = 8192, 21  # of the table that the two ways of counting are timed on
+_ROWS, _STATES, _PAIRS = 8192, 21, 64  # that the two ways of counting are timed on
 
 
 class PairCounts:
@@ -254,8 +254,10 @@ def row_in_words() -> float:
     """
     codes = np.random.default_rng(0).integers(0, _STATES, (_ROWS, 2))
     block = TableRows(PackedTable.from_codes(codes))
-    edges, offsets = np.array([[0, 1]]), np.array([0, _STATES * _STATES])
-    out, piece = np.zeros(_STATES * _STATES, np.int64), np.array([0])
+    # Many pairs, beside which what a call costs by itself is small.
+    edges, piece = np.tile([[0, 1]], (_PAIRS, 1)), np.arange(_PAIRS)
+    offsets = _STATES * _STATES * np.arange(_PAIRS + 1)
+    out = np.zeros(int(offsets[-1]), np.int64)
     ways = [
         partial(way, block, edges, offsets, out, piece)
         for way in (_count_by_planes, _count_by_codes)
