@@ -27,7 +27,9 @@ def fitted():
 
 @settings(max_examples=30, deadline=None)
 @given(
-    st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=9, unique=True),
+    st.lists(
+        st.floats(-1e6, 1e6, width=32, allow_subnormal=False), min_size=2, max_size=9, unique=True
+    ),
     st.booleans(),
     st.integers(0, 99),
 )
