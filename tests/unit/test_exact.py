@@ -12,7 +12,9 @@ from scipy.stats import chi2
 
 from edgegraft.core import Layout
 from edgegraft.errors import EdgeError, ModelError, TreewidthError
+from edgegraft.inference import elimination
 from edgegraft.inference.exact import ExactEngine
+from edgegraft.kernels import compiler
 
 
 def grid(rows, columns):
@@ -315,3 +317,17 @@ def test_read_only_parameters_and_states_stay_as_they_are(engine):
         np.testing.assert_array_equal(part, kept)
     larger = layout.grow([(0, 11)])
     assert engine.grow(state, larger).layout is larger
+
+
+@pytest.mark.parametrize("n_edges", [0, 5, 12, 24])
+def test_orders_in_plain_python_are_those_of_the_kernel(n_edges, monkeypatch):
+    rng = np.random.default_rng(n_edges)
+    pairs = np.array(list(itertools.combinations(range(12), 2)))
+    layout = Layout(rng.integers(1, 5, 12), pairs[rng.permutation(len(pairs))[:n_edges]])
+    found = []
+    for few in (0, 200):
+        monkeypatch.setattr(elimination, "_FEW", few)
+        monkeypatch.setattr(elimination, "unless_compiled", compiler._plain)
+        found.append(elimination.order_variables(layout, 1e5))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)

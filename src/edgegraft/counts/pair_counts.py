@@ -209,7 +209,8 @@ def _by_codes(block: TableRows, edges: Edges) -> Mask:
 def _count_by_planes(
     block: TableRows, edges: Edges, offsets: Integers, out: NDArray[Any], piece: Integers
 ) -> None:
-    starts = _margin_offsets(block.table.schema)
+    starts, edges = _margin_offsets(block.table.schema), edges.view()
+    edges.flags.writeable = False  # as those of layouts are: one kernel serves both
     count_planes(block.table.planes, _margins_of(block), starts, edges, piece, offsets, out)
 
 

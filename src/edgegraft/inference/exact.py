@@ -102,7 +102,7 @@ class ExactEngine:
 
         A model in which no state has positive probability is refused with a ModelError.
         """
-        return _calibrate(check_theta(theta, state.layout), state.tree), state, _info(state)
+        return _calibrate(check_theta(theta, state.layout), state.tree), state, describe_run(state)
 
     def pair_marginals(self, theta: Floats, state: ExactState, edges: Edges) -> PairTables:
         """Return the exact joint marginals of any pairs.
@@ -141,7 +141,7 @@ class ExactEngine:
         value = score(theta, layout, assignment)
         if value == -np.inf:
             raise _impossible()
-        return Assignment(assignment, value, _info(state))
+        return Assignment(assignment, value, describe_run(state))
 
     def sample(
         self, theta: Floats, state: ExactState, n_samples: int, rng: np.random.Generator
@@ -194,7 +194,8 @@ def _impossible() -> ModelError:
     )
 
 
-def _info(state: ExactState) -> Info:
+def describe_run(state: ExactState) -> Info:
+    """Return what is to be said of a run."""
     return Info(
         converged=True,
         n_iter=1,

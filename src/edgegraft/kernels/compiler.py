@@ -24,6 +24,7 @@ import warnings
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numba
@@ -31,6 +32,7 @@ from llvmlite import binding
 from numba import njit
 from numba.core import config, serialize
 from numba.core.compiler import CompileResult
+from numba.core.dispatcher import Dispatcher
 from numba.misc.appdirs import AppDirs
 
 _ROOT = Path(__file__).parent
@@ -66,6 +68,26 @@ def _compile(function: Any, options: dict[str, Any]) -> Any:
     dispatcher = njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     dispatcher._cache = _KernelCache(function, dispatcher.targetoptions)
     return dispatcher
+
+
+def unless_compiled(dispatcher: Any) -> Any:
+    """Return a kernel if it is compiled, else the same in plain Python: for work of milliseconds.
+
+    For kernels whose results do not depend on it: integers, comparisons, sums.
+    """
+    return dispatcher if dispatcher.overloads or dispatcher._cache.is_kept() else _plain(dispatcher)
+
+
+@cache
+def _plain(dispatcher: Any) -> Any:
+    """Return the function of a kernel, and those of the kernels that it calls."""
+    function = dispatcher.py_func
+    called = {
+        name: _plain(value)
+        for name, value in function.__globals__.items()
+        if name in function.__code__.co_names and isinstance(value, Dispatcher)
+    }
+    return FunctionType(function.__code__, function.__globals__ | called, function.__name__)
 
 
 class Compilation:
@@ -150,6 +172,12 @@ class _KernelCache:
         for old in folder.glob(f"{self._name}-*.nbc"):
             if not old.name.startswith(f"{self._name}-{self._stamp()}-"):
                 old.unlink(missing_ok=True)
+
+    def is_kept(self) -> bool:
+        """Return whether a version of the kernel is on disk."""
+        level, folder = shipped_level(), user_folder()
+        places = [*([] if level is None else [SHIPPED / level]), *([folder] if folder else [])]
+        return any(any(p.glob(f"{self._name}-{self._stamp()}-*.nbc")) for p in places)
 
     def flush(self) -> None:
         """Do nothing: `recompile` overwrites."""

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
-from edgegraft.inference import ExactBudget, affordable, likelihood_engine
+from edgegraft.inference import ExactBudget, affordable
 from edgegraft.inference.gibbs import GibbsEngine
+from edgegraft.inference.small import SmallExactEngine
 from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import Likelihood
@@ -107,7 +108,7 @@ def _match(
     if not layout.n_variables:
         return None
     if affordable(layout, _EXACT) is not None:
-        loss = Likelihood(counts, likelihood_engine("exact"))
+        loss = Likelihood(counts, SmallExactEngine())
         if fit_edges:
             stopping = Stopping(_TOL, _ITERATIONS)
             found = minimize(loss, Penalty(0.0, ridge), layout, model.theta, stopping, quiet=True)
@@ -121,7 +122,7 @@ def _match(
     sweeps = min(_MAX_SWEEPS, int((_LOOK_UPS / (_CHAINS * work) - _BURN_IN) / _ROUNDS))
     if sweeps < _MIN_SWEEPS:
         return None
-    data = Likelihood(counts, likelihood_engine("exact"))
+    data = Likelihood(counts, SmallExactEngine())
     return _follow_chains(model, data, sweeps, seed)
 
 
