@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core.types import Floats, Integers
-from edgegraft.errors import ModelError, import_extra
+from edgegraft.errors import ModelError
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import variable_index
 from edgegraft.report.layout import bend_edges, lay_out
 from edgegraft.report.page_html import for_json
 from edgegraft.report.style import group_style, sign_colour
+from edgegraft.search.structure import communities
 
 _MAX_ALONE = 30  # variables without an edge that are drawn even if they are the majority
 ColourBy = Literal["community"] | Mapping[str, Hashable] | None
@@ -78,7 +79,8 @@ def build_network(
     if isinstance(colour_by, Mapping):
         group, group_names = _given_groups(model, colour_by, variables)
     elif colour_by == "community":
-        group = communities(len(variables), local, finite_strengths(values[which]), seed)
+        weights = finite_strengths(values[which])
+        group = communities(len(variables), local, weights, seed, extra="plot")
         group_names = ()
     elif colour_by is None:
         group, group_names = np.zeros(len(variables), np.int64), ()
@@ -176,24 +178,6 @@ def edge_signs(model: PairwiseMRF) -> Integers:
     with np.errstate(invalid="ignore"):
         signs[binary] = np.sign((a + d > b + c).astype(np.int64) - (a + d < b + c))
     return signs
-
-
-def communities(n: int, edges: Integers, weights: Floats, seed: int) -> Integers:
-    """Return the community of each node by the Louvain method, the largest first."""
-    networkx = import_extra("networkx", "plot", "colouring by community")
-    graph = networkx.Graph()
-    graph.add_nodes_from(range(n))
-    heavy = np.where(weights > 0, weights, 0.0)
-    graph.add_weighted_edges_from(
-        (i, j, w) for (i, j), w in zip(edges.tolist(), heavy.tolist(), strict=True)
-    )
-    found = networkx.community.louvain_communities(graph, seed=seed) if heavy.any() else []
-    found.sort(key=lambda members: (-len(members), min(members)))
-    group = np.full(n, -1, np.int64)
-    for k, members in enumerate(found):
-        group[list(members)] = k
-    group[np.setdiff1d(np.arange(n), edges)] = -1  # one variable alone is not a community
-    return group
 
 
 def finite_strengths(values: Floats) -> Floats:

@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Edges, Floats, Integers
-from edgegraft.errors import MissingExtraError, ModelError
+from edgegraft.errors import ModelError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import make_frame
 from edgegraft.ingest.rows import read_table
 from edgegraft.model import PairwiseMRF, load
+from edgegraft.search.structure import communities
 from edgegraft.study.comparison import plain_rows
 from edgegraft.study.excluded import excluded_effects
 from edgegraft.study.planning import chance_to_return
@@ -168,7 +169,7 @@ def read_network(
     rng = np.random.default_rng(random_state)
     resampled = influence.resampled(n_resamples, rng)
     groups = {
-        float(r): communities(model, np.abs(influence.effect), float(r), random_state)
+        float(r): _communities(model, np.abs(influence.effect), float(r), random_state)
         for r in resolutions
     }
     chosen = groups.get(1.0, next(iter(groups.values())))
@@ -231,28 +232,9 @@ def _centrality(
     return columns
 
 
-def communities(model: PairwiseMRF, strength: Floats, resolution: float, seed: int) -> Integers:
-    """Return the community of each variable by the Louvain method, the largest first; -1 alone."""
-    try:
-        import networkx
-    except ImportError as error:
-        raise MissingExtraError("networkx", "networkx", "finding communities") from error
-    graph = networkx.Graph()
-    graph.add_nodes_from(range(model.n_variables))
-    weighted = zip(model.edges.tolist(), strength.tolist(), strict=True)
-    graph.add_weighted_edges_from((i, j, w) for (i, j), w in weighted if w > 0)
-    found = [
-        members
-        for members in networkx.community.louvain_communities(
-            graph, resolution=resolution, seed=seed
-        )
-        if len(members) > 1
-    ]
-    found.sort(key=lambda members: (-len(members), min(members)))
-    group = np.full(model.n_variables, -1, np.int64)
-    for k, members in enumerate(found):
-        group[list(members)] = k
-    return group
+def _communities(model: PairwiseMRF, strength: Floats, resolution: float, seed: int) -> Integers:
+    n, edges = model.n_variables, model.edges
+    return communities(n, edges, strength, seed, resolution=resolution, extra="networkx")
 
 
 def _togetherness(model: PairwiseMRF, community: Integers, resampled: Floats, seed: int) -> Floats:
@@ -260,7 +242,7 @@ def _togetherness(model: PairwiseMRF, community: Integers, resampled: Floats, se
     n = model.n_variables
     together = np.zeros((n, n))
     for row in resampled:
-        own = communities(model, np.abs(row), 1.0, seed)
+        own = _communities(model, np.abs(row), 1.0, seed)
         together += (own[:, None] == own) & (own >= 0)
     same = (community[:, None] == community) & (community >= 0)[:, None]
     np.fill_diagonal(same, False)
