@@ -32,7 +32,7 @@ def check_jobs(jobs: int | None) -> int | None:
     return jobs
 
 
-_FILE = "CSV or TSV (also .gz, .bz2, .zst), Parquet, Feather, Arrow, .xlsx or .sav file"
+_FILE = "CSV or TSV (also .gz, .bz2, .zst), Parquet, Feather, Arrow, .xlsx, .sav, .bed or .vcf file"
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file, as `edgegraft learn` writes.")
 ]

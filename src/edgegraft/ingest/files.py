@@ -16,6 +16,8 @@ from edgegraft.core.atomic import suffix_of
 from edgegraft.errors import Argument, DataError, DataTypeError, FileFormatError, listing
 from edgegraft.ingest.cells import Place
 from edgegraft.ingest.csv_source import COMPRESSIONS, CsvSource, foreign_content
+from edgegraft.ingest.genotypes import SUFFIXES as GENOTYPES
+from edgegraft.ingest.genotypes import genotype_source
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source
 from edgegraft.ingest.typed_files import ArrowSource, ipc_file, parquet_file, read_sheet
@@ -80,6 +82,8 @@ def _open_file(path: Path, options: ReadOptions) -> Source:
         return ArrowSource(path, options, ipc_file)
     if suffix in _SHEETS and not compressed:
         return read_sheet(path, options)
+    if suffix in GENOTYPES:
+        return genotype_source(path, options)
     if options.delimiter is not None:
         return CsvSource(path, options)
     content = foreign_content(path, utf8=True)
@@ -88,7 +92,7 @@ def _open_file(path: Path, options: ReadOptions) -> Source:
         *([" and is ", *content] if content else []),
         "; known are .csv, .tsv and .txt, also with .gz, .bz2 or .zst, any other text with ",
         Argument("delimiter"),
-        "; .parquet, .pq; .feather, .arrow, .ipc, .arrows; .xlsx, .sav",
+        "; .parquet, .pq; .feather, .arrow, .ipc, .arrows; .xlsx, .sav; .bed, .vcf, .bcf",
     )
 
 

@@ -45,8 +45,10 @@ def pack(
         columns, or the path of a CSV or TSV (also .gz, .bz2, .zst), Parquet, Feather, Arrow IPC,
         .xlsx (first sheet) or SPSS .sav file (these two need the extra ``files``), of a folder of
         such files, or a pattern (``"rows/*.parquet"``); several files are one table, in the order
-        of their names. Files are read in batches and need not fit in memory; bit planes that do
-        not are for :func:`edgegraft.ingest.cache.open_store`.
+        of their names. Also a PLINK .bed file, or a .vcf (also .gz) or .bcf file of genotypes (the
+        extra ``genotypes``): a column counts the copies of an allele. Other files are read in
+        batches and need not fit in memory; bit planes that do not are for
+        :func:`edgegraft.ingest.cache.open_store`.
     schema : Schema, optional
         Encode under these categories instead of learning them. Columns are matched by name, in
         any order; those of an array, or of a file without header, by position. Missing and

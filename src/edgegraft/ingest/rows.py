@@ -14,6 +14,7 @@ import warnings
 from array import array
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, Self
 
@@ -31,6 +32,7 @@ from edgegraft.ingest.encoder import encode_source
 from edgegraft.ingest.files import find_files
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
+from edgegraft.ingest.genotypes import is_genotypes, read_genotypes
 from edgegraft.ingest.kinds import TableKind, plugin_of, table_kind
 from edgegraft.ingest.memory import SAMPLE_ROWS, Budget, check_limit, read_size, share_out
 from edgegraft.ingest.options import ReadOptions
@@ -136,6 +138,8 @@ def read_table(
         return _recoded(X, schema)
     findings = Findings()
     options = options or ReadOptions()
+    if schema is None and is_genotypes(X):
+        return read_genotypes(Path(X), options, stacklevel=stacklevel + 1)
     with open_source(X, options) as source:
         table = encode_source(source, schema, options, findings)
     if schema is None:
@@ -186,7 +190,7 @@ def _checked(weights: ArrayLike | None, n_rows: int) -> Floats | None:
 
 def _limit(X: Any, kind: TableKind, options: ReadOptions) -> int | None:
     """Return the bytes that learning may take; None if the rows are in memory or small."""
-    if kind not in (TableKind.PATH, TableKind.STREAM):
+    if kind not in (TableKind.PATH, TableKind.STREAM) or is_genotypes(X):
         return None
     if options.max_memory is not None:
         return read_size(options.max_memory)
