@@ -22,9 +22,10 @@ import numpy as np
 from numba.core import event
 
 import edgegraft
-from edgegraft import GraftedMRF, GraftedMRFCV
+from edgegraft import GraftedMRF
 
 N_ROWS, N_COLUMNS = 500, 12
+MANY_COLUMNS = 120  # whose network is too large for plain Python
 
 
 class Compiled(event.Listener):
@@ -42,14 +43,14 @@ class Compiled(event.Listener):
         """Do nothing."""
 
 
-def survey(states: int, seed: int = 0) -> np.ndarray:
+def survey(states: int, seed: int = 0, columns: int = N_COLUMNS) -> np.ndarray:
     """Return codes in which every column depends on the one before it."""
     rng = np.random.default_rng(seed)
-    columns = [rng.integers(0, states, N_ROWS)]
-    for _ in range(1, N_COLUMNS):
+    codes = [rng.integers(0, states, N_ROWS)]
+    for _ in range(1, columns):
         kept = rng.random(N_ROWS) < 0.6
-        columns.append(np.where(kept, columns[-1], rng.integers(0, states, N_ROWS)))
-    return np.column_stack(columns)
+        codes.append(np.where(kept, codes[-1], rng.integers(0, states, N_ROWS)))
+    return np.column_stack(codes)
 
 
 def fits() -> None:
@@ -69,7 +70,8 @@ def fits() -> None:
     GraftedMRF(random_state=0).fit(codes, sample_weight=weights)
     GraftedMRF(penalty=0.02, random_state=0).fit(codes)
     GraftedMRF(objective="likelihood", random_state=0).fit(codes)
-    GraftedMRFCV(cv=2, random_state=0).fit(codes)
+    GraftedMRF(aim="prediction", random_state=0).fit(codes)
+    GraftedMRF(random_state=0).fit(survey(2, columns=MANY_COLUMNS))
     estimator.bootstrap(words, 4)
 
 

@@ -325,9 +325,8 @@ def test_orders_in_plain_python_are_those_of_the_kernel(n_edges, monkeypatch):
     pairs = np.array(list(itertools.combinations(range(12), 2)))
     layout = Layout(rng.integers(1, 5, 12), pairs[rng.permutation(len(pairs))[:n_edges]])
     found = []
-    for few in (0, 200):
-        monkeypatch.setattr(elimination, "_FEW", few)
-        monkeypatch.setattr(elimination, "unless_compiled", compiler._plain)
+    for pick in (lambda kernel, size: kernel, lambda kernel, size: compiler._plain(kernel)):
+        monkeypatch.setattr(elimination, "for_size", pick)
         found.append(elimination.order_variables(layout, 1e5))
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)

@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from llvmlite import binding
 
-from edgegraft.kernels import compiler
+from edgegraft.kernels import compiler, hashing
 from edgegraft.kernels.compiler import stamp_of
+from edgegraft.kernels.search import unseen
 
 # Uses each kernel of the counting path once, then lists those that had to be compiled.
 SCRIPT = """
@@ -142,3 +144,19 @@ def test_no_two_kernel_files_share_a_name():
     # A kernel that is saved replaces those of other sources, which it knows by the file's name.
     names = [path.name for path in compiler.SHIPPED.parent.rglob("*.py") if path.stem != "__init__"]
     assert len(names) == len(set(names))
+
+
+def test_kernels_in_plain_python_give_the_same():
+    """Hash maps and draws of a small table, whose kernels a first fit does not compile."""
+    ids = np.random.default_rng(0).integers(0, 1 << 40, 60)
+    found = []
+    for pick in (lambda kernel: kernel, compiler._plain):
+        keys, values = np.full(256, -1), np.zeros(256, np.int64)
+        old = pick(hashing.insert)(keys, values, ids, np.arange(60))
+        known = pick(hashing.find)(keys, values, ids[::2] + np.arange(30) % 2)
+        words, out = np.arange(1, 5, dtype=np.uint64) << np.uint64(60), np.zeros(9, np.int64)
+        left = np.concatenate((ids[:3], np.arange(40)))
+        drawn = pick(unseen.draw_from_list)(keys, values, left, 43, words, out)
+        found.append([*map(np.asarray, (keys, values, old, known, left, words, out, drawn))])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)

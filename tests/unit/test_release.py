@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import tomllib
 
+import pytest
+from release import tour
 from release.environments import ROOT, SUPPORTED, oldest
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -24,3 +26,10 @@ def test_every_dependency_is_pinned_to_its_lower_bound():
     assert len(pins) == len({pin.split("==")[0] for pin in pins})
     cli = PROJECT["optional-dependencies"]["cli"]
     assert {line.replace(">=", "==") for line in cli} <= set(pins)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_tour_of_an_installed_package_knows_its_interface():
+    tour.fits()
+    tour.questions()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgegraft.core.types import Ids, Integers
+from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.hashing import find, insert
 
 _SMALLEST = 1024
@@ -35,12 +36,13 @@ class PairMap:
 
     def get(self, ids: Ids) -> Integers:
         """Return the number of each pair, -1 if it has none."""
-        return np.asarray(find(self.keys, self.values, ids))
+        return np.asarray(for_size(find, len(ids))(self.keys, self.values, ids))
 
     def put(self, ids: Ids, value: int = 0) -> Integers:
         """Give pairs a number, one after another; return the one that each had, -1 for none."""
         self.reserve(len(ids))
-        old = np.asarray(insert(self.keys, self.values, ids, np.full(len(ids), value)))
+        enter = for_size(insert, len(ids))
+        old = np.asarray(enter(self.keys, self.values, ids, np.full(len(ids), value)))
         self._count += int(np.count_nonzero(old < 0))
         return old
 

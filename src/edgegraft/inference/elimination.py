@@ -12,7 +12,7 @@ Nothing is allocated before the cost is known.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import link_matrix, neighbours_of
 from edgegraft.core.types import Floats, Integers
-from edgegraft.kernels.compiler import unless_compiled
+from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.elimination.buckets import JunctionTree
 from edgegraft.kernels.elimination.ordering import FILL_FIRST, SIZE_FIRST, Rule, eliminate
 from edgegraft.kernels.elimination.traversal import depth_first, sweep_levels
@@ -33,7 +33,6 @@ MAX_RETRIES = 32
 _CELLS_PER_PAIR = 16
 #: How strongly a sweep's direction counts, in missing pairs per level.
 _SOFT, _STRICT = 3.0, 1e6
-_FEW = 200  # ends of edges, or variables: some milliseconds in plain Python
 
 
 class ExactCost(NamedTuple):
@@ -99,10 +98,8 @@ class _Search:
         limit = self.max_cells
         if best is not None and best.blocking < 0:
             limit = min(limit, best.cells / self.states.min())
-        run = _unless_few(eliminate, len(self.graph[1]))
-        with np.errstate(over="ignore"):  # of hashes
-            found = run(*self.graph, np.log2(self.states), rule, max_log, limit)
-        return Elimination(*found)
+        run = for_size(eliminate, len(self.graph[1]))
+        return Elimination(*run(*self.graph, np.log2(self.states), rule, max_log, limit))
 
     def vary(self, retry: int, rng: np.random.Generator) -> tuple[int, Floats]:
         """Return the rule of a further try: noise, or a sweep across the graph, soft or strict.
@@ -114,14 +111,9 @@ class _Search:
             return FILL_FIRST, 2.0 * noise
         if retry % 4 == 2:
             return SIZE_FIRST, 1e-3 * noise
-        sweep = _unless_few(sweep_levels, len(self.graph[1]))
+        sweep = for_size(sweep_levels, len(self.graph[1]))
         level = sweep(*self.graph, rng.permutation(len(self.states)))
         return FILL_FIRST, (_STRICT if retry % 4 == 3 else _SOFT) * level + noise
-
-
-def _unless_few(kernel: Any, size: int) -> Any:
-    """Return a kernel, in plain Python if there is little to do and it is not compiled yet."""
-    return kernel if size > _FEW else unless_compiled(kernel)
 
 
 def cost_of(layout: Layout, found: Elimination) -> ExactCost:
@@ -195,7 +187,7 @@ def build_tree(layout: Layout, found: Elimination) -> JunctionTree:
     before = found.parents(n)
     # Children right before their parents: any order with children first has the same cliques, and
     # this one uses a message soon after it was written, while it is still in cache.
-    by_rank = _unless_few(depth_first, n)(np.where(before == n, -1, before))
+    by_rank = for_size(depth_first, n)(np.where(before == n, -1, before))
     rank = np.empty(n + 1, np.int64)  # the new place of each bucket
     rank[by_rank], rank[n] = np.arange(n), n
     variable, parent = found.order[by_rank], rank[before[by_rank]]

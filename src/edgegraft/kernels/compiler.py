@@ -28,6 +28,7 @@ from types import FunctionType
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import binding
 from numba import njit
 from numba.core import config, serialize
@@ -37,6 +38,7 @@ from numba.misc.appdirs import AppDirs
 
 _ROOT = Path(__file__).parent
 SHIPPED = _ROOT / "compiled"
+_FEW = 200  # numbers that plain Python works on in some milliseconds
 _IMPORT = re.compile(r"^from (?:edgegraft\.kernels|(\.))([\w.]*) import", re.MULTILINE)
 
 # What a processor must have to run kernels that were compiled for a level, best level first.
@@ -70,20 +72,33 @@ def _compile(function: Any, options: dict[str, Any]) -> Any:
     return dispatcher
 
 
-def unless_compiled(dispatcher: Any) -> Any:
-    """Return a kernel if it is compiled, else the same in plain Python: for work of milliseconds.
+def for_size(dispatcher: Any, size: int) -> Any:
+    """Return a kernel, or the same in plain Python if it is not compiled yet and `size` is small.
 
     For kernels whose results do not depend on it: integers, comparisons, sums.
     """
-    return dispatcher if dispatcher.overloads or dispatcher._cache.is_kept() else _plain(dispatcher)
+    compiled = size > _FEW or dispatcher.overloads or _is_kept(dispatcher)
+    return dispatcher if compiled else _plain(dispatcher)
+
+
+@cache
+def _is_kept(dispatcher: Any) -> bool:
+    """Return whether a version of the kernel is on disk."""
+    level, folder, cached = shipped_level(), user_folder(), dispatcher._cache
+    places = [*([] if level is None else [SHIPPED / level]), *([folder] if folder else [])]
+    return any(any(place.glob(cached.versions())) for place in places)
 
 
 @cache
 def _plain(dispatcher: Any) -> Any:
-    """Return the function of a kernel, and those of the kernels that it calls."""
+    """Return the function of a kernel, which calls those of other kernels; integers wrap."""
+    return np.errstate(over="ignore")(_python(dispatcher))
+
+
+def _python(dispatcher: Any) -> Any:
     function = dispatcher.py_func
     called = {
-        name: _plain(value)
+        name: _python(value)
         for name, value in function.__globals__.items()
         if name in function.__code__.co_names and isinstance(value, Dispatcher)
     }
@@ -173,11 +188,9 @@ class _KernelCache:
             if not old.name.startswith(f"{self._name}-{self._stamp()}-"):
                 old.unlink(missing_ok=True)
 
-    def is_kept(self) -> bool:
-        """Return whether a version of the kernel is on disk."""
-        level, folder = shipped_level(), user_folder()
-        places = [*([] if level is None else [SHIPPED / level]), *([folder] if folder else [])]
-        return any(any(p.glob(f"{self._name}-{self._stamp()}-*.nbc")) for p in places)
+    def versions(self) -> str:
+        """Return the pattern of the files of these sources."""
+        return f"{self._name}-{self._stamp()}-*.nbc"
 
     def flush(self) -> None:
         """Do nothing: `recompile` overwrites."""
