@@ -23,13 +23,14 @@ from scipy.special import logsumexp
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
+from edgegraft.device import Device, find_device
 from edgegraft.inference.chains import (
     Chains,
     RandomState,
-    Streams,
     are_possible,
     check_at_least,
     make_streams,
+    put_on_device,
     run_chains,
     scattered,
     tables_of,
@@ -83,6 +84,7 @@ def annealed_log_partition(
     n_temperatures: int | None = None,
     random_state: RandomState = None,
     n_jobs: int | None = 1,
+    device: str = "cpu",
 ) -> AnnealedLogPartition:
     """Estimate log Z of a pairwise model of any treewidth.
 
@@ -99,6 +101,9 @@ def annealed_log_partition(
     random_state : int, numpy.random.Generator or None, default None
     n_jobs : int or None, default 1
         Threads; -1 uses all cores. The estimate does not depend on it.
+    device : {"cpu", "cuda", "auto", "torch"}
+        Where the chains run; see :class:`~edgegraft.GraftedMRF`. A GPU takes thousands of chains
+        as fast as a hundred.
 
     Returns
     -------
@@ -126,6 +131,7 @@ def annealed_log_partition(
     """
     goal = _MAX_STEPS if n_temperatures is None else n_temperatures
     check_at_least(n_chains=(n_chains, 2), n_temperatures=(goal, 2))
+    there = find_device(device)
     hard, start = _centred(layout, np.array(theta, np.float64))
     if layout.n_edges == 0:
         return AnnealedLogPartition(start, 0.0, float(n_chains))
@@ -135,7 +141,11 @@ def annealed_log_partition(
     betas = np.linspace(0.0, 1.0, steps + 1)
     last = steps == goal
     while True:
-        log_weights, energies = _lead(path, betas, make_streams(rng, n_chains), n_jobs)
+        chains = scattered(layout, make_streams(rng, n_chains))
+        if there is None:
+            log_weights, energies = _lead(path, betas, chains, n_jobs)
+        else:
+            log_weights, energies = _lead_on_device(path, betas, chains, there)
         found = _estimate(log_weights, path.start)
         if last:
             return found
@@ -174,11 +184,9 @@ def _path(layout: Layout, hard: Floats, start: float) -> _Path:
     return _Path(layout, soft, hard, tables_of(layout, soft, _GROUP_ROWS), start)
 
 
-def _lead(
-    path: _Path, betas: Floats, streams: Streams, n_jobs: int | None
-) -> tuple[Floats, Floats]:
+def _lead(path: _Path, betas: Floats, chains: Chains, n_jobs: int | None) -> tuple[Floats, Floats]:
     """Return the log weight of every chain, and its edge terms at every temperature."""
-    layout, n_chains = path.layout, streams.shape[1]
+    layout, n_chains = path.layout, chains.n_chains
     log_weights, energies = np.empty(n_chains), np.empty((len(betas) - 1, n_chains))
 
     def lead(which: slice, own: Chains) -> int:
@@ -187,11 +195,25 @@ def _lead(
         )
         weights, terms = np.empty(own.n_chains), np.empty((len(betas) - 1, own.n_chains))
         anneal(tables, path.theta, layout.edges, layout.edge_offset, *own, betas, weights, terms)
-        weights[~are_possible(layout, path.hard, own)] = -np.inf
+        weights[~are_possible(layout, path.hard, own.state)] = -np.inf
         log_weights[which], energies[:, which] = weights, terms
         return 0
 
-    run_chains(lead, scattered(layout, streams), n_jobs, block=None)
+    run_chains(lead, chains, n_jobs, block=None)
+    return log_weights, energies
+
+
+def _lead_on_device(
+    path: _Path, betas: Floats, chains: Chains, device: Device
+) -> tuple[Floats, Floats]:
+    """Return the same, of chains on a device."""
+    there = put_on_device(path.layout, path.theta, chains, device)
+    energies = np.empty((len(betas) - 1, chains.n_chains))
+    for terms, beta in zip(energies, betas[:-1], strict=True):
+        there.sweep(1, heat=float(beta))
+        terms[:] = there.edge_terms()
+    log_weights = np.diff(betas) @ energies
+    log_weights[~are_possible(path.layout, path.hard, there.codes())] = -np.inf
     return log_weights, energies
 
 

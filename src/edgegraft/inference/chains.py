@@ -8,7 +8,7 @@ over the blocks in order, with blocks of a fixed size.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,10 @@ from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.kernels.gibbs.gibbs_moments import measure_indicators
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
 from edgegraft.kernels.gibbs.sweeps import start_uniform
+
+if TYPE_CHECKING:
+    from edgegraft.device import Device
+    from edgegraft.device.chains import DeviceChains
 
 RandomState = int | np.random.Generator | None
 Streams = NDArray[np.uint64]
@@ -97,11 +101,27 @@ def scattered(layout: Layout, streams: Streams) -> Chains:
     return Chains(state, streams)
 
 
-def are_possible(layout: Layout, theta: Floats, chains: Chains) -> Mask:
+def put_on_device(layout: Layout, theta: Floats, chains: Chains, device: Device) -> DeviceChains:
+    """Return the chains on a device; the stream of the first is the seed of all."""
+    from edgegraft.device.chains import DeviceChains
+
+    there = DeviceChains(layout, device, chains.state, int(chains.streams[0, 0] >> np.uint64(1)))
+    there.load(theta)
+    return there
+
+
+def back_from_device(there: DeviceChains, before: Chains) -> Chains:
+    """Return chains that continue those of a device, with another seed."""
+    streams = before.streams.copy()
+    words = np.random.SeedSequence(streams[:, 0].tolist()).generate_state(4, np.uint64)
+    streams[:, 0] = words
+    return Chains(there.codes(), streams)
+
+
+def are_possible(layout: Layout, theta: Floats, state: NDArray[np.uint16]) -> Mask:
     """Return which chains are in a state of positive probability."""
-    state = chains.state
     if np.isfinite(theta).all():
-        return np.ones(chains.n_chains, np.bool_)
+        return np.ones(state.shape[1], np.bool_)
     i, j = layout.edges.T
     of_node = layout.node_offset[:-1, None] + state
     of_edge = layout.edge_offset[:-1, None] + state[i].astype(np.int64) * layout.states[j][:, None]

@@ -23,6 +23,7 @@ from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts import PairCounts
+from edgegraft.device import Device, find_device
 from edgegraft.errors import MemoryBudgetError, ModelError
 from edgegraft.inference.chains import (
     AGREEMENT,
@@ -31,10 +32,12 @@ from edgegraft.inference.chains import (
     Chains,
     Mixing,
     are_possible,
+    back_from_device,
     check_at_least,
     code_type,
     make_streams,
     mixing,
+    put_on_device,
     run_chains,
     scattered,
     tables_of,
@@ -88,6 +91,9 @@ class GibbsEngine:
         Threads; -1 uses all cores. Results do not depend on it.
     random_state : int or None, default 0
         Seed of the chains of :meth:`init`.
+    device : {"cpu", "cuda", "auto", "torch"}
+        Where the chains run; see :class:`~edgegraft.GraftedMRF`. On a device marginals are shares
+        of the recorded states, which takes more chains for the same precision.
 
     Examples
     --------
@@ -108,6 +114,7 @@ class GibbsEngine:
     thinning: int = 5
     n_jobs: int | None = 1
     random_state: int | None = 0
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         check_at_least(
@@ -159,10 +166,29 @@ class GibbsEngine:
         if rng is not None:
             streams = make_streams(rng, state.chains.n_chains)
             state = state._replace(chains=Chains(state.chains.state, streams))
-        tables = tables_of(layout, theta)
-        chains, n_burnt, n_rescued = self._burn_in(theta, tables, state)
         n_records = self.n_sweeps // self.thinning
-        draws = np.empty((layout.n_variables, n_records, chains.n_chains), code_type(layout))
+        shape = (layout.n_variables, n_records, state.chains.n_chains)
+        draws = np.empty(shape, code_type(layout))
+        there = find_device(self.device)
+        if there is not None:
+            chains, values, n_burnt = self._run_on_device(theta, state, draws, there)
+            n_rescued = 0
+        else:
+            chains, values, n_burnt, n_rescued = self._run_here(theta, state, draws)
+        info = _report(
+            mixing(draws, _modes(layout, values), self.n_jobs),
+            n_sweeps=n_burnt + n_records * self.thinning,
+            n_draws=draws[0].size,
+            n_rescued=n_rescued,
+        )
+        return Marginals(values, np.nan), GibbsState(layout, chains, True, theta, draws), info
+
+    def _run_here(
+        self, theta: Floats, state: GibbsState, draws: NDArray[Any]
+    ) -> tuple[Chains, Floats, int, int]:
+        """Record states and return the chains, marginals, and sweeps and rescues on the way."""
+        layout, tables = state.layout, tables_of(state.layout, theta)
+        chains, n_burnt, n_rescued = self._burn_in(theta, tables, state)
         sums = np.zeros((-(-chains.n_chains // BLOCK), layout.n_parameters))
 
         def watch(which: slice, own: Chains) -> int:
@@ -170,14 +196,26 @@ class GibbsEngine:
             return int(observe(tables, *own, self.thinning, which.start, draws, mine))
 
         chains, rescued = run_chains(watch, chains, self.n_jobs, BLOCK)
-        values = _moments(layout, sums.sum(axis=0) / draws[0].size)
-        info = _report(
-            mixing(draws, _modes(layout, values), self.n_jobs),
-            n_sweeps=n_burnt + n_records * self.thinning,
-            n_draws=draws[0].size,
-            n_rescued=n_rescued + rescued,
-        )
-        return Marginals(values, np.nan), GibbsState(layout, chains, True, theta, draws), info
+        values = edge_marginals(layout, sums.sum(axis=0) / draws[0].size)
+        return chains, values, n_burnt, n_rescued + rescued
+
+    def _run_on_device(
+        self, theta: Floats, state: GibbsState, draws: NDArray[Any], device: Device
+    ) -> tuple[Chains, Floats, int]:
+        """Record states on a device, and return chains, marginals and sweeps before the first."""
+        there = put_on_device(state.layout, theta, state.chains, device)
+        n_burnt = round(_WARM * self.burn_in) if state.warm else self.burn_in
+        there.sweep(n_burnt)
+        if not are_possible(state.layout, theta, there.codes()).all():
+            there.sweep(self.burn_in)
+            n_burnt += self.burn_in
+        _check_possible(state.layout, theta, there.codes(), n_burnt)
+        values = np.zeros(state.layout.n_parameters)
+        for record in range(draws.shape[1]):
+            there.sweep(self.thinning)
+            draws[:, record] = there.codes()
+            values += there.means(np.ones(draws.shape[2])) / draws.shape[1]
+        return back_from_device(there, state.chains), values, n_burnt
 
     def pair_marginals(self, theta: Floats, state: GibbsState, edges: Edges) -> PairTables:
         """Return joint marginals of any pairs: frequencies in the states of the last run."""
@@ -206,16 +244,23 @@ class GibbsEngine:
 
             chains, rescued = run_chains(burn, chains, self.n_jobs, BLOCK)
             done, n_rescued = done + length, n_rescued + rescued
-            inside = are_possible(state.layout, theta, chains)
+            inside = are_possible(state.layout, theta, chains.state)
             if inside.all():
-                return chains, done, n_rescued
+                break
+        _check_possible(state.layout, theta, chains.state, done)
+        return chains, done, n_rescued
+
+
+def _check_possible(layout: Layout, theta: Floats, state: NDArray[Any], n_sweeps: int) -> None:
+    inside = are_possible(layout, theta, state)
+    if not inside.all():
         raise ModelError(
             f"{(~inside).sum()} of {len(inside)} chains are in a state of probability zero after "
-            f"{done} sweeps: raise burn_in; a model in which nothing is possible looks the same"
+            f"{n_sweeps} sweeps: raise burn_in; a model in which nothing is possible looks the same"
         )
 
 
-def _moments(layout: Layout, means: Floats) -> Floats:
+def edge_marginals(layout: Layout, means: Floats) -> Floats:
     """Return the marginals: edge tables have the node vectors as margins."""
     means[int(layout.node_offset[-1]) :] *= 0.5  # each edge was added to from both ends
     fit_margins(means, layout.states, layout.edges, layout.node_offset, layout.edge_offset)

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_theta
+from edgegraft.core.types import Floats
+from edgegraft.device import find_device
 from edgegraft.errors import DataError
 from edgegraft.inference.chains import (
     Chains,
@@ -22,6 +24,7 @@ from edgegraft.inference.chains import (
     check_at_least,
     code_type,
     make_streams,
+    put_on_device,
     run_chains,
     scattered,
     tables_of,
@@ -67,6 +70,7 @@ def gibbs_sample(
     random_state: RandomState = None,
     n_jobs: int | None = 1,
     start: ArrayLike | None = None,
+    device: str = "cpu",
 ) -> tuple[Codes, GibbsInfo]:
     """Draw rows from the model with log-potentials `theta`.
 
@@ -93,6 +97,8 @@ def gibbs_sample(
         Threads; -1 uses all cores. The rows do not depend on it.
     start : array of int, shape (n,) or (n_chains, n), optional
         First state of the chains; by default drawn uniformly.
+    device : {"cpu", "cuda", "auto", "torch"}
+        Where the chains run; see :class:`~edgegraft.GraftedMRF`.
 
     Returns
     -------
@@ -130,24 +136,40 @@ def gibbs_sample(
         thinning=(thinning, 1),
     )  # fmt: skip
     n_chains = min(n_chains, max(n_samples, 1))
-    tables = tables_of(layout, theta)
+    there = find_device(device)
     X = np.empty((n_samples, layout.n_variables), code_type(layout))
-
-    def draw(which: slice, own: Chains) -> int:
-        n_rescued = sweep(tables, *own, burn_in)
-        outside = ~are_possible(layout, theta, own)
-        if outside.any():  # once outside, a chain never goes back into a state of probability zero
-            raise DataError(
-                f"{outside.sum()} chains are in a state of probability zero after {burn_in} "
-                "sweeps: raise burn_in, or give a possible state as start"
-            )
-        return int(n_rescued + record(tables, *own, thinning, which.start, n_chains, X))
-
     chains = _first_state(layout, make_streams(random_state, n_chains), start)
-    _, n_rescued = run_chains(draw, chains, n_jobs, block=None)
+    if there is None:
+        tables = tables_of(layout, theta)
+
+        def draw(which: slice, own: Chains) -> int:
+            n_rescued = sweep(tables, *own, burn_in)
+            _check_possible(layout, theta, own.state, burn_in)
+            return int(n_rescued + record(tables, *own, thinning, which.start, n_chains, X))
+
+        _, n_rescued = run_chains(draw, chains, n_jobs, block=None)
+    else:
+        n_rescued = 0
+        moving = put_on_device(layout, theta, chains, there)
+        moving.sweep(burn_in)
+        _check_possible(layout, theta, moving.codes(), burn_in)
+        for first in range(0, n_samples, n_chains):
+            moving.sweep(thinning)
+            rows = X[first : first + n_chains]
+            rows[:] = moving.codes()[:, : len(rows)].T
     n_sweeps = n_chains * burn_in + thinning * n_samples
     info = GibbsInfo("gibbs", n_chains, burn_in, thinning, n_sweeps * X.shape[1], n_rescued)
     return X, info
+
+
+def _check_possible(layout: Layout, theta: Floats, state: Codes, burn_in: int) -> None:
+    """Refuse chains outside the model: once inside, a chain never leaves it."""
+    outside = ~are_possible(layout, theta, state)
+    if outside.any():
+        raise DataError(
+            f"{outside.sum()} chains are in a state of probability zero after {burn_in} "
+            "sweeps: raise burn_in, or give a possible state as start"
+        )
 
 
 def _first_state(layout: Layout, streams: Streams, start: ArrayLike | None) -> Chains:

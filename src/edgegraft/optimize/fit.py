@@ -15,6 +15,7 @@ parameters are named.
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,14 +26,17 @@ from edgegraft.core.checks import check_theta
 from edgegraft.core.pairs import all_pairs, as_edges
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.pair_counts import PairCounts, check_size
+from edgegraft.device import Device, find_device
 from edgegraft.errors import ConvergenceWarning, DataError, DataTypeError, ModelError, SettingError
 from edgegraft.inference import (
     BeliefPropagation,
     ExactBudget,
+    ExactEngine,
     InferenceEngine,
     affordable,
     likelihood_engine,
 )
+from edgegraft.inference.persistent import PersistentChains
 from edgegraft.ingest.rows import read_table
 from edgegraft.kernels.solver.gauge import to_zero_sum
 from edgegraft.kernels.solver.penalty import group_norms
@@ -43,9 +47,18 @@ from edgegraft.objective.penalties import GroupWeight, make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured
+from edgegraft.optimize.by_chains import (
+    SETTLED,
+    STEPS,
+    Fit,
+    climb,
+    make_chains,
+    penalty_pull,
+    warn_unsettled,
+)
 from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
 from edgegraft.table import Schema
-from edgegraft.table.blocks import TableRows
+from edgegraft.table.blocks import TableRows, as_rows
 
 #: Budget of one run of exact inference for "auto": a fit needs hundreds of runs.
 EXACT = ExactBudget(seconds=0.05)
@@ -55,6 +68,8 @@ SAMPLE = 50_000
 SAMPLE_TOL = 1e-2
 #: Tolerance below which the rounding of single precision matters.
 SINGLE_TOL = 1e-5
+#: Tolerance of the pseudolikelihood that a fit by chains starts from.
+START_TOL = 1e-4
 
 
 def fit_parameters(
@@ -73,6 +88,7 @@ def fit_parameters(
     penalize_nodes: bool = False,
     n_jobs: int | None = 1,
     weights: ArrayLike | None = None,
+    device: str = "cpu",
 ) -> tuple[PairwiseMRF, FitInfo]:
     """Find the parameters of a graph that minimise a penalised loss.
 
@@ -88,10 +104,12 @@ def fit_parameters(
         depend on the number of rows; the pseudolikelihood needs rows and no inference.
     penalty, ridge : float, default 0.0
         Weights of the norms and of the squared norms.
-    engine : {"auto", "exact", "bp", "trw"} or an engine
+    engine : {"auto", "exact", "bp", "trw", "chains"} or an engine
         For the likelihood. "auto" is exact if a run takes milliseconds, otherwise belief
         propagation; if that does not converge, tree-reweighted belief propagation takes over
-        with a warning.
+        with a warning. "chains" starts from the maximum of the pseudolikelihood and follows it
+        by Gibbs chains (:mod:`edgegraft.optimize.by_chains`): the way to the likelihood of dense
+        graphs, in at most 100 steps, without `tol`.
     tol : float, default 1e-5
         The fit has converged when no group violates its optimality condition by more, in the
         Euclidean norm. Gradients are differences of probabilities.
@@ -105,6 +123,8 @@ def fit_parameters(
         Threads; -1 for all cores.
     weights : array of float, shape (n_rows,), optional
         Non-negative row weights.
+    device : {"cpu", "cuda", "auto", "torch"}
+        Where sums over rows and chains are computed; see :class:`~edgegraft.GraftedMRF`.
 
     Returns
     -------
@@ -134,8 +154,11 @@ def fit_parameters(
         penalty, ridge, kind=kind, group_weight=group_weight, penalize_nodes=penalize_nodes
     )
     stopping = _check_stopping(tol, max_iter)
-    table, counts = _read(source, objective, weights, n_jobs)
+    counts = _read(source, objective, weights, n_jobs, find_device(device))
     tables = _graph(counts.schema, edges)
+    if objective == "likelihood" and engine == "chains":
+        chains = make_chains(None, n_jobs, device, seed=0)
+        return _by_chains(counts, rule, tables, start, stopping, chains)
     loss: Objective
     if not isinstance(objective, str):
         loss = objective
@@ -145,8 +168,7 @@ def fit_parameters(
         loss = featured(Likelihood(counts, _choose_engine(engine, tables, tol)))
     else:
         precision: Literal["single", "double"] = "single" if tol >= SINGLE_TOL else "double"
-        loss = Pseudolikelihood(table, weights=weights, n_jobs=n_jobs, precision=precision)
-        loss = featured(loss)
+        loss = featured(Pseudolikelihood(counts.rows, precision=precision))
     rule, layout = rule.bound(loss), loss.layout(tables.edges)
     first = _first_parameters(loss, rule, tables, start)
     dense = counts if isinstance(loss, Pseudolikelihood) else None
@@ -160,7 +182,8 @@ def fit_parameters(
             ConvergenceWarning,
             stacklevel=2,
         )
-    return _model(found, loss, rule), found.info._replace(diverging=diverging)
+    model = _without_zeros(loss, found.layout, found.theta, rule)
+    return model, found.info._replace(diverging=diverging)
 
 
 def _check_stopping(tol: float, max_iter: int) -> Stopping:
@@ -172,9 +195,13 @@ def _check_stopping(tol: float, max_iter: int) -> Stopping:
 
 
 def _read(
-    source: Any, objective: str | Objective, weights: ArrayLike | None, n_jobs: int | None
-) -> tuple[Any, PairCounts]:
-    """Return the table, None if the source is pair counts, and its counts."""
+    source: Any,
+    objective: str | Objective,
+    weights: ArrayLike | None,
+    n_jobs: int | None,
+    device: Device | None,
+) -> PairCounts:
+    """Return the counts of a source."""
     if isinstance(objective, str) and objective not in ("pseudolikelihood", "likelihood"):
         raise SettingError(
             "objective",
@@ -182,7 +209,7 @@ def _read(
         )
     if not (hasattr(source, "pairs") and hasattr(source, "margins")):
         table = read_table(source)
-        return table, PairCounts(table, n_jobs, weights)
+        return PairCounts(as_rows(table, weights, n_jobs, device), n_jobs)
     if weights is not None:
         raise DataError("weights belong to rows: give them to the source of the counts")
     if objective == "pseudolikelihood":
@@ -190,7 +217,8 @@ def _read(
             "the pseudolikelihood needs rows, and pair counts have none: give the table, or use "
             "objective='likelihood'"
         )
-    return None, source
+    counts: PairCounts = source
+    return counts
 
 
 def _graph(schema: Schema, edges: ArrayLike | None) -> Layout:
@@ -209,6 +237,39 @@ def _choose_engine(engine: str | InferenceEngine, layout: Layout, tol: float) ->
     if engine == "trw":
         return likelihood_engine("trw", tol=exactness, max_iter=SAFE_SWEEPS)
     return likelihood_engine(engine)
+
+
+def _by_chains(
+    counts: PairCounts,
+    rule: Penalty,
+    tables: Layout,
+    start: PairwiseMRF | ArrayLike | None,
+    stopping: Stopping,
+    chains: PersistentChains,
+) -> tuple[PairwiseMRF, FitInfo]:
+    """Maximise the likelihood by chains, from the maximum of the pseudolikelihood.
+
+    Edges that a penalty takes out there stay out.
+    """
+    loss = featured(Likelihood(counts, ExactEngine()))
+    layout = loss.layout(tables.edges)
+    if start is None:
+        pseudo = featured(Pseudolikelihood(counts.rows, precision="single"))
+        twice = replace(rule, penalty=2.0 * rule.penalty, ridge=2.0 * rule.ridge).bound(pseudo)
+        first = minimize(pseudo, twice, layout, None, Stopping(tol=START_TOL), quiet=True).theta
+    else:
+        given = _first_parameters(loss, rule, tables, start)
+        assert isinstance(given, np.ndarray)
+        first = given
+    fit = Fit.of(counts, layout, loss.features)
+    pull = penalty_pull(rule.bound(loss).groups(layout))
+    found = climb(fit, chains, first, pull, min(stopping.max_iter, STEPS))
+    warn_unsettled(found)
+    message = f"by chains: shares are right to {found.residual:.2g} +- {found.noise:.2g}"
+    settled, path = found.residual <= SETTLED, np.empty(0)
+    n = found.n_iter
+    info = FitInfo(settled, found.residual, np.nan, path, n, n, message, "chains")
+    return _without_zeros(loss, layout, found.theta, rule), info
 
 
 def _first_parameters(
@@ -240,8 +301,8 @@ def _lower(loss: Likelihood, layout: Layout) -> Floats:
     return closed if there.trusted and there.value < here.value else plain
 
 
-def _model(found: Solution, loss: Objective, rule: Penalty) -> PairwiseMRF:
-    layout, theta = found.layout, found.theta
+def _without_zeros(loss: Objective, layout: Layout, theta: Floats, rule: Penalty) -> PairwiseMRF:
+    """Return the model without the edges that the penalty set to zero."""
     if rule.penalty > 0.0:
         norms = np.empty(layout.n_edges)
         group_norms(theta, layout.edge_offset, norms)

@@ -1,0 +1,230 @@
+"""Gibbs chains on a device: all chains at once, and all variables that are not neighbours.
+
+The state of all chains is one array of zeros and ones, a row per state of a variable and a column
+per chain. Variables are ordered by colour, no two neighbours having the same, so the conditionals
+of a colour are one matrix product. A state is drawn as the largest of logits with Gumbel noise.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgegraft.core import Layout
+from edgegraft.core.neighbours import neighbours_of
+from edgegraft.core.types import Floats, Integers
+from edgegraft.device.columns import to_host
+from edgegraft.device.device import Device, Tensor, torch_module
+
+_SHARE = 8  # of the free memory that one array may take
+_FORBIDDEN = -1e4  # log-potential of what is impossible: finite, and below all noise
+_LEAST_NOISE = 1e-30
+_ALL = slice(None)
+
+
+class _Class(NamedTuple):
+    """Variables of one colour with the same number of states: rows that follow each other."""
+
+    rows: slice
+    states: int
+
+
+class DeviceChains:
+    """Chains of a model on a device.
+
+    The same seed gives the same chains on the same device.
+
+    Parameters
+    ----------
+    layout : Layout
+        Variables and edges.
+    device : Device
+    start : array of int, shape (n, n_chains)
+        First states.
+    seed : int
+    """
+
+    def __init__(self, layout: Layout, device: Device, start: NDArray[np.uint16], seed: int):
+        torch = torch_module()
+        self.layout, self.device, self.n_chains = layout, device, start.shape[1]
+        states, total = layout.states, int(layout.node_offset[-1])
+        device.check(6.0 * total * self.n_chains * 4, "the chains")
+        colour = colours_of(layout)
+        order = np.lexsort((states, colour))  # variables as they are placed
+        starts = np.concatenate(([0], np.cumsum(states[order])))
+        first = np.empty(len(states), np.int64)
+        first[order] = starts[:-1]
+        within = np.arange(total) - np.repeat(layout.node_offset[:-1], states)
+        self._place = np.repeat(first, states) + within  # of each state, in the layout's order
+        self._classes = _classes(colour[order], states[order], starts)
+        self._order = order
+        self._nodes = device.put(self._place)
+        row, column = (self._place[ends] for ends in layout.cell_ends())
+        self._row, self._column = device.put(row), device.put(column)
+        self._dense = 4 * total * total <= device.free_bytes // _SHARE
+        self._weights = torch.zeros((total, total) if self._dense else (0, 0), device=device.name)
+        self._other = None if self._dense else self._weights  # of `energies`
+        self._values = self._weights.new_empty(0)  # of the cells of a sparse matrix
+        if not self._dense:
+            self._sparse_order(row, column, total)
+        self._bias = torch.zeros(total, 1, device=device.name)
+        self._heat = torch.ones((), device=device.name)
+        self._generator = torch.Generator(device.name).manual_seed(seed)
+        self._graph: Any = None  # operations of a sweep, to be replayed
+        self._shown = torch.zeros((total, self.n_chains), device=device.name)
+        at = device.put(first[:, None] + start.astype(np.int64))
+        self._shown.scatter_(0, at, 1.0)
+
+    def load(self, theta: Floats) -> None:
+        """Take other parameters."""
+        nodes, self._values = self._put(theta, self._weights)
+        self._bias.copy_(nodes)
+
+    def _put(self, theta: Floats, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Return values of nodes and cells, these also written to `weights` if it is dense."""
+        torch = torch_module()
+        given = self.device.put(np.maximum(theta, _FORBIDDEN).astype(np.float32))
+        n_nodes = len(self._nodes)
+        nodes, cells = torch.empty_like(self._bias), given[n_nodes:]
+        nodes[self._nodes, 0] = given[:n_nodes]
+        if not self._dense:
+            return nodes, cells[self._cell_of]
+        weights[self._row, self._column] = cells
+        weights[self._column, self._row] = cells
+        return nodes, cells
+
+    def sweep(self, n_sweeps: int, heat: float = 1.0) -> None:
+        """Draw every variable of every chain anew, with edges weakened by `heat`."""
+        self._heat.fill_(heat)
+        left = n_sweeps
+        if left and self._graph is None and self.device.is_gpu and self._dense:
+            self._record()  # which takes a sweep
+            left -= 1
+        for _ in range(left):
+            if self._graph is None:
+                self._sweep_once()
+            else:
+                self._graph.replay()
+
+    def means(self, weights: Floats) -> Floats:
+        """Return the means over chains of all indicators times a weight, laid out like `theta`."""
+        torch = torch_module()
+        factor = self.device.put((weights / self.n_chains).astype(np.float32))
+        shown = self._shown
+        nodes = (shown @ factor)[self._nodes]
+        if self._dense:
+            pairs = ((shown * factor) @ shown.T)[self._row, self._column]
+            return to_host(torch.cat((nodes, pairs)))
+        at_once = max(1, self.device.free_bytes // _SHARE // (8 * self.n_chains))
+        parts = [nodes]
+        for first in range(0, len(self._row), at_once):
+            cells = slice(first, first + at_once)
+            parts.append((shown[self._row[cells]] * shown[self._column[cells]]) @ factor)
+        return to_host(torch.cat(parts))
+
+    def energies(self, theta: Floats) -> Floats:
+        """Return the log-potential `theta` in the state of each chain."""
+        torch = torch_module()
+        if self._dense and self._other is None:
+            self._other = torch.zeros_like(self._weights)
+        nodes, values = self._put(theta, self._other)
+        terms = self._fields(_ALL, self._other, values).mul_(0.5).add_(nodes)
+        return to_host(terms.mul_(self._shown).sum(0, dtype=torch.float64))
+
+    def edge_terms(self) -> Floats:
+        """Return the sum of the edges' log-potentials in the state of each chain."""
+        torch = torch_module()
+        terms = self._fields(_ALL, self._weights, self._values).mul_(self._shown)
+        return to_host(terms.sum(0, dtype=torch.float64)) / 2
+
+    def codes(self) -> NDArray[np.uint16]:
+        """Return the states of all chains, shape (n, n_chains)."""
+        found = np.empty((self.layout.n_variables, self.n_chains), np.uint16)
+        at = 0
+        for each in self._classes:
+            part = self._shown[each.rows].view(-1, each.states, self.n_chains).argmax(1)
+            found[self._order[at : at + len(part)]] = part.cpu().numpy()
+            at += len(part)
+        return found
+
+    def _sparse_order(self, row: Integers, column: Integers, total: int) -> None:
+        """Prepare rows of a sparse matrix, cells of both directions in their order."""
+        rows, columns = np.concatenate((row, column)), np.concatenate((column, row))
+        order = np.lexsort((columns, rows))
+        self._row_start = np.searchsorted(rows[order], np.arange(total + 1))
+        self._ends = self.device.put(columns[order])
+        self._cell_of = self.device.put(order % max(1, len(row)))
+        self._starts = self.device.put(self._row_start)
+
+    def _fields(self, rows: slice, weights: Tensor, values: Tensor) -> Tensor:
+        """Return what edges add to the logits of some states."""
+        if self._dense:
+            return weights[rows] @ self._shown
+        torch = torch_module()
+        begin, stop, _ = rows.indices(len(self._shown))
+        first, end = int(self._row_start[begin]), int(self._row_start[stop])
+        starts = self._starts[begin : stop + 1] - first
+        matrix = torch.sparse_csr_tensor(
+            starts,
+            self._ends[first:end],
+            values[first:end],
+            (stop - begin, len(self._shown)),
+            check_invariants=False,
+        )
+        return matrix @ self._shown
+
+    def _sweep_once(self) -> None:
+        torch = torch_module()
+        for each in self._classes:
+            logits = self._fields(each.rows, self._weights, self._values)
+            logits.mul_(self._heat).add_(self._bias[each.rows])
+            noise = torch.empty_like(logits).exponential_(generator=self._generator)
+            logits -= noise.clamp_(min=_LEAST_NOISE).log_()
+            picked = logits.view(-1, each.states, self.n_chains).argmax(1, keepdim=True)
+            own = self._shown[each.rows].view(-1, each.states, self.n_chains)
+            own.zero_().scatter_(1, picked, 1.0)
+
+    def _record(self) -> None:
+        """Sweep once, and record the operations to be replayed: their start is most of the time."""
+        torch = torch_module()
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            self._sweep_once()
+        torch.cuda.current_stream().wait_stream(side)
+        self._graph = torch.cuda.CUDAGraph()
+        self._graph.register_generator_state(self._generator)
+        with torch.cuda.graph(self._graph):
+            self._sweep_once()
+
+
+def colours_of(layout: Layout) -> Integers:
+    """Return a colour per variable such that neighbours differ, variables of high degree first.
+
+    Examples
+    --------
+    >>> colours_of(Layout([2, 2, 2], [(0, 1), (1, 2)])).tolist()
+    [1, 0, 1]
+    """
+    near = neighbours_of(layout)
+    colour = np.full(layout.n_variables, -1, np.int64)
+    for i in np.argsort(-np.diff(near.start), kind="stable"):
+        taken = np.unique(colour[near.other[near.start[i] : near.start[i + 1]]])
+        taken = taken[taken >= 0]
+        gap = np.flatnonzero(taken != np.arange(len(taken)))
+        colour[i] = gap[0] if len(gap) else len(taken)
+    return colour
+
+
+def _classes(colour: Integers, states: Integers, starts: Integers) -> list[_Class]:
+    """Return the classes of variables that are in their order already."""
+    new = (np.diff(colour) != 0) | (np.diff(states) != 0)
+    first = np.concatenate(([0], np.flatnonzero(new) + 1, [len(colour)]))
+    return [
+        _Class(slice(int(starts[a]), int(starts[b])), int(states[a]))
+        for a, b in pairwise(first.tolist())
+        if b > a
+    ]

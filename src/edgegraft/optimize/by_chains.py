@@ -1,0 +1,160 @@
+"""Maximum likelihood by persistent chains, for graphs on which exact inference is out of reach.
+
+    theta <- theta - a_t (F + damping)^-1 g_t,      g_t = shares of the chains - those of the data
+
+The chains follow the parameters by a few sweeps per step ("persistent contrastive divergence",
+Tieleman 2008). ``F``, the covariance of all indicators under the model, is that of the chains'
+states; it is never formed, since conjugate gradients need its products with vectors alone. Without
+it a step that suits single parameters would overturn what they do together: thousands of small
+changes of one sign are a large change of every row's probability. No step changes the model by
+more than a tenth of a nat, steps become shorter, and the answer is the mean of the parameters over
+the second half, in which the noise of single gradients is averaged out. A fit starts from the
+maximum of the pseudolikelihood.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from edgegraft.core import Layout
+from edgegraft.core.types import Floats
+from edgegraft.counts import PairCounts
+from edgegraft.device import find_device
+from edgegraft.errors import ConvergenceWarning
+from edgegraft.inference import ExactEngine
+from edgegraft.inference.persistent import Draws, PersistentChains
+from edgegraft.kernels.solver.penalty import group_norms
+from edgegraft.objective.features import Features
+from edgegraft.objective.likelihood import Likelihood
+from edgegraft.objective.penalty import Groups
+
+#: Steps of a fit, and its chains: a GPU takes many as fast as few.
+STEPS, CHAINS, GPU_CHAINS = 100, 512, 8192
+#: A fit has not converged if a share of the model is further from what it should be.
+SETTLED = 0.01
+_FARTHEST = 0.1  # nats between the models before and after a step
+_FADE = 0.3  # share of the steps after which they become shorter
+_DAMPING = 1.0  # times the variances of the indicators: what the chains' states do not cover
+_MIN_VARIANCE = 1e-4
+_PRODUCTS, _SOLVED = 15, 1e-3  # of conjugate gradients: most, and the residual that is enough
+
+Pull = Callable[[Floats], tuple[Floats, Floats]]
+"""The gradient of a penalty at parameters, and its second derivatives."""
+
+
+class Fit(NamedTuple):
+    """What chains are fitted to: a graph and the data's shares on it."""
+
+    layout: Layout  # of the parameters
+    features: Features
+    shares: Floats  # of states and of pairs of states, laid out like tables
+
+    @classmethod
+    def of(cls, counts: PairCounts, layout: Layout, features: Features | None) -> Fit:
+        """Return the shares of rows on a graph."""
+        data = Likelihood(counts, ExactEngine())
+        features = features or Features.plain(counts.schema)
+        tables = Layout(features.states, layout.edges)
+        shares = np.concatenate((data.margins(), data.pair_frequencies(tables)))
+        return cls(layout, features, shares)
+
+
+class Climb(NamedTuple):
+    """The end of a fit by chains."""
+
+    theta: Floats
+    residual: float  # largest mean gradient of a parameter over the second half
+    noise: float  # largest standard error of these
+    n_iter: int
+
+
+def make_chains(
+    n_chains: int | None, n_jobs: int | None, device: str, seed: int
+) -> PersistentChains:
+    """Return the chains of a fit: more of them on a GPU."""
+    there = find_device(device)
+    many = GPU_CHAINS if there is not None and there.is_gpu else CHAINS
+    return PersistentChains(n_chains or many, n_jobs=n_jobs, random_state=seed, device=device)
+
+
+def climb(fit: Fit, chains: PersistentChains, start: Floats, pull: Pull, n_steps: int) -> Climb:
+    """Maximise the likelihood less a penalty, from `start`."""
+    layout, features, shares = fit
+    state, theta = chains.init(Layout(features.states, layout.edges)), start.copy()
+    variances = features.squared.fold(shares * (1.0 - shares), layout) + _MIN_VARIANCE
+    total, gradients, squares = np.zeros((3, len(start)))
+    late = n_steps // 2
+    for t in range(n_steps):
+        found, state, _ = chains.run(features.expand(theta, layout), state)
+        force, stiffness = pull(theta)
+        gradient = features.fold(found.values - shares, layout) + force
+        if t >= late:
+            total += theta
+            gradients += gradient
+            squares += gradient**2
+        step = _newton_step(fit, state.draws(), gradient, variances, stiffness)
+        theta = theta - min(1.0, _FADE * n_steps / (t + 1)) * step
+    n = n_steps - late
+    centre = gradients / n
+    noise = np.sqrt(np.maximum(squares / n - centre**2, 0.0) / n)
+    return Climb(total / n, float(np.abs(centre).max()), float(noise.max()), n_steps)
+
+
+def _newton_step(
+    fit: Fit, draws: Draws, gradient: Floats, variances: Floats, stiffness: Floats
+) -> Floats:
+    """Solve for the step by conjugate gradients; one that goes too far is shortened."""
+    layout, features, _ = fit
+    damping = _DAMPING * variances + stiffness
+
+    def spread(v: Floats) -> Floats:
+        energies = draws.energies(features.expand(v, layout))
+        return np.asarray(energies - energies.mean())
+
+    step, left = np.zeros_like(gradient), gradient.copy()
+    scale = 1.0 / (variances + damping)
+    turned = scale * left
+    direction, size = turned.copy(), float(left @ turned)
+    enough = _SOLVED * size
+    for _ in range(_PRODUCTS):
+        if size <= enough:
+            break
+        product = features.fold(draws.means(spread(direction)), layout) + damping * direction
+        length = size / float(direction @ product)
+        step += length * direction
+        left -= length * product
+        turned = scale * left
+        size, before = float(left @ turned), size
+        direction = turned + size / before * direction
+    change = float(np.var(spread(step))) / 2.0
+    return np.asarray(step * min(1.0, (_FARTHEST / max(change, 1e-12)) ** 0.5))
+
+
+def penalty_pull(groups: Groups) -> Pull:
+    """Return the pull of a penalty; groups at zero are left there without one."""
+    sizes, first = np.diff(groups.offsets), int(groups.offsets[0])
+
+    def pull(theta: Floats) -> tuple[Floats, Floats]:
+        norms = np.empty(len(sizes))
+        group_norms(theta, groups.offsets, norms)
+        slope = np.where(norms > 0, groups.strength / np.where(norms > 0, norms, 1.0), 0.0)
+        stiffness = np.zeros_like(theta)
+        stiffness[first:] = np.repeat(slope + 2.0 * groups.ridge, sizes)
+        return stiffness * theta, stiffness
+
+    return pull
+
+
+def warn_unsettled(found: Climb) -> None:
+    """Warn if shares of the model are not what the fit wants."""
+    if found.residual > SETTLED + 3.0 * found.noise:
+        warnings.warn(
+            f"after {found.n_iter} steps a share of the model still differs by "
+            f"{found.residual:.4f} from what the fit wants it to be: take more steps or chains",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
