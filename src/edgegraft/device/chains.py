@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
-from edgegraft.core.neighbours import neighbours_of
+from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.types import Floats, Integers
 from edgegraft.device.columns import to_host
 from edgegraft.device.device import Device, Tensor, torch_module

@@ -15,6 +15,7 @@ than the fit: there every variable is moved as if it were alone, by ``log p - lo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +24,10 @@ from numpy.typing import NDArray
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
+from edgegraft.device import Device
 from edgegraft.inference import ExactBudget, affordable
 from edgegraft.inference.gibbs import GibbsEngine
+from edgegraft.inference.persistent import PersistentChains
 from edgegraft.inference.small import SmallExactEngine
 from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
@@ -37,11 +40,15 @@ _TOL = 3e-4  # largest error of shares after a fit
 _ITERATIONS = 60
 _CHAINS, _ROUNDS, _BURN_IN, _RECORDS = 256, 12, 100, 8
 _LOOK_UPS = 4e8  # of cells and their neighbours by all chains: some tenths of a second
+_DEVICE_LOOK_UPS = 2e10
 _MIN_SWEEPS, _MAX_SWEEPS = 8, 80  # per round: with fewer, chance outweighs what is corrected
 _ENOUGH = 0.005  # difference that is not worth correcting by chains
 _FARTHEST = 1.0  # step of a log-potential
 _MAX_STATES = 1000  # whose covariance takes a tenth of a second to solve for
 _DAMPING, _MIN_VARIANCE = 0.05, 1e-6  # added to the variances of the draws
+
+Round = Callable[[Floats], tuple[Floats, NDArray[Any]]]
+"""From parameters to the shares of chains that follow them, and states of the chains."""
 
 
 class Agreement(NamedTuple):
@@ -119,11 +126,13 @@ def _match(
         gradient = loss.evaluate(theta, state).gradient
         return theta, _agreement(gradient, layout, "exact")
     work = (layout.n_variables + 2 * layout.n_edges) * layout.states.mean() / 2
-    sweeps = min(_MAX_SWEEPS, int((_LOOK_UPS / (_CHAINS * work) - _BURN_IN) / _ROUNDS))
+    device = counts.rows.device
+    look_ups = _LOOK_UPS if device is None else _DEVICE_LOOK_UPS
+    sweeps = min(_MAX_SWEEPS, int((look_ups / (_CHAINS * work) - _BURN_IN) / _ROUNDS))
     if sweeps < _MIN_SWEEPS:
         return None
     data = Likelihood(counts, SmallExactEngine())
-    return _follow_chains(model, data, sweeps, seed)
+    return _follow_chains(model, data, _chains(layout, sweeps, seed, device))
 
 
 def _move_nodes(loss: Likelihood, state: Any, theta: Floats) -> Floats:
@@ -141,24 +150,48 @@ def _move_nodes(loss: Likelihood, state: Any, theta: Floats) -> Floats:
     return np.concatenate((best.x, theta[n_nodes:]))
 
 
-def _follow_chains(
-    model: PairwiseMRF, data: Likelihood, sweeps: int, seed: int
-) -> tuple[Floats, Agreement]:
+def _chains(layout: Layout, sweeps: int, seed: int, device: Device | None) -> Round:
+    """Return chains that continue from round to round; many on a device, with fewer records."""
+    thinning = max(1, sweeps // _RECORDS)
+    state: Any
+    if device is not None:
+        setting = device.name if device.is_gpu else "torch"
+        there = PersistentChains(_RECORDS * _CHAINS, thinning, _BURN_IN, 1, seed, setting)
+        state = there.init(layout)
+
+        def look(theta: Floats) -> tuple[Floats, NDArray[Any]]:
+            nonlocal state
+            values = np.zeros(layout.n_parameters)
+            for _ in range(_RECORDS):
+                found, state, _ = there.run(theta, state)
+                values += found.values / _RECORDS
+            return values, state.codes()
+
+        return look
+    engine = GibbsEngine(_CHAINS, thinning * _RECORDS, _BURN_IN, thinning, random_state=seed)
+    state = engine.init(layout)
+
+    def run(theta: Floats) -> tuple[Floats, NDArray[Any]]:
+        nonlocal state
+        found, state, _ = engine.run(theta, state)
+        return found.values, state.draws
+
+    return run
+
+
+def _follow_chains(model: PairwiseMRF, data: Likelihood, look: Round) -> tuple[Floats, Agreement]:
     """Move node vectors against chains, in shorter and shorter steps; keep what agrees better."""
     layout, n_nodes = model.layout, int(model.layout.node_offset[-1])
     shares = data.margins()
     frequencies = np.concatenate((shares, data.pair_frequencies(layout)))
-    thinning = max(1, sweeps // _RECORDS)
-    engine = GibbsEngine(_CHAINS, thinning * _RECORDS, _BURN_IN, thinning, random_state=seed)
-    state = engine.init(layout)
     theta, path, differences = model.theta.copy(), [], []
     for k in range(_ROUNDS):
-        found, state, _ = engine.run(theta, state)
-        differences.append(found.values - frequencies)
+        values, draws = look(theta)
+        differences.append(values - frequencies)
         path.append(theta[:n_nodes].copy())
         if k == 0 and np.abs(differences[0][:n_nodes]).max() < _ENOUGH:
             return theta, _agreement(differences[0], layout, "gibbs")
-        move = _newton(layout, state.draws, -differences[-1][:n_nodes], shares)
+        move = _newton(layout, draws, -differences[-1][:n_nodes], shares)
         theta[:n_nodes] += np.clip(move, -_FARTHEST, _FARTHEST) * min(1.0, 3.0 / (k + 1))
     late = slice(_ROUNDS // 2, None)
     after = np.mean(differences[late], axis=0)
