@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` does the same 
     from edgegraft.estimators import GraftedMRF, GraftedMRFCV
     from edgegraft.ingest.packing import pack
     from edgegraft.model import PairwiseMRF, load, read_details
-    from edgegraft.optimize import fit_parameters
+    from edgegraft.optimize import fit_parameters, refit_by_likelihood
     from edgegraft.study import compare, plan, read_network
     from edgegraft.table import PackedTable, Schema, Variable
 
@@ -67,6 +67,7 @@ __all__ = [
     "plan",
     "read_details",
     "read_network",
+    "refit_by_likelihood",
     "report",
     "search",
     "study",
@@ -89,6 +90,7 @@ _HOME = {
     "plan": "study",
     "read_details": "model",
     "read_network": "study",
+    "refit_by_likelihood": "optimize",
 }
 
 

@@ -89,7 +89,9 @@ def climb(fit: Fit, chains: PersistentChains, start: Floats, pull: Pull, n_steps
     total, gradients, squares = np.zeros((3, len(start)))
     late = n_steps // 2
     for t in range(n_steps):
-        found, state, _ = chains.run(features.expand(theta, layout), state)
+        tables = features.expand(theta, layout)
+        found, state, _ = chains.run(tables, state)
+        _, state, _ = chains.run(tables, state)  # F from the same states would bias the step
         force, stiffness = pull(theta)
         gradient = features.fold(found.values - shares, layout) + force
         if t >= late:

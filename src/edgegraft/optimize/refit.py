@@ -134,9 +134,7 @@ def refit_by_likelihood(
     >>> again.n_edges == first.n_edges, refit.gain.error < 0.01
     (True, True)
     """
-    table = read_table(X)
-    if table.schema != model.schema:
-        raise DataError("the rows have other columns or categories than the model")
+    table = read_table(X, model.schema)
     chains = make_chains(n_chains, n_jobs, device, random_state)
     given = np.ones(table.n_rows) if weights is None else np.asarray(weights, np.float64)
     rows, out = _split(table, held_out, random_state)
