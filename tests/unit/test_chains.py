@@ -213,7 +213,7 @@ def test_rows_that_a_refit_cannot_use_are_refused():
     model, _ = fit_parameters(rows, ridge=0.1)
     with pytest.raises(DataError, match="held out"):
         refit_by_likelihood(model, rows, held_out=0.1)
-    with pytest.raises(DataError, match="x2"):
+    with pytest.raises(DataError, match="2 columns"):
         refit_by_likelihood(model, rows[:, :2])
 
 
