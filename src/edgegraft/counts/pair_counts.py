@@ -19,10 +19,14 @@ from numpy.typing import ArrayLike, NDArray
 from edgegraft.core.checks import check_edges
 from edgegraft.core.tables import FlatTables, PairTables, table_offsets
 from edgegraft.core.threads import run
-from edgegraft.core.types import Edges, Integers, Mask
+from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.device.counts import count_on_device
 from edgegraft.errors import MemoryBudgetError
-from edgegraft.kernels.counting.histogram import count_codes, count_margin_codes
+from edgegraft.kernels.counting.histogram import (
+    count_codes,
+    count_margin_codes,
+    count_states,
+)
 from edgegraft.kernels.counting.popcount import count_margins, count_planes
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import Rows, TableRows, add_in_order, as_rows
@@ -151,6 +155,22 @@ def _margin_offsets(schema: Schema) -> Integers:
 
 def _zeros(block: TableRows, length: int) -> NDArray[Any]:
     return np.zeros(length, np.int64 if block.weights is None else np.float64)
+
+
+def weigh_states(
+    codes: NDArray[Any], weights: NDArray[Any], states: Integers, n_jobs: int
+) -> Floats:
+    """Return the weight of the rows in each state of each variable; codes are by variable."""
+    start = np.concatenate(([0], np.cumsum(states)))
+    out = np.zeros(int(start[-1]))
+
+    def work(own: slice) -> None:
+        count_states(codes[own], weights, start[own.start : own.stop + 1], out)
+
+    each = max(1, -(-len(states) // (_PIECES * n_jobs)))
+    firsts = range(0, len(states), each)
+    run(work, [slice(k, min(k + each, len(states))) for k in firsts], n_jobs)
+    return out
 
 
 def _copy_margins(block: TableRows) -> NDArray[Any]:

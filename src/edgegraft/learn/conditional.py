@@ -17,6 +17,7 @@ from scipy.linalg import lapack
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.counts.pair_counts import weigh_states
 from edgegraft.device import Device
 from edgegraft.device.conditionals import ConditionalsOnDevice, Rules
 from edgegraft.errors import ModelError
@@ -29,7 +30,6 @@ from edgegraft.kernels.conditionals.effective_scores import (
     logit_pairs,
     unpack_information,
 )
-from edgegraft.kernels.counting.histogram import count_states
 from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
@@ -130,6 +130,7 @@ def read_rows(
     sampling: bool = False,
     device: Device | None = None,
     design: SurveyDesign | None = None,
+    n_jobs: int = 1,
 ) -> Rows:
     """Return the rows of a table with the reference and the observed states of each variable.
 
@@ -141,8 +142,7 @@ def read_rows(
     kept, reference = [], np.zeros(table.n_variables, np.int64)
     rarest = np.zeros(table.n_variables)
     start = np.concatenate(([0], np.cumsum(states)))
-    counts = np.zeros(int(start[-1]))
-    count_states(codes, weights, start, counts)
+    counts = weigh_states(codes, weights, states, n_jobs)
     for i, shown in enumerate(np.split(counts, start[1:-1])):
         occurs = shown > 0
         rarest[i] = shown[occurs].min(initial=np.inf)

@@ -193,8 +193,8 @@ class EdgeTester:
         design: SurveyDesign | None = None,
     ) -> None:
         whole = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
-        self._rows = read_rows(table, whole, sampling, device, design)
         self._n_jobs, self._max_bytes = resolve_jobs(n_jobs), max_bytes
+        self._rows = read_rows(table, whole, sampling, device, design, self._n_jobs)
         self._nodes: dict[int, Conditional] = {}  # last conditionals: most serve the next tests
 
     def test(

@@ -15,11 +15,11 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers
+from edgegraft.counts.pair_counts import weigh_states
 from edgegraft.device.pseudolikelihood import evaluate_on_device
 from edgegraft.kernels.conditionals.counted import work_counted
 from edgegraft.kernels.conditionals.directed import Directed, collect, direct
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept, Results, work_bundles
-from edgegraft.kernels.counting.histogram import count_states
 from edgegraft.objective.bundles import BundleSources, route
 from edgegraft.table.blocks import TableRows
 
@@ -52,15 +52,7 @@ def _lay_out(block: TableRows, dtype: type[np.floating]) -> Columns:
 def margins_of(block: TableRows, dtype: type[np.floating]) -> Floats:
     """Return the weight of a block's rows in each state of each variable."""
     columns = columns_of(block, dtype)
-    start = np.concatenate(([0], np.cumsum(columns.states)))
-    out = np.zeros(int(start[-1]))
-
-    def work(own: slice) -> None:
-        count_states(columns.codes[own], columns.weights, start[own.start : own.stop + 1], out)
-
-    n, each = len(columns.states), max(1, -(-len(columns.states) // (_PIECES * block.n_jobs)))
-    run(work, [slice(first, min(first + each, n)) for first in range(0, n, each)], block.n_jobs)
-    return out
+    return weigh_states(columns.codes, columns.weights, columns.states, block.n_jobs)
 
 
 def evaluate_block(
