@@ -244,3 +244,9 @@ def test_a_model_in_which_nothing_is_possible_is_refused_at_once():
 def test_python_callers_get_the_library_s_errors():
     with pytest.raises(ImpossibleEvidenceError):
         Explorer(forbidding_model()).ask({0: 0, 1: 1})
+
+
+def test_the_page_says_how_far_shares_are_from_the_data():
+    text = "The shares differ by at most 0.0020."
+    assert Explorer(forbidding_model(), shares=text).overview()["shares"] == text
+    assert Explorer(forbidding_model()).overview()["shares"] == ""

@@ -230,11 +230,13 @@ def explore(
     Ctrl-C; nothing is sent anywhere else.
     """
     with working(model) as console:
-        from edgegraft.model import load
+        from edgegraft.model import load, read_details
         from edgegraft.report.explorer import Explorer
         from edgegraft.report.explorer_app import make_explorer_server
 
-        explorer = Explorer(load(model), title=model.name)
+        shares = read_details(model).details.get("shares")
+        text = str(shares.get("text", "")) if isinstance(shares, dict) else ""
+        explorer = Explorer(load(model), title=model.name, shares=text)
         server, url = make_explorer_server(explorer, port)
         say(console, f"[bold]{escape(str(model))}[/] is at {escape(url)} (Ctrl-C ends it)")
         if open_browser:

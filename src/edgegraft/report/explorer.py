@@ -55,7 +55,8 @@ class Explorer:
     """Answers about one model, each with its counterpart without evidence.
 
     The engine is by default exact inference if it takes less than 100 ms, otherwise belief
-    propagation, or its tree-reweighted form if that does not converge.
+    propagation, or its tree-reweighted form if that does not converge. `shares` is the sentence on
+    how far the model's shares are from the data's that model files keep.
 
     >>> model = PairwiseMRF.from_potentials(
     ...     {"rain": [False, True], "wet": [False, True]},
@@ -73,9 +74,10 @@ class Explorer:
         *,
         title: str = "model",
         engine: InferenceEngine | None = None,
+        shares: str = "",
     ) -> None:
         self.model = model
-        self.title = title
+        self.title, self.shares = title, shares
         self.engine = AutoEngine(INTERACTIVE) if engine is None else engine
         self._lock = Lock()
         self._cached = lru_cache(_CACHED)(self._infer)
@@ -152,6 +154,7 @@ class Explorer:
         model, offset = self.model, self.model.layout.node_offset
         return {
             "title": self.title,
+            "shares": self.shares,
             "variables": [
                 {
                     "name": variable.name,

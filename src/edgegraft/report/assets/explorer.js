@@ -129,7 +129,7 @@ function chips() {
     chip.append(drop);
     return chip;
   });
-  at("evidence").replaceChildren(...(found.length ? ["Given ", ...found] : ["No evidence: all bars show what the model expects by itself."]));
+  at("evidence").replaceChildren(...(found.length ? ["Given ", ...found] : [`No evidence: all bars show what the model expects by itself. ${model.shares}`.trim()]));
 }
 
 function engine() {
