@@ -16,11 +16,11 @@ from edgegraft.inference.persistent import HostDraws, PersistentChains
 from edgegraft.ingest import pack
 from edgegraft.learn import margins
 from edgegraft.learn.margins import match_margins
-from edgegraft.model import PairwiseMRF
+from edgegraft.model import PairwiseMRF, questions
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.optimize import refit as refit_module
 from edgegraft.optimize.refit import Gain, bennett, gain_of
-from edgegraft.table import PackedTable
+from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import TableRows
 from tests.conftest import DEVICE
 from tests.zoo import ZOO, truth
@@ -233,3 +233,14 @@ def test_shares_are_matched_by_chains_on_the_device(monkeypatch):
     wanted = Likelihood(PairCounts(table), exact).margins()
     assert agreement.engine == "gibbs"
     assert np.abs(shares - wanted).max() < 0.01
+
+
+def test_a_model_samples_and_answers_on_a_device(monkeypatch):
+    animal = ZOO["grid"]
+    model = PairwiseMRF(Schema.from_states(animal.layout.states), animal.edges, animal.theta)
+    rows = model.sample_codes(2000, engine="gibbs", random_state=0, device=DEVICE)
+    shares = np.bincount(rows[:, 0], minlength=animal.layout.states[0]) / 2000
+    np.testing.assert_allclose(shares, animal.layout.node(truth("grid").values, 0), atol=0.05)
+    monkeypatch.setattr(questions, "affordable", lambda *_: None)
+    found = model.log_partition(device=DEVICE)
+    assert abs(found.value - truth("grid").log_partition) < 4 * found.standard_error + 1e-3

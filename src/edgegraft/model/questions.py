@@ -125,18 +125,24 @@ class Questions(NamedPotentials):
         return MapState(labels, codes, part.constant + found.value, exact)
 
     def log_partition(
-        self, given: Given = None, *, engine: Engine = "auto", random_state: RandomState = 0
+        self,
+        given: Given = None,
+        *,
+        engine: Engine = "auto",
+        random_state: RandomState = 0,
+        device: str = "cpu",
     ) -> LogPartition:
         """Return log Z, the log of the sum of the potentials of all states (given the evidence).
 
         With "auto": exact if affordable; otherwise estimated by annealed importance sampling,
         with its standard error and the tree-reweighted upper bound. A named engine gives its
-        own value: exact, Bethe approximation or upper bound.
+        own value: exact, Bethe approximation or upper bound. The chains of the sampling run on
+        `device` ("cpu", "cuda", "auto", "torch").
         """
         part = self._condition(given)
         if engine == "auto" and affordable(part.layout) is None:
             value, error, _ = annealed_log_partition(
-                part.layout, part.theta, random_state=random_state
+                part.layout, part.theta, random_state=random_state, device=device
             )
             kind, trw = "annealed importance sampling", TreeReweighted()
             bound = trw.run(part.theta, trw.init(part.layout))[0].log_partition
