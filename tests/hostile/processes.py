@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 from threading import Timer
 
 import numpy as np
+import psutil
 
 import edgegraft as eg
 from edgegraft.datasets import make_chain
@@ -100,29 +102,40 @@ def same_model(one: Path, other: Path) -> bool:
     )
 
 
-def run_lives(folder: Path, name: str, start: list[str], lives: Iterable[float | None]) -> Path:
-    """Run a command in lives of so many seconds each, None to the end; return its model."""
+def live(process: subprocess.Popen[bytes], seconds: float = np.inf) -> float:
+    """Wait until a process ends, or kill it after so many CPU seconds; return those it took.
+
+    By its CPU time a life is as long on a busy machine as on a quiet one.
+    """
+    took, own = 0.0, psutil.Process(process.pid)
+    while process.poll() is None:
+        with contextlib.suppress(psutil.Error):
+            took = sum(own.cpu_times()[:2])
+        if took > seconds:
+            process.kill()
+            process.wait()
+        time.sleep(0.02)
+    return took
+
+
+def run_lives(folder: Path, name: str, start: list[str], lives: Iterable[float]) -> Path:
+    """Run a command in lives of so many CPU seconds each; return its model."""
     model, kept = folder / name, folder / f"{name}.checkpoint"
     for seconds in lives:
         command = ["resume", str(kept), "--force"]
         if not kept.exists():
             command = [*start, "-o", str(model), "--checkpoint", str(kept), "--force"]
         process = learn(folder, *command)
-        try:
-            process.wait(seconds)
+        live(process, seconds)
+        if process.returncode == 0:
             break
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
     return model
 
 
 def whole_run(folder: Path, kind: str, rows: Path) -> tuple[list[str], Path, float]:
-    """Run a kind of run without faults; return its command, its model and its seconds."""
+    """Run a kind of run without faults; return its command, its model and its CPU seconds."""
     start, whole = ["learn", str(rows), *RUNS[kind]], folder / f"{kind}.whole"
-    began = time.monotonic()
-    learn(folder, *start, "-o", str(whole)).wait()
-    return start, whole, time.monotonic() - began
+    return start, whole, live(learn(folder, *start, "-o", str(whole)))
 
 
 def kill_runs(folder: Path, n: int) -> list[str]:
@@ -132,19 +145,17 @@ def kill_runs(folder: Path, n: int) -> list[str]:
         start, whole, seconds = whole_run(folder, kind, rows)
         for k in range(n):
             lives = [chance.uniform(0.2, 1.0) * seconds for _ in range(3)]
-            model = run_lives(folder, f"{kind}.{k}", start, [*lives, None])
+            model = run_lives(folder, f"{kind}.{k}", start, [*lives, np.inf])
             outcomes.append("survived" if same_model(model, whole) else "lost")
     return outcomes
 
 
 def live_shortly(folder: Path, n: int) -> list[str]:
     """Kill every life of a run after a third of the whole, until one ends."""
-    rows, outcomes = table_file(folder, 30_000, 60), []
+    rows, outcomes = table_file(folder, 30_000, 50), []
     for kind in ("in memory", "ordered", "bootstrap", "prediction"):
         start, whole, seconds = whole_run(folder, kind, rows)
-        began = time.monotonic()
-        learn(folder, "info", str(whole)).wait()
-        idle = time.monotonic() - began  # to start and load
+        idle = live(learn(folder, "info", str(whole)))  # to start and load
         life = idle + (seconds - idle) / 3
         for k in range(n):
             model = run_lives(folder, f"{kind}.{k}", start, [life] * _MAX_LIVES)

@@ -11,9 +11,14 @@ import numpy as np
 import pytest
 from llvmlite import binding
 
+from edgegraft.core.pairs import all_pairs
+from edgegraft.counts import PairCounts
 from edgegraft.kernels import compiler, hashing
 from edgegraft.kernels.compiler import stamp_of
+from edgegraft.kernels.counting.histogram import count_states
 from edgegraft.kernels.search import unseen
+from edgegraft.search import correlations
+from edgegraft.table import PackedTable
 
 # Uses each kernel of the counting path once, then lists those that had to be compiled.
 SCRIPT = """
@@ -146,8 +151,10 @@ def test_no_two_kernel_files_share_a_name():
     assert len(names) == len(set(names))
 
 
-def test_kernels_in_plain_python_give_the_same():
-    """Hash maps and draws of a small table, whose kernels a first fit does not compile."""
+def test_kernels_in_plain_python_give_the_same(monkeypatch):
+    """Kernels that a first fit of a small table does not compile."""
+    codes = np.random.default_rng(1).integers(0, 3, (50, 5))
+    source, start = PairCounts(PackedTable.from_codes(codes)), np.arange(0, 16, 3)
     ids = np.random.default_rng(0).integers(0, 1 << 40, 60)
     found = []
     for pick in (lambda kernel: kernel, compiler._plain):
@@ -157,6 +164,11 @@ def test_kernels_in_plain_python_give_the_same():
         words, out = np.arange(1, 5, dtype=np.uint64) << np.uint64(60), np.zeros(9, np.int64)
         left = np.concatenate((ids[:3], np.arange(40)))
         drawn = pick(unseen.draw_from_list)(keys, values, left, 43, words, out)
-        found.append([*map(np.asarray, (keys, values, old, known, left, words, out, drawn))])
+        monkeypatch.setattr(correlations, "for_size", lambda kernel, size, pick=pick: pick(kernel))
+        blocks = correlations.Correlations(source).of(all_pairs(5)).values
+        counts = np.zeros(15)
+        pick(count_states)(codes.T.astype(np.uint8), np.ones(50, np.float32), start, counts)
+        results = keys, values, old, known, left, words, out, drawn, blocks, counts
+        found.append([*map(np.asarray, results)])
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -22,6 +22,7 @@ from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.device.counts import count_on_device
 from edgegraft.errors import MemoryBudgetError
+from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.counting.histogram import (
     count_codes,
     count_margin_codes,
@@ -163,9 +164,10 @@ def weigh_states(
     """Return the weight of the rows in each state of each variable; codes are by variable."""
     start = np.concatenate(([0], np.cumsum(states)))
     out = np.zeros(int(start[-1]))
+    count = for_size(count_states, codes.size, 20_000)
 
     def work(own: slice) -> None:
-        count_states(codes[own], weights, start[own.start : own.stop + 1], out)
+        count(codes[own], weights, start[own.start : own.stop + 1], out)
 
     each = max(1, -(-len(states) // (_PIECES * n_jobs)))
     firsts = range(0, len(states), each)

@@ -38,7 +38,6 @@ from numba.misc.appdirs import AppDirs
 
 _ROOT = Path(__file__).parent
 SHIPPED = _ROOT / "compiled"
-_FEW = 200  # numbers that plain Python works on in some milliseconds
 _IMPORT = re.compile(r"^from (?:edgegraft\.kernels|(\.))([\w.]*) import", re.MULTILINE)
 
 # What a processor must have to run kernels that were compiled for a level, best level first.
@@ -72,12 +71,13 @@ def _compile(function: Any, options: dict[str, Any]) -> Any:
     return dispatcher
 
 
-def for_size(dispatcher: Any, size: int) -> Any:
+def for_size(dispatcher: Any, size: int, few: int = 200) -> Any:
     """Return a kernel, or the same in plain Python if it is not compiled yet and `size` is small.
 
-    For kernels whose results do not depend on it: integers, comparisons, sums.
+    So `few` should take milliseconds. For kernels of integers, comparisons, sums and products,
+    which have the same bits either way.
     """
-    compiled = size > _FEW or dispatcher.overloads or _is_kept(dispatcher)
+    compiled = size > few or dispatcher.overloads or _is_kept(dispatcher)
     return dispatcher if compiled else _plain(dispatcher)
 
 

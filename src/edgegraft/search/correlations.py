@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.counts import PairCounts
+from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.search.contrasts import Contrasts, correlate, fill_contrasts
 from edgegraft.table.blocks import TableRows, add_in_order
 from edgegraft.table.scores import scores_of
@@ -114,7 +115,7 @@ class Correlations:
         size = columns[tables.edges[:, 0]] * columns[tables.edges[:, 1]]
         start = np.cumsum(size) - size
         values = np.zeros(int(size.sum()))
-        correlate(
+        for_size(correlate, len(tables.edges))(
             tables.values,
             tables.offsets,
             tables.edges,
