@@ -93,7 +93,7 @@ def test_the_edge_table_has_all_candidates():
     table = pd.DataFrame(estimator.edge_table_)
     assert list(table.columns) == [
         "first", "second", "strength", "weight", "sign", "effect", "effect_low", "effect_high",
-        "search_norm", "statistic", "dof", "p_value", "q_value", "p_linear", "p_rest",
+        "search_norm", "statistic", "dof", "p_value", "q_value", "p_table", "p_linear", "p_rest",
         "linear_is_enough", "kept",
     ]  # fmt: skip
     assert len(table) > len(estimator.edges_)

@@ -126,7 +126,7 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         none), ``effect`` with its interval ``effect_low`` to ``effect_high`` (docs/kinds.md), all
         of them NaN for edges that were cut; ``search_norm`` (norm of the table in the model that
         the search ended with), ``statistic``, ``dof``, ``p_value``, ``q_value`` and ``kept``; with
-        ordered columns also ``p_linear``, ``p_rest`` and ``linear_is_enough``.
+        ordered columns also ``p_linear``, ``p_rest``, ``linear_is_enough`` and ``p_table``.
         ``edges_frame(kept=False)`` makes a frame of it.
     model_ : PairwiseMRF
         Answers questions, and the methods of the estimator; with ``aim="prediction"`` it has more

@@ -234,6 +234,8 @@ def _edge_table(found: Discovery) -> dict[str, NDArray[Any]]:
     for name in ("statistic", "dof", "p_value", "q_value"):
         columns[name] = getattr(tests, name)
     if tests.groups is not None:
+        columns["p_table"] = np.full(len(found.kept), np.nan)
+        columns["p_table"][at] = model.edge_columns["p_table"]
         columns |= tests.groups.columns(np.arange(len(tests.edges)))
     columns["kept"] = found.kept
     order = np.lexsort((-found.search_norms, -columns["strength"]))  # NaN comes last

@@ -107,7 +107,8 @@ class OpenColumn:
         if self.kind is LabelKind.INT and self._append_near(array):
             return
         labels, indices = distinct(array)
-        codes = [self._code.get(label, -1) for label in labels]
+        get = self._code.get
+        codes = [get(label, -1) for label in labels] if self._code else [-1] * len(labels)
         if -1 in codes:
             if not self._meet(labels, codes, indices, place):
                 return

@@ -32,7 +32,7 @@ from edgegraft.learn.confirm import Confirmation, confirm
 from edgegraft.learn.edge_tests import EdgeTests, Tested, q_values
 from edgegraft.learn.effects import Effects, Evidence, GroupTests, edge_effects
 from edgegraft.learn.events import Observer, StopReason
-from edgegraft.learn.feature_tests import make_tester
+from edgegraft.learn.feature_tests import judge_tables, make_tester
 from edgegraft.learn.graded import fit_graded
 from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut
@@ -327,7 +327,16 @@ def _edge_columns(
     columns: dict[str, Any] = {name: values[place] for name, values in effects.items()}
     for name in ("statistic", "dof", "p_value", "q_value"):
         columns[name] = getattr(tests, name)[at]
-    return columns if tests.groups is None else columns | tests.groups.columns(at)
+    if tests.groups is None:
+        return columns
+
+    def test_whole() -> Floats:
+        n_jobs, sampling, design = stages.plan.n_jobs, stages.sampling, stages.design
+        with threadpool_limits(1, "blas"):
+            return judge_tables(tested, stages.sample, n_jobs, sampling=sampling, design=design)
+
+    whole = journal.keep("tables", test_whole)[place]
+    return columns | tests.groups.columns(at) | {"p_table": whole}
 
 
 def _deserves_second_look(search: SearchState) -> bool:

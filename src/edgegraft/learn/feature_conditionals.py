@@ -98,10 +98,7 @@ class Conditionals:
         self.weights, self._max_bytes, self.features = whole, max_bytes, features
         self._codes, self.states = table.cells[:, : table.n_rows], table.schema.n_states
         self._missing = bool(table.n_missing.any())
-        self.margins: list[Floats] = [
-            np.bincount(self._codes[i], whole, minlength=s + 1)[:s].astype(np.float64)
-            for i, s in enumerate(self.states.tolist())
-        ]
+        self.margins = state_weights(table, whole)
         self.contrasts = contrasts or [
             contrasts_of(features, i, own) for i, own in enumerate(self.margins)
         ]
@@ -220,20 +217,35 @@ class Conditionals:
         n = self._codes.shape[1]
         return [slice(first, min(first + _ROWS, n)) for first in range(0, n, _ROWS)]
 
-    def _inputs(self, node: Conditional, rows: slice) -> tuple[Floats, Floats, Floats]:
+    def _inputs(self, node: Conditional, rows: slice) -> tuple[Floats, Floats]:
         """Return the conditional probabilities of some rows, and the coordinates of the others."""
-        full = [np.zeros((rows.stop - rows.start, 0))]
-        seen = [np.zeros((rows.stop - rows.start, 0))]
-        for j in node.others:
-            codes = self._codes[j, rows]
-            full.append(_padded(self.features.matrix(j))[codes])
-            seen.append(_padded(self.contrasts[j].own)[codes])
-        z = np.concatenate(full, axis=1)
+        z = self._coordinates(node.others, rows, [self.features.matrix(j) for j in node.others])
         logits = node.intercept + (z @ node.slopes) @ self.features.matrix(node.target).T
         logits -= logits.max(axis=1, keepdims=True)
         p = np.exp(logits)
         p /= p.sum(axis=1, keepdims=True)
-        return p, np.concatenate(seen, axis=1), z
+        own = [self.contrasts[j].own for j in node.others]
+        if all(
+            self.contrasts[j].scored and shown.shape[1] == self.features.widths[j]
+            for j, shown in zip(node.others, own, strict=True)
+        ):
+            return p, z
+        return p, self._coordinates(node.others, rows, own)
+
+    def _coordinates(self, columns: list[int], rows: slice, shown: list[Floats]) -> Floats:
+        """Return what columns show in some rows; nothing where a cell is missing."""
+        out = np.empty((rows.stop - rows.start, sum(own.shape[1] for own in shown)))
+        first = 0
+        for j, own in zip(columns, shown, strict=True):
+            np.take(
+                _padded(own),
+                self._codes[j, rows],
+                axis=0,
+                out=out[:, first : first + own.shape[1]],
+                mode="clip",
+            )
+            first += own.shape[1]
+        return out
 
     def _informed(self, node: Conditional, ridge: float = 0.0) -> Conditional:
         """Return the conditional with the inverse of its information."""
@@ -246,7 +258,7 @@ class Conditionals:
             return node
         whole = np.zeros((size, size))
         for rows in self.chunks():
-            p, z, _ = self._inputs(node, rows)
+            p, z = self._inputs(node, rows)
             w = node.weights[rows]
             weighted = p * w[:, None]
             free, spread = p @ own.free, p @ own.own
@@ -275,7 +287,7 @@ class Conditionals:
     def scores(self, node: Conditional, rows: slice) -> tuple[Floats, Floats]:
         """Return the scores of a conditional's parameters and its probabilities, row by row."""
         own = self.contrasts[node.target]
-        p, z, _ = self._inputs(node, rows)
+        p, z = self._inputs(node, rows)
         codes = self._codes[node.target, rows]
         k, q = own.own.shape[1], own.free.shape[1]
         r = _padded(own.own)[codes] - p @ own.own
@@ -309,8 +321,20 @@ class Conditionals:
         return _to_contrasts(self.contrasts[node.target], self.contrasts[j], block.T)
 
 
-def contrasts_of(features: Features, i: int, margin: Floats) -> Contrasts:
-    """Return a column's coordinates; states that never occur have none."""
+def state_weights(table: PackedTable, weights: Floats) -> list[Floats]:
+    """Return the weight of the rows in each state of each column."""
+    codes = table.cells[:, : table.n_rows]
+    return [
+        np.bincount(codes[i], weights, minlength=s + 1)[:s].astype(np.float64)
+        for i, s in enumerate(table.schema.n_states.tolist())
+    ]
+
+
+def contrasts_of(features: Features, i: int, margin: Floats, n_first: int = 1) -> Contrasts:
+    """Return a column's coordinates; states that never occur have none.
+
+    The first scores of an ordered column count as its linear ones.
+    """
     s = len(margin)
     common = int(margin.argmax())
     rest = np.setdiff1d(np.flatnonzero(margin > 0), [common])
@@ -325,7 +349,7 @@ def contrasts_of(features: Features, i: int, margin: Floats) -> Contrasts:
         return Contrasts(free @ turn.T, free, turn @ free.T, common, False, every)
     own = features.matrix(i)
     width = min(own.shape[1], len(rest))
-    linear = np.arange(width) == 0
+    linear = np.arange(width) < n_first
     back = np.eye(width, own.shape[1])
     return Contrasts(own[:, :width], free, back, common, True, linear)
 

@@ -12,6 +12,9 @@ The weights of a pair with an ordered end fall into two groups, each with its ow
 
 The p-value of the edge is ``min(p_linear / 0.9, p_rest / 0.1)``, a Bonferroni correction that
 leaves the linear test nearly all of the level: it costs a linear edge a tenth of its p-value.
+
+Of columns of few levels a third group, the rest of the table, is tested once edges are known
+(:func:`judge_tables`). It says whether the scores are enough, and takes no share of the level.
 """
 
 from __future__ import annotations
@@ -27,14 +30,24 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.learn.edge_tests import EdgeTester, Tested
 from edgegraft.learn.effective_score import LINEAR, Directions, directions
 from edgegraft.learn.effects import GroupTests
-from edgegraft.learn.feature_conditionals import TINY, Conditional, Conditionals
+from edgegraft.learn.feature_conditionals import (
+    TINY,
+    Conditional,
+    Conditionals,
+    Contrasts,
+    contrasts_of,
+    state_weights,
+)
+from edgegraft.learn.graded import whole_widths
 from edgegraft.learn.survey_design import SurveyDesign
+from edgegraft.model import PairwiseMRF
 from edgegraft.objective.features import Features
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 
 _MANY_STATES = 32  # of a column beyond which whole tables have too many cells to test
 LINEAR_SHARE = 0.9  # of the level of an edge
+_SCORES = 2  # of an ordered column in the search and its tests
 _CLEAR = 1e-6  # p-value below which a test of a steep table is not repeated at zero
 _FEW = 10.0  # expected rows in which the rarer states of two binary columns meet
 
@@ -60,6 +73,42 @@ def make_tester(
     return FeatureTester(table, known, weights, n_jobs=n_jobs, sampling=sampling, design=design)
 
 
+def judge_tables(
+    model: PairwiseMRF,
+    rows: TableRows,
+    n_jobs: int | None,
+    *,
+    sampling: bool = False,
+    design: SurveyDesign | None = None,
+) -> Floats:
+    """Return the p-value of the rest of each edge's table beside the scores; NaN without one.
+
+    All edges have their whole tables in the tests, so that what one lacks does not show in another.
+    """
+    schema, table = model.schema, rows.table
+    widths, found = whole_widths(schema), np.full(model.n_edges, np.nan)
+    chosen = np.flatnonzero((widths > schema.widths)[model.edges].any(axis=1))
+    if not len(chosen):
+        return found
+    margins = state_weights(table, np.ones(table.n_rows) if rows.weights is None else rows.weights)
+    features = Features.of(schema, np.concatenate(margins), widths)
+    first = [contrasts_of(features, i, own, _SCORES) for i, own in enumerate(margins)]
+    tester = FeatureTester(
+        table,
+        features,
+        rows.weights,
+        n_jobs=n_jobs,
+        sampling=sampling,
+        design=design,
+        contrasts=first,
+    )
+    layout, theta = features.layout(model.edges), features.weights_of(model.theta, model.edges)
+    groups = tester.test(layout, theta, chosen).groups
+    assert groups is not None
+    found[chosen] = groups.p_rest
+    return found
+
+
 class FeatureTester:
     """The rows of a table, ready for tests of the edges of any model of them.
 
@@ -77,11 +126,12 @@ class FeatureTester:
         max_bytes: int = 1 << 28,
         sampling: bool = False,
         design: SurveyDesign | None = None,
+        contrasts: list[Contrasts] | None = None,
     ) -> None:
         self._design = design
         self._freedom = np.inf if design is None else design.freedom
         self._power = 2 if sampling else 1  # of weights in variances
-        self._rows = Conditionals(table, features, weights, max_bytes)
+        self._rows = Conditionals(table, features, weights, max_bytes, contrasts)
         self._n_jobs = resolve_jobs(n_jobs)
 
     def test(self, layout: Layout, theta: Floats, only: Integers | None = None) -> Tested:
@@ -105,11 +155,17 @@ class FeatureTester:
             i, j = edges[k].tolist()
             found = moments[k]
             split = self._linear(i, j)
-            verdict = None if found is None else judge_score(*found[:3], split, self._freedom)
+            verdict = (
+                None if found is None else judge_score(*found[:3], split, self._freedom, found[3])
+            )
             if found is not None and self._doubtful(i, j, tables[k], verdict):
                 apart = {a: self._rows.without(nodes[a], b) for a, b in ((i, j), (j, i))}
                 at_zero = self._moments(edges[k : k + 1], apart)[0]
-                again = None if at_zero is None else judge_score(*at_zero[:3], split, self._freedom)
+                again = (
+                    None
+                    if at_zero is None
+                    else judge_score(*at_zero[:3], split, self._freedom, at_zero[3])
+                )
                 verdict = verdict if again is None else again
             _write(out, groups, k, verdict)
 
@@ -136,7 +192,7 @@ class FeatureTester:
             found = self._moments(pairs[k : k + 1], own)[0]
             if found is not None:
                 scores = self._replicate_scores(own, (i, j), weights)
-                groups = weight_groups(*found[1:3], self._linear(i, j))
+                groups = weight_groups(*found[1:3], self._linear(i, j), information=found[3])
                 if any(group.directions.dof for group in groups):
                     p = [group.replicated(found[0], scores) / group.share for group in groups]
                     out[:, k] = np.minimum(1.0, np.min(p, axis=0))
@@ -282,15 +338,24 @@ class WeightGroup(NamedTuple):
 
 
 def weight_groups(
-    by_model: Floats, by_rows: Floats, linear: Mask, freedom: float = np.inf
+    by_model: Floats,
+    by_rows: Floats,
+    linear: Mask,
+    freedom: float = np.inf,
+    information: Floats | None = None,
 ) -> list[WeightGroup]:
-    """Return the linear weights and the rest, or all in one group."""
+    """Return the linear weights and the rest, or all in one group.
+
+    The score at zero is information times weights: what linear weights add to the rest is removed
+    by the information, which is that of both conditionals and not the variance of the score.
+    """
     every = np.eye(len(linear))
     if not linear.any() or linear.all():
         return [WeightGroup(every, directions(by_model, by_rows, freedom), 1.0)]
     rest = every[~linear]
-    lead = by_model[np.ix_(linear, linear)]
-    rest[:, linear] = -by_model[np.ix_(~linear, linear)] @ np.linalg.pinv(lead)
+    slopes = by_model if information is None else information
+    lead = slopes[np.ix_(linear, linear)]
+    rest[:, linear] = -slopes[np.ix_(~linear, linear)] @ np.linalg.pinv(lead)
     return [
         WeightGroup(
             turn, directions(turn @ by_model @ turn.T, turn @ by_rows @ turn.T, freedom), share
@@ -300,10 +365,15 @@ def weight_groups(
 
 
 def judge_score(
-    score: Floats, by_model: Floats, by_rows: Floats, linear: Mask, freedom: float = np.inf
+    score: Floats,
+    by_model: Floats,
+    by_rows: Floats,
+    linear: Mask,
+    freedom: float = np.inf,
+    information: Floats | None = None,
 ) -> Verdict:
     """Return the verdict of the groups together."""
-    groups = weight_groups(by_model, by_rows, linear, freedom)
+    groups = weight_groups(by_model, by_rows, linear, freedom, information)
     p = [float(group.p_values(score)) for group in groups]
     raised = [value / group.share for value, group in zip(p, groups, strict=True)]
     best = groups[int(np.argmin(raised))]

@@ -75,7 +75,7 @@ def fit_graded(
     is the least weight of squares.
     """
     inner = getattr(objective, "inner", None)
-    widths = _wider(objective.schema)
+    widths = whole_widths(objective.schema)
     if not isinstance(inner, Pseudolikelihood) or not _gain(objective.schema, widths, model.edges):
         return None
     features = Features.of(objective.schema, inner.state_weights(), widths)
@@ -99,7 +99,8 @@ def fit_graded(
     return GradedFit(PairwiseMRF(objective.schema, model.edges, tables), converged)
 
 
-def _wider(schema: Schema) -> Integers:
+def whole_widths(schema: Schema) -> Integers:
+    """Return numbers of scores: all that make up whole tables of columns of few levels."""
     few = np.array(
         [variable.kind == "ordinal" and variable.n_states <= MAX_LEVELS for variable in schema]
     )

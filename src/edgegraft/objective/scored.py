@@ -28,8 +28,6 @@ from edgegraft.objective.objective import Evaluation, Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table.blocks import TableRows
 
-_NONE = np.zeros(0, np.int64)
-
 
 class Target(NamedTuple):
     """Where the weights of a column's edges lie, seen from it."""
@@ -69,26 +67,23 @@ class ScoredPseudolikelihood(Featured):
         """Return a cold state for a graph."""
         ends = np.concatenate((layout.edges, layout.edges[:, ::-1]))
         order = np.argsort(ends[:, 0], kind="stable")
-        bounds = np.searchsorted(ends[order, 0], np.arange(layout.n_variables + 1))
-        targets = [
-            self._target(layout, i, order[first:last])
-            for i, (first, last) in enumerate(pairwise(bounds.tolist()))
-        ]
+        # A place per feature of each neighbour, the neighbours of a column after each other.
+        width = layout.widths[ends[order, 1]]
+        of_end = np.repeat(np.arange(len(order)), width)
+        feature = np.arange(len(of_end)) - np.repeat(np.cumsum(width) - width, width)
+        side, edge = np.divmod(order[of_end], max(layout.n_edges, 1))
+        sources = self._start[ends[order, 1]][of_end] + feature
+        # Cell (a, feature) of an edge seen from its first end, (feature, a) from its second.
+        own = layout.widths[ends[order, 0]][of_end]
+        first = layout.edge_offset[edge] + np.where(side == 1, feature * own, feature)
+        step = np.where(side == 1, 1, width[of_end])
+        bounds = np.searchsorted(ends[order, 0][of_end], np.arange(layout.n_variables + 1))
+        targets = []
+        for i, (begin, end) in enumerate(pairwise(bounds.tolist())):
+            at = slice(begin, end)
+            weights = first[at] + np.arange(layout.widths[i])[:, None] * step[at]
+            targets.append(Target(sources[at], weights, side[at]))
         return ScoredState(layout, targets, None, {})
-
-    def _target(self, layout: Layout, i: int, ends: Integers) -> Target:
-        k = int(layout.widths[i])
-        sources, weights, side = [_NONE], [np.zeros((k, 0), np.int64)], [_NONE]
-        for e in ends.tolist():
-            second, edge = divmod(e, layout.n_edges)
-            j = int(layout.edges[edge, 1 - second])
-            cells = np.arange(layout.edge_offset[edge], layout.edge_offset[edge + 1])
-            sources.append(np.arange(self._start[j], self._start[j + 1]))
-            weights.append(cells.reshape(-1, k).T if second else cells.reshape(k, -1))
-            side.append(np.full(len(sources[-1]), second))
-        return Target(
-            np.concatenate(sources), np.concatenate(weights, axis=1), np.concatenate(side)
-        )
 
     def memoryless(self, state: ScoredState) -> bool:  # type: ignore[override]
         """Return True: what is kept is of the same parameters."""

@@ -14,6 +14,7 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import Argument, DataError, EncodingWarning, listing
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_labels, read_table
+from edgegraft.learn.feature_conditionals import state_weights
 from edgegraft.learn.weighting import weigh
 from edgegraft.objective.features import Features
 from edgegraft.table import PackedTable
@@ -103,11 +104,7 @@ def read_groups(
 
 def margins_of(given: GroupRows) -> list[Floats]:
     """Return the weight of the rows in each state of each column, of all groups together."""
-    codes = given.table.cells[:, : given.table.n_rows]
-    return [
-        np.bincount(codes[i], given.weights, minlength=s + 1)[:s].astype(np.float64)
-        for i, s in enumerate(given.table.schema.n_states.tolist())
-    ]
+    return state_weights(given.table, given.weights)
 
 
 def features_of(given: GroupRows) -> Features:
