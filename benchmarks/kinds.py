@@ -9,13 +9,15 @@ thread.
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from pathlib import Path
 from time import process_time
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.kinds_data import curved, gaussian, mixed
+from benchmarks.comparing import spread
+from benchmarks.kinds_data import curved, gaussian, leveled, mixed
 from benchmarks.kinds_rivals import LEVEL, rivals
 from edgegraft.config import Plan
 from edgegraft.ingest import pack
@@ -23,11 +25,13 @@ from edgegraft.learn import discover
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 CASES = [
-    *((25, 200, 2, 2), (25, 400, 3, 2), (25, 400, 4, 6), (25, 400, 6, 4), (25, 250, 7, 4)),
-    *((25, 5000, 6, 1), (100, 500, 5, 1), (100, 2000, 6, 1), (100, 2000, None, 1)),
+    *((25, 200, 2, 10), (25, 400, 3, 10), (25, 400, 4, 20), (25, 400, 6, 10), (25, 250, 7, 10)),
+    *((25, 200, 5, 10), (25, 5000, 6, 2), (100, 500, 5, 3), (100, 2000, 6, 3)),
+    *((100, 2000, None, 3), (100, 5000, 4, 1)),
 ]
-MIXED = [(500, 2), (2000, 2)]
-CURVED = [(400, 5, 2), (400, None, 2)]
+MIXED = [(500, 6), (2000, 4)]
+CURVED = [(400, 5, 6), (400, None, 6)]
+GROUPS = [(s, n, c) for s, n in ((4, 400), (5, 800), (6, 2000)) for c in (0.0, 0.25)]
 WIDE = [(500, 2000, 5), (500, 5000, None)]
 SLOW = {"skein": 50, "latentcor": 150, "Graphical": 150, "nodewise": 150}  # most columns, by method
 RECALL, GRID = 0.9, (100, 140, 200, 280, 400, 560, 800, 1130, 1600, 2260, 3200)
@@ -137,72 +141,117 @@ def _null(seed):
     return set(), rows, {f"o{k}": "ordinal" for k in range(8)}
 
 
-def run(scale: float = 1.0) -> list[tuple[str, str, str]]:
-    """Return work, method and figure."""
+def groups(n_levels, n_rows, checkers, n_seeds):
+    """Return how often the further scores, and the rest of tables, seem to be needed."""
+    p = []
+    for seed in range(n_seeds):
+        _, rows = leveled(15, n_rows, n_levels, seed, checkers)
+        columns = discover(pack(rows, kinds="ordinal")).model.edge_columns
+        p.append(np.stack((columns["p_rest"], columns["p_table"])))
+    rest, table = (np.concatenate(p, axis=1) <= 0.05).mean(axis=1)
+    more = f" and a checkerboard of {checkers}" if checkers else ""
+    work = f"15 columns, {n_levels} levels, {n_rows:,} rows, {n_seeds} tables, linear edges{more}"
+    return work, "edgegraft, default", f"p_rest <= .05: {rest:.3f}, p_table <= .05: {table:.3f}"
+
+
+def _levels(n_levels):
+    return "numbers" if n_levels is None else f"{n_levels} levels"
+
+
+def _wide(n, n_rows, n_levels):
+    """Return the rows of a wide table, beside partial rank correlations only."""
     out = []
+    truth, rows = gaussian(n, n_rows, n_levels, 0)
+    for name in ("edgegraft, kinds found", "partial Spearman"):
+        start = process_time()
+        found = methods(n)[name](rows, ())
+        spent = process_time() - start
+        figure = f"{len(found & truth)} of {len(truth)} found, {len(found - truth)} false"
+        work = f"{n} columns, {_levels(n_levels)}, {n_rows:,} rows"
+        out.append((work, name, f"{figure}; {spent:.1f} s"))
+    return out
+
+
+def _surveys():
+    """Return nats per held-out row of surveys, and the network of ratings."""
+    out = []
+    for name in ("wenchuan", "bfi", "jonas"):
+        work = f"{name}, nats per held-out row"
+        for kinds in ("auto", "nominal"):
+            out.append((work, f"edgegraft, kinds={kinds!r}", f"{held_out(name, kinds):.2f}"))
+    for name in ("wenchuan", "bfi"):
+        work, figure = f"{name}, nats per held-out row", f"{held_out(name, 'auto', 20):.2f}"
+        out.append((work, "edgegraft, two scores, ridge=20 / n_rows", figure))
+    (n_rows, n), n_edges, spent = jester()
+    work = f"Jester, {n} jokes as numbers, {n_rows:,} rows"
+    return [*out, (work, "edgegraft, kinds found", f"{n_edges} edges; {spent:.1f} s")]
+
+
+def _tasks(scale):
+    """Return the parts of the benchmark, each of which gives some lines."""
 
     def seeds(n):
         return max(1, int(n * scale))
 
+    tasks = []
     for n, n_rows, n_levels, n_seeds in CASES:
-        what = "numbers" if n_levels is None else f"{n_levels} levels"
-        work = f"{n} columns, {what}, {n_rows:,} rows"
+        work = f"{n} columns, {_levels(n_levels)}, {n_rows:,} rows"
 
         def draw(seed, case=(n, n_rows, n_levels)):
             return (*gaussian(*case, seed), ())
 
-        out += compare(work, draw, seeds(n_seeds), n)
+        tasks.append(partial(compare, work, draw, seeds(n_seeds), n))
     for n_rows, n_seeds in MIXED:
         work = f"24 columns, mixed, {n_rows:,} rows"
-        out += compare(work, lambda seed, n_rows=n_rows: mixed(n_rows, seed), seeds(n_seeds), 24)
+        tasks.append(partial(compare, work, partial(mixed, n_rows), seeds(n_seeds), 24))
     for n_rows, n_levels, n_seeds in CURVED:
-        what = "numbers" if n_levels is None else f"{n_levels} levels"
-        work = f"24 columns, 8 U-shapes, {what}, {n_rows:,} rows"
+        work = f"24 columns, 8 U-shapes, {_levels(n_levels)}, {n_rows:,} rows"
 
         def draw_curved(seed, case=(n_rows, n_levels)):
             return (*curved(*case, seed), ())
 
-        out += compare(work, draw_curved, seeds(n_seeds), 24)
+        tasks.append(partial(compare, work, draw_curved, seeds(n_seeds), 24))
     work = "rows for nine of ten edges, 25 columns, 6 levels"
     for kinds in ("auto", "nominal"):
-        needed = rows_for_recall(kinds, n_seeds=seeds(3))
-        out.append(
-            (work, f"edgegraft, kinds={kinds!r}", "more" if needed is None else f"{needed:,}")
-        )
+
+        def needed(kinds=kinds):
+            found = rows_for_recall(kinds, n_seeds=seeds(3))
+            return [
+                (work, f"edgegraft, kinds={kinds!r}", "more" if found is None else f"{found:,}")
+            ]
+
+        tasks.append(needed)
     null = "24 independent columns of levels, numbers, counts and two states, 400 rows"
-    out.append(calibration(null, _null, seeds(CALIBRATED)))
-    linear = "25 columns, 5 levels, 500 rows, 25 linear edges"
-    out.append(
-        calibration(
-            linear, lambda seed: (*gaussian(25, 500, 5, seed), "ordinal"), seeds(CALIBRATED)
-        )
-    )
-    rest = "24 columns, 5 levels, 400 rows, 8 U-shapes"
-    out.append(
-        calibration(rest, lambda seed: (*curved(400, 5, seed), "ordinal"), seeds(CALIBRATED))
-    )
+    tasks.append(lambda: [calibration(null, _null, seeds(CALIBRATED))])
+    for name, drawn in (
+        ("25 columns, 5 levels, 500 rows, 25 linear edges", partial(gaussian, 25, 500, 5)),
+        ("24 columns, 5 levels, 400 rows, 8 U-shapes", partial(curved, 400, 5)),
+        ("25 columns, a network of 4 levels, 400 rows, 25 edges", partial(leveled, 25, 400, 4)),
+    ):
+
+        def calibrate(name=name, drawn=drawn):
+            return [calibration(name, lambda seed: (*drawn(seed), "ordinal"), seeds(CALIBRATED))]
+
+        tasks.append(calibrate)
+    for case in GROUPS:
+        tasks.append(lambda case=case: [groups(*case, seeds(12))])
     if DATA.exists():
-        for name in ("wenchuan", "bfi", "jonas"):
-            work = f"{name}, nats per held-out row"
-            for kinds in ("auto", "nominal"):
-                out.append((work, f"edgegraft, kinds={kinds!r}", f"{held_out(name, kinds):.2f}"))
-        for name in ("wenchuan", "bfi"):
-            work, figure = f"{name}, nats per held-out row", f"{held_out(name, 'auto', 20):.2f}"
-            out.append((work, "edgegraft, two scores, ridge=20 / n_rows", figure))
-        (n_rows, n), n_edges, spent = jester()
-        work = f"Jester, {n} jokes as numbers, {n_rows:,} rows"
-        out.append((work, "edgegraft, kinds found", f"{n_edges} edges; {spent:.1f} s"))
+        tasks.append(_surveys)
     for n, n_rows, n_levels in WIDE:
-        what = "numbers" if n_levels is None else f"{n_levels} levels"
-        work = f"{int(n * scale)} columns, {what}, {int(n_rows * scale):,} rows"
-        truth, rows = gaussian(int(n * scale), int(n_rows * scale), n_levels, 0)
-        for name in ("edgegraft, kinds found", "partial Spearman"):
-            start = process_time()
-            found = methods(n)[name](rows, ())
-            spent = process_time() - start
-            figure = f"{len(found & truth)} of {len(truth)} found, {len(found - truth)} false"
-            out.append((work, name, f"{figure}; {spent:.1f} s"))
-    return out
+        tasks.append(partial(_wide, int(n * scale), int(n_rows * scale), n_levels))
+    return tasks
+
+
+def _task(scale, k):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _tasks(scale)[k]()
+
+
+def run(scale: float = 1.0) -> list[tuple[str, str, str]]:
+    """Return work, method and figure; the parts are run in as many processes as cores."""
+    parts = spread(partial(_task, scale), range(len(_tasks(scale))))
+    return [line for part in parts for line in part]
 
 
 def as_markdown(rows: list[tuple[str, str, str]]) -> str:

@@ -6,6 +6,9 @@ import numpy as np
 from scipy.stats import norm
 
 from edgegraft.core.pairs import all_pairs
+from edgegraft.ingest import pack
+from edgegraft.model import PairwiseMRF
+from edgegraft.objective.features import Features
 
 
 def draw_edges(n, n_edges, rng):
@@ -34,6 +37,31 @@ def gaussian(n, n_rows, n_levels, seed):
             rows[:, i] = np.searchsorted(norm.ppf(np.clip(shares, 0.02, 0.98)), rows[:, i])
         rows = rows.astype(np.int64)
     return set(map(tuple, edges.tolist())), rows
+
+
+def leveled(n, n_rows, n_levels, seed, checkers=0.0):
+    """Return the edges of a network of levels, and its rows.
+
+    One edge per column, linear in the middle ranks, weights .25 to .5; a checkerboard may be added
+    to every table. Cut Gaussians are not such networks: a cut neighbour does not separate columns.
+    """
+    rng = np.random.default_rng(seed)
+    edges = np.array(sorted(map(tuple, draw_edges(n, n, rng).tolist())))
+    schema = pack(np.tile(np.arange(n_levels), (n, 20)).T, kinds="ordinal").schema
+    margins = rng.dirichlet(np.full(n_levels, 8.0), n)
+    features, board = Features.of(schema, margins.ravel()), (-1.0) ** np.arange(n_levels)
+    layout, nodes = features.layout(edges), np.log(margins)
+    theta = np.zeros(layout.n_parameters)
+    theta[layout.edge_offset[:-1]] = rng.choice([-1, 1], n) * rng.uniform(0.25, 0.5, n)
+    tables = features.expand(theta, layout)
+    tables[nodes.size :] += checkers * np.tile(np.outer(board, board).ravel(), n)
+    for _ in range(8):  # until the margins are those of the scores
+        tables[: nodes.size] = nodes.ravel()
+        model = PairwiseMRF(schema, edges, tables)
+        codes = model.sample_codes(20_000, random_state=seed)
+        shares = np.stack([np.bincount(column, minlength=n_levels) for column in codes.T]) + 0.5
+        nodes = nodes + 0.8 * np.log(margins / shares * len(codes))
+    return set(map(tuple, edges.tolist())), model.sample_codes(n_rows, random_state=seed + 100)
 
 
 def mixed(n_rows, seed, n_sweeps=60):

@@ -151,7 +151,7 @@ def test_bad_requests_are_refused():
 
 
 def test_combined_p_values_are_uniform_if_rows_are_exchangeable():
-    found = [combined_p_value(RNG.random((40, 6)) ** 2) for _ in range(400)]
+    found = [combined_p_value(RNG.random((40, 6)) ** 2, RNG.random(6) ** 4) for _ in range(400)]
     assert abs(np.mean(np.array(found) <= 0.1) - 0.1) < 0.05
 
 

@@ -259,3 +259,34 @@ def test_parameters_of_ordered_columns_are_weights_of_scores(objective):
     np.testing.assert_allclose(again.theta, model.theta, atol=1e-3)
     few, _ = fit_parameters(rows, objective=objective, penalty=0.2)
     assert few.n_edges < 15
+
+
+def pairs_of_levels(n_pairs, n_rows, checkers, seed, s=5):
+    """Return columns of equal margins, every second of which is linear in the one before."""
+    table = np.exp(0.8 * np.outer(*[np.linspace(-1.4, 1.4, s)] * 2))
+    table *= np.exp(checkers * np.outer(*[(-1.0) ** np.arange(s)] * 2))
+    for _ in range(200):
+        table /= table.sum(axis=0)
+        table /= table.sum(axis=1, keepdims=True)
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, s, (n_rows, n_pairs))
+    second = (rng.random((n_rows, n_pairs, 1)) > np.cumsum(table, axis=1)[first]).sum(axis=2)
+    return np.concatenate((first, second), axis=1)
+
+
+def test_the_rest_of_the_table_has_a_test_of_its_own():
+    n, schema = 10, schema_of(["ordinal"] * 20, [5] * 20)
+    p = {}
+    for checkers, n_seeds in ((0.0, 3), (0.3, 1)):
+        found = []
+        for seed in range(n_seeds):
+            codes = pairs_of_levels(n, 800, checkers, seed)
+            model = discover(PackedTable.from_codes(codes, schema)).model
+            columns, true = model.edge_columns, model.edges[:, 1] - model.edges[:, 0] == n
+            found.append(np.stack((columns["p_rest"], columns["p_table"]))[:, true])
+        p[checkers] = np.concatenate(found, axis=1)
+    assert p[0.0].shape[1] == 30
+    # Linear pairs: both p-values are uniform.
+    assert ((p[0.0] <= 0.05).sum(axis=1) <= 5).all()
+    assert ((p[0.0] <= 0.5).mean(axis=1) > 0.25).all()
+    assert (p[0.3][1] <= 0.001).mean() > 0.9

@@ -244,8 +244,8 @@ class _Columns:
             shared, v = shared[:, :1], v[:, :1, :1]
         if ordered[1]:
             shared, u = shared[:, :, :1], u[:, :1, :1]
-        of_first = np.einsum("bij,bjk,bik->b", shared, np.linalg.pinv(u, hermitian=True), shared)
-        of_second = np.einsum("bji,bjk,bki->b", shared, np.linalg.pinv(v, hermitian=True), shared)
+        of_first = np.einsum("bij,bjk,bik->b", shared, _inverse(u), shared)
+        of_second = np.einsum("bji,bjk,bki->b", shared, _inverse(v), shared)
         size = np.sqrt(np.trace(v, axis1=1, axis2=2) * np.trace(u, axis1=1, axis2=2))
         root = np.sqrt(np.maximum(of_first * of_second, 0.0))
         share = np.divide(root, size, out=np.zeros(len(size)), where=size > 0)
@@ -282,3 +282,8 @@ def _root(matrices: Floats) -> Floats:
     kept = values > 1e-9 * np.maximum(values.max(axis=1, keepdims=True), 1e-9)
     scale = np.divide(1.0, np.sqrt(np.abs(values)), out=np.zeros_like(values), where=kept)
     return np.asarray((axes * scale[:, None]) @ axes.transpose(0, 2, 1))
+
+
+def _inverse(matrices: Floats) -> Floats:
+    """Return inverses of covariances; those of all states have one direction without variance."""
+    return np.asarray(np.linalg.pinv(matrices, rcond=1e-9, hermitian=True))

@@ -40,11 +40,14 @@ class EdgeEquality(NamedTuple):
         Per group; None if it cannot be estimated there.
     centred : list of array
         Scores of the rows of each group that would have the mean zero if the weights were equal.
+    pooled : float
+        The p-value of the edge in all groups together.
     """
 
     verdict: Verdict
     estimates: list[Estimate | None]
     centred: list[Floats]
+    pooled: float
 
 
 def judge_equality(given: GroupRows, scores: list[EdgeScores | None], linear: Mask) -> EdgeEquality:
@@ -72,7 +75,12 @@ def judge_equality(given: GroupRows, scores: list[EdgeScores | None], linear: Ma
         weights = given.weights[given.of(g)]
         moved = own.step - own.sensitivity @ steps
         centred.append(own.rows + np.outer(weights / weights.sum(), moved))
-    return EdgeEquality(verdict, [_estimate(own) for own in scores], centred)
+    score, by_model, by_rows, slopes = (
+        np.sum([getattr(own, name) for own in known], axis=0)
+        for name in ("score", "by_model", "by_rows", "sensitivity")
+    )
+    pooled = judge_score(score, by_model, by_rows, linear, information=slopes).p_value
+    return EdgeEquality(verdict, [_estimate(own) for own in scores], centred, pooled)
 
 
 def _or_nothing(own: EdgeScores | None, size: int, n_rows: int) -> EdgeScores:

@@ -63,6 +63,7 @@ class EqualityTests(NamedTuple):
     verdicts: list[Verdict]
     estimates: list[list[Estimate | None]]
     permuted: Floats | None
+    pooled: Floats  # p-values of the edges in all groups together
 
     @property
     def p_value(self) -> Floats:
@@ -82,7 +83,7 @@ class EqualityTests(NamedTuple):
             pairs = chosen.n - 1
         common, rest = known & chosen.common, known & ~chosen.common
         if self.permuted is not None:
-            p = combined_p_value(self.permuted[:, common])
+            p = combined_p_value(self.permuted[:, common], self.pooled[common])
         else:
             p = cauchy_p_value(self.p_value[common])
         best = float(self.p_value[rest].min(initial=1.0)) * (pairs - int(common.sum()))
@@ -104,7 +105,7 @@ class EqualityTests(NamedTuple):
 
 def judge_edges(given: GroupRows, scores: GroupScores, labels: Integers | None) -> EqualityTests:
     """Test all edges, with permutations if there are labels."""
-    verdicts, estimates, permuted = [], [], []
+    verdicts, estimates, permuted, pooled = [], [], [], []
     for chosen, batch in scores.batches():
         linear = [scores.linear(k) for k in chosen.tolist()]
         found = [
@@ -112,10 +113,11 @@ def judge_edges(given: GroupRows, scores: GroupScores, labels: Integers | None) 
         ]
         verdicts += [edge.verdict for edge in found]
         estimates += [edge.estimates for edge in found]
+        pooled += [edge.pooled for edge in found]
         if labels is not None:
             permuted.append(permuted_p_values(given, labels, found, linear))
     together = np.concatenate(permuted, axis=1) if permuted else None
-    return EqualityTests(verdicts, estimates, together)
+    return EqualityTests(verdicts, estimates, together, np.array(pooled))
 
 
 def choose_edges(given: GroupRows, plan: Plan) -> ComparedEdges:

@@ -1,16 +1,17 @@
 """Groups drawn anew: the labels of rows permuted, for tests that need no approximation.
 
-If the groups are samples of one population, every assignment of labels is as likely as the
-observed one. Of a network and of a variable the p-values of edges are put together in two ways,
-Fisher's sum for many small differences and the smallest for a large one; which of them is the
-further out is itself judged by the permutations. Rows of a cluster keep together: clusters that lie
+If the groups are samples of one population, every assignment of labels is as likely as the observed
+one. Of a network and of a variable the p-values of edges are put together in two ways: Fisher's sum
+for many small differences, and the mean likelihood ratio of one difference that is as large as the
+edge is in all rows (an edge that only one of two equal groups has), up to 3.5 standard errors.
+Their Cauchy sum is judged by the permutations. Rows of a cluster keep together: clusters that lie
 in one group change their label as a whole, in others labels are permuted within the cluster.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import chdtrc
+from scipy.special import chdtrc, ndtri
 
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.learn.feature_tests import weight_groups
@@ -18,6 +19,7 @@ from edgegraft.study.equality import EdgeEquality
 from edgegraft.study.group_rows import GroupRows
 
 _TINY = float(np.finfo(float).tiny)
+_MAX_CENTRE = 3.5  # standard errors of the difference that is looked for
 
 
 def permuted_labels(given: GroupRows, n: int, random_state: int) -> Integers:
@@ -98,22 +100,26 @@ def rank_p_values(statistics: Floats) -> Floats:
     return np.asarray(larger / len(statistics))
 
 
-def combined_p_value(p: Floats) -> float:
+def combined_p_value(p: Floats, pooled: Floats) -> float:
     """Return the p-value of several edges together; `p` has a row per assignment of labels.
+
+    `pooled` are the p-values of the edges in all groups, which no assignment changes.
 
     Examples
     --------
     >>> p = np.random.default_rng(0).uniform(size=(1000, 5))
     >>> p[0] = 1e-6
-    >>> combined_p_value(p)
+    >>> combined_p_value(p, np.full(5, 0.01))
     0.001
     """
     if not p.shape[1]:
         return 1.0
-    tails = -np.log(p)
-    ways = (tails.sum(axis=1), tails.max(axis=1))
-    best = np.minimum.reduce([rank_p_values(way) for way in ways])
-    return float(rank_p_values(-best)[0])
+    centre = np.minimum(-ndtri(np.maximum(pooled, _TINY) / 2), _MAX_CENTRE)
+    roots = -ndtri(np.maximum(p, _TINY) / 2)
+    ratios = np.exp(-(centre**2) / 2) * np.cosh(centre * roots)
+    ways = (-np.log(p).sum(axis=1), ratios.mean(axis=1))
+    tails = [np.minimum(rank_p_values(way), 1.0 - 0.5 / len(p)) for way in ways]
+    return float(rank_p_values(np.sum(np.tan((0.5 - np.array(tails)) * np.pi), axis=0))[0])
 
 
 def cauchy_p_value(p: Floats) -> float:
