@@ -35,7 +35,6 @@ from edgegraft.table.scores import scores_of
 
 ENOUGH = 0.05  # p-value of the further scores above which the linear ones are enough
 _CELLS, _MIN_ROWS, _MAX_ROWS = 1 << 14, 256, 4096  # rows whose conditionals are averaged
-_BATCH = 1 << 17  # cells of edges that are worked on at a time
 _NORMAL = 1.959963984540054
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -109,10 +108,10 @@ def edge_effects(
         largest = np.abs(found)
     columns = _Columns(model, rows, rest)
 
-    def work(batch: Integers) -> None:
-        found[batch], largest[batch], signed[batch] = columns.correlations(batch)
+    def work(k: int) -> None:
+        found[k], largest[k], signed[k] = columns.correlations(k)
 
-    run(work, columns.batches(rest), threads)
+    run(work, rest.tolist(), threads)
     effect, low, high = np.where(signed, _tested(found, evidence), _tested_norm(found, evidence))
     strength = np.abs(effect)
     if evidence.groups is not None:
@@ -172,10 +171,9 @@ class _Columns:
             )
             for i in np.flatnonzero(ends).tolist()
         }
-        size = np.minimum(np.clip(_CELLS // layout.states, _MIN_ROWS, _MAX_ROWS), len(shuffled))
-        self._n_rows: Integers = size
+        size = np.clip(_CELLS // layout.states, _MIN_ROWS, _MAX_ROWS)
         self._fields: dict[int, Floats] = {
-            i: np.repeat(layout.node(model.theta, i)[:, None], size[i], axis=1)
+            i: np.tile(layout.node(model.theta, i)[:, None], min(int(size[i]), len(shuffled)))
             for i in np.flatnonzero(ends).tolist()
         }
         for k in beside.tolist():
@@ -183,74 +181,42 @@ class _Columns:
             for own, other, table_of in ((i, j, weight), (j, i, weight.T)):
                 if ends[own]:
                     field = self._fields[own]
-                    field += self._seen(table_of[None], [other], field.shape[1])[0]
+                    field += self._seen(table_of, other, field.shape[1])
 
-    def _seen(self, tables: Floats, others: list[int], n_rows: int) -> Floats:
-        """Return what neighbours add to columns, row by row: nothing where a cell is missing."""
-        padded = np.zeros((*tables.shape[:2], tables.shape[2] + 1))
-        padded[:, :, :-1] = tables
-        return np.stack(
-            [table[:, self._codes[j][:n_rows]] for table, j in zip(padded, others, strict=True)]
-        )
+    def _seen(self, table: Floats, other: int, n_rows: int) -> Floats:
+        """Return what a neighbour adds to a column: nothing where its cell is missing."""
+        return np.pad(table, ((0, 0), (0, 1)))[:, self._codes[other][:n_rows]]
 
-    def batches(self, chosen: Integers) -> list[Integers]:
-        """Return edges in batches of equal shapes."""
-        states = self._model.layout.states
-        ordered = np.zeros(len(states), np.int64)
-        for i, feature in self._features.items():
-            ordered[i] = feature.ordered
-        shapes = np.stack((states, ordered), axis=1)[self._model.edges[chosen]]
-        _, kind = np.unique(shapes.reshape(len(chosen), 4), axis=0, return_inverse=True)
-        out: list[Integers] = []
-        for shape in range(int(kind.max(initial=-1)) + 1):
-            own = chosen[kind.ravel() == shape]
-            i, j = self._model.edges[own[0]]
-            cells = int((states[i] + states[j]) * min(self._n_rows[i], self._n_rows[j]))
-            step = max(1, _BATCH // cells)
-            out += [own[first : first + step] for first in range(0, len(own), step)]
-        return out
-
-    def correlations(self, batch: Integers) -> tuple[Floats, Floats, bool]:
-        """Return effects of edges of one shape, their largest correlations, and whether signed."""
-        layout, (i, j) = self._model.layout, self._model.edges[batch].T
-        tables = np.stack([layout.edge(self._model.theta, k) for k in batch.tolist()])
-        n = int(min(self._n_rows[i[0]], self._n_rows[j[0]]))
-        first, second = (
-            _likely(
-                np.stack([self._fields[v][:, :n] for v in ends.tolist()])
-                - self._seen(own, others.tolist(), n)
-            )
-            for ends, own, others in ((i, tables, j), (j, tables.transpose(0, 2, 1), i))
-        )
-        both = np.exp(np.maximum(tables - tables.max(axis=(1, 2), keepdims=True), -600.0))
-        across, back = both @ second, both.transpose(0, 2, 1) @ first
-        total = np.maximum((first * across).sum(axis=1, keepdims=True), _TINY)
+    def correlations(self, k: int) -> tuple[float, float, bool]:
+        """Return the effect of an edge, the largest correlation, and whether it has a sign."""
+        i, j = self._model.edges[k].tolist()
+        table = self._model.layout.edge(self._model.theta, k)
+        n = min(self._fields[i].shape[1], self._fields[j].shape[1])
+        first = _likely(self._fields[i][:, :n] - self._seen(table, j, n))
+        second = _likely(self._fields[j][:, :n] - self._seen(table.T, i, n))
+        both = np.exp(np.maximum(table - table.max(), -600.0))
+        across, back = both @ second, both.T @ first
+        total = np.maximum((first * across).sum(axis=0), _TINY)
         weights = self._weights[:n] / max(float(self._weights[:n].sum()), _TINY)
         p, q = first * across / total, second * back / total
-        shared = both * ((first * (weights / total)) @ second.transpose(0, 2, 1))
-        shared -= (p * weights) @ q.transpose(0, 2, 1)
-        left, right = (
-            np.stack([self._features[v].scores for v in ends.tolist()]) for ends in (i, j)
-        )
-        v, u = _spread(p, weights, left), _spread(q, weights, right)
-        shared = left.transpose(0, 2, 1) @ shared @ right
-        ordered = self._features[i[0]].ordered, self._features[j[0]].ordered
-        if all(ordered):
-            size = np.sqrt(v[:, 0, 0] * u[:, 0, 0])
-            effect = np.divide(shared[:, 0, 0], size, out=np.zeros(len(size)), where=size > _TINY)
-            whole = np.linalg.svd(_root(v) @ shared @ _root(u), compute_uv=False)
-            return np.clip(effect, -1, 1), np.minimum(1.0, whole.max(axis=1)), True
-        if ordered[0]:
-            shared, v = shared[:, :1], v[:, :1, :1]
-        if ordered[1]:
-            shared, u = shared[:, :, :1], u[:, :1, :1]
-        of_first = np.einsum("bij,bjk,bik->b", shared, _inverse(u), shared)
-        of_second = np.einsum("bji,bjk,bki->b", shared, _inverse(v), shared)
-        size = np.sqrt(np.trace(v, axis1=1, axis2=2) * np.trace(u, axis1=1, axis2=2))
-        root = np.sqrt(np.maximum(of_first * of_second, 0.0))
-        share = np.divide(root, size, out=np.zeros(len(size)), where=size > 0)
-        effect = np.minimum(1.0, np.sqrt(share))
-        return effect, effect, False
+        shared = both * ((first * (weights / total)) @ second.T) - (p * weights) @ q.T
+        left, right = self._features[i], self._features[j]
+        v, u = _spread(p, weights, left.scores), _spread(q, weights, right.scores)
+        shared = left.scores.T @ shared @ right.scores
+        if left.ordered and right.ordered:
+            size = float(np.sqrt(v[0, 0] * u[0, 0]))
+            effect = float(shared[0, 0]) / size if size > _TINY else 0.0
+            largest = np.linalg.svd(_root(v) @ shared @ _root(u), compute_uv=False)
+            return float(np.clip(effect, -1, 1)), min(1.0, float(largest.max(initial=0.0))), True
+        if left.ordered:
+            shared, v = shared[:1], v[:1, :1]
+        if right.ordered:
+            shared, u = shared[:, :1], u[:1, :1]
+        of_first = np.trace(shared @ np.linalg.pinv(u, hermitian=True) @ shared.T)
+        of_second = np.trace(shared.T @ np.linalg.pinv(v, hermitian=True) @ shared)
+        size = float(np.sqrt(np.trace(v) * np.trace(u)))
+        effect = float(np.sqrt(np.sqrt(max(of_first * of_second, 0.0)) / size)) if size else 0.0
+        return min(1.0, effect), min(1.0, effect), False
 
 
 class _Feature(NamedTuple):
@@ -266,24 +232,17 @@ def _features(variable: Variable, margin: NDArray[Any]) -> _Feature:
 
 
 def _likely(logits: Floats) -> Floats:
-    return np.asarray(np.exp(logits - logits.max(axis=1, keepdims=True)))
+    return np.asarray(np.exp(logits - logits.max(axis=0)))
 
 
 def _spread(p: Floats, weights: Floats, scores: Floats) -> Floats:
-    """Return the mean covariances of scores under the probabilities of each row."""
-    turned = scores.transpose(0, 2, 1)
-    means, margin = turned @ p, (p @ weights)[:, :, None]
-    return np.asarray(turned @ (margin * scores) - (means * weights) @ means.transpose(0, 2, 1))
+    """Return the mean covariance of scores under the probabilities of each row."""
+    means = scores.T @ p
+    return np.asarray(scores.T @ ((p @ weights)[:, None] * scores) - (means * weights) @ means.T)
 
 
-def _root(matrices: Floats) -> Floats:
-    """Return inverse square roots of covariances; nothing along directions without variance."""
-    values, axes = np.linalg.eigh(matrices)
-    kept = values > 1e-9 * np.maximum(values.max(axis=1, keepdims=True), 1e-9)
-    scale = np.divide(1.0, np.sqrt(np.abs(values)), out=np.zeros_like(values), where=kept)
-    return np.asarray((axes * scale[:, None]) @ axes.transpose(0, 2, 1))
-
-
-def _inverse(matrices: Floats) -> Floats:
-    """Return inverses of covariances; those of all states have one direction without variance."""
-    return np.asarray(np.linalg.pinv(matrices, rcond=1e-9, hermitian=True))
+def _root(matrix: Floats) -> Floats:
+    """Return the inverse square root of a covariance; nothing along directions without variance."""
+    values, axes = np.linalg.eigh(matrix)
+    kept = values > 1e-9 * max(float(values.max(initial=0.0)), 1e-9)
+    return np.asarray((axes[:, kept] / np.sqrt(values[kept])) @ axes[:, kept].T)
