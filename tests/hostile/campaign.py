@@ -227,7 +227,8 @@ ATTACKS: dict[str, tuple[str, Callable[[Path, int], Count]]] = {
         lambda folder, n: count(processes.kill_runs(folder, max(1, n // 100))),
     ),
     "short-lives": (
-        "SIGKILL in every life of a run, each a third of the whole, until one ends",
+        "SIGKILL in every life of a run, each a third of the work, until one ends (in memory, "
+        "ordered, bootstrap, prediction)",
         lambda folder, n: count(processes.live_shortly(folder, max(1, n // 100))),
     ),
     "interrupts": (

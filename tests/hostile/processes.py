@@ -31,6 +31,7 @@ RUNS = {
     "prediction": ["--aim", "prediction"],
 }
 _MAX_LIVES = 60
+_LEAST = 2.5  # seconds of a life that are left for work: files are two seconds apart
 
 #: What is entered when a stage begins.
 STAGES = {
@@ -102,16 +103,19 @@ def same_model(one: Path, other: Path) -> bool:
     )
 
 
-def live(process: subprocess.Popen[bytes], seconds: float = np.inf) -> float:
+def live(
+    process: subprocess.Popen[bytes], seconds: float = np.inf, until: Path | None = None
+) -> float:
     """Wait until a process ends, or kill it after so many CPU seconds; return those it took.
 
-    By its CPU time a life is as long on a busy machine as on a quiet one.
+    By its CPU time a life is as long on a busy machine as on a quiet one. It may also end when a
+    file is there.
     """
     took, own = 0.0, psutil.Process(process.pid)
     while process.poll() is None:
         with contextlib.suppress(psutil.Error):
             took = sum(own.cpu_times()[:2])
-        if took > seconds:
+        if took > seconds or (until and until.exists()):
             process.kill()
             process.wait()
         time.sleep(0.02)
@@ -151,12 +155,14 @@ def kill_runs(folder: Path, n: int) -> list[str]:
 
 
 def live_shortly(folder: Path, n: int) -> list[str]:
-    """Kill every life of a run after a third of the whole, until one ends."""
-    rows, outcomes = table_file(folder, 30_000, 50), []
+    """Kill every life of a run a third of its work after the first file, until one ends."""
+    rows, outcomes = table_file(folder, 60_000, 60), []
     for kind in ("in memory", "ordered", "bootstrap", "prediction"):
         start, whole, seconds = whole_run(folder, kind, rows)
-        idle = live(learn(folder, "info", str(whole)))  # to start and load
-        life = idle + (seconds - idle) / 3
+        first = folder / f"{kind}.first"  # to start, to read the rows and to rank the pairs
+        command = [*start, "-o", str(folder / "m"), "--checkpoint", str(first)]
+        idle = live(learn(folder, *command), until=first)
+        life = idle + max(_LEAST, (seconds - idle) / 3)
         for k in range(n):
             model = run_lives(folder, f"{kind}.{k}", start, [life] * _MAX_LIVES)
             outcomes.append("survived" if same_model(model, whole) else "lost")
