@@ -172,6 +172,25 @@ def _wide(n, n_rows, n_levels):
     return out
 
 
+def _many_categories():
+    """Return the time of fits with columns of many categories."""
+    rng, out, n_rows = np.random.default_rng(0), [], 20_000
+    two = {f"c{k}": rng.choice(["no", "yes"], n_rows) for k in range(30)}
+    ours(rng.integers(0, 2, (300, 3)))  # compiles
+    for counts in ((60, 50), (6972,)):
+        texts = {f"t{s}": [f"v{k}" for k in rng.integers(0, s, n_rows)] for s in counts}
+        more = two if len(counts) == 2 else {name: two[name] for name in ("c0", "c1")}
+        start = process_time()
+        found = discover(pack(texts | more))
+        work = (
+            f"columns of {' and '.join(f'{s:,}' for s in counts)} categories beside "
+            f"{len(more)} of two, independent, {n_rows:,} rows"
+        )
+        figure = f"{len(found.model.edges)} edges; {process_time() - start:.1f} s"
+        out.append((work, "edgegraft, kinds found", figure))
+    return out
+
+
 def _surveys():
     """Return nats per held-out row of surveys, and the network of ratings."""
     out = []
@@ -235,6 +254,7 @@ def _tasks(scale):
         tasks.append(calibrate)
     for case in GROUPS:
         tasks.append(lambda case=case: [groups(*case, seeds(12))])
+    tasks.append(_many_categories)
     if DATA.exists():
         tasks.append(_surveys)
     for n, n_rows, n_levels in WIDE:

@@ -185,7 +185,9 @@ class _Columns:
 
     def _seen(self, table: Floats, other: int, n_rows: int) -> Floats:
         """Return what a neighbour adds to a column: nothing where its cell is missing."""
-        return np.pad(table, ((0, 0), (0, 1)))[:, self._codes[other][:n_rows]]
+        padded = np.zeros((table.shape[0], table.shape[1] + 1))
+        padded[:, :-1] = table
+        return padded[:, self._codes[other][:n_rows]]
 
     def correlations(self, k: int) -> tuple[float, float, bool]:
         """Return the effect of an edge, the largest correlation, and whether it has a sign."""
