@@ -3,8 +3,9 @@
 Logits and design columns are contrasts to the most common states, so that nothing is redundant.
 Only rows in which the variable and all its neighbours are known are used: if a neighbour were
 omitted, the others would seem to depend on each other. The pseudolikelihood does omit it, so if
-cells are missing, the given parameters are first refitted to the rows used. States that do not
-occur have no parameters.
+cells are missing, the given parameters are first refitted to the rows used. If missing cells were
+drawn (:mod:`~edgegraft.learn.completion`), all rows that know the variable are used. States that
+do not occur have no parameters.
 """
 
 from __future__ import annotations
@@ -57,6 +58,12 @@ class Rows(NamedTuple):
     variances: Floats  # (N,) factors of the squares of rows' scores in the variance of their sum
     elsewhere: ConditionalsOnDevice | None = None  # computes the sums over rows, if not here
     design: SurveyDesign | None = None  # rows that were drawn together
+    completed: bool = False  # whether cells that are not known have been drawn
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether conditionals have to do without the rows in which a neighbour is missing."""
+        return bool(self.known.size) and not self.completed
 
     @property
     def freedom(self) -> float:
@@ -130,32 +137,42 @@ def read_rows(
     sampling: bool = False,
     device: Device | None = None,
     design: SurveyDesign | None = None,
+    drawn: Mask | None = None,
     n_jobs: int = 1,
 ) -> Rows:
     """Return the rows of a table with the reference and the observed states of each variable.
 
-    `sampling` weights are those of a sample, not numbers of equal rows.
+    `sampling` weights are those of a sample, not numbers of equal rows; `drawn` are the cells, rows
+    by columns, that were missing.
     """
     states = table.schema.n_states
     codes = np.ascontiguousarray(table.cells[:, : table.n_rows])
     codes.flags.writeable = False  # one compiled version, for copies and views
+    known = codes < states[:, None] if table.n_missing.any() else np.empty((len(codes), 0), bool)
+    if drawn is not None:
+        known = np.ascontiguousarray(~drawn.T)
     kept, reference = [], np.zeros(table.n_variables, np.int64)
     rarest = np.zeros(table.n_variables)
     start = np.concatenate(([0], np.cumsum(states)))
-    counts = weigh_states(codes, weights, states, n_jobs)
+    counted = codes
+    if drawn is not None:
+        counted = np.where(known, codes, states[:, None]).astype(codes.dtype)
+        counted.flags.writeable = False
+    counts = weigh_states(counted, weights, states, n_jobs)
     for i, shown in enumerate(np.split(counts, start[1:-1])):
         occurs = shown > 0
         rarest[i] = shown[occurs].min(initial=np.inf)
         reference[i] = first = shown.argmax()
         occurs[first] = False
         kept.append(np.flatnonzero(occurs))
-    known = codes < states[:, None] if table.n_missing.any() else np.empty((len(codes), 0), bool)
     variances = weights**2 if sampling else weights
     elsewhere = None
     if device is not None and design is None:
         block = TableRows(table, device=device)
         elsewhere = ConditionalsOnDevice(block, weights, variances, _RULES)
-    return Rows(codes, weights, known, kept, reference, rarest, variances, elsewhere, design)
+    margins = kept, reference, rarest
+    completed = drawn is not None
+    return Rows(codes, weights, known, *margins, variances, elsewhere, design, completed)
 
 
 def describe(
@@ -181,7 +198,9 @@ def describe(
         return known
     design = _design(i, rows, layout, sources, start)
     weights = rows.weights
-    if rows.known.size:
+    if rows.completed:
+        weights = weights * rows.known[i]
+    elif rows.incomplete:
         weights = weights * rows.known[np.append(sources, i)].all(axis=0)
     n_columns, q = coefficients.shape
     enough = weights.sum() >= ROWS_PER_COLUMN * n_columns
@@ -190,10 +209,10 @@ def describe(
         return found
     if rows.elsewhere is not None:
         return found._replace(usable=True)
-    if rows.known.size:
+    if rows.incomplete:
         found = _settle(rows, found)
     inverse = None
-    if base is not None and base.inverse is not None and not rows.known.size:
+    if base is not None and base.inverse is not None and not rows.incomplete:
         inverse = _extended_inverse(rows, found, base.inverse)
     if inverse is None:
         inverse = _inverse_information(rows, found)

@@ -84,10 +84,13 @@ def confirm(
     *,
     sampling: bool = False,
     design: SurveyDesign | None = None,
+    filled: TableRows | None = None,
+    drawn: Mask | None = None,
 ) -> Confirmation:
     """Test the edges of a search, and return which of them are kept at the level of a plan.
 
     Edges that the search lacks, of the spanning tree or of the fit of all pairs, are added to it.
+    If missing cells have been `drawn`, the search is over the rows `filled` in so.
     """
     # A given threshold holds for every edge, and so does a spent budget.
     widen = plan.penalty == "auto" and search.reason in _COMPLETE
@@ -98,7 +101,9 @@ def confirm(
     required = search.problem.rules.required
     steps.adopt(search, np.concatenate((tree, copies.stand_ins(found), required)))
     features = search.objective.features
-    tester = make_tester(features, rows, plan.n_jobs, sampling=sampling, design=design)
+    tester = make_tester(
+        features, filled or rows, plan.n_jobs, sampling=sampling, design=design, drawn=drawn
+    )
     cut = Cut.of(plan, search.objective, search.problem.rules)
     network = KeptNetwork(search, tester, cut, copies)
     network.test_all()

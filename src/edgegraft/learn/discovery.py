@@ -28,6 +28,7 @@ from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
 from edgegraft.learn.certificate import Certificate, ScoredPairs, certify, score_inactive
 from edgegraft.learn.checkpoint import Checkpoints
+from edgegraft.learn.completion import confirm_completed
 from edgegraft.learn.confirm import Confirmation, confirm
 from edgegraft.learn.edge_tests import EdgeTests, Tested, q_values
 from edgegraft.learn.effects import Effects, Evidence, GroupTests, edge_effects
@@ -215,6 +216,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
             confirmed = confirm(
                 search, stages.sample, plan, sampling=stages.sampling, design=stages.design
             )
+            search, confirmed = confirm_completed(search, confirmed, stages)
         tests, kept, strengths = confirmed.tests, confirmed.kept, confirmed.strengths
     else:
         model = search.model()
@@ -262,7 +264,11 @@ def _with_prediction(found: Discovery, stages: Stages, interruption: Interruptio
     whole = loss if loss.stand_in is not None else None  # rows beyond memory
     journal = found.search.problem.journal
     made = fit_for_prediction(
-        stages.sample, stages.plan, whole=whole, stop=lambda: interruption.asked, journal=journal
+        stages.filled or stages.sample,
+        stages.plan,
+        whole=whole,
+        stop=lambda: interruption.asked,
+        journal=journal,
     )
     known = columns_of_all(found.model, made.model, found.model.edge_columns)
     made = made._replace(model=made.model.with_edge_columns(known))

@@ -40,7 +40,7 @@ from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_weights
-from edgegraft.core.threads import resolve_jobs
+from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.device import Device
 from edgegraft.errors import ModelError
@@ -55,12 +55,14 @@ from edgegraft.learn.effective_score import (
     directions,
     needs_test_at_zero,
     simpler,
+    step_of,
 )
 from edgegraft.learn.effects import GroupTests
 from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
 
+MAX_STEP = 2.0  # of a parameter
 MAX_BYTES = 1 << 28  # for the information of one conditional, and for residuals
 
 __all__ = ["MIN_DIRECTION_ROWS", "EdgeTester", "EdgeTests", "edge_tests", "q_values"]
@@ -179,6 +181,8 @@ class EdgeTester:
         Where sums over the rows are computed; on the processor by default.
     design : SurveyDesign, optional
         Strata and clusters of the rows.
+    drawn : array of bool, shape (n_rows, n), optional
+        Cells that were missing and have been drawn from a model.
     """
 
     def __init__(
@@ -191,10 +195,11 @@ class EdgeTester:
         sampling: bool = False,
         device: Device | None = None,
         design: SurveyDesign | None = None,
+        drawn: Mask | None = None,
     ) -> None:
         whole = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
         self._n_jobs, self._max_bytes = resolve_jobs(n_jobs), max_bytes
-        self._rows = read_rows(table, whole, sampling, device, design, self._n_jobs)
+        self._rows = read_rows(table, whole, sampling, device, design, drawn, self._n_jobs)
         self._nodes: dict[int, Conditional] = {}  # last conditionals: most serve the next tests
 
     def test(
@@ -265,6 +270,34 @@ class EdgeTester:
             if each[1] and not (few and each[2] < p_value[k] < MAX_DOUBTED):
                 statistic[k], dof[k], p_value[k] = each
         return Tested(statistic, dof, p_value)
+
+    def steps(self, layout: Layout, theta: Floats) -> Floats:
+        """Return how the tables of a model move towards what the rows that know both ends show.
+
+        Node vectors move so that the margins stay, to first order.
+        """
+        rows, out = self._rows, np.zeros(layout.n_parameters)
+        nodes = describe_all(rows, layout, theta, self._n_jobs, self._max_bytes, nodes=self._nodes)
+        found: dict[int, Floats] = {}
+
+        def work(k: int) -> None:
+            i, j = layout.edges[k].tolist()
+            found[k] = step_of(nodes[i], j, nodes[j], rows)
+
+        run(work, range(layout.n_edges), self._n_jobs)
+        shares = [
+            np.bincount(rows.codes[v], rows.weights, s)[:s] / rows.weights.sum()
+            for v, s in enumerate(layout.states.tolist())
+        ]
+        for k, step in found.items():
+            i, j = layout.edges[k].tolist()
+            table = np.zeros((layout.states[i], layout.states[j]))
+            if step.size:
+                table[np.ix_(rows.kept[i], rows.kept[j])] = np.clip(step, -MAX_STEP, MAX_STEP)
+            layout.edge(out, k)[:] = table
+            layout.node(out, i)[:] -= table @ shares[j]
+            layout.node(out, j)[:] -= shares[i] @ table
+        return out
 
     def _judge(
         self, edges: list[list[tuple[Conditional, int]]], doubled: Mask, *, zero: bool = False

@@ -44,6 +44,7 @@ class Side(NamedTuple):
     """The effective score of an edge in the conditional of one end."""
 
     conditional: Conditional
+    other: int
     residuals: Floats
     tables: Floats  # tables of the projection, see `lay_out`
     information: Floats  # (size, size)
@@ -153,7 +154,7 @@ def describe_alone(
     groups = {i: beside[at] for i, at in _edges_of(layout.edges[beside]).items()}
     none = np.empty(0, np.int64)
     found: list[tuple[Conditional, Conditional] | None] = [None] * len(chosen)
-    extends = rows.elsewhere is None and not rows.known.size
+    extends = rows.elsewhere is None and not rows.incomplete
 
     def prepare(a: int) -> None:
         edges = groups.get(a, none)
@@ -209,6 +210,7 @@ def side_of(node: Conditional, rows: Rows, other: int, residuals: Floats | None)
     table = node.coefficients.reshape(-1)[chosen]
     return Side(
         node,
+        other,
         node.residuals(rows) if residuals is None else residuals,
         lay_out(np.ascontiguousarray(projection.reshape(-1, q, len(chosen)))),
         basis @ information @ basis.T,
@@ -264,29 +266,67 @@ def moments(sides: list[Side], rows: Rows, doubled: bool = False) -> Moments:
 
     The covariance of two sides is that over the rows; a `doubled` side stands for both.
     """
+    found, total = _sum_rows(sides, rows)
+    return _combine(found, [side.conditional for side in sides], total, doubled)
+
+
+def step_of(node: Conditional, other: int, across: Conditional, rows: Rows) -> Floats:
+    """Return the step of an edge's table that its score asks for, in the rows that know both ends.
+
+    A ridge of one row keeps it finite. Rows are observed states of the end of the smaller index,
+    without its reference.
+    """
+    pair = ((node, other), (across, node.design.target))
+    ends = [(each, end) for each, end in pair if each.inverse is not None]
+    if not ends:
+        return np.zeros((0, 0))
+    found, _ = _sum_rows([side_of(each, rows, end, None) for each, end in ends], rows)
+    tall, wide = (len(rows.kept[v]) for v in sorted((node.design.target, other)))
+    size = len(found.shift)
+    step = np.linalg.solve(found.information + np.eye(size), found.sums.sum(axis=0))
+    return np.asarray((table_basis(tall, wide).T @ step).reshape(tall, wide))
+
+
+def _sum_rows(sides: list[Side], rows: Rows) -> tuple[EdgeSums, float]:
+    """Return the sums of an edge over the rows, and their weight."""
     size, n = len(sides[0].shift), len(rows.weights)
     sums, (whole, across) = np.zeros((2, size)), np.zeros((2, size, size))
     block = max(4, _BLOCK // size)
     by_cluster = 0.0 if rows.design is None else np.zeros((len(rows.design.stratum), size))
+    weights, variances, shares = _evidence(sides, rows)
     for first in range(0, n, block):
         u = [project(side, rows, first, min(block, n - first)) for side in sides]
         for k, part in enumerate(u):
-            sums[k] += rows.weights[first : first + len(part)] @ part
+            sums[k] += weights[first : first + len(part)] @ part
         if len(u) == 2:
-            add_products(u[0], u[1], rows.variances, first, across)
+            add_products(u[0], u[1], variances, first, across)
             u[0] += u[1]
-        add_products(u[0], u[0], rows.variances, first, whole)
+        add_products(u[0], u[0], variances, first, whole)
         if rows.design is not None:
-            weights = rows.weights[first : first + len(u[0]), None]
-            by_cluster += rows.design.sums(weights * u[0], first)
-    total = rows.weights.sum()
+            part = weights[first : first + len(u[0]), None] * u[0]
+            by_cluster += rows.design.sums(part, first)
+    total = weights.sum()
     if rows.design is not None:
         score = sums.sum(axis=0)
         whole = rows.design.variance(np.asarray(by_cluster)) + np.outer(score, score) / total
-    information = np.sum([side.information for side in sides], axis=0)
-    shift = np.sum([side.shift for side in sides], axis=0)
-    found = EdgeSums(sums, whole, across, information, shift)
-    return _combine(found, [side.conditional for side in sides], total, doubled)
+    each = list(zip(shares, sides, strict=True))
+    information = np.sum([share * side.information for share, side in each], axis=0)
+    shift = np.sum([share * side.shift for share, side in each], axis=0)
+    return EdgeSums(sums, whole, across, information, shift), float(total)
+
+
+def _evidence(sides: list[Side], rows: Rows) -> tuple[Floats, Floats, list[float]]:
+    """Return weights and factors of the rows that know both ends, and the share of each side.
+
+    A side's information is that of all rows that know its variable.
+    """
+    if not rows.completed:
+        return rows.weights, rows.variances, [1.0] * len(sides)
+    own, other = sides[0].conditional.design.target, sides[0].other
+    both = rows.known[own] & rows.known[other]
+    weights = rows.weights * both
+    shares = [float(weights.sum() / side.conditional.weights.sum()) for side in sides]
+    return weights, rows.variances * both, shares
 
 
 def _combine(found: EdgeSums, nodes: list[Conditional], total: float, doubled: bool) -> Moments:
@@ -337,7 +377,7 @@ def _moments_elsewhere(
         edges = [[(at_zero(node, rows, b), b) for node, b in sides] for sides in edges]
     ends = [sorted((sides[0][0].design.target, sides[0][1])) for sides in edges]
     bases = [table_basis(len(rows.kept[i]), len(rows.kept[j])) for i, j in ends]
-    settle = bool(rows.known.size) and not zero
+    settle = rows.incomplete and not zero
     sums = rows.elsewhere.edge_sums(edges, bases, settle=settle, move=zero)
     total, found = float(rows.weights.sum()), []
     for each, sides, twice in zip(sums, edges, doubled, strict=True):

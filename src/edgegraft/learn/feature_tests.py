@@ -59,15 +59,22 @@ def make_tester(
     *,
     sampling: bool = False,
     design: SurveyDesign | None = None,
+    drawn: Mask | None = None,
 ) -> EdgeTester | FeatureTester:
-    """Return what tests the edges of a model of some rows.
+    """Return what tests the edges of a model of some rows, of which some cells may be drawn.
 
     Whole tables of columns with many states have too many cells: rare states are put together.
     """
     table, weights = rows.table, rows.weights
     if features is None and table.schema.n_states.max(initial=0) <= _MANY_STATES:
         return EdgeTester(
-            table, weights, n_jobs=n_jobs, sampling=sampling, device=rows.device, design=design
+            table,
+            weights,
+            n_jobs=n_jobs,
+            sampling=sampling,
+            device=rows.device,
+            design=design,
+            drawn=drawn,
         )
     known = features or Features.plain(table.schema)
     return FeatureTester(table, known, weights, n_jobs=n_jobs, sampling=sampling, design=design)

@@ -77,7 +77,7 @@ def sharpen(state: SearchState, sample: TableRows) -> SearchState:
         )
         whole = layout.widths * of_scores
         left = np.where(layout.scored, whole, left) if len(left) else whole
-    spread = np.sqrt(np.maximum(left, least))
+    spread = np.sqrt(np.maximum(left * state.objective.known_shares(), least))
     sharper = replace(rule.noise, spread=np.minimum(spread, rule.noise.spread))
     problem = state.problem.changed(
         penalty=replace(rule, penalty=FACTOR * rule.penalty, noise=sharper),

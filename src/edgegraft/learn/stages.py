@@ -61,6 +61,7 @@ class Stages:
 
     A table may have weights and a design; of blocks, the largest sample has `n_sample` rows.
     `sample` are the rows in memory; `sampling`: whether row weights are those of a sample.
+    `filled` are the rows in memory with their missing cells drawn, once they are.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Stages:
         check_states(rows.schema)
         self._settings = search_settings(plan, len(rows.schema))
         self._in_memory: tuple[Objective, PairCounts] | None = None
+        self.filled: TableRows | None = None
         if isinstance(self._rows, TableRows):
             self.sample = self._rows
         else:
@@ -91,7 +93,7 @@ class Stages:
 
     def counts(self) -> PairCounts:
         """Return the counts of all rows."""
-        return PairCounts(self._rows)
+        return PairCounts(self.filled or self._rows)
 
     def run(self, observers: Sequence[Observer]) -> SearchState:
         """Search from the beginning."""

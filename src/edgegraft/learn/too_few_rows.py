@@ -10,8 +10,9 @@ variance that is below ``4 N`` in all, and ``c`` is at most ``N / ROWS_PER_COLUM
 most ``c - 1`` edges are tested in conditionals of at most ``c`` columns. If the smallest p-values,
 corrected for all pairs, exceed the level even so, no test can pass.
 
-If cells are missing, ``N_ij`` rows know both columns of a pair, and its gradient, a mean over all
-rows, is below ``terms sqrt(v_i v_j) N_ij / N``: pairs with ``N_ij <= sqrt(q N)`` cannot be found.
+If cells are missing, ``N_ij`` rows know both columns of a pair. In all ``N`` rows, whose missing
+cells are drawn, chance moves its score by about ``sqrt(q N)`` rows: pairs with fewer known rows
+rest on what other columns say of missing cells.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def warn_of_sparse_pairs(table: PackedTable, rule: Penalty) -> None:
     warnings.warn(
         f"{len(sparse):,} of {n * (n - 1) // 2:,} pairs of columns are known together in fewer "
         f"than {least:,.0f} of {n_rows:,} rows, such as '{names[0]}' and '{names[1]}': edges "
-        "between them are not found, or not to be relied on; leave out columns that are mostly "
+        "between them may be missing, or stand for edges nearby; leave out columns that are mostly "
         "missing, or fill in what is known of them",
         TooFewRowsWarning,
         stacklevel=5,

@@ -178,6 +178,10 @@ class Featured(Objective):
         """Return the weight of the rows in each state."""
         return self.inner.state_weights()
 
+    def known_shares(self) -> Floats:
+        """Return the share of the rows that counts for each variable."""
+        return self.inner.known_shares()
+
     def pair_frequencies(self, layout: Layout) -> Floats | None:
         """Return the data's pair frequencies on a graph, laid out like its tables."""
         return self.inner.pair_frequencies(_tables(layout))

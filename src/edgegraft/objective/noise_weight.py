@@ -10,6 +10,9 @@ variable, by the formula of Wilson and Hilferty. So with ``penalty = 1 / sqrt(N)
 the pseudolikelihood) about ``n / 2`` of the ``n (n - 1) / 2`` pairs of independent columns pass the
 activation test, be they even or nearly constant, of two states or of twenty. With
 ``d_e = sqrt(s_i s_j)`` a nearly constant column could never pass it, whatever depends on it.
+
+Rows in which a cell is missing add nothing to the gradient, nor to its noise: ``v_i`` is multiplied
+by the share of the rows that know the column.
 """
 
 from __future__ import annotations
@@ -87,6 +90,7 @@ def noise_weights(objective: Objective) -> NoiseWeights:
     least = min(0.5, MIN_ROWS / objective.n_rows)
     spread = np.maximum(1.0 - squares, least)
     dof = spread**2 / np.maximum(squares - 2.0 * cubes + squares**2, least**2)
+    spread = np.maximum(spread * objective.known_shares(), least)
     rate = min(_MAX_RATE, 1.0 / max(1, len(layout.states) - 1))
     scored = objective.layout().scored
     if scored.any():  # features of variance 1, without correlation

@@ -121,6 +121,10 @@ class Objective(ABC):
         """
         return self.margins()
 
+    def known_shares(self) -> Floats:
+        """Return the share of the rows that counts for each variable; by default all."""
+        return np.ones(len(self.schema))
+
     def pair_frequencies(self, layout: Layout) -> Floats | None:
         """Return the data's pair frequencies on a graph, laid out like its edge tables.
 

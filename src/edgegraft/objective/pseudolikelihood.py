@@ -257,6 +257,11 @@ class Pseudolikelihood(Objective):
         """Return the weight of the rows in each state."""
         return self._margins
 
+    def known_shares(self) -> Floats:
+        """Return the share of the rows in which each variable is known."""
+        first = np.cumsum(self.schema.n_states) - self.schema.n_states
+        return np.asarray(np.add.reduceat(self._margins, first) / self._total)
+
     @property
     def _in_memory(self) -> TableRows | None:
         """The rows if they are a table in memory, which is one block."""

@@ -1,0 +1,150 @@
+"""Missing cells drawn from a model, given the known cells of their rows.
+
+A pseudolikelihood that leaves out unknown neighbours is that of another model, and few rows know a
+whole neighbourhood. So once a search has ended, missing cells are drawn from the model of the kept
+edges, the rows so completed are fitted and tested, and again with draws from that fit. Draws are
+Gibbs sweeps over the missing cells that go on from one model to the next (stochastic EM). A fit to
+drawn cells returns what they were drawn from, so the tables of a fit take a further step by the
+rows that know both of their ends: without it, hundreds of rounds may be needed.
+
+A drawn cell is no evidence: an edge is tested in the rows that know both of its ends. Their other
+neighbours may be drawn, since a row whose missing cells are drawn given the others is a row of the
+model. What the model lacks is lacking in the draws too, so edges that were cut stay candidates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from edgegraft.core import Layout
+from edgegraft.core.types import Floats, Mask
+from edgegraft.learn.confirm import Confirmation, confirm
+from edgegraft.learn.edge_tests import EdgeTester
+from edgegraft.learn.problem import losses
+from edgegraft.learn.stages import Stages
+from edgegraft.learn.state import SearchState
+from edgegraft.model import PairwiseMRF
+from edgegraft.objective.penalty import Penalty
+from edgegraft.optimize.solver import Stopping, minimize
+from edgegraft.table import PackedTable
+from edgegraft.table.blocks import TableRows
+
+_ROUNDS = 4  # of tests
+_FITS = 3  # before the tests of a round
+_SWEEPS = 10  # of a draw
+_RIDGE_ROWS = 0.1
+_STOPPING = Stopping(1e-3, 100)
+_MAX_ROWS = 1 << 20  # after copies are taken apart
+
+
+class Completion:
+    """The rows of a table with their missing cells drawn.
+
+    Parameters
+    ----------
+    rows : TableRows
+    apart : bool
+        Whether weights are numbers of equal rows, whose cells are drawn one by one.
+    rng : Generator
+
+    Attributes
+    ----------
+    known : array of bool, shape (n_rows, n)
+        Cells that were not drawn.
+    """
+
+    def __init__(self, rows: TableRows, apart: bool, rng: np.random.Generator) -> None:
+        codes, weights = rows.table.codes().astype(np.int64), rows.weights
+        if apart and weights is not None:
+            codes = np.repeat(codes, weights.astype(np.int64), axis=0)
+            weights = None
+        self.known: Mask = codes >= 0
+        self._rows, self._weights, self._rng = rows, weights, rng
+        self._codes = codes
+        self._gaps = [np.flatnonzero(~column) for column in self.known.T]
+        margins = Layout(rows.schema.n_states)
+        shares = [
+            np.log(np.bincount(column[column >= 0], minlength=s) + 1.0)
+            for column, s in zip(codes.T, rows.schema.n_states.tolist(), strict=True)
+        ]
+        self._sweep(margins, np.concatenate(shares))
+
+    def draw(self, model: PairwiseMRF) -> TableRows:
+        """Return the rows with their missing cells drawn from a model."""
+        for _ in range(_SWEEPS):
+            self._sweep(model.layout, model.theta)
+        rows, table = self._rows, PackedTable.from_codes(self._codes, self._rows.schema)
+        return TableRows(table, self._weights, rows.n_jobs)
+
+    def _sweep(self, layout: Layout, theta: Floats) -> None:
+        """Draw every missing cell once, given all others."""
+        for i, gaps in enumerate(self._gaps):
+            if not len(gaps):
+                continue
+            logits = np.tile(layout.node(theta, i), (len(gaps), 1))
+            for k in np.flatnonzero((layout.edges == i).any(axis=1)):
+                a, b = layout.edges[k].tolist()
+                tables = layout.edge(theta, int(k))
+                logits += (tables.T if a == i else tables)[self._codes[gaps, a + b - i]]
+            noise = self._rng.gumbel(size=logits.shape)
+            self._codes[gaps, i] = (logits + noise).argmax(axis=1)
+
+
+def confirm_completed(
+    search: SearchState, confirmed: Confirmation, stages: Stages
+) -> tuple[SearchState, Confirmation]:
+    """Test edges again with missing cells drawn from the model of the kept ones, and so on.
+
+    Only cells of nominal columns are drawn, and of rows in memory; otherwise nothing changes.
+    """
+    plan, loss, apart = stages.plan, search.objective, stages.design is None and not stages.sampling
+    plain = plan.objective == "pseudolikelihood" and loss.features is None and not loss.stand_in
+    if not plain or not _can_complete(stages.sample, apart):
+        return search, confirmed
+    rng = np.random.default_rng([plan.random_state, 3])
+    completion = Completion(stages.sample, apart, rng)
+    for _ in range(_ROUNDS):
+        model = confirmed.model
+        for _ in range(_FITS):
+            model = _refit(model, completion.draw(model), ~completion.known, stages)
+        stages.filled = completion.draw(model)
+        loss = losses(stages.filled, plan)[0]
+        search = search.warm(replace(search.problem, objective=loss))
+        confirmed = confirm(
+            search,
+            stages.sample,
+            plan,
+            sampling=stages.sampling,
+            design=stages.design,
+            filled=stages.filled,
+            drawn=~completion.known,
+        )
+    return search, confirmed
+
+
+def _refit(model: PairwiseMRF, rows: TableRows, drawn: Mask, stages: Stages) -> PairwiseMRF:
+    """Return the model fitted to completed rows, then moved by the rows that know both ends."""
+    loss, layout = losses(rows, stages.plan)[0], model.layout
+    rule = Penalty(0.0, _RIDGE_ROWS / loss.n_rows)
+    theta = minimize(loss, rule, layout, model.theta, _STOPPING, quiet=True).theta
+    tester = EdgeTester(
+        rows.table,
+        rows.weights,
+        n_jobs=stages.plan.n_jobs,
+        sampling=stages.sampling,
+        design=stages.design,
+        drawn=drawn,
+    )
+    return PairwiseMRF(model.schema, model.edges, theta + tester.steps(layout, theta))
+
+
+def _can_complete(rows: TableRows, apart: bool) -> bool:
+    """Return whether rows have missing cells that can be drawn: equal rows one by one."""
+    if not rows.table.n_missing.any():
+        return False
+    weights = rows.weights
+    if not apart or weights is None:
+        return rows.table.n_rows <= _MAX_ROWS
+    return bool((weights == np.floor(weights)).all()) and weights.sum() <= _MAX_ROWS
