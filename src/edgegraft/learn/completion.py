@@ -22,6 +22,7 @@ from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Mask
 from edgegraft.learn.confirm import Confirmation, confirm
 from edgegraft.learn.edge_tests import EdgeTester
+from edgegraft.learn.feature_tests import MANY_STATES
 from edgegraft.learn.problem import losses
 from edgegraft.learn.stages import Stages
 from edgegraft.learn.state import SearchState
@@ -141,8 +142,11 @@ def _refit(model: PairwiseMRF, rows: TableRows, drawn: Mask, stages: Stages) -> 
 
 
 def _can_complete(rows: TableRows, apart: bool) -> bool:
-    """Return whether rows have missing cells that can be drawn: equal rows one by one."""
-    if not rows.table.n_missing.any():
+    """Return whether rows have missing cells that can be drawn: equal rows one by one.
+
+    Tests of columns of many states know of no drawn cells.
+    """
+    if not rows.table.n_missing.any() or rows.schema.n_states.max(initial=0) > MANY_STATES:
         return False
     weights = rows.weights
     if not apart or weights is None:

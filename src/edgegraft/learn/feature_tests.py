@@ -45,7 +45,7 @@ from edgegraft.objective.features import Features
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 
-_MANY_STATES = 32  # of a column beyond which whole tables have too many cells to test
+MANY_STATES = 32  # of a column beyond which whole tables have too many cells to test
 LINEAR_SHARE = 0.9  # of the level of an edge
 _SCORES = 2  # of an ordered column in the search and its tests
 _CLEAR = 1e-6  # p-value below which a test of a steep table is not repeated at zero
@@ -66,7 +66,7 @@ def make_tester(
     Whole tables of columns with many states have too many cells: rare states are put together.
     """
     table, weights = rows.table, rows.weights
-    if features is None and table.schema.n_states.max(initial=0) <= _MANY_STATES:
+    if features is None and table.schema.n_states.max(initial=0) <= MANY_STATES:
         return EdgeTester(
             table,
             weights,

@@ -1,0 +1,82 @@
+"""Missing cells drawn from a model, and tests of edges in rows with drawn cells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgegraft.core import Layout
+from edgegraft.learn import discover
+from edgegraft.learn.completion import Completion
+from edgegraft.learn.edge_tests import EdgeTester
+from edgegraft.model import PairwiseMRF
+from edgegraft.table import PackedTable, Schema
+from edgegraft.table.blocks import TableRows
+from tests.edge_test_twin import fit
+
+
+def chain(n_rows, n=6, missing=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = np.empty((n_rows, n), np.int64)
+    codes[:, 0] = rng.integers(0, 2, n_rows)
+    for v in range(1, n):
+        same = rng.random(n_rows) < 0.85
+        codes[:, v] = np.where(same, codes[:, v - 1], 1 - codes[:, v - 1])
+    codes[rng.random(codes.shape) < missing] = -1
+    return codes
+
+
+def test_drawn_cells_have_the_distribution_of_the_model_and_known_ones_stay():
+    schema = Schema.from_states([2, 3, 2])
+    layout = Layout(schema.n_states, [(0, 1), (1, 2)])
+    rng = np.random.default_rng(0)
+    model = PairwiseMRF(schema, layout.edges, rng.normal(size=layout.n_parameters))
+    codes = np.tile([1, -1, -1], (20_000, 1))
+    table = PackedTable.from_codes(codes, schema)
+    filled = Completion(TableRows(table), True, rng).draw(model).table.codes()
+    assert (filled[:, 0] == 1).all()
+    shown = np.bincount(filled[:, 1] * 2 + filled[:, 2], minlength=6) / len(codes)
+    logits = layout.edge(model.theta, 0)[1][:, None] + layout.edge(model.theta, 1)
+    logits = logits + layout.node(model.theta, 1)[:, None] + layout.node(model.theta, 2)
+    expected = np.exp(logits).ravel() / np.exp(logits).sum()
+    np.testing.assert_allclose(shown, expected, atol=0.02)
+
+
+def test_equal_rows_are_drawn_one_by_one():
+    table = PackedTable.from_codes(np.array([[0, -1], [1, 0]]), Schema.from_states([2, 2]))
+    completion = Completion(TableRows(table, [500.0, 1.0]), True, np.random.default_rng(0))
+    assert len(completion.known) == 501
+    model = PairwiseMRF(table.schema, np.empty((0, 2), int), np.zeros(4))
+    drawn = completion.draw(model).table.codes()[:500, 1]
+    assert 150 < drawn.sum() < 350
+
+
+def test_without_drawn_cells_tests_are_as_ever_and_steps_lead_to_the_fit():
+    table = PackedTable.from_codes(chain(800))
+    model = fit(table, [(v, v + 1) for v in range(5)], ridge=1e-7)
+    plain = EdgeTester(table)
+    told = EdgeTester(table, drawn=np.zeros((800, 6), bool))
+    found, same = (tester.test(model.layout, model.theta) for tester in (plain, told))
+    np.testing.assert_allclose(found.statistic, same.statistic)
+    layout, off = model.layout, model.theta.copy()
+    layout.edge(off, 2)[:] *= 0.7
+    tables = [layout.edge(t, 2) for t in (model.theta, off, off + told.steps(layout, off))]
+    fitted, before, after = (np.diff(np.diff(table, axis=0)).item() for table in tables)
+    assert abs(after - fitted) < 0.2 * abs(before - fitted)
+
+
+def test_drawn_cells_are_no_evidence():
+    codes = chain(4000, n=2)
+    drawn = np.zeros(codes.shape, bool)
+    drawn[1000:, 1] = True
+    found = []
+    for rows, mask in ((codes, drawn), (codes[:1000], None)):
+        table = PackedTable.from_codes(rows)
+        model = fit(table, [(0, 1)], ridge=1e-7)
+        found.append(EdgeTester(table, drawn=mask).test(model.layout, model.theta).statistic[0])
+    assert found[0] == pytest.approx(found[1], rel=0.2)
+
+
+def test_most_cells_may_be_missing():
+    found = discover(PackedTable.from_codes(chain(6000, missing=0.75)))
+    assert sorted(map(tuple, found.model.edges.tolist())) == [(v, v + 1) for v in range(5)]
