@@ -289,8 +289,8 @@ class EdgeTester:
             np.bincount(rows.codes[v], rows.weights, s)[:s] / rows.weights.sum()
             for v, s in enumerate(layout.states.tolist())
         ]
-        for k, step in found.items():
-            i, j = layout.edges[k].tolist()
+        for k, (i, j) in enumerate(layout.edges.tolist()):  # sums in one order
+            step = found[k]
             table = np.zeros((layout.states[i], layout.states[j]))
             if step.size:
                 table[np.ix_(rows.kept[i], rows.kept[j])] = np.clip(step, -MAX_STEP, MAX_STEP)
