@@ -212,7 +212,7 @@ def describe(
     if rows.incomplete:
         found = _settle(rows, found)
     inverse = None
-    if base is not None and base.inverse is not None and not rows.incomplete:
+    if base is not None and base.inverse is not None and not rows.known.size:
         inverse = _extended_inverse(rows, found, base.inverse)
     if inverse is None:
         inverse = _inverse_information(rows, found)

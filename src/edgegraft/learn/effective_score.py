@@ -154,7 +154,7 @@ def describe_alone(
     groups = {i: beside[at] for i, at in _edges_of(layout.edges[beside]).items()}
     none = np.empty(0, np.int64)
     found: list[tuple[Conditional, Conditional] | None] = [None] * len(chosen)
-    extends = rows.elsewhere is None and not rows.incomplete
+    extends = rows.elsewhere is None and not rows.known.size
 
     def prepare(a: int) -> None:
         edges = groups.get(a, none)
