@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from edgegraft import GraftedMRF
 from edgegraft.config import Plan
 from edgegraft.core import Layout
-from edgegraft.learn import discover
+from edgegraft.learn import discover, fit_for_prediction
 from edgegraft.learn.completion import Completion
 from edgegraft.learn.edge_tests import EdgeTester
 from edgegraft.model import PairwiseMRF
@@ -83,3 +84,26 @@ def test_most_cells_may_be_missing_whatever_the_number_of_threads():
     found, same = (discover(table, Plan(n_jobs=n_jobs)) for n_jobs in (1, 3))
     assert np.array_equal(found.model.theta, same.model.theta)
     assert sorted(map(tuple, found.model.edges.tolist())) == [(v, v + 1) for v in range(5)]
+
+
+def test_a_fit_with_drawn_cells_ends_and_is_resampled_as_any_other():
+    rows = np.where((codes := chain(600, missing=0.2)) < 0, np.nan, codes)
+    fitted = GraftedMRF(random_state=0).fit(rows)
+    assert fitted.converged_
+    assert fitted.reason_ == "no pair violates optimality"
+    found = fitted.bootstrap(rows, 4)
+    assert len(found["frequency"]) >= len(fitted.edges_)
+
+
+def test_a_model_for_prediction_draws_missing_cells_itself():
+    whole = chain(3000, n=8)
+    rows = np.where(np.random.default_rng(1).random((1500, 8)) < 0.4, np.nan, whole[:1500])
+    fitted = GraftedMRF(aim="prediction", random_state=0).fit(rows)
+    alone = fit_for_prediction(
+        TableRows(PackedTable.from_codes(np.nan_to_num(rows, nan=-1).astype(int)))
+    )
+    found, without = (
+        each.pseudo_log_likelihood(codes=whole[1500:]).mean()
+        for each in (fitted.model_, alone.model)
+    )
+    assert found > without

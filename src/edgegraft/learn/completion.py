@@ -37,7 +37,7 @@ _FITS = 3  # before the tests of a round
 _SWEEPS = 10  # of a draw
 _RIDGE_ROWS = 0.1
 _STOPPING = Stopping(1e-3, 100)
-_MAX_ROWS = 1 << 20  # after copies are taken apart
+_MAX_ROWS, _MAX_CELLS = 1 << 20, 1 << 26  # after copies are taken apart
 
 
 class Completion:
@@ -72,6 +72,12 @@ class Completion:
         ]
         self._sweep(margins, np.concatenate(shares))
 
+    @classmethod
+    def of(cls, stages: Stages) -> Completion:
+        """Return the rows of a run, seeded by its plan."""
+        rng = np.random.default_rng([stages.plan.random_state, 3])
+        return cls(stages.sample, stages.apart, rng)
+
     def draw(self, model: PairwiseMRF) -> TableRows:
         """Return the rows with their missing cells drawn from a model."""
         for _ in range(_SWEEPS):
@@ -81,13 +87,17 @@ class Completion:
 
     def _sweep(self, layout: Layout, theta: Floats) -> None:
         """Draw every missing cell once, given all others."""
+        touching: list[list[int]] = [[] for _ in self._gaps]
+        for k, ends in enumerate(layout.edges.tolist()):
+            for i in ends:
+                touching[i].append(k)
         for i, gaps in enumerate(self._gaps):
             if not len(gaps):
                 continue
             logits = np.tile(layout.node(theta, i), (len(gaps), 1))
-            for k in np.flatnonzero((layout.edges == i).any(axis=1)):
+            for k in touching[i]:
                 a, b = layout.edges[k].tolist()
-                tables = layout.edge(theta, int(k))
+                tables = layout.edge(theta, k)
                 logits += (tables.T if a == i else tables)[self._codes[gaps, a + b - i]]
             noise = self._rng.gumbel(size=logits.shape)
             self._codes[gaps, i] = (logits + noise).argmax(axis=1)
@@ -100,12 +110,11 @@ def confirm_completed(
 
     Only cells of nominal columns are drawn, and of rows in memory; otherwise nothing changes.
     """
-    plan, loss, apart = stages.plan, search.objective, stages.design is None and not stages.sampling
+    plan, loss = stages.plan, search.objective
     plain = plan.objective == "pseudolikelihood" and loss.features is None and not loss.stand_in
-    if not plain or not _can_complete(stages.sample, apart):
+    if not plain or not _can_complete(stages.sample, stages.apart):
         return search, confirmed
-    rng = np.random.default_rng([plan.random_state, 3])
-    completion = Completion(stages.sample, apart, rng)
+    completion = Completion.of(stages)
     for _ in range(_ROUNDS):
         model = confirmed.model
         for _ in range(_FITS):
@@ -148,7 +157,7 @@ def _can_complete(rows: TableRows, apart: bool) -> bool:
     """
     if not rows.table.n_missing.any() or rows.schema.n_states.max(initial=0) > MANY_STATES:
         return False
-    weights = rows.weights
+    weights, most = rows.weights, min(_MAX_ROWS, _MAX_CELLS // len(rows.schema))
     if not apart or weights is None:
-        return rows.table.n_rows <= _MAX_ROWS
-    return bool((weights == np.floor(weights)).all()) and weights.sum() <= _MAX_ROWS
+        return rows.table.n_rows <= most
+    return bool((weights == np.floor(weights)).all()) and weights.sum() <= most

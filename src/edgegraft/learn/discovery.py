@@ -28,7 +28,7 @@ from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
 from edgegraft.learn.certificate import Certificate, ScoredPairs, certify, score_inactive
 from edgegraft.learn.checkpoint import Checkpoints
-from edgegraft.learn.completion import confirm_completed
+from edgegraft.learn.completion import Completion, confirm_completed
 from edgegraft.learn.confirm import Confirmation, confirm
 from edgegraft.learn.edge_tests import EdgeTests, Tested, q_values
 from edgegraft.learn.effects import Effects, Evidence, GroupTests, edge_effects
@@ -52,9 +52,10 @@ from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.progress import FitWatch
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import Rows
+from edgegraft.table.blocks import Rows, TableRows
 
 _SHOWN = 5  # groups of copies that are warned of
+_COMPLETIONS = 2  # fits for prediction to rows whose missing cells the fit before has drawn
 
 
 class Discovery(NamedTuple):
@@ -208,7 +209,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     if _deserves_second_look(search):
         second = sharpen(search, stages.sample)
         search = run_search(second, observers, checkpoint=over_all_rows(search))
-    journal, watch = search.problem.journal, search.problem.watch
+    journal, watch, ended = search.problem.journal, search.problem.watch, search
     journal.begin(plan, search.graph.layout.edges, search.theta(), search.penalty.penalty)
     confirmed = None
     if search.policy.whole_edges and plan.cuts:
@@ -245,15 +246,24 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
         kept,
         tests,
         strengths,
-        search,
+        _over_given_rows(search, ended),
         certify(final, scored, cut=tests.edges[~kept]),
-        search.solution.info.converged and fitted,
+        ended.solution.info.converged and fitted,
         plan,
         agreement=agreement,
     )
     if confirmed is None:
         return found
     return _with_evidence(found, confirmed, scored)
+
+
+def _over_given_rows(search: SearchState, ended: SearchState) -> SearchState:
+    """Return a search over rows with drawn cells, which nobody else has, over those given."""
+    if search is ended:
+        return search
+    found = search.warm(replace(search.problem, objective=ended.objective))
+    found.reason, found.events = ended.reason, ended.events
+    return found
 
 
 def _with_prediction(found: Discovery, stages: Stages, interruption: Interruption) -> Discovery:
@@ -263,13 +273,18 @@ def _with_prediction(found: Discovery, stages: Stages, interruption: Interruptio
     loss = found.search.objective
     whole = loss if loss.stand_in is not None else None  # rows beyond memory
     journal = found.search.problem.journal
-    made = fit_for_prediction(
-        stages.filled or stages.sample,
-        stages.plan,
-        whole=whole,
-        stop=lambda: interruption.asked,
-        journal=journal,
-    )
+
+    def fit(rows: TableRows, journal: Journal) -> Prediction:
+        return fit_for_prediction(
+            rows, stages.plan, whole=whole, stop=lambda: interruption.asked, journal=journal
+        )
+
+    made = fit(stages.sample, journal)
+    if stages.filled is not None:
+        # The network's edges alone would make weak dependences weaker: this model draws its own.
+        completion = Completion.of(stages)
+        for k in range(_COMPLETIONS):
+            made = fit(completion.draw(made.model), journal.within(f"completed.{k}"))
     known = columns_of_all(found.model, made.model, found.model.edge_columns)
     made = made._replace(model=made.model.with_edge_columns(known))
     return found._replace(prediction=made, converged=found.converged and made.converged)

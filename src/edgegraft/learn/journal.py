@@ -71,9 +71,30 @@ class Journal:
         """Return what keeps the progress of one fit at a time."""
         return None if self.watch is None else _OneFit(self.watch, name)
 
+    def within(self, part: str) -> Journal:
+        """Return the journal of a part, whose names are its own."""
+        return _Part(self, part)
+
     def chain(self) -> FitChain:
         """Return room for the fits of one more network."""
         return FitChain(self, "")
+
+
+class _Part(Journal):
+    """Part of a journal."""
+
+    def __init__(self, whole: Journal, name: str) -> None:
+        self.keeps, self.watch = whole.keeps, whole.watch
+        self._whole, self._name = whole, name
+
+    def find(self, name: str) -> Floats | None:
+        return self._whole.find(f"{self._name}.{name}")
+
+    def put_all(self, results: Mapping[str, Floats]) -> None:
+        self._whole.put_all({f"{self._name}.{name}": found for name, found in results.items()})
+
+    def watch_one(self, name: str) -> FitWatch | None:
+        return self._whole.watch_one(f"{self._name}.{name}")
 
 
 class KeptJournal(Journal):

@@ -91,6 +91,11 @@ class Stages:
             self.sample = sample_rows(self._rows, n_sample, rng, plan.n_jobs)
         self._whole = self.sample.n_rows == self._rows.n_rows
 
+    @property
+    def apart(self) -> bool:
+        """Whether weights are numbers of equal rows."""
+        return self.design is None and not self.sampling
+
     def counts(self) -> PairCounts:
         """Return the counts of all rows."""
         return PairCounts(self.filled or self._rows)
