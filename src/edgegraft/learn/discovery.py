@@ -210,6 +210,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
         second = sharpen(search, stages.sample)
         search = run_search(second, observers, checkpoint=over_all_rows(search))
     journal, watch, ended = search.problem.journal, search.problem.watch, search
+    converged = search.solution.info.converged  # before tests add edges
     journal.begin(plan, search.graph.layout.edges, search.theta(), search.penalty.penalty)
     confirmed = None
     if search.policy.whole_edges and plan.cuts:
@@ -248,7 +249,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
         strengths,
         _over_given_rows(search, ended),
         certify(final, scored, cut=tests.edges[~kept]),
-        ended.solution.info.converged and fitted,
+        converged and fitted,
         plan,
         agreement=agreement,
     )
