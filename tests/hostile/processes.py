@@ -31,7 +31,7 @@ RUNS = {
     "prediction": ["--aim", "prediction"],
 }
 _MAX_LIVES = 60
-_LEAST = 2.5  # seconds of a life that are left for work: files are two seconds apart
+_MIN_LIFE = 2.5  # seconds of a life that are left for work: files are two seconds apart
 
 #: What is entered when a stage begins.
 STAGES = {
@@ -162,7 +162,7 @@ def live_shortly(folder: Path, n: int) -> list[str]:
         first = folder / f"{kind}.first"  # to start, to read the rows and to rank the pairs
         command = [*start, "-o", str(folder / "m"), "--checkpoint", str(first)]
         idle = live(learn(folder, *command), until=first)
-        life = idle + max(_LEAST, (seconds - idle) / 3)
+        life = idle + max(_MIN_LIFE, (seconds - idle) / 3)
         for k in range(n):
             model = run_lives(folder, f"{kind}.{k}", start, [life] * _MAX_LIVES)
             outcomes.append("survived" if same_model(model, whole) else "lost")

@@ -21,7 +21,7 @@ from edgegraft.device.device import Device, Tensor, torch_module
 
 _SHARE = 8  # of the free memory that one array may take
 _FORBIDDEN = -1e4  # log-potential of what is impossible: finite, and below all noise
-_LEAST_NOISE = 1e-30
+_MIN_NOISE = 1e-30
 _ALL = slice(None)
 
 
@@ -71,7 +71,7 @@ class DeviceChains:
         if not self._dense:
             self._sparse_order(row, column, total)
         self._bias = torch.zeros(total, 1, device=device.name)
-        self._heat = torch.ones((), device=device.name)
+        self._beta = torch.ones((), device=device.name)
         self._generator = torch.Generator(device.name).manual_seed(seed)
         self._graph: Any = None  # operations of a sweep, to be replayed
         self._shown = torch.zeros((total, self.n_chains), device=device.name)
@@ -96,9 +96,9 @@ class DeviceChains:
         weights[self._column, self._row] = cells
         return nodes, cells
 
-    def sweep(self, n_sweeps: int, heat: float = 1.0) -> None:
-        """Draw every variable of every chain anew, with edges weakened by `heat`."""
-        self._heat.fill_(heat)
+    def sweep(self, n_sweeps: int, beta: float = 1.0) -> None:
+        """Draw every variable of every chain anew, edge terms counting `beta` times."""
+        self._beta.fill_(beta)
         left = n_sweeps
         if left and self._graph is None and self.device.is_gpu and self._dense:
             self._record()  # which takes a sweep
@@ -180,9 +180,9 @@ class DeviceChains:
         torch = torch_module()
         for each in self._classes:
             logits = self._fields(each.rows, self._weights, self._values)
-            logits.mul_(self._heat).add_(self._bias[each.rows])
+            logits.mul_(self._beta).add_(self._bias[each.rows])
             noise = torch.empty_like(logits).exponential_(generator=self._generator)
-            logits -= noise.clamp_(min=_LEAST_NOISE).log_()
+            logits -= noise.clamp_(min=_MIN_NOISE).log_()
             picked = logits.view(-1, each.states, self.n_chains).argmax(1, keepdim=True)
             own = self._shown[each.rows].view(-1, each.states, self.n_chains)
             own.zero_().scatter_(1, picked, 1.0)

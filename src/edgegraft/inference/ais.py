@@ -210,7 +210,7 @@ def _lead_on_device(
     there = put_on_device(path.layout, path.theta, chains, device)
     energies = np.empty((len(betas) - 1, chains.n_chains))
     for terms, beta in zip(energies, betas[:-1], strict=True):
-        there.sweep(1, heat=float(beta))
+        there.sweep(1, beta=float(beta))
         terms[:] = there.edge_terms()
     log_weights = np.diff(betas) @ energies
     log_weights[~are_possible(path.layout, path.hard, there.codes())] = -np.inf

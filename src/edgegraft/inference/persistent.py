@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import PairTables
-from edgegraft.core.types import Edges, Floats
+from edgegraft.core.types import Floats
 from edgegraft.device import find_device
-from edgegraft.errors import ModelError
 from edgegraft.inference.chains import (
     BLOCK,
     Chains,
@@ -27,7 +25,7 @@ from edgegraft.inference.chains import (
     scattered,
     tables_of,
 )
-from edgegraft.inference.engine import Capabilities, Info, Marginals
+from edgegraft.inference.engine import Info, Marginals
 from edgegraft.inference.gibbs import edge_marginals
 from edgegraft.kernels.gibbs.gibbs_moments import observe
 from edgegraft.kernels.gibbs.sweeps import sweep
@@ -75,9 +73,6 @@ class HostDraws:
         return np.asarray(sums / len(weights))
 
 
-_CAPABILITIES = Capabilities("chains", False, "none", "sample counts")
-
-
 class PersistentState(NamedTuple):
     """Where the chains are: here, or on a device, where each run changes them."""
 
@@ -120,19 +115,10 @@ class PersistentChains:
     random_state: int | None = 0
     device: str = "cpu"
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the answers are."""
-        return _CAPABILITIES
-
     def init(self, layout: Layout) -> PersistentState:
         """Return chains scattered over all states."""
         chains = scattered(layout, make_streams(self.random_state, self.n_chains))
         return PersistentState(layout, chains, None, False)
-
-    def grow(self, state: PersistentState, layout: Layout) -> PersistentState:
-        """Return the chains for another graph over the same variables."""
-        return PersistentState(layout, Chains(state.codes(), state.chains.streams), None, False)
 
     def run(
         self, theta: Floats, state: PersistentState, rng: np.random.Generator | None = None
@@ -150,10 +136,6 @@ class PersistentChains:
             values = there.means(np.ones(self.n_chains))
             after = state._replace(there=there, warm=True)
         return Marginals(values, np.nan), after, Info(True, n_sweeps, 0.0)
-
-    def pair_marginals(self, theta: Floats, state: PersistentState, edges: Edges) -> PairTables:
-        """Refuse: a fit asks for the edges of its graph alone."""
-        raise ModelError("chains that follow a fit have no marginals of other pairs: use 'gibbs'")
 
     def _move(self, theta: Floats, state: PersistentState, n_sweeps: int) -> tuple[Chains, Floats]:
         layout, tables = state.layout, tables_of(state.layout, theta)

@@ -7,7 +7,7 @@ Gibbs sweeps over the missing cells that go on from one model to the next (stoch
 drawn cells returns what they were drawn from, so the tables of a fit take a further step by the
 rows that know both of their ends: without it, hundreds of rounds may be needed.
 
-A drawn cell is no evidence: an edge is tested in the rows that know both of its ends. Their other
+A drawn cell is not evidence: an edge is tested in the rows that know both of its ends. Their other
 neighbours may be drawn, since a row whose missing cells are drawn given the others is a row of the
 model. What the model lacks is lacking in the draws too, so edges that were cut stay candidates.
 """

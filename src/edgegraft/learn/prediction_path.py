@@ -2,8 +2,9 @@
 
 The penalty falls from the level that no edge passes. Each fit starts from the one before, and the
 path ends when held-out rows are predicted worse; then ridge and penalty change in turn while that
-helps. There is no grid whose edge could be met. A fit has few pairs at a time:
-those with an edge and those whose gradient passes the penalty, checked again after every fit.
+helps. Strengths are not taken from a grid, so they cannot end at its edge. A fit has few pairs at
+a time: those with an edge and those whose gradient passes the penalty, checked again after every
+fit.
 
 A journal keeps every trial, the best fit and the rounds of the one under way.
 """

@@ -25,7 +25,7 @@ from scipy.special import expit
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.counts import PairCounts
-from edgegraft.errors import DataError
+from edgegraft.errors import DataError, SettingError
 from edgegraft.inference.persistent import HostDraws, PersistentChains
 from edgegraft.ingest.rows import read_table
 from edgegraft.model import PairwiseMRF
@@ -42,7 +42,7 @@ from edgegraft.table.blocks import TableRows
 _RECORDS, _THINNING = 16, 8  # draws per chain for the ratio of two models, and sweeps between
 _MIN_HELD_OUT = 20  # rows
 _START_TOL, _START_STEPS = 1e-4, 200  # of the pseudolikelihood without held-out rows
-_STRONGEST, _WEAKER, _MOST = 30.0, 3.0, 8  # pulls: the first, a step, and how many at most
+_STRONGEST, _WEAKER, _MAX_PULLS = 30.0, 3.0, 8  # the first pull, and the factor to the next
 _SAME = 1e-6  # largest difference of tables that are made of scores
 
 
@@ -136,8 +136,9 @@ def refit_by_likelihood(
     """
     table = read_table(X, model.schema)
     chains = make_chains(n_chains, n_jobs, device, random_state)
-    given = np.ones(table.n_rows) if weights is None else np.asarray(weights, np.float64)
-    rows, out = _split(table, held_out, random_state)
+    checked = TableRows(table, weights).weights
+    given = np.ones(table.n_rows) if checked is None else checked
+    out, rows = _split(table, given, held_out, random_state)
     refitting = _Refitting(model, table, given, chains, n_steps)
     tried = refitting.path(np.where(out, 0.0, given), rows, (penalty, ridge))
     pull, gain = max(tried, key=lambda each: each[1].value)
@@ -150,19 +151,28 @@ def refit_by_likelihood(
     return answer, Refit(gain, pull, tried, found.residual)
 
 
-def _split(table: PackedTable, held_out: float, seed: int) -> tuple[Integers, Mask]:
-    """Return the complete rows among those held out, and which rows those are."""
+class _HeldOut(NamedTuple):
+    """Complete rows that are not fitted."""
+
+    codes: Integers  # (n_rows, n_variables)
+    weights: Floats
+
+
+def _split(
+    table: PackedTable, weights: Floats, held_out: float, seed: int
+) -> tuple[Mask, _HeldOut]:
+    """Return which rows are held out, and the complete ones among them."""
     if not 0.0 < held_out < 1.0:
-        raise ValueError(f"held_out must be between 0 and 1, found {held_out}")
+        raise SettingError("held_out", f"must be between 0 and 1, found {held_out}")
     out = np.random.default_rng(seed).random(table.n_rows) < held_out
-    rows = table.take(np.flatnonzero(out)).codes().astype(np.int64)
-    rows = rows[(rows >= 0).all(axis=1)]
-    if len(rows) < _MIN_HELD_OUT:
+    codes, own = table.take(np.flatnonzero(out)).codes().astype(np.int64), weights[out]
+    used = (codes >= 0).all(axis=1) & (own > 0)
+    if used.sum() < _MIN_HELD_OUT:
         raise DataError(
-            f"only {len(rows)} complete rows can be held out, and {_MIN_HELD_OUT} are needed to "
+            f"only {used.sum()} complete rows can be held out, and {_MIN_HELD_OUT} are needed to "
             "see whether a fit by likelihood is better: raise held_out, or impute missing cells"
         )
-    return rows, out
+    return out, _HeldOut(codes[used], own[used])
 
 
 class _Refitting:
@@ -196,16 +206,16 @@ class _Refitting:
         return self._features.expand(theta, self.layout)
 
     def path(
-        self, weights: Floats, rows: Integers, strengths: tuple[float, float]
+        self, weights: Floats, rows: _HeldOut, strengths: tuple[float, float]
     ) -> list[tuple[float, Gain]]:
         """Return ever weaker pulls, until rows that are not fitted gain less, and their gains."""
         start = self._start(weights, strengths)
         before, theta, pull = self.expand(start), start, _STRONGEST
         draws = replace(self._chains, n_sweeps=_THINNING)
         tried: list[tuple[float, Gain]] = []
-        for _ in range(_MOST):
+        for _ in range(_MAX_PULLS):
             theta = self.climb(theta, start, weights, pull).theta
-            gain = gain_of(draws, self._tables, before, self.expand(theta), rows)
+            gain = gain_of(draws, self._tables, before, self.expand(theta), *rows)
             best = max((each.value for _, each in tried), default=-gain.error)
             tried.append((pull, gain))
             if gain.value <= best:
@@ -240,7 +250,12 @@ class _Refitting:
 
 
 def gain_of(
-    chains: PersistentChains, layout: Layout, before: Floats, after: Floats, rows: Integers
+    chains: PersistentChains,
+    layout: Layout,
+    before: Floats,
+    after: Floats,
+    rows: Integers,
+    weights: Floats,
 ) -> Gain:
     """Return what complete rows gain in log-likelihood from one model to another.
 
@@ -252,13 +267,16 @@ def gain_of(
         Log-potentials of the two models.
     rows : array of int, shape (n_rows, n_variables)
         States.
+    weights : array of float, shape (n_rows,)
     """
     change = after - before
     forward, backward = (_draw(chains, layout, theta, change) for theta in (before, after))
     ratio = bennett(forward, backward)
     own = HostDraws(layout, rows.T.astype(np.uint16)).energies(change)
-    error = np.hypot(ratio.error, own.std() / len(own) ** 0.5)
-    return Gain(float(own.mean()) - ratio.value, float(error))
+    share = weights / weights.sum()
+    mean = float(share @ own)
+    error = np.hypot(ratio.error, np.sqrt(np.square(share * (own - mean)).sum()))
+    return Gain(mean - ratio.value, float(error))
 
 
 def bennett(forward: Floats, backward: Floats) -> Gain:
