@@ -43,12 +43,12 @@ class Null(NamedTuple):
 
 
 NULLS = (
-    Null(15, (300, 300), 0.0, 80),
-    Null(15, (200, 400), 0.4, 40),
-    Null(25, (600, 400), 0.0, 50),
-    Null(50, (800, 800), 0.0, 30),
+    Null(15, (300, 300), 0.0, 120),
+    Null(15, (200, 400), 0.4, 60),
+    Null(25, (600, 400), 0.0, 80),
+    Null(50, (800, 800), 0.0, 40),
 )
-POWER_PAIRS, POWER_COLUMNS, POWER_ROWS = 60, 10, 300
+POWER_PAIRS, POWER_COLUMNS, POWER_ROWS = 150, 10, 300
 CHANGES = ("one edge gone", "one edge of .45 halved", "all edges weaker, by 0 to 70 %")
 Found = TypeVar("Found")
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from edgegraft.cli.app import app
 from edgegraft.errors import DataError, EncodingWarning, SettingError
 from edgegraft.study import compare
-from edgegraft.study.permutations import combined_p_value
+from edgegraft.study.permutations import PermutedTests, combined_p_value
 
 RNG = np.random.default_rng(3)
 
@@ -151,7 +151,10 @@ def test_bad_requests_are_refused():
 
 
 def test_combined_p_values_are_uniform_if_rows_are_exchangeable():
-    found = [combined_p_value(RNG.random((40, 6)) ** 2, RNG.random(6) ** 4) for _ in range(400)]
+    found = []
+    for _ in range(400):
+        tests = PermutedTests(RNG.random((40, 6)) ** 2, RNG.normal(size=(2, 40, 6)))
+        found.append(combined_p_value(tests, RNG.random(6) ** 4, RNG.normal(size=6)))
     assert abs(np.mean(np.array(found) <= 0.1) - 0.1) < 0.05
 
 

@@ -42,12 +42,15 @@ class EdgeEquality(NamedTuple):
         Scores of the rows of each group that would have the mean zero if the weights were equal.
     pooled : float
         The p-value of the edge in all groups together.
+    common : array
+        The weights that all groups have if they are equal.
     """
 
     verdict: Verdict
     estimates: list[Estimate | None]
     centred: list[Floats]
     pooled: float
+    common: Floats
 
 
 def judge_equality(given: GroupRows, scores: list[EdgeScores | None], linear: Mask) -> EdgeEquality:
@@ -80,7 +83,7 @@ def judge_equality(given: GroupRows, scores: list[EdgeScores | None], linear: Ma
         for name in ("score", "by_model", "by_rows", "sensitivity")
     )
     pooled = judge_score(score, by_model, by_rows, linear, information=slopes).p_value
-    return EdgeEquality(verdict, [_estimate(own) for own in scores], centred, pooled)
+    return EdgeEquality(verdict, [_estimate(own) for own in scores], centred, pooled, common)
 
 
 def _or_nothing(own: EdgeScores | None, size: int, n_rows: int) -> EdgeScores:

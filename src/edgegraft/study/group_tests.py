@@ -15,13 +15,14 @@ from edgegraft.learn.discovery import discover
 from edgegraft.learn.edge_tests import q_values
 from edgegraft.learn.feature_conditionals import TINY
 from edgegraft.learn.feature_tests import Verdict
-from edgegraft.study.equality import Estimate, judge_equality
+from edgegraft.study.equality import EdgeEquality, Estimate, judge_equality
 from edgegraft.study.group_rows import GroupRows
 from edgegraft.study.group_scores import GroupScores
 from edgegraft.study.permutations import (
+    PermutedTests,
     cauchy_p_value,
     combined_p_value,
-    permuted_p_values,
+    permuted_tests,
     rank_p_values,
 )
 
@@ -58,12 +59,13 @@ class ComparedEdges(NamedTuple):
 
 
 class EqualityTests(NamedTuple):
-    """Tests of all edges; `permuted` has their p-values for every assignment of labels."""
+    """Tests of all edges; `permuted` has them for every assignment of labels."""
 
     verdicts: list[Verdict]
     estimates: list[list[Estimate | None]]
-    permuted: Floats | None
+    permuted: PermutedTests | None
     pooled: Floats  # p-values of the edges in all groups together
+    effect: Floats  # of the edges in all groups together
 
     @property
     def p_value(self) -> Floats:
@@ -83,7 +85,7 @@ class EqualityTests(NamedTuple):
             pairs = chosen.n - 1
         common, rest = known & chosen.common, known & ~chosen.common
         if self.permuted is not None:
-            p = combined_p_value(self.permuted[:, common], self.pooled[common])
+            p = combined_p_value(self.permuted.of(common), self.pooled[common], self.effect[common])
         else:
             p = cauchy_p_value(self.p_value[common])
         best = float(self.p_value[rest].min(initial=1.0)) * (pairs - int(common.sum()))
@@ -98,26 +100,35 @@ class EqualityTests(NamedTuple):
             "q_value": chosen.q_values(self.p_value),
         }
         if self.permuted is not None:
-            ranks = [rank_p_values(-own)[0] for own in self.permuted.T]
+            ranks = [rank_p_values(-own)[0] for own in self.permuted.p_value.T]
             columns["p_permutation"] = np.array(ranks)
         return columns
 
 
 def judge_edges(given: GroupRows, scores: GroupScores, labels: Integers | None) -> EqualityTests:
     """Test all edges, with permutations if there are labels."""
-    verdicts, estimates, permuted, pooled = [], [], [], []
+    edges: list[EdgeEquality] = []
+    effect, permuted = [], []
     for chosen, batch in scores.batches():
         linear = [scores.linear(k) for k in chosen.tolist()]
         found = [
             judge_equality(given, each, mask) for each, mask in zip(batch, linear, strict=True)
         ]
-        verdicts += [edge.verdict for edge in found]
-        estimates += [edge.estimates for edge in found]
-        pooled += [edge.pooled for edge in found]
+        effect += [scores.effect(k, edge.common) for k, edge in zip(chosen, found, strict=True)]
         if labels is not None:
-            permuted.append(permuted_p_values(given, labels, found, linear))
-    together = np.concatenate(permuted, axis=1) if permuted else None
-    return EqualityTests(verdicts, estimates, together, np.array(pooled))
+            permuted.append(permuted_tests(given, labels, found, linear))
+        edges += [edge._replace(centred=[]) for edge in found]  # large
+    together = None
+    if permuted:
+        p, along = zip(*permuted, strict=True)
+        together = PermutedTests(np.concatenate(p, axis=1), np.concatenate(along, axis=2))
+    return EqualityTests(
+        [edge.verdict for edge in edges],
+        [edge.estimates for edge in edges],
+        together,
+        np.array([edge.pooled for edge in edges]),
+        np.array(effect),
+    )
 
 
 def choose_edges(given: GroupRows, plan: Plan) -> ComparedEdges:

@@ -1,14 +1,22 @@
 """Groups drawn anew: the labels of rows permuted, for tests that need no approximation.
 
 If the groups are samples of one population, every assignment of labels is as likely as the observed
-one. Of a network and of a variable the p-values of edges are put together in two ways: Fisher's sum
-for many small differences, and the mean likelihood ratio of one difference that is as large as the
-edge is in all rows (an edge that only one of two equal groups has), up to 3.5 standard errors.
-Their Cauchy sum is judged by the permutations. Rows of a cluster keep together: clusters that lie
-in one group change their label as a whole, in others labels are permuted within the cluster.
+one. The edges of a network or of a variable are judged together in four ways:
+
+- the mean likelihood ratio of one difference that is as large as the edge is in all rows (an edge
+  that only one of two equal groups has), up to 3.5 standard errors;
+- the largest difference, those of strong edges counting more, because they can change by more;
+- the sum of squared differences, weighted by effects, for many small ones;
+- the difference along the weights of all edges, for groups whose edges are all weaker.
+
+Each is ranked among the permutations, and the sum of the reciprocal p-values is ranked again. Rows
+of a cluster keep together: clusters that lie in one group change their label as a whole, in others
+labels are permuted within the cluster.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc, ndtri
@@ -44,24 +52,46 @@ def permuted_labels(given: GroupRows, n: int, random_state: int) -> Integers:
     return labels
 
 
-def permuted_p_values(
+class PermutedTests(NamedTuple):
+    """Edges under every assignment of labels, the observed one first.
+
+    Attributes
+    ----------
+    p_value : array of float, shape (assignments, m)
+        Comparable with each other.
+    along : array of float, shape (groups, assignments, m)
+        Standardised sums of the scores of each group along the weights of all groups together.
+    """
+
+    p_value: Floats
+    along: Floats
+
+    def of(self, edges: Mask) -> PermutedTests:
+        """Return some of the edges."""
+        return PermutedTests(self.p_value[:, edges], self.along[:, :, edges])
+
+
+def permuted_tests(
     given: GroupRows, labels: Integers, found: list[EdgeEquality], linear: list[Mask]
-) -> Floats:
-    """Return p-values of edges, one row per assignment of labels, comparable with each other."""
+) -> PermutedTests:
+    """Test edges under every assignment of labels."""
     order = np.concatenate([given.of(g) for g in range(len(given.names))])
     parts = [_whitened(given, edge, mask) for edge, mask in zip(found, linear, strict=True)]
-    columns = [column for part in parts for column, _ in part]
-    white = np.concatenate(columns, axis=1) if columns else np.zeros((len(order), 0))
+    along = [np.concatenate(edge.centred) @ edge.common for edge in found]
+    columns = np.column_stack([*(column for part in parts for column, _ in part), *along])
+    total = columns.sum(axis=0)
     shares = np.bincount(given.groups, given.weights) / given.weights.sum()
-    statistics = np.zeros((len(labels), white.shape[1]))
-    rest = np.broadcast_to(white.sum(axis=0), statistics.shape).copy()
-    total = rest.copy()
-    for g, share in enumerate(shares[:-1]):
-        sums = (labels[:, order] == g).astype(np.float64) @ white
-        rest -= sums
-        statistics += (sums - share * total) ** 2 / share
-    statistics += (rest - shares[-1] * total) ** 2 / shares[-1]
-    return _p_values(statistics, parts, len(shares) - 1)
+    apart = np.empty((len(shares), len(labels), len(total)))
+    rest = np.broadcast_to(total, apart.shape[1:]).copy()
+    for g, share in enumerate(shares):
+        sums = rest
+        if g < len(shares) - 1:
+            sums = (labels[:, order] == g).astype(np.float64) @ columns
+            rest -= sums
+        apart[g] = (sums - share * total) / np.sqrt(share)
+    white = len(total) - len(found)
+    statistics = np.square(apart[:, :, :white]).sum(axis=0)
+    return PermutedTests(_p_values(statistics, parts, len(shares) - 1), apart[:, :, white:])
 
 
 def _whitened(given: GroupRows, edge: EdgeEquality, linear: Mask) -> list[tuple[Floats, float]]:
@@ -100,26 +130,32 @@ def rank_p_values(statistics: Floats) -> Floats:
     return np.asarray(larger / len(statistics))
 
 
-def combined_p_value(p: Floats, pooled: Floats) -> float:
-    """Return the p-value of several edges together; `p` has a row per assignment of labels.
+def combined_p_value(tests: PermutedTests, pooled: Floats, effect: Floats) -> float:
+    """Return the p-value of several edges together.
 
-    `pooled` are the p-values of the edges in all groups, which no assignment changes.
+    `pooled` are the p-values and `effect` the effects of the edges in all groups, which no
+    assignment changes.
 
     Examples
     --------
     >>> p = np.random.default_rng(0).uniform(size=(1000, 5))
     >>> p[0] = 1e-6
-    >>> combined_p_value(p, np.full(5, 0.01))
+    >>> tests = PermutedTests(p, np.zeros((2, 1000, 5)))
+    >>> combined_p_value(tests, np.full(5, 0.01), np.full(5, 0.2))
     0.001
     """
-    if not p.shape[1]:
+    if not tests.p_value.shape[1]:
         return 1.0
     centre = np.minimum(-ndtri(np.maximum(pooled, _TINY) / 2), _MAX_CENTRE)
-    roots = -ndtri(np.maximum(p, _TINY) / 2)
-    ratios = np.exp(-(centre**2) / 2) * np.cosh(centre * roots)
-    ways = (-np.log(p).sum(axis=1), ratios.mean(axis=1))
-    tails = [np.minimum(rank_p_values(way), 1.0 - 0.5 / len(p)) for way in ways]
-    return float(rank_p_values(np.sum(np.tan((0.5 - np.array(tails)) * np.pi), axis=0))[0])
+    roots = -ndtri(np.maximum(tests.p_value, _TINY) / 2)
+    size = np.abs(effect)
+    ways = (
+        (np.exp(-(centre**2) / 2) * np.cosh(centre * roots)).mean(axis=1),
+        (np.sqrt(size) * roots).max(axis=1),
+        np.square(roots) @ size,
+        np.square(tests.along.sum(axis=2)).sum(axis=0),
+    )
+    return float(rank_p_values(sum(1.0 / rank_p_values(way) for way in ways))[0])
 
 
 def cauchy_p_value(p: Floats) -> float:
