@@ -155,7 +155,8 @@ def combined_p_value(tests: PermutedTests, pooled: Floats, effect: Floats) -> fl
         np.square(roots) @ size,
         np.square(tests.along.sum(axis=2)).sum(axis=0),
     )
-    return float(rank_p_values(sum(1.0 / rank_p_values(way) for way in ways))[0])
+    together = np.sum([1.0 / rank_p_values(way) for way in ways], axis=0)
+    return float(rank_p_values(together)[0])
 
 
 def cauchy_p_value(p: Floats) -> float:
