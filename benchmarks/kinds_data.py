@@ -112,3 +112,13 @@ def curved(n_rows, n_levels, seed, n_pairs=8):
         columns = [np.searchsorted(cuts[:, i], rows[:, i]) for i in range(rows.shape[1])]
         rows = np.stack(columns, axis=1)
     return {(k, k + n_pairs) for k in range(n_pairs)}, rows
+
+
+def null(seed):
+    """Return no edges, and rows of independent columns of every kind."""
+    rng = np.random.default_rng(seed)
+    rows = {f"o{k}": rng.choice(5, 400, p=[0.4, 0.3, 0.15, 0.1, 0.05]) for k in range(8)}
+    rows |= {f"n{k}": rng.lognormal(size=400) for k in range(8)}
+    rows |= {f"c{k}": rng.poisson(2.0, 400) for k in range(4)}
+    rows |= {f"b{k}": rng.choice(["no", "yes"], 400) for k in range(4)}
+    return set(), rows, {f"o{k}": "ordinal" for k in range(8)}

@@ -21,6 +21,7 @@ from edgegraft.core.pairs import all_pairs
 LEVEL = 0.005
 _GAMMA = 0.25  # of the extended BIC, as in mgm
 _ZERO = 1e-8
+_RESAMPLES = 20_000  # its p-values are at least 2 by these, and the level is .005 of few pairs
 
 
 def normal_scores(rows):
@@ -82,6 +83,25 @@ def polychoric_lasso(rows, nominal=()):
     return _pairs(np.asarray(path.best_estimator.precision_))
 
 
+def polychoric_fdr(rows, nominal=()):
+    """Return the edges that skein-glm's own false discovery rate keeps.
+
+    The penalty is the one above; its resamples are of normal scores, as it resamples numbers only.
+    """
+    import skein_glm
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = np.asarray(skein_glm.polychoric_covariance_matrix(rows))
+        path = skein_glm.ebic_path(
+            found, skein_glm.GraphicalLasso, np.logspace(0, -2, 20), n=len(rows)
+        )
+        drawn = skein_glm.GraphicalBootstrap(
+            path.best_estimator, n_bootstraps=_RESAMPLES, random_state=0
+        ).fit(normal_scores(rows))
+        return _pairs(skein_glm.edge_fdr_threshold(drawn, fdr=LEVEL)["reject"])
+
+
 def nodewise(rows, nominal=()):
     """Return pairs that both of their lasso regressions choose, each by extended BIC (as mgm).
 
@@ -139,6 +159,7 @@ RIVALS = {
     "nodewise lasso, EBIC": (nodewise, ()),
     "latentcor and GGLasso, EBIC": (latent_lasso, ("latentcor", "gglasso")),
     "skein-glm, polychoric, EBIC": (polychoric_lasso, ("skein_glm",)),
+    "skein-glm, its FDR": (polychoric_fdr, ("skein_glm",)),
 }
 
 
