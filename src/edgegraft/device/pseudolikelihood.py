@@ -93,16 +93,16 @@ class _Point:
         states = self.graph.layout.states
         out = PairTablesOnDevice(self.columns, edges, states, both=True)
         if self.whole is None and worth_all(self.columns, edges, states):
-            for step, left in self._again():
+            for step, left in self.again():
                 self._multiply(left, step.shown)
         if self.whole is not None:
             out.read(self.whole)
         else:
-            for step, left in self._again():
+            for step, left in self.again():
                 out.add(left, step.shown)
         return out.tables()
 
-    def _again(self) -> Iterator[tuple[Step, Tensor]]:
+    def again(self) -> Iterator[tuple[Step, Tensor]]:
         """Yield the residuals of all rows once more."""
         for step in self.columns.steps():
             left = self.residuals
@@ -140,7 +140,7 @@ def evaluate_on_device(
 ) -> Floats:
     """Return the summed losses of each variable, then `scale` times the sums of residuals."""
     columns = columns_on(block, dtype)
-    point = _at(block, columns, theta, layout)
+    point = point_at(block, columns, theta, layout)
     order = np.argsort(layout.states, kind="stable")
     losses = np.empty(layout.n_variables)
     losses[order] = to_host(point.losses)
@@ -151,7 +151,7 @@ def score_on_device(
     block: TableRows, theta: Floats, layout: Layout, edges: Edges, dtype: type[np.floating]
 ) -> Floats:
     """Return the sums of a block's residuals for pairs, table after table."""
-    return _at(block, columns_on(block, dtype), theta, layout).scores(edges)
+    return point_at(block, columns_on(block, dtype), theta, layout).scores(edges)
 
 
 def unexplained_on_device(block: TableRows, theta: Floats, layout: Layout) -> Floats:
@@ -176,7 +176,7 @@ def unexplained_on_device(block: TableRows, theta: Floats, layout: Layout) -> Fl
     return out
 
 
-def _at(block: TableRows, columns: DeviceColumns, theta: Floats, layout: Layout) -> _Point:
+def point_at(block: TableRows, columns: DeviceColumns, theta: Floats, layout: Layout) -> _Point:
     """Return the loss at a point; the last point of a block is kept with its residuals."""
     last: list[_Point] = block.derive(("last point", columns.dtype), lambda _: [])
     if last:

@@ -18,6 +18,7 @@ by the share of the rows that know the column.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -46,13 +47,21 @@ class NoiseWeights:
     def of(self, edges: Edges) -> Floats:
         """Return ``d_e`` of pairs: of their first group, if they have two."""
         i, j = edges[:, 0], edges[:, 1]
-        small = 2.0 / (9.0 * self.dof[i] * self.dof[j])
-        quantile = (1.0 - small + self.z * np.sqrt(small)) ** 3
+        quantile = _quantile(self.dof[i] * self.dof[j], self.z)
         weights = self.spread[i] * self.spread[j] * np.sqrt(quantile)
         split = self.split(edges)
         if split.any():
             weights[split] = self._part(edges[split], np.ones(int(split.sum())), self.z)
         return np.asarray(weights)
+
+    def least_factors(self) -> Floats:
+        """Return a factor per variable; no ``d_e`` is below the product of those of its ends.
+
+        Of variables without scores. The quantile of a rate this small falls with the degrees of
+        freedom.
+        """
+        least = float(_quantile(self.dof.max(initial=1.0) ** 2, self.z))
+        return np.asarray(self.spread * np.sqrt(np.sqrt(least)))
 
     def of_rest(self, edges: Edges) -> Floats:
         """Return the weight of the second group of pairs that have two."""
@@ -68,10 +77,15 @@ class NoiseWeights:
     def _part(self, edges: Edges, size: Floats, z: float) -> Floats:
         """Return the weight of a group of `size` features of pairs of scored variables."""
         i, j = edges[:, 0], edges[:, 1]
-        small = 2.0 / (9.0 * size)
-        quantile = (1.0 - small + z * np.sqrt(small)) ** 3
+        quantile = _quantile(size, z)
         variance = (self.spread[i] * self.spread[j]) ** 2 / (self.dof[i] * self.dof[j])
         return np.asarray(np.sqrt(variance * size * quantile))
+
+
+def _quantile(dof: Any, z: float) -> Any:
+    """Return that of a chi-squared over its degrees of freedom (Wilson and Hilferty)."""
+    small = 2.0 / (9.0 * dof)
+    return (1.0 - small + z * np.sqrt(small)) ** 3
 
 
 def noise_weights(objective: Objective) -> NoiseWeights:

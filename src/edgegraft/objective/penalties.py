@@ -59,6 +59,10 @@ class NoisePenalty(Penalty):
         """Return what chance does to the score of each pair."""
         return self._bound_noise.of(edges)
 
+    def least_factors(self, states: Integers) -> Floats:
+        """Return a factor per variable; no weight is below the product of those of its ends."""
+        return self._bound_noise.least_factors()
+
     @property
     def _bound_noise(self) -> NoiseWeights:
         if self.noise is None:
@@ -109,6 +113,10 @@ class FeaturePenalty(Penalty):
     def edge_weights(self, edges: Edges, cells: Integers) -> Floats:
         """Return ones: single parameters have no size."""
         return np.ones(len(edges))
+
+    def least_factors(self, states: Integers) -> Floats:
+        """Return ones: the largest parameter of a table is at most its norm."""
+        return np.ones(len(states))
 
     def groups(self, layout: Layout) -> Groups:
         """Return the groups; parameters that are not allowed are held at zero."""

@@ -21,7 +21,7 @@ a pass may take minutes, so nothing is computed twice (:mod:`edgegraft.objective
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
@@ -34,6 +34,7 @@ from edgegraft.core.pairs import all_pairs
 from edgegraft.core.tables import PairTables, table_offsets
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.pair_counts import check_size
+from edgegraft.device.violations import pairs_that_may_exceed, suits_violations
 from edgegraft.errors import ModelError
 from edgegraft.objective.block_sums import columns_of, evaluate_block, margins_of
 from edgegraft.objective.bundles import BundleSources, route
@@ -229,6 +230,15 @@ class Pseudolikelihood(Objective):
         else:
             values = pairs.whole.tables(edges)
         return PairTables(edges, shapes, values, offsets)
+
+    def pairs_above(
+        self, theta: Floats, state: PseudoState, factors: Floats, level: Callable[[], float]
+    ) -> Iterator[Edges] | None:
+        """Return the pairs that may exceed a level, if a device compares all of them."""
+        block = self._in_memory
+        if block is None or not suits_violations(block):
+            return None
+        return pairs_that_may_exceed(block, theta, state.layout, factors, level, self.dtype)
 
     def curvature(self, layout: Layout) -> Floats:
         """Return the diagonal of the Hessian at the independent model.
