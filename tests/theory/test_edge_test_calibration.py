@@ -107,9 +107,9 @@ def test_a_wrong_model_does_not_inflate_significance(monkeypatch):
     # With the model's variance alone, the test would reject too often, so the assertion above can
     # fail.
     module = sys.modules[edge_tests.__module__]
-    judge = module._judge
+    judge = module.judge_score
     monkeypatch.setattr(
-        module, "_judge", lambda score, model, _, *rest: judge(score, model, model, *rest)
+        module, "judge_score", lambda score, model, _, *rest: judge(score, model, model, *rest)
     )
     monkeypatch.setattr(module, "MIN_EDGES", 10**6)  # many edges have a variance of their own
     assert (edge_tests(table, model).p_value[0::3] < 0.05).mean() > 0.08

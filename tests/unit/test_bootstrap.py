@@ -13,11 +13,11 @@ from edgegraft.datasets import make_chain
 from edgegraft.inference import ExactEngine
 from edgegraft.learn import discover, grow
 from edgegraft.learn.bootstrap import bootstrap
-from edgegraft.learn.conditional import read_rows
 from edgegraft.learn.edge_tests import edge_tests
 from edgegraft.learn.replicate import Draws, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values
 from edgegraft.learn.strength_intervals import strength_intervals
+from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
@@ -165,8 +165,8 @@ def test_the_fit_itself_as_a_replicate_is_tested_without_what_chance_has_added()
     codes = make_codes(3, missing=0.05)
     table = PackedTable.from_codes(codes)
     model = discover(table).search.model()
-    rows = read_rows(table, np.ones(N_ROWS))
-    p = replicate_p_values(rows, model, model.edges, np.ones((1, N_ROWS)))
+    rows = TableConditionals(table)
+    p = replicate_p_values(rows, model.layout, model.theta, model.edges, np.ones((1, N_ROWS)))
     found = edge_tests(table, model)
     plain = np.abs(p[0] - chdtrc(found.dof, np.maximum(found.statistic - found.dof, 0.0)))
     assert (plain <= 1e-6).sum() >= len(plain) - 1  # one may be tested at zero as well
@@ -175,8 +175,8 @@ def test_the_fit_itself_as_a_replicate_is_tested_without_what_chance_has_added()
 def test_first_order_tests_follow_those_of_reweighted_rows(table, found):
     model, draws = found.search.model(), draws_of(N_ROWS, 40)
     weights = np.stack([draws.weights(k) for k in range(40)])
-    rows = read_rows(table, np.ones(N_ROWS))
-    p = replicate_p_values(rows, model, model.edges, weights)
+    rows = TableConditionals(table)
+    p = replicate_p_values(rows, model.layout, model.theta, model.edges, weights)
     ridge = Penalty(0.0, found.ridge)
     whole = []
     for row in weights:

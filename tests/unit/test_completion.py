@@ -11,6 +11,7 @@ from edgegraft.core import Layout
 from edgegraft.learn import discover, fit_for_prediction
 from edgegraft.learn.completion import Completion
 from edgegraft.learn.edge_tests import EdgeTester
+from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import TableRows
@@ -56,8 +57,8 @@ def test_equal_rows_are_drawn_one_by_one():
 def test_without_drawn_cells_tests_are_as_ever_and_steps_lead_to_the_fit():
     table = PackedTable.from_codes(chain(800))
     model = fit(table, [(v, v + 1) for v in range(5)], ridge=1e-7)
-    plain = EdgeTester(table)
-    told = EdgeTester(table, drawn=np.zeros((800, 6), bool))
+    plain = EdgeTester(TableConditionals(table))
+    told = EdgeTester(TableConditionals(table, drawn=np.zeros((800, 6), bool)))
     found, same = (tester.test(model.layout, model.theta) for tester in (plain, told))
     np.testing.assert_allclose(found.statistic, same.statistic)
     layout, off = model.layout, model.theta.copy()
@@ -75,7 +76,8 @@ def test_drawn_cells_are_no_evidence():
     for rows, mask in ((codes, drawn), (codes[:1000], None)):
         table = PackedTable.from_codes(rows)
         model = fit(table, [(0, 1)], ridge=1e-7)
-        found.append(EdgeTester(table, drawn=mask).test(model.layout, model.theta).statistic[0])
+        tester = EdgeTester(TableConditionals(table, drawn=mask))
+        found.append(tester.test(model.layout, model.theta).statistic[0])
     assert found[0] == pytest.approx(found[1], rel=0.2)
 
 

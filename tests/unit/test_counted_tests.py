@@ -10,6 +10,7 @@ from edgegraft.datasets import make_mrf
 from edgegraft.learn.counted_tests import binary_effects, many_tests
 from edgegraft.learn.edge_tests import EdgeTester
 from edgegraft.learn.effects import Evidence, edge_effects
+from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Stopping, minimize
@@ -30,9 +31,9 @@ def test_edges_have_the_tests_that_each_has_alone(states, weighted):
     loss = Pseudolikelihood(table, weights=weights)
     layout = Layout([states] * n, sorted(EDGES + ABSENT))
     theta = minimize(loss, Penalty(0.0, 1e-4), layout, None, Stopping(1e-6)).theta
-    tester = EdgeTester(table, weights)
+    tester = EdgeTester(TableConditionals(table, weights))
     every = np.arange(layout.n_edges)
-    found = many_tests(tester._rows, layout, theta, every, 2)
+    found = many_tests(tester.rows, layout, theta, every, 2)
     each = tester.test(layout, theta)  # too few edges for counts
     assert found.settled.sum() >= 5
     at = found.settled

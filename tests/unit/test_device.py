@@ -28,6 +28,7 @@ from edgegraft.learn import Settings, certify, grow
 from edgegraft.learn.discovery import discover
 from edgegraft.learn.edge_tests import EdgeTester
 from edgegraft.learn.sharpen import unexplained
+from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective import block_sums, scoring
 from edgegraft.objective.penalties import NoisePenalty
@@ -105,7 +106,9 @@ def test_edge_tests(there, room, missing, weighted):
     theta = np.random.default_rng(2).normal(size=layout.n_parameters) * 0.4
     theta[layout.edge_offset[1] : layout.edge_offset[2]] = [2, -2, -2, 2]  # tested at zero
     found, expected = (
-        EdgeTester(here.table, here.weights, sampling=weighted, device=where).test(layout, theta)
+        EdgeTester(
+            TableConditionals(here.table, here.weights, sampling=weighted, device=where)
+        ).test(layout, theta)
         for where in (there, None)
     )
     assert (expected.dof > 0).all()
@@ -120,7 +123,7 @@ def test_some_edges_and_ends_without_states(there):
     table = PackedTable.from_codes(codes)
     layout = Layout(table.schema.n_states, [(0, 1), (1, 3), (2, 4)])
     theta = np.random.default_rng(3).normal(size=layout.n_parameters)
-    testers = [EdgeTester(table, device=where) for where in (there, None)]
+    testers = [EdgeTester(TableConditionals(table, device=where)) for where in (there, None)]
     found, expected = (tester.test(layout, theta, np.array([2, 0])) for tester in testers)
     np.testing.assert_allclose(found.p_value, expected.p_value, rtol=1e-6)
     assert expected.dof[1] == 0

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import false_discovery_control
 
-from edgegraft.kernels.conditionals.effective_scores import add_scores
-from edgegraft.learn import conditional
+from edgegraft.learn import table_conditionals
 from edgegraft.learn.edge_tests import EdgeTester, edge_tests, q_values
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable, Schema
@@ -28,7 +27,9 @@ def agree(found, expected, rtol=1e-6):
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_twin_finds_the_same(seed, missing, weighted, monkeypatch):
-    monkeypatch.setattr(conditional, "_NEWTON_STEPS", 0)  # the twin uses the given parameters
+    monkeypatch.setattr(
+        table_conditionals, "_NEWTON_STEPS", 0
+    )  # the twin uses the given parameters
     codes, table, layout, _ = make_case(STATES, 600, missing, density=0.6, seed=seed)
     weights = np.random.default_rng(100 + seed).integers(0, 3, 600) if weighted else None
     model = fit(table, layout.edges, weights=weights)
@@ -47,23 +48,20 @@ def test_large_conditionals_are_inverted_by_a_library(monkeypatch):
     _, table, layout, theta = make_case(STATES, 800, seed=4)
     model = PairwiseMRF(table.schema, layout.edges, 0.3 * theta)
     small = edge_tests(table, model)
-    monkeypatch.setattr(conditional, "_SMALL", 0)
+    monkeypatch.setattr(table_conditionals, "_SMALL", 0)
     np.testing.assert_allclose(edge_tests(table, model).statistic, small.statistic, rtol=1e-8)
 
 
 def test_where_cells_are_missing_parameters_are_brought_to_fit_complete_rows(monkeypatch):
     _, table, layout, theta = make_case([3, 2, 3], 4000, missing=0.1, density=1.0, seed=9)
-    rows = conditional.read_rows(table, np.ones(4000))
+    rows = table_conditionals.TableConditionals(table)
     edges = np.flatnonzero((layout.edges == 0).any(axis=1))
 
     def largest_score():
-        node = conditional.describe(0, rows, layout, 0.1 * theta, edges, 1 << 28)
-        scores = np.zeros_like(node.coefficients)
-        add_scores(rows.codes, node.weights, node.design, node.residuals(rows), scores)
-        return np.abs(scores).max()
+        return np.abs(rows.scores(rows.describe(0, layout, 0.1 * theta, edges))).max()
 
     assert largest_score() < 3  # rows, of about 2,900
-    monkeypatch.setattr(conditional, "_NEWTON_STEPS", 0)
+    monkeypatch.setattr(table_conditionals, "_NEWTON_STEPS", 0)
     assert largest_score() > 100
 
 
@@ -150,7 +148,7 @@ def test_an_edge_alone_is_tested_as_if_it_were_the_only_one_added():
     theta = 0.2 * theta
     for k in added:
         theta[layout.edge_offset[k] : layout.edge_offset[k + 1]] = 0.0
-    tester = EdgeTester(table)
+    tester = EdgeTester(table_conditionals.TableConditionals(table))
     found = tester.test(layout, theta, added, alone=added)
     beside = np.setdiff1d(np.arange(layout.n_edges), added)
     for at, k in enumerate(added):

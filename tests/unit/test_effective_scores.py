@@ -42,7 +42,15 @@ def test_projected_scores_are_those_of_the_twin(q, size, states):
     projection = rng.normal(size=(start, q, size))
     for first, length in ((0, n_rows), (13, 300), (699, 1)):
         out = np.full((length, size), np.nan)
-        project_rows(codes, weights, design, residuals, lay_out(projection), first, out)
+        project_rows(
+            codes,
+            weights,
+            design,
+            residuals[first : first + length],
+            lay_out(projection),
+            first,
+            out,
+        )
         rows = np.arange(first, first + length)
         expected = twin(codes, weights, design, residuals, projection, rows)
         np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)

@@ -11,8 +11,8 @@ from edgegraft.config import Plan
 from edgegraft.core.pairs import all_pairs
 from edgegraft.learn import Settings, discover, grow
 from edgegraft.learn.certificate import certify
-from edgegraft.learn.edge_tests import edge_tests
-from edgegraft.learn.feature_tests import FeatureTester
+from edgegraft.learn.edge_tests import EdgeTester, edge_tests
+from edgegraft.learn.feature_conditionals import FeatureConditionals
 from edgegraft.learn.graded import GradedRidge, fit_graded
 from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
@@ -132,7 +132,7 @@ def test_tests_of_binary_columns_are_those_of_tables():
     nominal = PackedTable.from_codes(codes)
     ordered = nominal.with_schema(schema_of(["ordinal"] * 3, [2] * 3))
     found = discover(ordered, Plan(fdr=None, penalty=1e-6)).search
-    scored = FeatureTester(ordered, found.objective.features).test(
+    scored = EdgeTester(FeatureConditionals(ordered, found.objective.features)).test(
         found.graph.layout, found.theta()
     )
     tables = found.objective.expand(found.theta(), found.graph.layout)

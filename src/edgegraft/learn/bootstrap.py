@@ -39,15 +39,16 @@ from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import interruptible, resolve_jobs
 from edgegraft.core.types import Edges, Floats
 from edgegraft.errors import DataError, ModelError
-from edgegraft.learn.conditional import read_rows
+from edgegraft.learn.conditional import Conditionals
 from edgegraft.learn.discovery import Discovery, refit
-from edgegraft.learn.feature_tests import FeatureTester
+from edgegraft.learn.feature_conditionals import FeatureConditionals
 from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut
 from edgegraft.learn.replicate import Draws, Replicate, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values
 from edgegraft.learn.state import SearchState
 from edgegraft.learn.strength_intervals import strength_intervals
+from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.learn.weighting import weigh
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
@@ -267,18 +268,18 @@ def _frequency(
     worth = (active.mean(axis=0) >= _RARE) | (np.arange(len(pairs)) < len(growth.graph))
     features = growth.objective.features
     sampling = weigh(draws.base).sampling
-    rows = read_rows(table, draws.base, sampling)
+    layout, theta = model.layout, model.theta
+    rows: Conditionals
+    if features is None:
+        rows = TableConditionals(table, draws.base, sampling=sampling)
+    else:
+        rows = FeatureConditionals(table, features, draws.base, sampling=sampling)
+        layout, theta = features.layout(model.edges), features.weights_of(theta, model.edges)
     p = np.ones(active.shape)
     chunk = max(1, _CHUNK_BYTES // (8 * table.n_rows))
     for first in range(0, len(numbers), chunk):
         weights = np.stack([draws.weights(k) for k in numbers[first : first + chunk]])
-        if features is None:
-            found = replicate_p_values(rows, model, pairs[worth], weights, n_jobs=n_jobs)
-        else:
-            tester = FeatureTester(table, features, draws.base, n_jobs=n_jobs, sampling=sampling)
-            theta = features.weights_of(model.theta, model.edges)
-            layout = features.layout(model.edges)
-            found = tester.replicates(layout, theta, pairs[worth], weights)
+        found = replicate_p_values(rows, layout, theta, pairs[worth], weights, n_jobs=n_jobs)
         p[first : first + chunk, worth] = found
     untold = np.isnan(p).any(axis=0)
     searched = np.ones_like(active) if relaxed else active

@@ -21,11 +21,11 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Mask
 from edgegraft.learn.confirm import Confirmation, confirm
-from edgegraft.learn.edge_tests import EdgeTester
-from edgegraft.learn.feature_tests import MANY_STATES
+from edgegraft.learn.edge_tests import MANY_STATES, EdgeTester
 from edgegraft.learn.problem import losses
 from edgegraft.learn.stages import Stages
 from edgegraft.learn.state import SearchState
+from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Stopping, minimize
@@ -139,14 +139,10 @@ def _refit(model: PairwiseMRF, rows: TableRows, drawn: Mask, stages: Stages) -> 
     loss, layout = losses(rows, stages.plan)[0], model.layout
     rule = Penalty(0.0, _RIDGE_ROWS / loss.n_rows)
     theta = minimize(loss, rule, layout, model.theta, _STOPPING, quiet=True).theta
-    tester = EdgeTester(
-        rows.table,
-        rows.weights,
-        n_jobs=stages.plan.n_jobs,
-        sampling=stages.sampling,
-        design=stages.design,
-        drawn=drawn,
+    known = TableConditionals(
+        rows.table, rows.weights, sampling=stages.sampling, survey=stages.design, drawn=drawn
     )
+    tester = EdgeTester(known, stages.plan.n_jobs)
     return PairwiseMRF(model.schema, model.edges, theta + tester.steps(layout, theta))
 
 

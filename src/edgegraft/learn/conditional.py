@@ -1,86 +1,38 @@
-"""One variable's conditional as a softmax regression: its design, information and its inverse.
+"""Conditionals of columns, and the effective score of an edge in one of them.
 
-Logits and design columns are contrasts to the most common states, so that nothing is redundant.
-Only rows in which the variable and all its neighbours are known are used: if a neighbour were
-omitted, the others would seem to depend on each other. The pseudolikelihood does omit it, so if
-cells are missing, the given parameters are first refitted to the rows used. If missing cells were
-drawn (:mod:`~edgegraft.learn.completion`), all rows that know the variable are used. States that
-do not occur have no parameters.
+A conditional is a softmax regression on what its neighbours show. Parameters are numbered column
+by column of its design, the intercept first. What follows from them is the same for tables, whose
+columns are contrasts of states (:mod:`~edgegraft.learn.table_conditionals`), and for weights of
+features (:mod:`~edgegraft.learn.feature_conditionals`).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import lapack
+from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
-from edgegraft.core.types import Floats, Integers, Mask
-from edgegraft.counts.pair_counts import weigh_states
-from edgegraft.device import Device
-from edgegraft.device.conditionals import ConditionalsOnDevice, Rules
-from edgegraft.errors import ModelError
-from edgegraft.kernels.conditionals.effective_scores import (
-    Design,
-    add_information,
-    add_scores,
-    find_residuals,
-    invert_positive,
-    logit_pairs,
-    unpack_information,
-)
+from edgegraft.core.checks import check_weights
+from edgegraft.core.threads import run
+from edgegraft.core.types import Edges, Floats, Integers, Mask
+from edgegraft.device.conditionals import ConditionalsOnDevice
+from edgegraft.kernels.conditionals.effective_scores import Design, project_rows
 from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import TableRows
 
 ROWS_PER_COLUMN = 5  # with fewer, a regression fits noise and the normal approximation fails
-_FEW_MEETINGS = 20.0  # expected rows below which the normal approximation is doubted
-_NEWTON_STEPS = 3
-_MARGIN_STEPS, _MARGIN_TOL = 20, 1e-6  # of intercepts refitted by scaling
-_PULL = 1.0  # weight of the given parameters during the refit, in rows
-_MAX_MOVE = 2.0  # largest change of a parameter in a step
-_SMALL = 400  # parameters up to which our own inverse is faster
 MIN_INFORMATION = 1e-9  # share of the largest; keeps the inverse finite, far below one row
-_RULES = Rules(_NEWTON_STEPS, _PULL, _MAX_MOVE, _MARGIN_STEPS, _MARGIN_TOL, MIN_INFORMATION)
+MAX_BYTES = 1 << 28  # for the information of one conditional, and for residuals
+PULL = 1.0  # weight of the given parameters during a refit, in rows
+MAX_MOVE = 2.0  # largest change of a parameter in a step
 
 
-class Rows(NamedTuple):
-    """The rows of a table, with the contrasts that follow from its margins."""
-
-    codes: NDArray[Any]  # (n, N); the number of states for a missing cell
-    weights: Floats  # (N,)
-    known: NDArray[np.bool_]  # (n, N), or (n, 0) if no cell is missing
-    kept: list[Integers]  # observed states of each variable, except its reference
-    reference: Integers  # (n,) most common state
-    rarest: Floats  # (n,) rows with the rarest of the observed states
-    variances: Floats  # (N,) factors of the squares of rows' scores in the variance of their sum
-    elsewhere: ConditionalsOnDevice | None = None  # computes the sums over rows, if not here
-    design: SurveyDesign | None = None  # rows that were drawn together
-    completed: bool = False  # whether cells that are not known have been drawn
-
-    @property
-    def incomplete(self) -> bool:
-        """Whether conditionals have to do without the rows in which a neighbour is missing."""
-        return bool(self.known.size) and not self.completed
-
-    @property
-    def freedom(self) -> float:
-        """Degrees of freedom of a variance over the rows."""
-        return float("inf") if self.design is None else self.design.freedom
-
-    def is_sparse(self, i: int, j: int) -> bool:
-        """Return whether the rarest states of two variables would meet in few rows by chance."""
-        return bool(self.are_sparse(i, j))
-
-    def are_sparse(self, i: int | Integers, j: int | Integers) -> Mask:
-        """Return the same for many pairs."""
-        meetings = self.rarest[i] * self.rarest[j]
-        return np.asarray(meetings < _FEW_MEETINGS * self.weights.sum())
-
-
-class Conditional(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Conditional:
     """The conditional of one variable at given parameters.
 
     Attributes
@@ -88,10 +40,14 @@ class Conditional(NamedTuple):
     design : Design
     weights : array of float, shape (N,)
         Row weights; zero for unused rows.
-    coefficients : array of float, shape (columns, q)
-    start : array of int, shape (degree,)
-        First design column of each neighbour, in the order of the design's sources.
-    inverse : array of float, shape (columns * q, columns * q), or None
+    intercept, coefficients : array of float
+        In the form of its kind. Tables have the intercept as the first row of the coefficients.
+    start : array of int, shape (degree + 1,)
+        First design column of each neighbour, in the order of the design's sources; the last is
+        the number of columns.
+    shape : (int, int)
+        Free intercepts, and parameters per further column.
+    inverse : array of float, or None
         Inverse of the information; None if it is not usable, and on a device.
     usable : bool
         Whether there are enough rows and memory for it.
@@ -99,274 +55,276 @@ class Conditional(NamedTuple):
 
     design: Design
     weights: Floats
+    intercept: Floats
     coefficients: Floats
     start: Integers
-    inverse: Floats | None
+    shape: tuple[int, int]
+    inverse: Floats | None = None
     usable: bool = False
 
     @property
-    def correction(self) -> float:
-        """Return the factor that corrects variances for the number of fitted parameters."""
-        total = float(self.weights.sum())
-        return total / max(total - len(self.coefficients), total / ROWS_PER_COLUMN)
+    def target(self) -> int:
+        """The variable."""
+        return int(self.design.target)
 
-    def is_of(self, sources: Integers, coefficients: Floats) -> bool:
-        """Return whether it has these neighbours and parameters."""
-        return np.array_equal(self.design.sources, sources) and np.array_equal(
-            self.coefficients, coefficients
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters."""
+        return self.shape[0] + (int(self.start[-1]) - 1) * self.shape[1]
+
+    @property
+    def correction(self) -> float:
+        """The factor that corrects variances for the number of fitted parameters."""
+        total = float(self.weights.sum())
+        return total / max(total - float(self.start[-1]), total / ROWS_PER_COLUMN)
+
+    def is_of(self, other: Conditional) -> bool:
+        """Return whether it has the neighbours and parameters of another."""
+        return (
+            np.array_equal(self.design.sources, other.design.sources)
+            and np.array_equal(self.intercept, other.intercept)
+            and np.array_equal(self.coefficients, other.coefficients)
         )
 
     def columns_of(self, other: int) -> slice:
         """Return the design columns of a neighbour."""
         k = int(np.flatnonzero(self.design.sources == other)[0])
-        last = np.append(self.start, len(self.coefficients))[k + 1]
-        return slice(int(self.start[k]), int(last))
+        return slice(int(self.start[k]), int(self.start[k + 1]))
 
-    def residuals(self, rows: Rows) -> Floats:
-        """Return observed minus expected indicators, one row per row of the table."""
-        out = np.zeros((rows.codes.shape[1], self.coefficients.shape[1]))
-        find_residuals(
-            rows.codes, self.weights, self.design, self.coefficients, out, np.empty_like(out)
-        )
+    def cells_of(self, other: int) -> Integers:
+        """Return the numbers of an edge's parameters, the end of the smaller index first."""
+        first, width = self.shape
+        columns = np.arange(self.start[-1] - 1)[:, None] * width + np.arange(width) + first
+        at = self.columns_of(other)
+        cells = columns[at.start - 1 : at.stop - 1]
+        return np.asarray((cells if other < self.target else cells.T).ravel())
+
+
+class Side(NamedTuple):
+    """The effective score of an edge in the conditional of one end."""
+
+    node: Conditional
+    other: int
+    residuals: Floats | None  # of all rows, if they are kept
+    tables: Floats  # tables of the projection, see `lay_out`
+    free: Floats | None  # projection of the intercepts' residuals, if they have their own
+    information: Floats  # (size, size)
+    shift: Floats  # (size,) information times parameters
+
+
+def clean(inverse: Floats, chosen: Integers, basis: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return what is left of some parameters' scores beside all others, of one or many inverses.
+
+    These are the projection of scores, its information, and what turns parameters to the shift,
+    all in the coordinates of `basis`.
+    """
+    across = inverse[..., chosen]
+    information = np.linalg.inv(across[..., chosen, :])
+    information = (information + np.swapaxes(information, -1, -2)) / 2
+    shift = basis @ information
+    return across @ information @ basis.T, shift @ basis.T, shift
+
+
+class Conditionals(ABC):
+    """The rows of a table, from which the conditional of any column can be described.
+
+    Parameters
+    ----------
+    table : PackedTable
+    weights : array of float, shape (n_rows,), optional
+    sampling : bool
+        Whether the weights are those of a sample, not numbers of equal rows.
+    survey : SurveyDesign, optional
+        Rows that were drawn together.
+    max_bytes : int
+        Memory for the information of one conditional; one that needs more is not used.
+    """
+
+    elsewhere: ConditionalsOnDevice | None = None  # computes the sums over rows, if not here
+    completed = False  # whether cells that are not known have been drawn
+    grouped = False  # whether weights of a pair fall into groups
+    alone = False  # whether edges are described without others at little cost
+    sizes: Integers  # (n,) coordinates of each column
+
+    def __init__(
+        self,
+        table: PackedTable,
+        weights: ArrayLike | None = None,
+        *,
+        sampling: bool = False,
+        survey: SurveyDesign | None = None,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        n, self.states = table.n_rows, table.schema.n_states
+        self.weights = np.ones(n) if weights is None else check_weights(weights, n)
+        # Factors of the squares of rows' scores in the variance of their sum.
+        self.variances = self.weights**2 if sampling else self.weights
+        self.survey, self.max_bytes = survey, max_bytes
+        self.codes: NDArray[Any] = np.ascontiguousarray(table.cells[:, :n])
+        self.codes.flags.writeable = False  # one compiled version, for copies and views
+        #: (n, N), or (n, 0) if no cell is missing
+        self.known: Mask = np.empty((len(self.codes), 0), bool)
+        if table.n_missing.any():
+            self.known = self.codes < self.states[:, None]
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of a variance over the rows."""
+        return float("inf") if self.survey is None else self.survey.freedom
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether conditionals have to do without the rows in which a neighbour is missing."""
+        return bool(self.known.size) and not self.completed
+
+    @abstractmethod
+    def describe(
+        self,
+        i: int,
+        layout: Layout,
+        theta: Floats,
+        edges: Integers,
+        base: Conditional | None = None,
+        known: Conditional | None = None,
+    ) -> Conditional:
+        """Return the conditional of variable `i`, whose edges are the `edges`-th of the layout.
+
+        `base` is that without the last edge, if it is known and the parameters of that edge are
+        zero. `known` is returned if it is the conditional asked for.
+        """
+
+    @abstractmethod
+    def without(self, node: Conditional, other: int) -> Conditional:
+        """Return the conditional with the weights of one edge at zero, the other ones unchanged."""
+
+    @abstractmethod
+    def residuals(self, node: Conditional, first: int, n: int) -> Floats:
+        """Return what `n` rows show less what is expected; intercepts last, if they differ."""
+
+    @abstractmethod
+    def lay_out(self, node: Conditional, projection: Floats) -> tuple[Floats, Floats | None]:
+        """Return a projection of parameters' scores as :meth:`project` reads it."""
+
+    @abstractmethod
+    def weights_of(self, node: Conditional, other: int) -> Floats:
+        """Return the parameters of an edge, one row per column of the neighbour."""
+
+    @abstractmethod
+    def basis(self, i: int, j: int) -> Floats:
+        """Return the matrix from a pair's parameters to coordinates that treat states alike."""
+
+    @abstractmethod
+    def strength(self, node: Conditional, other: int) -> float:
+        """Return the largest entry of an edge's table over observed states, in zero-sum gauge."""
+
+    def linear(self, i: int, j: int) -> Mask:
+        """Return which weights of a pair are linear, flat."""
+        return np.ones(int(self.sizes[i] * self.sizes[j]), bool)
+
+    def are_sparse(self, i: int | Integers, j: int | Integers) -> Mask:
+        """Return of which pairs both a step from the fit and the score at zero are doubted."""
+        return np.zeros(np.broadcast_shapes(np.shape(i), np.shape(j)), bool)
+
+    def are_few(self, i: int, j: int) -> bool:
+        """Return whether a pair is to be tested at zero whatever a step from the fit shows."""
+        return False
+
+    def side(self, node: Conditional, other: int, residuals: Floats | None = None) -> Side:
+        """Return the effective score of an edge in the conditional of one of its ends."""
+        assert node.inverse is not None
+        weights = self.weights_of(node, other)
+        weights = weights if other < node.target else weights.T
+        basis = self.basis(*sorted((node.target, other)))
+        projection, information, shift = clean(node.inverse, node.cells_of(other), basis)
+        laid_out = self.lay_out(node, projection)
+        return Side(node, other, residuals, *laid_out, information, shift @ weights.ravel())
+
+    def project(self, side: Side, first: int, n: int) -> Floats:
+        """Return the effective scores of `n` rows."""
+        out, node = np.empty((n, len(side.shift))), side.node
+        if side.residuals is None:
+            shown = self.residuals(node, first, n)
+        else:
+            shown = side.residuals[first : first + n]
+        own = shown if side.free is None else np.ascontiguousarray(shown[:, : node.shape[1]])
+        project_rows(self.codes, node.weights, node.design, own, side.tables, first, out)
+        if side.free is not None:
+            out += shown[:, node.shape[1] :] @ side.free
         return out
 
+    def evidence(self, sides: list[Side]) -> tuple[Floats, Floats, float, list[float]]:
+        """Return weights and factors of the rows that count, their sum, and the sides' shares."""
+        return self.weights, self.variances, float(self.weights.sum()), [1.0] * len(sides)
 
-def read_rows(
-    table: PackedTable,
-    weights: Floats,
-    sampling: bool = False,
-    device: Device | None = None,
-    design: SurveyDesign | None = None,
-    drawn: Mask | None = None,
-    n_jobs: int = 1,
-) -> Rows:
-    """Return the rows of a table with the reference and the observed states of each variable.
+    def describe_all(
+        self,
+        layout: Layout,
+        theta: Floats,
+        n_jobs: int,
+        only: Integers | None = None,
+        nodes: dict[int, Conditional] | None = None,
+    ) -> dict[int, Conditional]:
+        """Return the conditional of every variable that has an edge, or of some of them.
 
-    `sampling` weights are those of a sample, not numbers of equal rows; `drawn` are the cells, rows
-    by columns, that were missing.
-    """
-    states = table.schema.n_states
-    codes = np.ascontiguousarray(table.cells[:, : table.n_rows])
-    codes.flags.writeable = False  # one compiled version, for copies and views
-    known = codes < states[:, None] if table.n_missing.any() else np.empty((len(codes), 0), bool)
-    if drawn is not None:
-        known = np.ascontiguousarray(~drawn.T)
-    kept, reference = [], np.zeros(table.n_variables, np.int64)
-    rarest = np.zeros(table.n_variables)
-    start = np.concatenate(([0], np.cumsum(states)))
-    counted = codes
-    if drawn is not None:
-        counted = np.where(known, codes, states[:, None]).astype(codes.dtype)
-        counted.flags.writeable = False
-    counts = weigh_states(counted, weights, states, n_jobs)
-    for i, shown in enumerate(np.split(counts, start[1:-1])):
-        occurs = shown > 0
-        rarest[i] = shown[occurs].min(initial=np.inf)
-        reference[i] = first = shown.argmax()
-        occurs[first] = False
-        kept.append(np.flatnonzero(occurs))
-    variances = weights**2 if sampling else weights
-    elsewhere = None
-    if device is not None and design is None:
-        block = TableRows(table, device=device)
-        elsewhere = ConditionalsOnDevice(block, weights, variances, _RULES)
-    margins = kept, reference, rarest
-    completed = drawn is not None
-    return Rows(codes, weights, known, *margins, variances, elsewhere, design, completed)
+        `nodes` are those of an earlier fit, and replaced if they have changed.
+        """
+        groups = edges_by_end(layout.edges)
+        nodes = {} if nodes is None else nodes
 
+        def work(i: int) -> None:
+            nodes[i] = self.describe(i, layout, theta, groups[i], known=nodes.get(i))
 
-def describe(
-    i: int,
-    rows: Rows,
-    layout: Layout,
-    theta: Floats,
-    edges: Integers,
-    max_bytes: int,
-    base: Conditional | None = None,
-    known: Conditional | None = None,
-) -> Conditional:
-    """Return the conditional of variable `i`, whose edges are the `edges`-th of the layout.
+        run(work, groups if only is None else only.tolist(), n_jobs)
+        return nodes
 
-    `base` is that without the last edge, if it is known and the parameters of that edge are zero.
-    `known` is returned if it is the conditional asked for.
-    """
-    sources = layout.edges[edges].sum(axis=1) - i
-    sizes = np.array([len(rows.kept[j]) for j in sources], np.int64)
-    start = 1 + np.cumsum(sizes) - sizes
-    coefficients = _coefficients(i, rows, layout, theta, edges, sources)
-    if known is not None and known.is_of(sources, coefficients):
-        return known
-    design = _design(i, rows, layout, sources, start)
-    weights = rows.weights
-    if rows.completed:
-        weights = weights * rows.known[i]
-    elif rows.incomplete:
-        weights = weights * rows.known[np.append(sources, i)].all(axis=0)
-    n_columns, q = coefficients.shape
-    enough = weights.sum() >= ROWS_PER_COLUMN * n_columns
-    found = Conditional(design, weights, coefficients, start, None)
-    if q == 0 or not enough or 8 * (n_columns * q) ** 2 > max_bytes:
-        return found
-    if rows.elsewhere is not None:
-        return found._replace(usable=True)
-    if rows.incomplete:
-        found = _settle(rows, found)
-    inverse = None
-    if base is not None and base.inverse is not None and not rows.known.size:
-        inverse = _extended_inverse(rows, found, base.inverse)
-    if inverse is None:
-        inverse = _inverse_information(rows, found)
-    return found._replace(inverse=inverse, usable=True)
+    def describe_alone(
+        self,
+        layout: Layout,
+        theta: Floats,
+        n_jobs: int,
+        chosen: Integers,
+        alone: Integers,
+        bases: dict[int, Conditional],
+    ) -> list[tuple[Conditional, Conditional]]:
+        """Return the conditionals of the ends of each chosen edge, without the other edges `alone`.
+
+        `bases` are conditionals of an earlier fit, and replaced if they have changed.
+        """
+        beside = np.setdiff1d(np.arange(layout.n_edges), alone)
+        groups = {i: beside[at] for i, at in edges_by_end(layout.edges[beside]).items()}
+        none = np.empty(0, np.int64)
+        found: dict[int, tuple[Conditional, Conditional]] = {}
+        extends = self.elsewhere is None and not self.known.size
+
+        def prepare(a: int) -> None:
+            edges = groups.get(a, none)
+            bases[a] = self.describe(a, layout, theta, edges, known=bases.get(a))
+
+        if extends:
+            run(prepare, np.unique(layout.edges[chosen]).tolist(), n_jobs)
+
+        def end(a: int, k: int) -> Conditional:
+            edges = np.append(groups.get(a, none), chosen[k])
+            return self.describe(a, layout, theta, edges, bases[a] if extends else None)
+
+        def work(k: int) -> None:
+            i, j = layout.edges[chosen[k]].tolist()
+            found[k] = end(i, k), end(j, k)
+
+        run(work, range(len(chosen)), n_jobs)
+        return [found[k] for k in range(len(chosen))]
 
 
-def without(node: Conditional, rows: Rows, other: int) -> Conditional:
-    """Return the conditional with the table of one neighbour at zero, and the intercept refitted.
-
-    The other tables are unchanged.
-    """
-    found = _with_margins(at_zero(node, rows, other), rows)
-    return found._replace(inverse=_inverse_information(rows, found))
-
-
-def at_zero(node: Conditional, rows: Rows, other: int) -> Conditional:
-    """Return the conditional with the table of one neighbour at zero, and nothing refitted."""
-    states = rows.kept[other]
-    at = node.columns_of(other)
-    shown = np.bincount(rows.codes[other], node.weights, minlength=states.max(initial=0) + 1)
-    coefficients = node.coefficients.copy()
-    coefficients[0] += shown[states] @ coefficients[at] / node.weights.sum()
-    coefficients[at] = 0.0
-    return node._replace(coefficients=coefficients)
+def edges_by_end(edges: Edges) -> dict[int, Integers]:
+    """Return the positions of the edges of every variable that has any."""
+    ends = edges.ravel()
+    order = np.argsort(ends, kind="stable")
+    own, first = np.unique(ends[order], return_index=True)
+    return dict(zip(own.tolist(), np.split(order // 2, first[1:]), strict=True)) if len(own) else {}
 
 
-def _with_margins(node: Conditional, rows: Rows) -> Conditional:
-    """Return a conditional whose intercept gives the states the shares that they have."""
-    logits = node.coefficients.copy()
-    shown, p = np.zeros((2, rows.codes.shape[1], logits.shape[1]))
-    find_residuals(rows.codes, node.weights, node.design, logits, shown, p)
-    observed, total = node.weights @ (p + shown), node.weights.sum()
-    reference, moved = np.maximum(1.0 - p.sum(axis=1, keepdims=True), 0.0), np.zeros(p.shape[1])
-    for _ in range(_MARGIN_STEPS):
-        scaled = p * np.exp(moved)
-        expected = node.weights @ (scaled / (reference + scaled.sum(axis=1, keepdims=True)))
-        if np.abs(observed - expected).max(initial=0.0) <= _MARGIN_TOL * total:
-            break
-        moved += _log_ratio(observed, expected)
-        moved -= _log_ratio(total - observed.sum(), total - expected.sum())
-    logits[0] += moved
-    return node._replace(coefficients=logits)
-
-
-def _log_ratio(observed: Floats, expected: Floats) -> Floats:
-    """Return the logarithm of a ratio of rows, of which there is half a one at least."""
-    return np.asarray(np.log(np.maximum(observed, 0.5) / np.maximum(expected, 1e-12)))
-
-
-def _design(i: int, rows: Rows, layout: Layout, sources: Integers, start: Integers) -> Design:
-    own = np.full(layout.states[i] + 1, -1, np.int64)
-    own[rows.kept[i]] = np.arange(len(rows.kept[i]))
-    column = np.full((len(sources), int(layout.states[sources].max(initial=1)) + 1), -1, np.int64)
-    for k, j in enumerate(sources):
-        column[k, rows.kept[j]] = start[k] + np.arange(len(rows.kept[j]))
-    return Design(i, own, sources, column)
-
-
-def _coefficients(
-    i: int, rows: Rows, layout: Layout, theta: Floats, edges: Integers, sources: Integers
-) -> Floats:
-    """Return the parameters as contrasts: an intercept, then the states of each neighbour."""
-    own, first = rows.kept[i], rows.reference[i]
-    node = layout.node(theta, i)
-    intercept = node[own] - node[first]
-    parts = []
-    for k, j in zip(edges, sources, strict=True):
-        table = layout.edge(theta, int(k))
-        logits = (table if i < j else table.T)[own] - (table if i < j else table.T)[first]
-        at_reference = logits[:, rows.reference[j]]
-        intercept = intercept + at_reference
-        parts.append((logits[:, rows.kept[j]] - at_reference[:, None]).T)
-    return np.ascontiguousarray(np.concatenate((intercept[None], *parts)))
-
-
-def _settle(rows: Rows, given: Conditional) -> Conditional:
-    """Return the conditional after Newton steps on its rows, held near the given one by a ridge.
-
-    Without the ridge, states that never occur together would make parameters diverge.
-    """
-    node = given
-    for _ in range(_NEWTON_STEPS):
-        moved = node.coefficients - given.coefficients
-        score = -_PULL * moved
-        add_scores(rows.codes, node.weights, node.design, node.residuals(rows), score)
-        step = _inverse_information(rows, node, _PULL) @ score.ravel()
-        step = np.clip(step, -_MAX_MOVE, _MAX_MOVE).reshape(score.shape)
-        node = node._replace(coefficients=node.coefficients + step)
-    return node
-
-
-def _inverse_information(rows: Rows, of: Conditional, ridge: float = 0.0) -> Floats:
-    n_columns, q = of.coefficients.shape
-    shown, p = np.empty((2, rows.codes.shape[1], q))
-    find_residuals(rows.codes, of.weights, of.design, of.coefficients, shown, p)
-    packed = np.zeros((n_columns, n_columns, q * (q + 1) // 2))
-    add_information(rows.codes, of.weights, of.design, p, packed, 0)
-    whole = unpack_information(packed)
-    whole[np.diag_indices_from(whole)] += max(
-        ridge, MIN_INFORMATION * max(1.0, whole.diagonal().max())
-    )
-    if not _invert(whole):
-        raise not_finite(of.design.target)
-    return whole
-
-
-def _extended_inverse(rows: Rows, of: Conditional, known: Floats) -> Floats | None:
-    """Return the inverse from that without the last neighbour; None if rounding spoils it.
-
-    What the neighbour adds has a few columns: a hub is inverted once for all that may join it.
-    """
-    n_columns, q = of.coefficients.shape
-    old = len(known) // q
-    shown, p = np.empty((2, rows.codes.shape[1], q))
-    find_residuals(rows.codes, of.weights, of.design, of.coefficients, shown, p)
-    packed = np.zeros((n_columns, n_columns, q * (q + 1) // 2))
-    add_information(rows.codes, of.weights, of.design, p, packed, len(of.design.sources))
-    corner = unpack_information(np.ascontiguousarray(packed[old:, old:]))
-    largest = float((of.weights @ (p * (1.0 - p))).max())  # that of the intercept, as in `known`
-    corner[np.diag_indices_from(corner)] += MIN_INFORMATION * max(1.0, largest)
-    across = packed[:old, old:][:, :, logit_pairs(q)]
-    across = across.transpose(0, 2, 1, 3).reshape(len(known), len(corner))
-    explained = known @ across
-    left = corner - across.T @ explained
-    if not _invert(left):
-        return None
-    whole = np.empty((n_columns * q, n_columns * q))
-    beside = explained @ left
-    whole[: len(known), : len(known)] = known + beside @ explained.T
-    whole[: len(known), len(known) :] = -beside
-    whole[len(known) :, : len(known)] = -beside.T
-    whole[len(known) :, len(known) :] = left
-    return whole
-
-
-def not_finite(target: int) -> ModelError:
-    """Return the error of a conditional that is certain of everything."""
-    return ModelError(
-        f"the conditional of variable {target} has no finite information: its parameters are too "
-        "large"
-    )
-
-
-def _invert(matrix: Floats) -> bool:
-    """Replace a symmetric matrix by its inverse, if it is positive definite."""
-    if len(matrix) <= _SMALL:
-        out = np.empty_like(matrix)
-        positive = bool(invert_positive(matrix, out))
-        matrix[:] = out
-        return positive
-    # A symmetric matrix in Fortran order is its own transpose: nothing is copied.
-    factor, failed = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)
-    if not failed:
-        inverse, failed = lapack.dpotri(factor, lower=1, overwrite_c=1)
-        lower = np.tril(inverse)
-        matrix[:] = lower + np.tril(lower, -1).T
-    return not failed
+def strength_of(tables: Floats) -> Floats:
+    """Return the largest entry of one table or of many, in zero-sum gauge."""
+    tables = tables - tables.mean(axis=-2, keepdims=True)
+    tables = tables - tables.mean(axis=-1, keepdims=True)
+    return np.asarray(np.abs(tables).max(axis=(-2, -1), initial=0.0))

@@ -32,9 +32,8 @@ from edgegraft.counts import PairCounts
 from edgegraft.learn import steps
 from edgegraft.learn.certificate import MAX_PAIRS
 from edgegraft.learn.copies import Copies, find_copies
-from edgegraft.learn.edge_tests import EdgeTests
+from edgegraft.learn.edge_tests import EdgeTests, make_tester
 from edgegraft.learn.events import StopReason
-from edgegraft.learn.feature_tests import make_tester
 from edgegraft.learn.joint import JointStrengths, fit_jointly, is_affordable
 from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut, KeptNetwork
@@ -102,7 +101,7 @@ def confirm(
     steps.adopt(search, np.concatenate((tree, copies.stand_ins(found), required)))
     features = search.objective.features
     tester = make_tester(
-        features, filled or rows, plan.n_jobs, sampling=sampling, design=design, drawn=drawn
+        features, filled or rows, plan.n_jobs, sampling=sampling, survey=design, drawn=drawn
     )
     cut = Cut.of(plan, search.objective, search.problem.rules)
     network = KeptNetwork(search, tester, cut, copies)

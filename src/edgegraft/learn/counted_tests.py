@@ -13,24 +13,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc
 
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
+from edgegraft.device.conditionals import EdgeSums
 from edgegraft.kernels.conditionals.counted import count_joint
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours
-from edgegraft.learn.conditional import MIN_INFORMATION, ROWS_PER_COLUMN, Rows
+from edgegraft.learn.conditional import MIN_INFORMATION, ROWS_PER_COLUMN, clean, strength_of
 from edgegraft.learn.effective_score import (
     LINEAR,
     MAX_DOUBTED,
-    MIN_DIRECTION_ROWS,
     MIN_DOUBTED,
-    MIN_RATIO,
     SIGNIFICANT,
-    table_basis,
+    Directions,
+    combine,
+    directions,
 )
+from edgegraft.learn.table_conditionals import TableConditionals, table_basis
 from edgegraft.table import PackedTable
 
 MIN_EDGES = 512
@@ -60,19 +61,20 @@ class ManyTested(NamedTuple):
 
 
 def many_tests(
-    rows: Rows, layout: Layout, theta: Floats, chosen: Integers, n_jobs: int
+    rows: TableConditionals, layout: Layout, theta: Floats, chosen: Integers, n_jobs: int
 ) -> ManyTested:
     """Test the `chosen` edges of a model, as far as counts suit them."""
     m = len(chosen)
     found = ManyTested(np.zeros(m, bool), np.zeros(m), np.zeros(m, np.int64), np.ones(m))
-    if rows.known.size or rows.design is not None or rows.variances is not rows.weights:
+    if rows.known.size or rows.survey is not None or rows.variances is not rows.weights:
         return found
     model = _Model(layout, theta, rows.codes, rows.weights, n_jobs)
-    complete = np.array([len(kept) for kept in rows.kept]) == layout.states - 1
+    complete = rows.sizes == layout.states - 1
     for group, at in _groups(model, complete, layout.edges[chosen]):
-        statistic, dof, p_value = group.test()
-        found.settled[at] = ~group.at_zero(p_value, rows)
-        found.statistic[at], found.dof[at], found.p_value[at] = statistic, dof, p_value
+        score, usable = group.test()
+        found.statistic[at], found.dof[at] = usable.statistics(score), usable.dof
+        found.p_value[at] = usable.p_values(found.statistic[at])
+        found.settled[at] = ~group.at_zero(found.p_value[at], rows)
     return found
 
 
@@ -150,8 +152,8 @@ class _Group:
         self._i, self._j = edges.T
         self._at_i, self._at_j = self._entries(self._i, self._j), self._entries(self._j, self._i)
 
-    def test(self) -> tuple[Floats, Integers, Floats]:
-        """Return statistics, degrees of freedom and p-values."""
+    def test(self) -> tuple[Floats, Directions]:
+        """Return the scores of the edges, and their directions."""
         counts = self._count()
         m, s, _, *wide = counts.shape
         of_i = counts.sum(axis=4).transpose(0, 2, 3, 1).reshape(m, -1, s)
@@ -162,7 +164,18 @@ class _Group:
         u = first.scores.reshape(m, s, wide[0], s, size).transpose(0, 3, 1, 2, 4)
         v = second.scores.reshape(m, s, wide[1], s, size).transpose(0, 1, 3, 2, 4)
         beside = (counts @ v).reshape(m, -1, size)
-        return self._judge(first, second, u.reshape(m, -1, size).transpose(0, 2, 1) @ beside)
+        across = u.reshape(m, -1, size).transpose(0, 2, 1) @ beside
+        sums = EdgeSums(
+            np.stack((first.sums, second.sums), axis=1),
+            first.products + second.products + across + across.transpose(0, 2, 1),
+            across,
+            first.information + second.information,
+            first.shift + second.shift,
+        )
+        total, columns = float(self._model.weights.sum()), 1 + (self._further + 1) * (s - 1)
+        raised = float(np.mean(total / np.maximum(total - columns, total / ROWS_PER_COLUMN)))
+        found = combine(sums, raised, total)
+        return found.score, directions(found.by_model, found.by_rows)
 
     def effects(self) -> Floats:
         """Return correlations given the other columns, of two-state columns."""
@@ -235,7 +248,7 @@ class _Group:
         logits, edge = self._logits(own, at), at[:, 0]
         s, q, m = self._states, self._states - 1, len(counts)
         shown = _design(counts.shape[1], s)
-        n_columns, basis = shown.shape[1], table_basis(q, q)
+        n_columns = shown.shape[1]
         p = np.exp(logits - logits.max(axis=2, keepdims=True))
         p /= p.sum(axis=2, keepdims=True)
         p = p[:, :, 1:]
@@ -249,10 +262,8 @@ class _Group:
         diagonal += MIN_INFORMATION * np.maximum(1.0, diagonal.max(axis=1, keepdims=True))
         cells = np.arange(q, q + q * q).reshape(q, q)  # of the other end's columns
         chosen = (cells.T if turned else cells).ravel()
-        across = np.linalg.inv(whole)[:, :, chosen]
-        information = np.linalg.inv(across[:, chosen])
-        information = (information + information.transpose(0, 2, 1)) / 2
-        projection = (across @ information @ basis.T).reshape(m, n_columns, -1)
+        projection, information, shift = clean(np.linalg.inv(whole), chosen, table_basis(q, q))
+        projection = projection.reshape(m, n_columns, -1)
         moved = (shown @ projection).reshape(m, len(shown), q, q * q)
         scores = np.zeros((m, len(shown), s, q * q))
         scores[:, :, 1:] = moved
@@ -260,47 +271,18 @@ class _Group:
         flat, weighted = scores.reshape(m, -1, q * q), counts.reshape(m, -1, 1)
         table = _contrasts(self._tables(edge))  # (edges, other, own)
         table = table.transpose(0, 2, 1) if turned else table
-        shift = information @ table.reshape(m, -1, 1)
         return _Side(
             scores,
-            basis @ information @ basis.T,
-            (basis @ shift)[:, :, 0],
+            information,
+            (shift @ table.reshape(m, -1, 1))[:, :, 0],
             (flat * weighted).sum(axis=1),
             flat.transpose(0, 2, 1) @ (flat * weighted),
         )
 
-    def _judge(
-        self, first: _Side, second: _Side, across: Floats
-    ) -> tuple[Floats, Integers, Floats]:
-        """Return statistics, degrees of freedom and p-values, by the larger of two variances."""
-        total = float(self._model.weights.sum())
-        score = first.sums + second.sums
-        by_rows = first.products + second.products + across + across.transpose(0, 2, 1)
-        by_rows = by_rows - score[:, :, None] * score[:, None] / total
-        across = across - first.sums[:, :, None] * second.sums[:, None] / total
-        by_model = first.information + second.information + across + across.transpose(0, 2, 1)
-        columns = 1 + (self._further + 1) * (self._states - 1)
-        raised = float(np.mean(total / np.maximum(total - columns, total / ROWS_PER_COLUMN)))
-        score = score + first.shift + second.shift
-        spread, axes = np.linalg.eigh(by_model * raised)
-        enough = spread >= MIN_DIRECTION_ROWS
-        # Directions of too few rows are columns of zeros, which add nothing below.
-        white = axes * (enough / np.sqrt(np.where(enough, spread, 1.0)))[:, None]
-        turned = white.transpose(0, 2, 1)
-        ratio, turn = np.linalg.eigh(turned @ (by_rows * raised) @ white)
-        along = np.square(score[:, None] @ (white @ turn))[:, 0]
-        scaled = along / np.maximum(ratio, MIN_RATIO)
-        statistic = np.minimum(along.sum(axis=1), scaled.sum(axis=1))
-        dof = enough.sum(axis=1)
-        p_value = np.maximum(chdtrc(np.maximum(dof, 1), statistic), np.finfo(float).tiny)
-        return np.where(dof, statistic, 0.0), dof, np.where(dof, p_value, 1.0)
-
-    def at_zero(self, p_value: Floats, rows: Rows) -> Mask:
+    def at_zero(self, p_value: Floats, rows: TableConditionals) -> Mask:
         """Return which edges are to be tested at zero, as `needs_test_at_zero` has it."""
-        table = self._tables(self._at_i[:, 0])
-        table = table - table.mean(axis=1, keepdims=True)
-        table = table - table.mean(axis=2, keepdims=True)
-        strong = (p_value > SIGNIFICANT) & (np.abs(table).max(axis=(1, 2)) > LINEAR)
+        strength = strength_of(self._tables(self._at_i[:, 0]))
+        strong = (p_value > SIGNIFICANT) & (strength > LINEAR)
         doubted = (p_value > MIN_DOUBTED) & (p_value < MAX_DOUBTED)
         return np.asarray(strong | (doubted & rows.are_sparse(self._i, self._j)))
 

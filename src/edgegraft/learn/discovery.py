@@ -30,10 +30,9 @@ from edgegraft.learn.certificate import Certificate, ScoredPairs, certify, score
 from edgegraft.learn.checkpoint import Checkpoints
 from edgegraft.learn.completion import Completion, confirm_completed
 from edgegraft.learn.confirm import Confirmation, confirm
-from edgegraft.learn.edge_tests import EdgeTests, Tested, q_values
+from edgegraft.learn.edge_tests import EdgeTests, Tested, judge_tables, make_tester, q_values
 from edgegraft.learn.effects import Effects, Evidence, GroupTests, edge_effects
 from edgegraft.learn.events import Observer, StopReason
-from edgegraft.learn.feature_tests import judge_tables, make_tester
 from edgegraft.learn.graded import fit_graded
 from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut
@@ -320,7 +319,7 @@ def _tests(search: SearchState, model: PairwiseMRF, stages: Stages) -> EdgeTests
     """Test the edges of a model beside each other."""
     features = search.objective.features
     n_jobs, sampling = stages.plan.n_jobs, stages.sampling
-    tester = make_tester(features, stages.sample, n_jobs, sampling=sampling, design=stages.design)
+    tester = make_tester(features, stages.sample, n_jobs, sampling=sampling, survey=stages.design)
     layout, theta = model.layout, model.theta
     if features is not None:
         layout, theta = features.layout(model.edges), features.weights_of(theta, model.edges)
@@ -355,7 +354,7 @@ def _edge_columns(
     def test_whole() -> Floats:
         n_jobs, sampling, design = stages.plan.n_jobs, stages.sampling, stages.design
         with threadpool_limits(1, "blas"):
-            return judge_tables(tested, stages.sample, n_jobs, sampling=sampling, design=design)
+            return judge_tables(tested, stages.sample, n_jobs, sampling=sampling, survey=design)
 
     whole = journal.keep("tables", test_whole)[place]
     return columns | tests.groups.columns(at) | {"p_table": whole}

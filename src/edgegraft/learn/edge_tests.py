@@ -29,6 +29,18 @@ p-value is 1.
 
 A side whose conditional has too many parameters for its rows is not used. An edge without a usable
 side cannot be tested: its p-value is 1, with no degrees of freedom.
+
+If any column is ordered, conditionals have weights of features
+(:mod:`~edgegraft.learn.feature_conditionals`). The weights of a pair with an ordered end fall into
+two groups, each with its own test:
+
+- *linear*: the linear scores; one weight if both ends are ordered or have two states;
+- *rest*: the further scores, beside the linear weights. It answers "is linear enough?".
+
+The p-value of the edge is ``min(p_linear / 0.9, p_rest / 0.1)``, a Bonferroni correction that
+leaves the linear test nearly all of the level: it costs a linear edge a tenth of its p-value. Of
+columns of few levels a third group, the rest of the table, is tested once edges are known
+(:func:`judge_tables`). It says whether the scores are enough, and takes no share of the level.
 """
 
 from __future__ import annotations
@@ -39,31 +51,35 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
-from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
-from edgegraft.device import Device
 from edgegraft.errors import ModelError
-from edgegraft.learn.conditional import Conditional, read_rows
+from edgegraft.learn.conditional import MAX_BYTES, Conditional, Conditionals
 from edgegraft.learn.counted_tests import MIN_EDGES, many_tests
 from edgegraft.learn.effective_score import (
     MAX_DOUBTED,
     MIN_DIRECTION_ROWS,
+    Ends,
+    Verdict,
     all_moments,
-    describe_all,
-    describe_alone,
-    directions,
+    judge_score,
     needs_test_at_zero,
     simpler,
-    step_of,
+    sum_rows,
 )
 from edgegraft.learn.effects import GroupTests
+from edgegraft.learn.feature_conditionals import FeatureConditionals, contrasts_of, state_weights
+from edgegraft.learn.graded import whole_widths
 from edgegraft.learn.survey_design import SurveyDesign
+from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.features import Features
 from edgegraft.table import PackedTable
+from edgegraft.table.blocks import TableRows
 
-MAX_STEP = 2.0  # of a parameter
-MAX_BYTES = 1 << 28  # for the information of one conditional, and for residuals
+MANY_STATES = 32  # of a column beyond which whole tables have too many cells to test
+_MAX_STEP = 2.0  # of a parameter
+_SCORES = 2  # of an ordered column in the search and its tests
 
 __all__ = ["MIN_DIRECTION_ROWS", "EdgeTester", "EdgeTests", "edge_tests", "q_values"]
 
@@ -143,7 +159,8 @@ def edge_tests(
     [[0, 1], [1, 2], [2, 3], [3, 4]]
     """
     _check_fit(table, model)
-    tester = EdgeTester(table, weights, n_jobs=n_jobs, max_bytes=max_bytes, sampling=sampling)
+    rows = TableConditionals(table, weights, sampling=sampling, max_bytes=max_bytes)
+    tester = EdgeTester(rows, n_jobs)
     n = model.layout.n_variables
     found = tester.test(model.layout, model.theta)
     q_value = q_values(found.p_value, n * (n - 1) // 2)
@@ -170,36 +187,71 @@ class Tested(NamedTuple):
         return cls(statistic, dof.astype(np.int64), p_value, groups)
 
 
-class EdgeTester:
-    """The rows of a table, ready for tests of the edges of any model of them.
+def make_tester(
+    features: Features | None,
+    rows: TableRows,
+    n_jobs: int | None,
+    *,
+    sampling: bool = False,
+    survey: SurveyDesign | None = None,
+    drawn: Mask | None = None,
+) -> EdgeTester:
+    """Return what tests the edges of a model of some rows, of which some cells may be drawn.
 
-    Parameters
-    ----------
-    table, weights, n_jobs, max_bytes, sampling
-        As in :func:`edge_tests`.
-    device : Device, optional
-        Where sums over the rows are computed; on the processor by default.
-    design : SurveyDesign, optional
-        Strata and clusters of the rows.
-    drawn : array of bool, shape (n_rows, n), optional
-        Cells that were missing and have been drawn from a model.
+    Whole tables of columns with many states have too many cells: rare states are put together.
     """
+    table, weights = rows.table, rows.weights
+    if features is None and table.schema.n_states.max(initial=0) <= MANY_STATES:
+        plain = TableConditionals(
+            table,
+            weights,
+            sampling=sampling,
+            survey=survey,
+            device=rows.device,
+            drawn=drawn,
+            n_jobs=resolve_jobs(n_jobs),
+        )
+        return EdgeTester(plain, n_jobs)
+    known = features or Features.plain(table.schema)
+    scored = FeatureConditionals(table, known, weights, sampling=sampling, survey=survey)
+    return EdgeTester(scored, n_jobs)
 
-    def __init__(
-        self,
-        table: PackedTable,
-        weights: ArrayLike | None = None,
-        *,
-        n_jobs: int | None = None,
-        max_bytes: int = MAX_BYTES,
-        sampling: bool = False,
-        device: Device | None = None,
-        design: SurveyDesign | None = None,
-        drawn: Mask | None = None,
-    ) -> None:
-        whole = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
-        self._n_jobs, self._max_bytes = resolve_jobs(n_jobs), max_bytes
-        self._rows = read_rows(table, whole, sampling, device, design, drawn, self._n_jobs)
+
+def judge_tables(
+    model: PairwiseMRF,
+    rows: TableRows,
+    n_jobs: int | None,
+    *,
+    sampling: bool = False,
+    survey: SurveyDesign | None = None,
+) -> Floats:
+    """Return the p-value of the rest of each edge's table beside the scores; NaN without one.
+
+    All edges have their whole tables in the tests, so that what one lacks does not show in another.
+    """
+    schema, table = model.schema, rows.table
+    widths, found = whole_widths(schema), np.full(model.n_edges, np.nan)
+    chosen = np.flatnonzero((widths > schema.widths)[model.edges].any(axis=1))
+    if not len(chosen):
+        return found
+    margins = state_weights(table, np.ones(table.n_rows) if rows.weights is None else rows.weights)
+    features = Features.of(schema, np.concatenate(margins), widths)
+    first = [contrasts_of(features, i, own, _SCORES) for i, own in enumerate(margins)]
+    whole = FeatureConditionals(
+        table, features, rows.weights, sampling=sampling, survey=survey, contrasts=first
+    )
+    layout, theta = features.layout(model.edges), features.weights_of(model.theta, model.edges)
+    groups = EdgeTester(whole, n_jobs).test(layout, theta, chosen).groups
+    assert groups is not None
+    found[chosen] = groups.p_rest
+    return found
+
+
+class EdgeTester:
+    """Tests of the edges of any model of some rows."""
+
+    def __init__(self, rows: Conditionals, n_jobs: int | None = None) -> None:
+        self.rows, self._n_jobs = rows, resolve_jobs(n_jobs)
         self._nodes: dict[int, Conditional] = {}  # last conditionals: most serve the next tests
 
     def test(
@@ -222,10 +274,12 @@ class EdgeTester:
             Positions of edges that are left out of each other's tests; those to test are among
             them.
         """
-        chosen = np.arange(layout.n_edges) if only is None else only
-        if alone is not None or len(chosen) < MIN_EDGES:
+        chosen = np.arange(layout.n_edges) if only is None else np.asarray(only)
+        counts = isinstance(self.rows, TableConditionals) and len(chosen) >= MIN_EDGES
+        if alone is not None or not counts:
             return self._test(layout, theta, chosen, alone)
-        many = many_tests(self._rows, layout, theta, chosen, self._n_jobs)
+        assert isinstance(self.rows, TableConditionals)
+        many = many_tests(self.rows, layout, theta, chosen, self._n_jobs)
         rest = np.flatnonzero(~many.settled)
         found = Tested(many.statistic, many.dof, many.p_value)
         each = self._test(layout, theta, chosen[rest], None)
@@ -237,52 +291,48 @@ class EdgeTester:
         self, layout: Layout, theta: Floats, chosen: Integers, alone: Integers | None
     ) -> Tested:
         """Test edges one by one."""
-        rows, n_jobs = self._rows, self._n_jobs
-        ends_of = layout.edges[chosen]
+        rows, n_jobs, pairs = self.rows, self._n_jobs, layout.edges[chosen]
         if alone is None:
-            own = np.unique(ends_of)
-            nodes = describe_all(rows, layout, theta, n_jobs, self._max_bytes, own, self._nodes)
-            ends = [(nodes[i], nodes[j]) for i, j in ends_of.tolist()]
+            nodes = rows.describe_all(layout, theta, n_jobs, np.unique(pairs), self._nodes)
+            both = [(nodes[i], nodes[j]) for i, j in pairs.tolist()]
         else:
-            ends = describe_alone(
-                rows, layout, theta, n_jobs, self._max_bytes, chosen, alone, self._nodes
-            )
-        statistic, p_value = np.zeros(len(chosen)), np.ones(len(chosen))
-        dof = np.zeros(len(chosen), np.int64)
-        sides = [
+            both = rows.describe_alone(layout, theta, n_jobs, chosen, alone, self._nodes)
+        ends = [
             [(node, b) for node, b in ((first, j), (second, i)) if node.usable]
-            for (first, second), (i, j) in zip(ends, ends_of.tolist(), strict=True)
+            for (first, second), (i, j) in zip(both, pairs.tolist(), strict=True)
         ]
-        states = np.array([len(kept) for kept in rows.kept])
-        shown = np.all(states[ends_of] > 0, axis=1).tolist()
-        able = [k for k, each in enumerate(sides) if each and shown[k]]
-        found = self._judge([sides[k] for k in able], np.zeros(len(able), bool))
-        for k, each in zip(able, found, strict=True):
-            statistic[k], dof[k], p_value[k] = each
-        again = [k for k in able if needs_test_at_zero(float(p_value[k]), *sides[k][0], rows)]
-        sparse = np.array([rows.is_sparse(*ends_of[k].tolist()) for k in again], bool)
-        ends_at_zero = [
-            simpler(sides[k]) if few else sides[k] for k, few in zip(again, sparse, strict=True)
+        shown = np.all(rows.sizes[pairs] > 0, axis=1).tolist()
+        able = [k for k, each in enumerate(ends) if each and shown[k]]
+        found = self._judge([ends[k] for k in able], np.zeros(len(able), bool))
+        verdicts = dict(zip(able, found, strict=True))
+        again = [k for k in able if needs_test_at_zero(verdicts[k].p_value, *ends[k][0], rows)]
+        sparse = rows.are_sparse(*pairs[again].T)
+        at_zero = [
+            simpler(ends[k]) if few else ends[k] for k, few in zip(again, sparse, strict=True)
         ]
-        both = np.array([len(sides[k]) == 2 for k in again], bool)
-        found = self._judge(ends_at_zero, sparse & both, zero=True)
+        doubled = sparse & np.array([len(ends[k]) == 2 for k in again], bool)
+        found = self._judge(at_zero, doubled, zero=True)
         for k, each, few in zip(again, found, sparse, strict=True):
-            if each[1] and not (few and each[2] < p_value[k] < MAX_DOUBTED):
-                statistic[k], dof[k], p_value[k] = each
-        return Tested(statistic, dof, p_value)
+            if each.dof and not (few and each.p_value < verdicts[k].p_value < MAX_DOUBTED):
+                verdicts[k] = each
+        out = np.tile([0.0, 0.0, 1.0, np.nan, np.nan], (len(chosen), 1))
+        for k, verdict in verdicts.items():
+            out[k] = verdict
+        return Tested.from_rows(out.T[: 5 if rows.grouped else 3])
 
     def steps(self, layout: Layout, theta: Floats) -> Floats:
         """Return how the tables of a model move towards what the rows that know both ends show.
 
         Node vectors move so that the margins stay, to first order.
         """
-        rows, out = self._rows, np.zeros(layout.n_parameters)
-        nodes = describe_all(rows, layout, theta, self._n_jobs, self._max_bytes, nodes=self._nodes)
+        rows, out = self.rows, np.zeros(layout.n_parameters)
+        assert isinstance(rows, TableConditionals)
+        nodes = rows.describe_all(layout, theta, self._n_jobs, nodes=self._nodes)
         found: dict[int, Floats] = {}
 
         def work(k: int) -> None:
             i, j = layout.edges[k].tolist()
-            found[k] = step_of(nodes[i], j, nodes[j], rows)
+            found[k] = _step_of(nodes[i], nodes[j], rows)
 
         run(work, range(layout.n_edges), self._n_jobs)
         shares = [
@@ -290,28 +340,38 @@ class EdgeTester:
             for v, s in enumerate(layout.states.tolist())
         ]
         for k, (i, j) in enumerate(layout.edges.tolist()):  # sums in one order
-            step = found[k]
             table = np.zeros((layout.states[i], layout.states[j]))
-            if step.size:
-                table[np.ix_(rows.kept[i], rows.kept[j])] = np.clip(step, -MAX_STEP, MAX_STEP)
+            if found[k].size:
+                table[np.ix_(rows.kept[i], rows.kept[j])] = np.clip(found[k], -_MAX_STEP, _MAX_STEP)
             layout.edge(out, k)[:] = table
             layout.node(out, i)[:] -= table @ shares[j]
             layout.node(out, j)[:] -= shares[i] @ table
         return out
 
-    def _judge(
-        self, edges: list[list[tuple[Conditional, int]]], doubled: Mask, *, zero: bool = False
-    ) -> list[tuple[float, int, float]]:
-        """Return statistics, degrees of freedom and p-values of edges."""
-        found = all_moments(
-            edges,
-            self._rows,
-            self._n_jobs,
-            doubled=doubled,
-            zero=zero,
-            max_bytes=0 if zero else self._max_bytes,
-        )
-        return [_judge(*each, self._rows.freedom) for each in found]
+    def _judge(self, edges: list[Ends], doubled: Mask, *, zero: bool = False) -> list[Verdict]:
+        """Return the verdicts of edges, by the larger of the two variances."""
+        rows = self.rows
+        found = all_moments(edges, rows, self._n_jobs, doubled=doubled, zero=zero)
+        pairs = [sorted((ends[0][0].target, ends[0][1])) for ends in edges]
+        return [
+            judge_score(*each[:3], rows.linear(*pair), rows.freedom, each.information)
+            for each, pair in zip(found, pairs, strict=True)
+        ]
+
+
+def _step_of(one: Conditional, other: Conditional, rows: TableConditionals) -> Floats:
+    """Return the step of an edge's table that its score asks for, in the rows that know both ends.
+
+    A ridge of one row keeps it finite. Rows are observed states of the end of the smaller index,
+    without its reference.
+    """
+    i, j = one.target, other.target
+    ends = [(node, b) for node, b in ((one, j), (other, i)) if node.inverse is not None]
+    if not ends:
+        return np.zeros((0, 0))
+    found, _ = sum_rows([rows.side(node, b) for node, b in ends], rows)
+    step = np.linalg.solve(found.information + np.eye(len(found.shift)), found.sums.sum(axis=0))
+    return np.asarray((rows.basis(i, j).T @ step).reshape(rows.sizes[i], rows.sizes[j]))
 
 
 def q_values(p_values: ArrayLike, n_tests: int) -> Floats:
@@ -344,14 +404,3 @@ def _check_fit(table: PackedTable, model: PairwiseMRF) -> None:
             f"column '{model.names[i]}' has {table.schema.n_states[i]} states in the table and "
             f"{model.layout.states[i]} in the model"
         )
-
-
-def _judge(
-    score: Floats, by_model: Floats, by_rows: Floats, freedom: float
-) -> tuple[float, int, float]:
-    """Return statistic, degrees of freedom and p-value, by the larger of the two variances."""
-    usable = directions(by_model, by_rows, freedom)
-    if usable.dof == 0:
-        return 0.0, 0, 1.0
-    statistic = usable.statistics(score)
-    return float(statistic), usable.dof, float(usable.p_values(statistic))

@@ -8,24 +8,35 @@ Coordinates have no redundancy: an unordered column is written against its most 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
-from edgegraft.core.checks import check_weights
 from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.kernels.conditionals.effective_scores import Design, lay_out
+from edgegraft.learn.conditional import (
+    MAX_BYTES,
+    MAX_MOVE,
+    MIN_INFORMATION,
+    PULL,
+    ROWS_PER_COLUMN,
+    Conditional,
+    Conditionals,
+    Side,
+    edges_by_end,
+    strength_of,
+)
+from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.objective.features import Features
 from edgegraft.table import PackedTable
 
 _ROWS = 4096  # whose scores are held at a time
-_ROWS_PER_COLUMN = 5
-_MIN_INFORMATION = 1e-9
 _NEWTON_STEPS = 8
 _HALVINGS = 6
-_PULL = 1.0  # weight of the given parameters during the refit, in rows
-_MAX_MOVE = 2.0  # largest change of a parameter in a step
+_FEW = 10.0  # expected rows in which the rarer states of two binary columns meet
 MAX_GROUPS = 16  # of the states of an unordered column, besides the most common
 TINY = float(np.finfo(float).tiny)
 
@@ -42,105 +53,125 @@ class Contrasts(NamedTuple):
     share: Floats | None = None  # (states, groups) of a column whose rare states go together
 
 
-class Conditional(NamedTuple):
-    """The conditional of one variable."""
+class FeatureConditionals(Conditionals):
+    """The rows of a table and the features of its columns.
 
-    target: int
-    others: list[int]
-    intercept: Floats  # (states,)
-    slopes: Floats  # (features of the others, k)
-    inverse: Floats | None
-    weights: Floats
-    raised: float
-
-    def block(self, contrasts: list[Contrasts], other: int) -> slice:
-        """Return the positions of an edge's weights among the parameters."""
-        at = self.others.index(other)
-        k = contrasts[self.target].own.shape[1]
-        widths = [contrasts[j].own.shape[1] for j in self.others]
-        first = contrasts[self.target].free.shape[1] + k * sum(widths[:at])
-        return slice(first, first + k * widths[at])
-
-
-class Side(NamedTuple):
-    """The effective score of an edge in the conditional of one end."""
-
-    node: int
-    projection: Floats  # (parameters, weights)
-    information: Floats
-    step: Floats  # information times weights
-
-
-class Conditionals:
-    """The rows of a table, from which the conditional of any column can be described.
+    An intercept is a vector over the states; coefficients are weights of features, those of the
+    neighbours by those of the target.
 
     Parameters
     ----------
     table : PackedTable
     features : Features
         Those that the model was fitted with.
-    weights : array of float, shape (n_rows,), optional
-    max_bytes : int, default 256 MiB
-        Memory for the information of one conditional; one that needs more is not used.
+    weights, sampling, survey, max_bytes
+        As in :class:`~edgegraft.learn.conditional.Conditionals`.
     contrasts : list of Contrasts, optional
         Coordinates of the columns, instead of those that follow from the rows.
     """
+
+    grouped = True
 
     def __init__(
         self,
         table: PackedTable,
         features: Features,
         weights: ArrayLike | None = None,
-        max_bytes: int = 1 << 28,
+        *,
+        sampling: bool = False,
+        survey: SurveyDesign | None = None,
+        max_bytes: int = MAX_BYTES,
         contrasts: list[Contrasts] | None = None,
     ) -> None:
-        whole = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
-        self.weights, self._max_bytes, self.features = whole, max_bytes, features
-        self._codes, self.states = table.cells[:, : table.n_rows], table.schema.n_states
-        self._missing = bool(table.n_missing.any())
-        self.margins = state_weights(table, whole)
+        super().__init__(table, weights, sampling=sampling, survey=survey, max_bytes=max_bytes)
+        self.features = features
+        self.margins = state_weights(table, self.weights)
         self.contrasts = contrasts or [
             contrasts_of(features, i, own) for i, own in enumerate(self.margins)
         ]
+        self.sizes = np.array([column.own.shape[1] for column in self.contrasts], np.int64)
 
-    def describe(self, i: int, layout: Layout, theta: Floats) -> Conditional:
-        """Return the conditional of a column in a model of weights."""
-        node = self._at(i, layout, theta)
-        if self._missing and len(node.others):
+    def basis(self, i: int, j: int) -> Floats:
+        """Return the identity: the coordinates of columns treat their states alike."""
+        return np.eye(int(self.sizes[i] * self.sizes[j]))
+
+    def linear(self, i: int, j: int) -> Mask:
+        """Return which weights of a pair are linear, flat."""
+        return np.outer(self.contrasts[i].linear, self.contrasts[j].linear).ravel()
+
+    def are_few(self, i: int, j: int) -> bool:
+        """Return whether the rarer states of two binary columns would meet in few rows."""
+        if self.states[i] != 2 or self.states[j] != 2:
+            return False
+        meetings = float(self.margins[i].min() * self.margins[j].min())
+        return meetings < _FEW * max(float(self.weights.sum()), TINY)
+
+    def evidence(self, sides: list[Side]) -> tuple[Floats, Floats, float, list[float]]:
+        """Return weights and factors of the rows, and the sum of those that a side uses."""
+        total = max(float(side.node.weights.sum()) for side in sides)
+        return self.weights, self.variances, total, [1.0] * len(sides)
+
+    def strength(self, node: Conditional, other: int) -> float:
+        """Return the largest entry of an edge's table over observed states, in zero-sum gauge."""
+        i = node.target
+        shown = self.features.matrix(other) @ node.coefficients[self._rows_of(node, other)]
+        shown = shown @ self.features.matrix(i).T
+        return float(strength_of(shown[self.margins[other] > 0][:, self.margins[i] > 0]))
+
+    def describe(
+        self,
+        i: int,
+        layout: Layout,
+        theta: Floats,
+        edges: Integers,
+        base: Conditional | None = None,
+        known: Conditional | None = None,
+    ) -> Conditional:
+        """Return the conditional of variable `i`, whose edges are the `edges`-th of the layout."""
+        node = self._at(i, layout, theta, edges)
+        if known is not None and known.is_of(node):
+            return known
+        if self.known.size and len(edges):
             node = self._settle(node)
         return self._informed(node)
 
     def variance(self, i: int, layout: Layout, theta: Floats) -> float:
         """Return what a conditional leaves of the variance of its column's linear feature."""
-        node, own = self._at(i, layout, theta), self.contrasts[i]
+        edges = edges_by_end(layout.edges).get(i, np.empty(0, np.int64))
+        node, own = self._at(i, layout, theta, edges), self.contrasts[i]
         total, left = float(node.weights.sum()), 0.0
         if not own.own.size or not total:
             return 1.0
         first = own.own[:, : len(own.linear) if own.linear.all() else 1]
-        for rows in self.chunks():
+        for rows in self._chunks():
             p = self._inputs(node, rows)[0]
             left += float((node.weights[rows] @ (p @ first**2 - (p @ first) ** 2)).sum())
-        return left / total / self._spread(i)
-
-    def _spread(self, i: int) -> float:
-        """Return the variance of the linear feature of a column, or of all its states."""
-        own, margin = self.contrasts[i], self.margins[i] / max(self.margins[i].sum(), TINY)
+        margin = self.margins[i] / max(self.margins[i].sum(), TINY)
         whole = margin @ own.own**2 - (margin @ own.own) ** 2
-        return max(float(whole.sum() if own.linear.all() else whole[0]), TINY)
+        spread = float(whole.sum() if own.linear.all() else whole[0])
+        return left / total / max(spread, TINY)
 
-    def _at(self, i: int, layout: Layout, theta: Floats) -> Conditional:
-        touching = np.flatnonzero((layout.edges == i).any(axis=1))
-        others = (layout.edges[touching].sum(axis=1) - i).tolist()
+    def _at(self, i: int, layout: Layout, theta: Floats, edges: Integers) -> Conditional:
+        sources = layout.edges[edges].sum(axis=1) - i
         slopes = [np.zeros((0, int(layout.widths[i])))]
-        for k, j in zip(touching.tolist(), others, strict=True):
+        for k, j in zip(edges.tolist(), sources.tolist(), strict=True):
             block = layout.edge(theta, k)
             slopes.append(block.T if i < j else block)
         weights = self.weights
-        if self._missing:
-            known = self._codes[[i, *others]] < self.states[[i, *others], None]
-            weights = weights * known.all(axis=0)
+        if self.known.size:
+            weights = weights * self.known[np.append(sources, i)].all(axis=0)
+        # The columns of the projection: one per state of a neighbour, after an empty intercept.
+        states = self.states[sources]
+        column = np.full((len(sources), int(states.max(initial=1)) + 1), -1, np.int64)
+        for k, (s, first) in enumerate(zip(states, np.cumsum(states) - states + 1, strict=True)):
+            column[k, :s] = first + np.arange(s)
         return Conditional(
-            i, others, layout.node(theta, i), np.concatenate(slopes), None, weights, 1.0
+            Design(i, np.empty(0, np.int64), sources, column),
+            weights,
+            layout.node(theta, i),
+            np.concatenate(slopes),
+            np.cumsum(np.concatenate(([1], self.sizes[sources]))),
+            (self.contrasts[i].free.shape[1], int(self.sizes[i])),
         )
 
     def _settle(self, given: Conditional) -> Conditional:
@@ -149,18 +180,17 @@ class Conditionals:
         It is held near the given one by a ridge of one row, and a step that does not lower the
         loss is shortened: states that never occur together would make parameters diverge.
         """
-        node, moved = given, np.zeros(0)
+        node, moved = given, np.zeros(given.n_parameters)
         best, score = self._value(node)
-        moved = np.zeros(len(score))
         for _ in range(_NEWTON_STEPS):
-            inverse = self._informed(node, ridge=_PULL).inverse
+            inverse = self._informed(node, ridge=PULL).inverse
             if inverse is None:
                 return given
-            step = np.clip(inverse @ (score - _PULL * moved), -_MAX_MOVE, _MAX_MOVE)
+            step = np.clip(inverse @ (score - PULL * moved), -MAX_MOVE, MAX_MOVE)
             for _ in range(_HALVINGS):
                 there = self._moved(given, moved + step)
                 value, slope = self._value(there)
-                value += 0.5 * _PULL * float((moved + step) @ (moved + step))
+                value += 0.5 * PULL * float((moved + step) @ (moved + step))
                 if value < best:
                     node, moved, best, score = there, moved + step, value, slope
                     break
@@ -171,93 +201,105 @@ class Conditionals:
 
     def _value(self, node: Conditional) -> tuple[float, Floats]:
         """Return the loss of a conditional over its rows, and the score of its parameters."""
-        loss, score = 0.0, np.zeros(0)
-        for rows in self.chunks():
-            psi, p = self.scores(node, rows)
-            w, codes = node.weights[rows], self._codes[node.target, rows]
+        (q, k), loss, score = node.shape, 0.0, np.zeros(node.n_parameters)
+        for rows in self._chunks():
+            p, z = self._inputs(node, rows)
+            w, codes = node.weights[rows], self.codes[node.target, rows]
             used = w > 0
-            chosen = p[used, codes[used]]
-            loss -= float(w[used] @ np.log(np.maximum(chosen, TINY)))
-            part = w @ psi
-            score = part if not score.size else score + part
+            loss -= float(w[used] @ np.log(np.maximum(p[used, codes[used]], TINY)))
+            shown = w[:, None] * self._shown(node, rows, p)
+            score[:q] += shown[:, k:].sum(axis=0)
+            score[q:] += (z.T @ shown[:, :k]).ravel()
         return loss, score
 
     def _moved(self, given: Conditional, step: Floats) -> Conditional:
         """Return a conditional with its parameters moved, in coordinates."""
-        own = self.contrasts[given.target]
-        q, k = own.free.shape[1], own.own.shape[1]
-        blocks, first = [np.zeros((0, given.slopes.shape[1]))], q
-        for j in given.others:
-            other = self.contrasts[j]
-            size = k * other.own.shape[1]
-            block = step[first : first + size].reshape(k, -1)
-            blocks.append((own.back.T @ block @ other.back).T)
-            first += size
-        return given._replace(
-            intercept=given.intercept + own.free @ step[:q],
-            slopes=given.slopes + np.concatenate(blocks),
-        )
+        (q, k), own = given.shape, self.contrasts[given.target]
+        slopes, moved = given.coefficients.copy(), step[q:].reshape(-1, k)
+        for j in given.design.sources.tolist():
+            at = given.columns_of(j)
+            block = moved[at.start - 1 : at.stop - 1]
+            slopes[self._rows_of(given, j)] += self.contrasts[j].back.T @ block @ own.back
+        intercept = given.intercept + own.free @ step[:q]
+        return replace(given, intercept=intercept, coefficients=slopes)
 
     def without(self, node: Conditional, other: int) -> Conditional:
         """Return a conditional with one edge at zero; its mean goes to the intercept."""
-        widths = [int(self.features.widths[j]) for j in node.others]
-        at = node.others.index(other)
-        rows = slice(sum(widths[:at]), sum(widths[: at + 1]))
+        rows = self._rows_of(node, other)
         margin = self.margins[other] / max(self.margins[other].sum(), TINY)
-        mean = margin @ self.features.matrix(other) @ node.slopes[rows]
-        slopes = node.slopes.copy()
+        mean = margin @ self.features.matrix(other) @ node.coefficients[rows]
+        slopes = node.coefficients.copy()
         slopes[rows] = 0.0
-        own = self.features.matrix(node.target)
-        return self._informed(
-            node._replace(intercept=node.intercept + own @ mean, slopes=slopes, inverse=None)
-        )
+        intercept = node.intercept + self.features.matrix(node.target) @ mean
+        return self._informed(replace(node, intercept=intercept, coefficients=slopes, inverse=None))
 
-    def chunks(self) -> list[slice]:
+    def _rows_of(self, node: Conditional, other: int) -> slice:
+        """Return the coefficients of a neighbour's features."""
+        k = int(np.flatnonzero(node.design.sources == other)[0])
+        widths = self.features.widths[node.design.sources]
+        return slice(int(widths[:k].sum()), int(widths[: k + 1].sum()))
+
+    def _chunks(self) -> list[slice]:
         """Return the rows in pieces that are worked on at a time."""
-        n = self._codes.shape[1]
+        n = self.codes.shape[1]
         return [slice(first, min(first + _ROWS, n)) for first in range(0, n, _ROWS)]
 
     def _inputs(self, node: Conditional, rows: slice) -> tuple[Floats, Floats]:
         """Return the conditional probabilities of some rows, and the coordinates of the others."""
-        z = self._coordinates(node.others, rows, [self.features.matrix(j) for j in node.others])
-        logits = node.intercept + (z @ node.slopes) @ self.features.matrix(node.target).T
+        sources = node.design.sources.tolist()
+        z = self._coordinates(sources, rows, [self.features.matrix(j) for j in sources])
+        logits = node.intercept + (z @ node.coefficients) @ self.features.matrix(node.target).T
         logits -= logits.max(axis=1, keepdims=True)
         p = np.exp(logits)
         p /= p.sum(axis=1, keepdims=True)
-        own = [self.contrasts[j].own for j in node.others]
+        own = [self.contrasts[j].own for j in sources]
         if all(
             self.contrasts[j].scored and shown.shape[1] == self.features.widths[j]
-            for j, shown in zip(node.others, own, strict=True)
+            for j, shown in zip(sources, own, strict=True)
         ):
             return p, z
-        return p, self._coordinates(node.others, rows, own)
+        return p, self._coordinates(sources, rows, own)
 
     def _coordinates(self, columns: list[int], rows: slice, shown: list[Floats]) -> Floats:
         """Return what columns show in some rows; nothing where a cell is missing."""
         out = np.empty((rows.stop - rows.start, sum(own.shape[1] for own in shown)))
         first = 0
         for j, own in zip(columns, shown, strict=True):
-            np.take(
-                _padded(own),
-                self._codes[j, rows],
-                axis=0,
-                out=out[:, first : first + own.shape[1]],
-                mode="clip",
-            )
+            to = out[:, first : first + own.shape[1]]
+            np.take(_padded(own), self.codes[j, rows], axis=0, out=to, mode="clip")
             first += own.shape[1]
         return out
 
+    def _shown(self, node: Conditional, rows: slice, p: Floats) -> Floats:
+        """Return what the target shows less what is expected: coordinates, then the states."""
+        own = self.contrasts[node.target]
+        every = np.concatenate((own.own, own.free), axis=1)
+        return np.asarray(_padded(every)[self.codes[node.target, rows]] - p @ every)
+
+    def residuals(self, node: Conditional, first: int, n: int) -> Floats:
+        """Return what `n` rows show less what is expected; nothing of rows that are not used."""
+        rows = slice(first, first + n)
+        shown = self._shown(node, rows, self._inputs(node, rows)[0])
+        return np.asarray(shown * (node.weights[rows, None] > 0))
+
+    def project_all(self, node: Conditional, projection: Floats) -> Floats:
+        """Return the projected scores of all rows."""
+        size, tables = projection.shape[1], self.lay_out(node, projection)
+        side = Side(node, -1, None, *tables, np.zeros((size, size)), np.zeros(size))
+        return np.concatenate(
+            [self.project(side, rows.start, rows.stop - rows.start) for rows in self._chunks()]
+        )
+
     def _informed(self, node: Conditional, ridge: float = 0.0) -> Conditional:
         """Return the conditional with the inverse of its information."""
-        own = self.contrasts[node.target]
-        q, k = own.free.shape[1], own.own.shape[1]
-        m = sum(self.contrasts[j].own.shape[1] for j in node.others)
-        total, size = float(node.weights.sum()), q + k * m
-        columns = 1 + m
-        if q == 0 or total < _ROWS_PER_COLUMN * columns or 8 * size**2 > self._max_bytes:
+        own, (q, k), size = self.contrasts[node.target], node.shape, node.n_parameters
+        n_columns, m = int(node.start[-1]), int(node.start[-1]) - 1
+        total = float(node.weights.sum())
+        if q == 0 or total < ROWS_PER_COLUMN * n_columns or 8 * size**2 > self.max_bytes:
             return node
         whole = np.zeros((size, size))
-        for rows in self.chunks():
+        beside, inner = np.zeros((q, m, k)), np.zeros((m, k, m, k))
+        for rows in self._chunks():
             p, z = self._inputs(node, rows)
             w = node.weights[rows]
             weighted = p * w[:, None]
@@ -266,59 +308,34 @@ class Conditionals:
             whole[:q, :q] -= free.T @ (w[:, None] * free)
             for x in range(k):
                 cross = weighted @ (own.free * own.own[:, [x]]) - free * (w * spread[:, x])[:, None]
-                at = q + _places(self.contrasts, node.others, k, x)
-                whole[:q, at] += cross.T @ z
+                beside[:, :, x] += cross.T @ z
                 for y in range(x, k):
                     v = weighted @ (own.own[:, x] * own.own[:, y]) - w * spread[:, x] * spread[:, y]
-                    to = q + _places(self.contrasts, node.others, k, y)
                     block = z.T @ (v[:, None] * z)
-                    whole[np.ix_(at, to)] += block
+                    inner[:, x, :, y] += block
                     if x != y:
-                        whole[np.ix_(to, at)] += block
+                        inner[:, y, :, x] += block
+        whole[:q, q:] = beside.reshape(q, -1)
         whole[q:, :q] = whole[:q, q:].T
-        whole[np.diag_indices_from(whole)] += max(
-            ridge, _MIN_INFORMATION * max(1.0, whole.diagonal().max())
-        )
-        return node._replace(
-            inverse=np.linalg.inv(whole),
-            raised=total / max(total - columns, total / _ROWS_PER_COLUMN),
-        )
+        whole[q:, q:] = inner.reshape(m * k, m * k)
+        least = MIN_INFORMATION * max(1.0, whole.diagonal().max())
+        whole[np.diag_indices_from(whole)] += max(ridge, least)
+        return replace(node, inverse=np.asarray(np.linalg.inv(whole), np.float64), usable=True)
 
-    def scores(self, node: Conditional, rows: slice) -> tuple[Floats, Floats]:
-        """Return the scores of a conditional's parameters and its probabilities, row by row."""
-        own = self.contrasts[node.target]
-        p, z = self._inputs(node, rows)
-        codes = self._codes[node.target, rows]
-        k, q = own.own.shape[1], own.free.shape[1]
-        r = _padded(own.own)[codes] - p @ own.own
-        out = np.empty((len(codes), q + k * z.shape[1]))
-        out[:, :q] = _padded(own.free)[codes] - p @ own.free
-        for x in range(k):
-            out[:, q + _places(self.contrasts, node.others, k, x)] = r[:, [x]] * z
-        return out, p
+    def lay_out(self, node: Conditional, projection: Floats) -> tuple[Floats, Floats]:
+        """Return a projection as tables over the states of the neighbours, and of the intercept."""
+        (q, k), size = node.shape, projection.shape[1]
+        parts, columns = [np.zeros((1, k * size))], projection[q:].reshape(-1, k * size)
+        for j in node.design.sources.tolist():
+            at = node.columns_of(j)
+            parts.append(self.contrasts[j].own @ columns[at.start - 1 : at.stop - 1])
+        return lay_out(np.concatenate(parts).reshape(-1, k, size)), projection[:q]
 
-    def side(self, nodes: dict[int, Conditional], i: int, j: int) -> Side | None:
-        """Return the effective score of an edge in one conditional, weights as of ``i < j``."""
-        node = nodes[i]
-        if node.inverse is None or not self.contrasts[j].own.shape[1]:
-            return None
-        at = node.block(self.contrasts, j)
-        tall, wide = self.contrasts[i].own.shape[1], self.contrasts[j].own.shape[1]
-        order = np.arange(at.start, at.stop).reshape(tall, wide)
-        chosen = (order if i < j else order.T).ravel()
-        across = node.inverse[:, chosen]
-        information = np.linalg.inv(across[chosen])
-        information = (information + information.T) / 2
-        weights = self._weights_of(node, j)
-        flat = (weights if i < j else weights.T).ravel()
-        return Side(i, across @ information, information, information @ flat)
-
-    def _weights_of(self, node: Conditional, j: int) -> Floats:
-        """Return the weights of an edge in contrasts: target's coordinates by the other's."""
-        widths = [int(self.features.widths[other]) for other in node.others]
-        at = node.others.index(j)
-        block = node.slopes[sum(widths[:at]) : sum(widths[: at + 1])]
-        return _to_contrasts(self.contrasts[node.target], self.contrasts[j], block.T)
+    def weights_of(self, node: Conditional, other: int) -> Floats:
+        """Return the weights of an edge in coordinates: the other's by the target's."""
+        block = node.coefficients[self._rows_of(node, other)]
+        first, second = self.contrasts[other], self.contrasts[node.target]
+        return _reduce(second, _reduce(first, block).T).T
 
 
 def state_weights(table: PackedTable, weights: Floats) -> list[Floats]:
@@ -371,11 +388,6 @@ def _grouped(margin: Floats, free: Floats, rest: Integers, common: int) -> Contr
     return Contrasts(own @ turn.T, free, turn @ own.T, common, False, every, share)
 
 
-def _to_contrasts(first: Contrasts, second: Contrasts, block: Floats) -> Floats:
-    """Return weights of features as weights of contrasts: against the most common state."""
-    return _reduce(second, _reduce(first, block).T).T
-
-
 def _reduce(column: Contrasts, block: Floats) -> Floats:
     if not column.scored:
         share = column.free if column.share is None else column.share
@@ -383,16 +395,6 @@ def _reduce(column: Contrasts, block: Floats) -> Floats:
         turn = column.back @ share
         return np.asarray(np.linalg.solve(turn.T, contrast))
     return np.asarray(block[: column.own.shape[1]])
-
-
-def _places(contrasts: list[Contrasts], others: list[int], k: int, x: int) -> Integers:
-    """Return where the weights of the target's `x`-th coordinate lie, after the intercept."""
-    places, first = [], 0
-    for j in others:
-        width = contrasts[j].own.shape[1]
-        places.append(first + x * width + np.arange(width))
-        first += k * width
-    return np.concatenate([np.zeros(0, np.int64), *places])
 
 
 def _padded(matrix: Floats) -> Floats:

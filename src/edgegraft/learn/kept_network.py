@@ -16,7 +16,6 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.learn.copies import Copies
 from edgegraft.learn.edge_tests import EdgeTester, EdgeTests, Tested, q_values
 from edgegraft.learn.effects import GroupTests
-from edgegraft.learn.feature_tests import FeatureTester
 from edgegraft.learn.joint import JointStrengths
 from edgegraft.learn.journal import PendingFit
 from edgegraft.learn.pair_rules import PairRules
@@ -72,9 +71,7 @@ class Cut(NamedTuple):
 class KeptNetwork:
     """The kept graph with its fit, and the last test of every edge."""
 
-    def __init__(
-        self, search: SearchState, tester: EdgeTester | FeatureTester, cut: Cut, copies: Copies
-    ) -> None:
+    def __init__(self, search: SearchState, tester: EdgeTester, cut: Cut, copies: Copies) -> None:
         self._search, self._tester, self._cut = search, tester, cut
         self._objective = search.solution.objective
         layout = search.graph.layout
@@ -113,7 +110,7 @@ class KeptNetwork:
 
     def _test_each(self, layers: list[Integers]) -> None:
         """Test edges that are added to the fitted graph, each alone; those of a layer are apart."""
-        if isinstance(self._tester, EdgeTester):
+        if self._tester.rows.alone:
             self._test(np.concatenate(layers), alone=True)
         else:
             for layer in layers:
@@ -133,10 +130,7 @@ class KeptNetwork:
 
         def test(part: Integers) -> Tested:
             theta = layout.carry(self._fit.solution.theta, fitted)
-            if alone:
-                assert isinstance(self._tester, EdgeTester)
-                return self._tester.test(layout, theta, part, alone=place[new])
-            return self._tester.test(layout, theta, part)
+            return self._tester.test(layout, theta, part, place[new] if alone else None)
 
         found = self._in_parts(test, place[chosen])
         self._statistic[chosen], self._dof[chosen] = found.statistic, found.dof

@@ -16,52 +16,46 @@ of matrices. Pairs that the fit lacks are tested with their table added to it, a
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import chdtrc
 
 from edgegraft.core import Layout
 from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Floats
-from edgegraft.learn.conditional import Conditional, Rows, describe, without
+from edgegraft.learn.conditional import Conditionals, Side
 from edgegraft.learn.effective_score import (
     MAX_DOUBTED,
-    Side,
-    describe_all,
-    directions,
+    Ends,
     moments,
     needs_test_at_zero,
-    project,
-    side_of,
     simpler,
+    weight_groups,
 )
-from edgegraft.model import PairwiseMRF
 
 _BLOCK = 1 << 14  # numbers of projected scores held at a time
 
 
 def replicate_p_values(
-    rows: Rows,
-    model: PairwiseMRF,
+    rows: Conditionals,
+    layout: Layout,
+    theta: Floats,
     pairs: Edges,
     weights: Floats,
     *,
     n_jobs: int = 1,
-    max_bytes: int = 1 << 28,
 ) -> Floats:
     """Return the p-value of every pair on every replicate.
 
     Parameters
     ----------
-    rows : Rows
+    rows : Conditionals
         Of the fit, with its weights.
-    model : PairwiseMRF
+    layout : Layout
+    theta : array of float
         Fitted to them with a ridge.
     pairs : array of int, shape (m, 2)
         Edges of the model, or pairs that it lacks; the smaller index first.
     weights : array of float, shape (n_replicates, n_rows)
     n_jobs : int, default 1
         Threads; the results do not depend on it. The caller keeps the matrix library to one.
-    max_bytes : int, default 256 MiB
-        As in :func:`~edgegraft.learn.edge_tests.edge_tests`.
 
     Returns
     -------
@@ -69,78 +63,62 @@ def replicate_p_values(
         NaN where the rows cannot tell of a pair: no direction of its table has enough of them. The
         variance is the fit's, so in every replicate or none.
     """
-    layout = model.layout
     out = np.full((len(weights), len(pairs)), np.nan)
-    place = {(i, j): k for k, (i, j) in enumerate(layout.edges.tolist())}
-    nodes = describe_all(rows, layout, model.theta, n_jobs, max_bytes)
+    place = set(map(tuple, layout.edges.tolist()))
+    nodes = rows.describe_all(layout, theta, n_jobs)
 
     def test(k: int) -> None:
         i, j = pairs[k].tolist()
-        if not len(rows.kept[i]) or not len(rows.kept[j]):
+        own = nodes
+        if not rows.sizes[i] or not rows.sizes[j]:
             return
-        if (i, j) in place:
-            ends = [(nodes[i], j), (nodes[j], i)]
-        else:
-            ends = _with_pair(rows, model, (i, j), max_bytes)
-        out[:, k] = _test(rows, ends, weights)
+        if (i, j) not in place:  # in the model with the pair's table, at zero
+            grown = layout.grow(pairs[k : k + 1])
+            own = rows.describe_all(grown, grown.carry(theta, layout), 1, pairs[k])
+        ends = [(own[a], b) for a, b in ((i, j), (j, i)) if own[a].inverse is not None]
+        if ends:
+            out[:, k] = _test(rows, ends, weights)
 
     run(test, range(len(pairs)), n_jobs)
     return out
 
 
-def _with_pair(
-    rows: Rows, model: PairwiseMRF, pair: tuple[int, int], max_bytes: int
-) -> list[tuple[Conditional, int]]:
-    """Return the conditionals of a pair's ends in the model with the pair's table, at zero."""
-    grown = Layout(model.layout.states, np.concatenate((model.layout.edges, [pair])))
-    theta = grown.carry(model.theta, model.layout)
-    i, j = pair
-    ends = []
-    for own, other in ((i, j), (j, i)):
-        touching = np.flatnonzero((grown.edges == own).any(axis=1))
-        ends.append((describe(own, rows, grown, theta, touching, max_bytes), other))
-    return ends
-
-
-def _test(rows: Rows, ends: list[tuple[Conditional, int]], weights: Floats) -> Floats:
-    """Return the p-values of one pair; NaN if no conditional can be used."""
-    ends = [(node, other) for node, other in ends if node.inverse is not None]
-    if not ends:
-        return np.full(len(weights), np.nan)
-    found = _judge_all(rows, [side_of(node, rows, other, None) for node, other in ends], weights)
+def _test(rows: Conditionals, ends: Ends, weights: Floats) -> Floats:
+    """Return the p-values of one pair."""
+    found = _judge_all(rows, [rows.side(node, other) for node, other in ends], weights)
     largest = 1.0 if np.isnan(found).any() else float(found.max())
     if needs_test_at_zero(largest, *ends[0], rows):
-        sparse = rows.is_sparse(ends[0][0].design.target, ends[0][1])
+        sparse = bool(rows.are_sparse(ends[0][0].target, ends[0][1]))
         doubled = sparse and len(ends) == 2
         ends = simpler(ends) if sparse else ends
-        sides = [side_of(without(node, rows, other), rows, other, None) for node, other in ends]
+        sides = [rows.side(rows.without(node, other), other) for node, other in ends]
         at_zero = _judge_all(rows, sides, weights, doubled=doubled)
         if not np.isnan(at_zero).any():
             found = np.fmax(found, at_zero) if sparse and largest < MAX_DOUBTED else at_zero
     return found
 
 
-def _judge_all(rows: Rows, sides: list[Side], weights: Floats, *, doubled: bool = False) -> Floats:
+def _judge_all(
+    rows: Conditionals, sides: list[Side], weights: Floats, *, doubled: bool = False
+) -> Floats:
     """Return one p-value per replicate, by the larger of the two variances, or NaN."""
-    score, by_model, by_rows = moments(sides, rows, doubled)
-    usable = directions(by_model, by_rows)
-    if usable.dof == 0:
+    score, by_model, by_rows, information = moments(sides, rows, doubled)
+    linear = rows.linear(*sorted((sides[0].node.target, sides[0].other)))
+    groups = weight_groups(by_model, by_rows, linear, information=information)
+    if not any(group.directions.dof for group in groups):
         return np.full(len(weights), np.nan)
-    statistics = usable.again(score, (2.0 if doubled else 1.0) * _scores(rows, sides, weights))
-    return np.asarray(chdtrc(usable.dof, statistics))
+    scores = (2.0 if doubled else 1.0) * _scores(rows, sides, weights)
+    p = [group.replicated(score, scores) / group.share for group in groups]
+    return np.asarray(np.minimum(1.0, np.min(p, axis=0)))
 
 
-def _scores(rows: Rows, sides: list[Side], weights: Floats) -> Floats:
+def _scores(rows: Conditionals, sides: list[Side], weights: Floats) -> Floats:
     """Return the effective scores of the replicates, one per row."""
     size, n = len(sides[0].shift), len(rows.weights)
     out = np.zeros((len(weights), size))
     block = max(4, _BLOCK // size)
     for first in range(0, n, block):
         last = min(first + block, n)
-        u = project(sides[0], rows, first, last - first)
-        for side in sides[1:]:
-            u += project(side, rows, first, last - first)
+        u = np.sum([rows.project(side, first, last - first) for side in sides], axis=0)
         out += weights[:, first:last] @ u
-    for side in sides:
-        out += side.shift
-    return out
+    return np.asarray(out + np.sum([side.shift for side in sides], axis=0))

@@ -22,7 +22,7 @@ import numpy as np
 
 from edgegraft.core.types import Floats
 from edgegraft.device.pseudolikelihood import unexplained_on_device
-from edgegraft.learn.feature_conditionals import Conditionals
+from edgegraft.learn.feature_conditionals import FeatureConditionals
 from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.noise_weight import MIN_ROWS
@@ -71,7 +71,7 @@ def sharpen(state: SearchState, sample: TableRows) -> SearchState:
         else:
             left = unexplained_on_device(sample, model.theta, model.layout)
     if features is not None:
-        rows = Conditionals(table, features, weights)
+        rows = FeatureConditionals(table, features, weights)
         of_scores = np.array(
             [rows.variance(i, layout, state.theta()) for i in range(layout.n_variables)]
         )

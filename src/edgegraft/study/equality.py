@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.core.types import Floats, Mask
-from edgegraft.learn.feature_tests import Verdict, judge_score
+from edgegraft.learn.effective_score import Verdict, judge_score
 from edgegraft.study.group_rows import GroupRows
 from edgegraft.study.group_scores import EdgeScores
 

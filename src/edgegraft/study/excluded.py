@@ -12,7 +12,7 @@ from scipy.special import chndtrinc
 
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats
-from edgegraft.learn.feature_tests import make_tester
+from edgegraft.learn.edge_tests import make_tester
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.group_fit import JointModel
 from edgegraft.study.group_rows import GroupRows, features_of

@@ -1,6 +1,6 @@
 """Effective scores of edges in every group, in coordinates that all groups share.
 
-As in :mod:`~edgegraft.learn.feature_tests`, what the other parameters of a conditional could
+As in :mod:`~edgegraft.learn.edge_tests`, what the other parameters of a conditional could
 explain is removed from the score of an edge's weights: the intercepts of a group by the group's own
 information, other edges by that of all groups together,
 
@@ -20,7 +20,8 @@ import numpy as np
 
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers, Mask
-from edgegraft.learn.feature_conditionals import Conditional, Conditionals, contrasts_of
+from edgegraft.learn.conditional import Conditional
+from edgegraft.learn.feature_conditionals import FeatureConditionals, contrasts_of
 from edgegraft.objective.features import Features
 from edgegraft.study.group_fit import JointFit
 from edgegraft.study.group_rows import GroupRows, margins_of
@@ -80,22 +81,11 @@ class GroupScores:
         self._thetas, self._shares_left = fitted.thetas, dict[int, float]()
         self._margins = margins_of(given)
         self.contrasts = [contrasts_of(features, i, own) for i, own in enumerate(self._margins)]
-        self._groups: list[tuple[Conditionals, dict[int, Conditional]]] = []
+        self._groups: list[tuple[FeatureConditionals, dict[int, Conditional]]] = []
         for g, theta in enumerate(fitted.thetas):
             table, weights = given.part(g)
-            rows = Conditionals(table, features, weights, contrasts=self.contrasts)
-            nodes: dict[int, Conditional] = {}
-
-            def describe(
-                i: int,
-                rows: Conditionals = rows,
-                nodes: dict[int, Conditional] = nodes,
-                theta: Floats = theta,
-            ) -> None:
-                nodes[i] = rows.describe(i, self._layout, theta)
-
-            run(describe, np.unique(self._layout.edges).tolist(), n_jobs)
-            self._groups.append((rows, nodes))
+            rows = FeatureConditionals(table, features, weights, contrasts=self.contrasts)
+            self._groups.append((rows, rows.describe_all(self._layout, theta, n_jobs)))
         self._information: dict[int, list[Floats | None]] = {}
         self._inverse: dict[int, Floats] = {}
         for i in np.unique(self._layout.edges).tolist():
@@ -116,22 +106,19 @@ class GroupScores:
     def _side(self, g: int, i: int, j: int) -> _Side | None:
         """Return the effective score of an edge in the conditional of `i`; None without one."""
         rows, nodes = self._groups[g]
-        plain, own = rows.side(nodes, i, j), self._information[i][g]
-        inverse = nodes[i].inverse
-        if plain is None or own is None or inverse is None:
+        own, node = self._information[i][g], nodes[i]
+        inverse = node.inverse
+        if own is None or inverse is None or not rows.sizes[j]:
             return None
-        q = self.contrasts[i].free.shape[1]
-        at = nodes[i].block(self.contrasts, j)
-        widths = self.contrasts[i].own.shape[1], self.contrasts[j].own.shape[1]
-        order = np.arange(at.start - q, at.stop - q).reshape(widths)
-        chosen = (order if i < j else order.T).ravel()
+        plain, q = rows.side(node, j), node.shape[0]
+        chosen = node.cells_of(j) - q
         across = self._inverse[i][:, chosen]
         turn = across @ _inverted(across[chosen])
         return _Side(
             inverse[:, q:] @ (own @ turn),
             turn.T @ own[:, chosen],
             turn.T @ own @ turn,
-            _inverted(plain.information) @ plain.step,
+            _inverted(plain.information) @ plain.shift,
         )
 
     def linear(self, k: int) -> Mask:
@@ -206,9 +193,7 @@ class GroupScores:
             if not used:
                 return
             turn = np.concatenate([side.projection for side in used.values()], axis=1)
-            found = np.concatenate(
-                [rows.scores(nodes[i], piece)[0] @ turn for piece in rows.chunks()]
-            )
+            found = rows.project_all(nodes[i], turn)
             cuts = np.cumsum([len(side.weights) for side in used.values()])[:-1]
             for k, part in zip(used, np.split(found, cuts, axis=1), strict=True):
                 parts[k, i] = part
@@ -224,7 +209,7 @@ class GroupScores:
             sides = [side for v in used if (side := self._side(g, v, self._other(k, v)))]
             weights = [nodes[v].weights for v in used]
             u = [parts[k, v] * w[:, None] for v, w in zip(used, weights, strict=True)]
-            raised = float(np.mean([nodes[v].raised for v in used]))
+            raised = float(np.mean([nodes[v].correction for v in used]))
             whole, own = np.sum(u, axis=0), np.maximum.reduce(weights)
             by_model = np.sum([side.variance for side in sides], axis=0)
             if len(u) == 2:

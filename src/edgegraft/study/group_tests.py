@@ -13,8 +13,8 @@ from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.learn.discovery import discover
 from edgegraft.learn.edge_tests import q_values
+from edgegraft.learn.effective_score import Verdict
 from edgegraft.learn.feature_conditionals import TINY
-from edgegraft.learn.feature_tests import Verdict
 from edgegraft.study.equality import EdgeEquality, Estimate, judge_equality
 from edgegraft.study.group_rows import GroupRows
 from edgegraft.study.group_scores import GroupScores

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import chdtrc, ndtri
 
 from edgegraft.core.types import Floats, Integers, Mask
-from edgegraft.learn.feature_tests import weight_groups
+from edgegraft.learn.effective_score import weight_groups
 from edgegraft.study.equality import EdgeEquality
 from edgegraft.study.group_rows import GroupRows
 

@@ -30,19 +30,21 @@ class Design(NamedTuple):
 
 
 @kernel
-def find_residuals(codes, weights, design, coefficients, out, p):
-    """Write what each row shows minus what is expected, and the expectations, for all logits.
+def find_residuals(codes, weights, design, coefficients, first, out, p):
+    """Write what rows show minus what is expected, and the expectations, for all logits.
 
-    Rows without weight are left alone. `coefficients` has one row a design column.
+    As many rows as `out` has, from `first` on; those without weight are left alone. `coefficients`
+    has one row per design column.
     """
     q = coefficients.shape[1]
-    for r in range(codes.shape[1]):
-        if weights[r] == 0:
+    for r in range(out.shape[0]):
+        row = first + r
+        if weights[row] == 0:
             continue
         for a in range(q):
             p[r, a] = coefficients[0, a]
         for k in range(design.sources.shape[0]):
-            c = design.column[k, codes[design.sources[k], r]]
+            c = design.column[k, codes[design.sources[k], row]]
             if c >= 0:
                 for a in range(q):
                     p[r, a] += coefficients[c, a]
@@ -56,24 +58,9 @@ def find_residuals(codes, weights, design, coefficients, out, p):
         for a in range(q):
             p[r, a] /= total
             out[r, a] = -p[r, a]
-        shown = design.own[codes[design.target, r]]
+        shown = design.own[codes[design.target, row]]
         if shown >= 0:
             out[r, shown] += 1.0
-
-
-@kernel
-def add_scores(codes, weights, design, residuals, out):
-    """Add the scores of the rows to `out`, one row a design column."""
-    for r in range(codes.shape[1]):
-        if weights[r] == 0:
-            continue
-        for a in range(out.shape[1]):
-            out[0, a] += weights[r] * residuals[r, a]
-        for k in range(design.sources.shape[0]):
-            c = design.column[k, codes[design.sources[k], r]]
-            if c >= 0:
-                for a in range(out.shape[1]):
-                    out[c, a] += weights[r] * residuals[r, a]
 
 
 @kernel
@@ -163,7 +150,10 @@ def project_rows(
     first: int,
     out: NDArray[Any],
 ) -> None:
-    """Write the projected scores of the rows from `first` on, as many as `out` has."""
+    """Write the projected scores of the rows from `first` on, as many as `out` has.
+
+    `residuals` are those of these rows.
+    """
     binary = residuals.shape[1] == 1 and out.shape[1] == 1
     project = _project_binary if binary else _project_tiles  # only what is used is compiled
     project(codes, weights, design, residuals, tables, first, out)
@@ -201,12 +191,12 @@ def _find_rows(codes, design, none, first, n, at):
 def _multiply_out(sums, residuals, weights, first, begin, n, out):
     q, size = residuals.shape[1], out.shape[1]
     for r in range(n):
-        row, target = first + begin + r, out[begin + r]
+        target = out[begin + r]
         target[:] = 0.0
-        if weights[row] == 0:
+        if weights[first + begin + r] == 0:
             continue
         for a in range(q):
-            x = residuals[row, a]
+            x = residuals[begin + r, a]
             for t in range(size):
                 target[t] += x * sums[r, a * size + t]
 
@@ -225,7 +215,7 @@ def _project_binary(codes, weights, design, residuals, tables, first, out):
         for r in range(n):
             out[r, 0] += slope[column[first + r]]
     for r in range(n):
-        out[r, 0] = out[r, 0] * residuals[first + r, 0] if weights[first + r] > 0 else 0.0
+        out[r, 0] = out[r, 0] * residuals[r, 0] if weights[first + r] > 0 else 0.0
 
 
 @kernel
