@@ -106,8 +106,8 @@ def _whitened(given: GroupRows, edge: EdgeEquality, linear: Mask) -> list[tuple[
         spread = sums.T @ sums
     out = []
     for group in weight_groups(spread, spread, linear):
-        if group.directions.dof:
-            out.append((rows @ group.turn.T @ group.directions.axes, group.share))
+        if dof := int(group.directions.dof):
+            out.append((rows @ group.turn.T @ group.directions.axes[:, -dof:], group.share))
     return out
 
 
