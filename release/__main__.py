@@ -51,8 +51,8 @@ def platform_wheel(version: str, interpreter: str, pure: Path) -> Path:
     def compile_level(level: str) -> None:
         say(f"compiling the kernels of Python {version} for {level}")
         cache = BUILD / f"cache-{version}-{level}"
-        variables = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": cache}
-        run(python, TOUR, **{name: str(value) for name, value in variables.items()})
+        target = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "EDGEGRAFT_KERNELS": "native"}
+        run(python, TOUR, **target, NUMBA_CACHE_DIR=str(cache))
         compiled.mkdir(exist_ok=True)
         (cache / "edgegraft").rename(compiled / level)
 

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from llvmlite import binding
 
+from edgegraft import GraftedMRF
 from edgegraft.core.pairs import all_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.kernels import compiler, hashing
 from edgegraft.kernels.compiler import stamp_of
+from edgegraft.kernels.counting.encode import look_up, look_up_plainly
 from edgegraft.kernels.counting.histogram import count_states
 from edgegraft.kernels.search import unseen
 from edgegraft.search import correlations
@@ -172,3 +174,38 @@ def test_kernels_in_plain_python_give_the_same(monkeypatch):
         found.append([*map(np.asarray, results)])
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_first_fit_in_plain_python_gives_the_same(monkeypatch):
+    """Whether small work waits for the compiler must not show in what is found."""
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 3, (150, 5))
+    for k in range(1, 5):
+        codes[:, k] = np.where(rng.random(150) < 0.7, codes[:, k - 1], codes[:, k])
+    tables = [codes % 2, np.where(rng.random(codes.shape) < 0.02, -1, codes)]
+    found = []
+    for plain in (True, False):
+        monkeypatch.setattr(compiler, "_is_too_small", lambda *_, plain=plain: plain)
+        results = []
+        for table in tables:
+            packed = PackedTable.from_codes(table)
+            results.append(PairCounts(packed).pairs(all_pairs(table.shape[1])).values)
+            words = np.array(["a", "b", "c", None], object)[table]
+            for settings in ({}, {"penalty": 0.01}):
+                fitted = GraftedMRF(random_state=0, **settings).fit(words)
+                results += [fitted.model_.theta, fitted.edges_]
+        found.append(results)
+    assert len(found[0][2]) > 3
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8])
+def test_numbers_are_looked_up_in_plain_python_as_by_the_kernel(dtype):
+    values = np.array([5, 7, 6, 5, 200], dtype)
+    table = np.array([1, 0, 3, 255], np.uint8)
+    for cells in (values, values[:4]):
+        out = np.zeros((2, len(cells)), np.uint8)
+        known = [find(cells, 5, table, out[k]) for k, find in enumerate((look_up, look_up_plainly))]
+        assert known[0] == known[1]
+        np.testing.assert_array_equal(*out)

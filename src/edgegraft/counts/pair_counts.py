@@ -28,7 +28,12 @@ from edgegraft.kernels.counting.histogram import (
     count_margin_codes,
     count_states,
 )
-from edgegraft.kernels.counting.popcount import count_margins, count_planes
+from edgegraft.kernels.counting.popcount import (
+    count_margins,
+    count_margins_plainly,
+    count_planes,
+    count_planes_plainly,
+)
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import Rows, TableRows, add_in_order, as_rows
 from edgegraft.table.packed import MIN_CODED
@@ -188,7 +193,8 @@ def _count_margins(block: TableRows) -> NDArray[Any]:
     values = _zeros(block, int(offsets[-1]))
     remaining = np.arange(table.n_variables)
     if block.weights is None:
-        count_margins(table.planes, table.n_rows, offsets, values)
+        count = for_size(count_margins, table.planes.words.size, 5000, count_margins_plainly)
+        count(table.planes, table.n_rows, offsets, values)
         remaining = np.flatnonzero(np.diff(table.planes.start) == 0)
     for i in remaining:
         own = values[offsets[i] : offsets[i + 1]]
@@ -233,7 +239,10 @@ def _count_by_planes(
 ) -> None:
     starts, edges = _margin_offsets(block.table.schema), edges.view()
     edges.flags.writeable = False  # as those of layouts are: one kernel serves both
-    count_planes(block.table.planes, _margins_of(block), starts, edges, piece, offsets, out)
+    planes = block.table.planes
+    size = len(piece) * planes.words.shape[1]
+    count = for_size(count_planes, size, 8000, count_planes_plainly)
+    count(planes, _margins_of(block), starts, edges, piece, offsets, out)
 
 
 def _count_by_codes(

@@ -11,7 +11,8 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from edgegraft.core.types import Integers
-from edgegraft.kernels.counting.encode import look_up
+from edgegraft.kernels.compiler import for_size
+from edgegraft.kernels.counting.encode import look_up, look_up_plainly
 from edgegraft.table.store import MISSING
 
 Codes = NDArray[np.uint16]
@@ -169,7 +170,8 @@ class DirectCodes:
             return None
         out = np.empty(len(array), self._table.dtype)
         values = _numbers(array)
-        return out if look_up(values, self._base, self._table, out) else None
+        look = for_size(look_up, len(values), 20_000, look_up_plainly)
+        return out if look(values, self._base, self._table, out) else None
 
 
 def _table(codes: list[int]) -> BytesOrCodes:

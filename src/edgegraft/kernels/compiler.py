@@ -21,6 +21,7 @@ import sysconfig
 import tempfile
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,8 @@ from numba.core import config, serialize
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 from numba.misc.appdirs import AppDirs
+
+from edgegraft.kernels import helpers
 
 _ROOT = Path(__file__).parent
 SHIPPED = _ROOT / "compiled"
@@ -71,14 +74,25 @@ def _compile(function: Any, options: dict[str, Any]) -> Any:
     return dispatcher
 
 
-def for_size(dispatcher: Any, size: int, few: int = 200) -> Any:
+def for_size(dispatcher: Any, size: int, few: int = 200, plain: Any = None) -> Any:
     """Return a kernel, or the same in plain Python if it is not compiled yet and `size` is small.
 
-    So `few` should take milliseconds. For kernels of integers, comparisons, sums and products,
-    which have the same bits either way.
+    So `few` should take milliseconds; after 200 times as much the kernel is compiled. For kernels
+    of integers, comparisons, sums, products and roots, which have the same bits either way. Plain
+    Python is the function `plain`, by default the source of the kernel.
     """
-    compiled = size > few or dispatcher.overloads or _is_kept(dispatcher)
-    return dispatcher if compiled else _plain(dispatcher)
+    return plain or _plain(dispatcher) if _is_too_small(dispatcher, size, few) else dispatcher
+
+
+def _is_too_small(dispatcher: Any, size: int, few: int) -> bool:
+    """Return whether compiling the kernel would take longer than what it is asked to do."""
+    _done[dispatcher] += size
+    if size > few or _done[dispatcher] > 200 * few or dispatcher.overloads:
+        return False
+    return os.environ.get("EDGEGRAFT_KERNELS") != "native" and not _is_kept(dispatcher)
+
+
+_done: Counter[Any] = Counter()  # sizes of the calls so far
 
 
 @cache
@@ -119,7 +133,8 @@ class Compilation:
     @property
     def line(self) -> str:
         """What is being compiled, nothing if nothing is."""
-        return f"compiling kernels, once: {self._count}" if self._depth else ""
+        done = helpers.HELPERS.progress() or str(self._count)
+        return f"compiling kernels, once: {done}" if self._depth else ""
 
     def begin(self) -> None:
         """Count a kernel; those that it calls are compiled within it.
@@ -134,9 +149,15 @@ class Compilation:
         self._show()
 
     def end(self) -> None:
-        """Note that it is done."""
+        """Note that it is done.
+
+        What has gathered is not searched for garbage at once, but with all else that is old.
+        """
         self._depth -= 1
         if not self._depth and self._collects:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
         self._show()
 
@@ -164,13 +185,29 @@ class _KernelCache:
         return None if folder is None else str(folder)
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        """Return the kernel compiled for these argument types, None if it is on no disk."""
+        """Return the kernel compiled for these argument types, None if it is on no disk.
+
+        One that another process is compiling is waited for.
+        """
         context.refresh()
+        found = self._find(signature, context)
+        path = None if found else self.path_of(signature, context)
+        if path is not None and helpers.HELPERS.bring(path):
+            found = self._find(signature, context)
+        if found is None:
+            COMPILATION.begin()
+        return found
+
+    def path_of(self, signature: Any, context: Any) -> Path | None:
+        """Return the user's file of a kernel, None if none can be written."""
+        folder = user_folder()
+        return folder and folder / self._file(signature, context.codegen().magic_tuple())
+
+    def _find(self, signature: Any, context: Any) -> Any:
         for path in self._places(signature, context.codegen()):
             parts = _load(path)
             if parts is not None:
                 return CompileResult._rebuild(context, *parts)
-        COMPILATION.begin()
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:

@@ -58,7 +58,8 @@ class RowQuestions(Questions):
         """
         rows, layout = self._read(X, codes), self.layout
         out = np.empty(rows.shape)
-        log_conditionals(self.theta, rows, layout.states, layout.node_offset, self._neighbours, out)
+        given = rows, layout.states, layout.node_offset, self._neighbours
+        log_conditionals(self.theta, *given, np.empty(layout.states.max(initial=0)), out)
         return out if per_variable else np.nansum(out, axis=1)
 
     def predict_proba(

@@ -14,6 +14,7 @@ from threadpoolctl import ThreadpoolController
 
 from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Floats, Integers
+from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.pair_sums import Places, gather_tables
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
 
@@ -60,7 +61,8 @@ class AllPairs:
     def tables(self, edges: Edges, offsets: Integers, scale: float) -> Floats:
         """Return `scale` times the sums of both ends of each pair, table after table."""
         out = np.empty(int(offsets[-1]))
-        gather_tables(self._sums, self._places, edges, offsets, scale, out)
+        gather = for_size(gather_tables, len(out), 1000)
+        gather(self._sums, self._places, edges, offsets, scale, out)
         return out
 
     def _multiply(

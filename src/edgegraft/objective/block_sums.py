@@ -17,9 +17,16 @@ from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers
 from edgegraft.counts.pair_counts import weigh_states
 from edgegraft.device.pseudolikelihood import evaluate_on_device
+from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.counted import work_counted
 from edgegraft.kernels.conditionals.directed import Directed, collect, direct
-from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept, Results, work_bundles
+from edgegraft.kernels.conditionals.pseudolikelihood import (
+    Columns,
+    Kept,
+    Results,
+    scratch_for,
+    work_bundles,
+)
 from edgegraft.objective.bundles import BundleSources, route
 from edgegraft.table.blocks import TableRows
 
@@ -110,7 +117,8 @@ def do_jobs(
 def gradient_of(job: Job, result: Results, layout: Layout, scale: float, out: Floats) -> None:
     """Add `scale` times the sums of residuals to a gradient laid out by the scatter's layout."""
     sums, at = (result.sums, result.node_sums), (layout.node_offset, layout.states)
-    collect(*sums, *at, _directed(job.scatter), job.scatter.lanes, scale, out)
+    add = for_size(collect, len(out), 1000)
+    add(*sums, *at, _directed(job.scatter), job.scatter.lanes, scale, out)
 
 
 def _inputs(
@@ -119,7 +127,8 @@ def _inputs(
     nodes = np.empty((sources.n_bundles, int(sources.widths.max(initial=1))))
     tables = np.zeros(int(sources.groups.table[-1]))
     at = layout.node_offset, layout.states
-    direct(theta, *at, _directed(sources), sources.lanes, nodes, tables)
+    write = for_size(direct, len(theta), 1000)
+    write(theta, *at, _directed(sources), sources.lanes, nodes, tables)
     return tables, nodes
 
 
@@ -160,5 +169,6 @@ def _work(
         job.scatter.groups,
         job.scatter is forward,
         job.kept,
+        scratch_for(columns, forward.bundles, forward.groups, job.scatter.groups),
         result,
     )

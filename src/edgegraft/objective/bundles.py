@@ -19,6 +19,7 @@ from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.types import Integers, Mask
 from edgegraft.errors import MemoryBudgetError
+from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.counted import Counted
 from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.lookup import ROOM, Groups, pack_groups
@@ -105,7 +106,8 @@ def wire(
     max_codes = np.minimum(max(LANES, columns.codes.shape[1] // 8), ROOM // (8 * widths))
     if whole:
         max_codes[:] = np.iinfo(np.int32).max
-    groups = Groups(*pack_groups(start, keys % n, columns.radix, widths, max_codes))
+    pack = for_size(pack_groups, len(keys) + n_bundles)
+    groups = Groups(*pack(start, keys % n, columns.radix, widths, max_codes))
     largest = int(groups.size.max(initial=0))
     if largest > np.iinfo(np.int32).max:
         raise MemoryBudgetError(

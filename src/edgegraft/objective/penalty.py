@@ -25,6 +25,7 @@ from edgegraft.core import Layout
 from edgegraft.core.tables import PairTables
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import SettingError
+from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.solver.penalty import (
     group_norms,
     group_prox,
@@ -43,7 +44,7 @@ class Groups(NamedTuple):
 
     def value(self, theta: Floats) -> float:
         """Return the penalty at `theta`."""
-        return float(penalty_value(theta, *self))
+        return float(for_size(penalty_value, len(theta), 1000)(theta, *self))
 
     def prox(self, theta: Floats, steps: Floats) -> Floats:
         """Return the proximal point of `theta` with one step per parameter."""
@@ -54,7 +55,7 @@ class Groups(NamedTuple):
     def violation(self, theta: Floats, gradient: Floats) -> Floats:
         """Return how far each group is from stationary."""
         out = np.empty(len(self.strength))
-        group_violation(theta, gradient, *self, out)
+        for_size(group_violation, len(theta), 1000)(theta, gradient, *self, out)
         return out
 
 
@@ -174,7 +175,7 @@ class Penalty:
 
     def _scores(self, values: Floats, offsets: Integers, edges: Edges) -> Floats:
         out = np.empty(len(edges))
-        group_norms(values, offsets, out)
+        for_size(group_norms, len(values), 1000)(values, offsets, out)
         return np.asarray(out / self.edge_weights(edges, np.diff(offsets)))
 
     def largest_useful(self, gradient: Floats | PairTables, layout: Layout | None = None) -> float:

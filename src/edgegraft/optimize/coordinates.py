@@ -21,6 +21,7 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
+from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.solver.centring import (
     SOFTENING,
     WIDEST,
@@ -78,7 +79,7 @@ class Coordinates:
         """Return a copy that a kernel has changed in place."""
         out = values.copy()
         if self._projection is not None:
-            change(self._projection, out, *arguments)
+            for_size(change, len(out), 1000)(self._projection, out, *arguments)
         return out
 
 

@@ -63,28 +63,38 @@ def find_residuals(codes, weights, design, coefficients, first, out, p):
             out[r, shown] += 1.0
 
 
-@kernel
-def add_information(codes, weights, design, p, out, first_source):
+def add_information(
+    codes: NDArray[Any],
+    weights: NDArray[Any],
+    design: Design,
+    p: NDArray[Any],
+    out: NDArray[Any],
+    first_source: int,
+) -> None:
     """Add the expected information of the rows to the upper triangle of `out`.
 
     ``out[c, e]``, ``c <= e``, holds the packed upper triangle over pairs of logits. Only columns
     ``e`` of sources from `first_source` on are filled, where 0 is the intercept.
     """
-    q = p.shape[1]
     block = 1024  # rows whose curvatures stay in cache
-    n_pairs = q * (q + 1) // 2
-    curvature = np.empty((block, n_pairs))
-    d = design.sources.shape[0]
-    at = np.empty((d + 1, block), np.int64)
-    at[0] = 0
+    curvature = np.empty((block, out.shape[2]))
+    at = np.zeros((len(design.sources) + 1, block), np.int64)
+    _add_information(codes, weights, design, p, out, first_source, curvature, at)
+
+
+@kernel
+def _add_information(codes, weights, design, p, out, first_source, curvature, at):
+    d, block = design.sources.shape[0], curvature.shape[0]
     for first in range(0, codes.shape[1], block):
-        n = min(block, codes.shape[1] - first)
+        n = codes.shape[1] - first
+        if n > block:
+            n = block
         _find_curvatures(weights, p, first, n, curvature)
         for k in range(d):
             for r in range(n):
                 at[k + 1, r] = design.column[k, codes[design.sources[k], first + r]]
         for k in range(d + 1):
-            for m in range(max(k, first_source), d + 1):
+            for m in range(k if k > first_source else first_source, d + 1):
                 _add_pair(at[k], at[m], n, curvature, out)
 
 
@@ -154,22 +164,26 @@ def project_rows(
 
     `residuals` are those of these rows.
     """
-    binary = residuals.shape[1] == 1 and out.shape[1] == 1
-    project = _project_binary if binary else _project_tiles  # only what is used is compiled
-    project(codes, weights, design, residuals, tables, first, out)
+    given = codes, weights, design, residuals, tables, first, out
+    if residuals.shape[1] == 1 and out.shape[1] == 1:
+        _project_binary(*given)  # only what is used is compiled
+        return
+    block = min(_AT_A_TIME, len(out))
+    at = np.zeros((len(design.sources) + 1, block), np.int32)  # the intercept first
+    _project_tiles(*given, at, np.empty((block, len(tables) * LANES)))
 
 
 @kernel
-def _project_tiles(codes, weights, design, residuals, tables, first, out):
+def _project_tiles(codes, weights, design, residuals, tables, first, out, at, sums):
     """Sum a row's columns in vector registers, then multiply by its residuals.
 
     A tile at a time, so that the tables of a tile stay in cache.
     """
-    n_tiles, block = tables.shape[0], min(_AT_A_TIME, out.shape[0])
-    at = np.zeros((design.sources.shape[0] + 1, block), np.int32)  # the intercept first
-    sums = np.empty((block, n_tiles * LANES))
+    n_tiles, block = tables.shape[0], at.shape[1]
     for begin in range(0, out.shape[0], block):
-        n = min(block, out.shape[0] - begin)
+        n = out.shape[0] - begin
+        if n > block:
+            n = block
         _find_rows(codes, design, tables.shape[1] - 1, first + begin, n, at)
         for tile in range(n_tiles):
             table = tables[tile]

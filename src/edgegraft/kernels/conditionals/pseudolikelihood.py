@@ -20,7 +20,7 @@ from numba import njit
 from edgegraft.kernels.compiler import kernel
 
 from .lanes import LANES, add_row, sum_rows
-from .lookup import fill_joint, find_rows, sum_out
+from .lookup import Groups, fill_joint, find_rows, sum_out
 from .softmax import softmax_block
 
 BLOCK = 4096  # logits of a block
@@ -64,19 +64,51 @@ class Results(NamedTuple):
     losses: np.ndarray  # float64 (n,), of targets whose residuals were computed
 
 
-class Notes(NamedTuple):
-    """Records about the columns of a block, one per target and row."""
+class Scratch(NamedTuple):
+    """What one bundle after another is worked on in; a column is a target in a row of a block.
 
+    Allocated outside: every kind of allocation in a kernel is one more function to compile.
+    """
+
+    joint: np.ndarray  # float64 (largest buffer of a bundle,)
+    lookup: np.ndarray  # the same, in the precision of the weights
+    recent: np.ndarray  # the same, zero
+    values: np.ndarray  # (block * width,) logits, then residuals
     seen: np.ndarray  # (4, columns) weight, weight unless in state 0, logit of the state, m
     totals: np.ndarray  # float64 t of the softmax
     places: np.ndarray  # int32 where the logit of the observed state is
-    losses: np.ndarray  # float64 so far
-    products: np.ndarray  # float64 totals whose logarithms are still to be added
-    offsets: np.ndarray  # int32 (groups, rows and a little more) rows of the look-up tables
+    losses: np.ndarray  # float64 so far: zero
+    products: np.ndarray  # float64 totals whose logarithms are still to be added: one
+    offsets: np.ndarray  # int32 (most groups, rows and a little more) rows of the look-up tables
+
+
+def scratch_for(columns: Columns, bundles: Bundles, forward: Groups, scatter: Groups) -> Scratch:
+    """Return what the bundles, all of one width, are worked on in by one thread."""
+    precision, lanes = columns.weights.dtype, bundles.member.shape[1]
+    width = int(bundles.alternatives.max(initial=1)) * lanes
+    block = max(LANES, min(MAX_BLOCK, BLOCK // width // LANES * LANES))
+    block = min(columns.codes.shape[1], block)
+    size = int(max(forward.size.max(initial=0), scatter.size.max(initial=0)))
+    n_groups = int(np.diff(forward.start).max(initial=1))
+    return Scratch(
+        np.empty(size),
+        np.empty(size, precision),
+        np.zeros(size, precision),
+        np.empty(block * width, precision),
+        np.empty((4, block * lanes), precision),
+        np.empty(block * lanes),
+        np.empty(block * lanes, np.int32),
+        np.zeros(block * lanes),
+        np.ones(block * lanes),
+        # Longer than a block: rows a power of two apart would share cache sets.
+        np.empty((n_groups, block + LANES), np.int32),
+    )
 
 
 @kernel
-def work_bundles(columns, bundles, chosen, forward, tables, nodes, scatter, shared, kept, out):
+def work_bundles(
+    columns, bundles, chosen, forward, tables, nodes, scatter, shared, kept, scratch, out
+):
     """Work out losses and sums of residuals of the `chosen` bundles.
 
     Parameters
@@ -88,10 +120,13 @@ def work_bundles(columns, bundles, chosen, forward, tables, nodes, scatter, shar
     scatter : Groups, the sources of the sums
     shared : bool, whether `scatter` is `forward`
     kept : Kept
+    scratch : Scratch
     out : (float64 sums laid out by `scatter`, (bundles, widest) sums over rows, (n,) losses)
     """
     for t in chosen:
-        _work_bundle(columns, bundles, t, forward, tables, nodes, scatter, shared, kept, out)
+        _work_bundle(
+            columns, bundles, t, forward, tables, nodes, scatter, shared, kept, scratch, out
+        )
 
 
 # Inlined as source: compiled as functions of their own, each level of calls would be optimised
@@ -99,29 +134,27 @@ def work_bundles(columns, bundles, chosen, forward, tables, nodes, scatter, shar
 
 
 @njit(inline="always")
-def _work_bundle(columns, bundles, t, forward, tables, nodes, scatter, shared, kept, out):
+def _work_bundle(columns, bundles, t, forward, tables, nodes, scatter, shared, kept, scratch, out):
     sums, node_sums, losses = out
-    n_rows = columns.codes.shape[1]
+    joint, recent, values = scratch.joint, scratch.recent, scratch.values
+    n_rows, block = columns.codes.shape[1], scratch.totals.shape[0] // bundles.member.shape[1]
     width = bundles.alternatives[t] * bundles.member.shape[1]
-    block = min(n_rows, max(LANES, min(MAX_BLOCK, BLOCK // width // LANES * LANES)))
-    joint = np.empty(max(forward.size[t], scatter.size[t]))
-    lookup = np.empty(forward.size[t], columns.weights.dtype)
-    fill_joint(forward, t, columns.radix, width, tables, nodes[t], joint, lookup)
-    joint[:] = 0.0
-    recent = np.zeros(scatter.size[t], columns.weights.dtype)
-    values = np.empty(block * width, columns.weights.dtype)
-    notes = _take_notes(columns, bundles, block, forward.start[t + 1] - forward.start[t])
+    fill_joint(forward, t, columns.radix, width, tables, nodes[t], joint, scratch.lookup)
+    for c in range(scatter.size[t]):
+        joint[c] = 0.0
     for first in range(0, n_rows, block):
-        n = min(block, n_rows - first)
+        n = n_rows - first
+        if n > block:
+            n = block
         if kept.start[t] >= 0:
             at = kept.start[t] + first * width
             values = kept.values[at : at + n * width]
         if not kept.filled[t]:
-            _find_residuals(columns, bundles, t, forward, lookup, first, n, notes, values)
+            _find_residuals(columns, bundles, t, forward, first, n, scratch, values)
             if first // block % FOLD == FOLD - 1:
-                _fold(notes.losses, notes.products)
+                _fold(scratch.losses, scratch.products)
         for g in range(scatter.start[t + 1] - scatter.start[t]):
-            row = notes.offsets[g if shared else 0, :n]
+            row = scratch.offsets[g if shared else 0, :n]
             if not shared:
                 find_rows(scatter, scatter.start[t] + g, columns.codes, first, width, row)
             _scatter_block(values, row, n, width, recent)
@@ -130,36 +163,22 @@ def _work_bundle(columns, bundles, t, forward, tables, nodes, scatter, shared, k
                 joint[c] += recent[c]
                 recent[c] = 0.0
     kept.filled[t] = kept.start[t] >= 0
-    _share_losses(bundles.member[t], notes, losses)
+    _share_losses(bundles.member[t], scratch, losses)
     sum_out(scatter, t, columns.radix, width, joint, sums, node_sums[t])
 
 
 @njit(inline="always")
-def _take_notes(columns, bundles, block, n_groups):
-    """Allocate what is noted about a block; a column is a target in a row."""
-    n_columns = block * bundles.member.shape[1]
-    return Notes(
-        np.empty((4, n_columns), columns.weights.dtype),
-        np.empty(n_columns),
-        np.empty(n_columns, np.int32),
-        np.zeros(n_columns),
-        np.ones(n_columns),
-        # Longer than a block: rows a power of two apart would share cache sets.
-        np.empty((n_groups, block + LANES), np.int32),
-    )
-
-
-@njit(inline="always")
-def _find_residuals(columns, bundles, t, forward, lookup, first, n, notes, values):
+def _find_residuals(columns, bundles, t, forward, first, n, notes, values):
     """Write the residuals of a block of rows to `values`, and note their losses."""
     lanes = bundles.member.shape[1]
     alternatives = bundles.alternatives[t]
     width = alternatives * lanes
     seen, n_columns = notes.seen, n * lanes
-    for g in range(notes.offsets.shape[0]):
+    n_groups = forward.start[t + 1] - forward.start[t]
+    for g in range(n_groups):
         row = notes.offsets[g, :n]
         find_rows(forward, forward.start[t] + g, columns.codes, first, width, row)
-    _sum_block(lookup, notes.offsets, n, width, values)
+    _sum_block(notes.lookup, notes.offsets[:n_groups], n, width, values)
     _place(columns, bundles, t, first, n, seen, notes.places)
     _observe(values, notes.places, n_columns, seen[OBSERVED])
     softmax_block(
@@ -177,6 +196,7 @@ def _share_losses(member, notes, losses):
     for c in range(notes.losses.shape[0]):
         if member[c % lanes] >= 0:
             losses[member[c % lanes]] += notes.losses[c]
+        notes.losses[c] = 0.0
 
 
 # Whether a cell is in state 0 cannot be predicted, so nothing below branches on it. A missing
@@ -203,8 +223,8 @@ def _place(columns, bundles, t, first, n, seen, places):
             weight = columns.weights[first + r] * np.float32(x < known)
             weights[r * lanes + v] = weight
             shown[r * lanes + v] = weight * np.float32(x > 0)
-            row = np.int32(r) * (last + np.int32(1))
-            place = row + min(max(x - np.int32(1), np.int32(0)), last)
+            place = x - np.int32(x > 0)
+            place = np.int32(r) * (last + np.int32(1)) + (place if place < last else last)
             places[r * lanes + v] = place * np.int32(lanes) + np.int32(v)
 
 

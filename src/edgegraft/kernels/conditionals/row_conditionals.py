@@ -9,6 +9,7 @@ left out of its neighbours' conditionals.
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from edgegraft.kernels.compiler import kernel
 
@@ -37,7 +38,7 @@ def row_energies(theta, codes, states, edges, node_offset, edge_offset, out):
         out[r] = total
 
 
-@kernel
+@njit(inline="always")
 def conditional_scores(theta, row, i, states, node_offset, neighbours, out):
     """Write the unnormalised log-conditional of variable `i` given the known cells of `row`."""
     for a in range(states[i]):
@@ -51,12 +52,11 @@ def conditional_scores(theta, row, i, states, node_offset, neighbours, out):
 
 
 @kernel
-def log_conditionals(theta, codes, states, node_offset, neighbours, out):
-    """Write ``log p(x_i | known rest)`` of every known cell to `out`, nan if it is missing."""
-    widest = 0
-    for i in range(states.shape[0]):
-        widest = max(widest, states[i])
-    scores = np.empty(widest)
+def log_conditionals(theta, codes, states, node_offset, neighbours, scores, out):
+    """Write ``log p(x_i | known rest)`` of every known cell to `out`, nan if it is missing.
+
+    `scores` has room for the states of any variable.
+    """
     for r in range(codes.shape[0]):
         for i in range(states.shape[0]):
             if codes[r, i] < 0:
@@ -65,7 +65,8 @@ def log_conditionals(theta, codes, states, node_offset, neighbours, out):
             conditional_scores(theta, codes[r], i, states, node_offset, neighbours, scores)
             top = -np.inf
             for a in range(states[i]):
-                top = max(top, scores[a])
+                if scores[a] > top:
+                    top = scores[a]
             if top == -np.inf:
                 out[r, i] = -np.inf
                 continue

@@ -132,6 +132,16 @@ def count_margins(planes, n_rows, start, out):
             out[start[i] + planes.states[i] - 1] = n_rows - known
 
 
+def count_margins_plainly(planes, n_rows, start, out):
+    """Do the same with NumPy."""
+    known = np.bitwise_count(planes.words).sum(axis=1, dtype=np.int64)
+    for i in range(len(planes.states)):
+        own = known[planes.start[i] : planes.start[i + 1]]
+        out[start[i] : start[i] + len(own)] = own
+        if planes.complete[i]:
+            out[start[i] + planes.states[i] - 1] = n_rows - own.sum()
+
+
 @kernel
 def count_planes(planes, margins, margin_start, edges, chosen, offsets, out):
     """Write the tables of ``edges[chosen]`` at their `offsets` in the zeroed array `out`.
@@ -162,6 +172,18 @@ def count_planes(planes, margins, margin_start, edges, chosen, offsets, out):
         row_margin = margins[margin_start[i] : margin_start[i + 1]]
         column_margin = margins[margin_start[j] : margin_start[j + 1]]
         _fill_last(table, row_margin, column_margin, planes.complete[i], planes.complete[j])
+
+
+def count_planes_plainly(planes, margins, margin_start, edges, chosen, offsets, out):
+    """Do the same with NumPy."""
+    for e in chosen:
+        i, j = edges[e]
+        a, b = (planes.words[planes.start[v] : planes.start[v + 1]] for v in (i, j))
+        table = out[offsets[e] : offsets[e + 1]].reshape(planes.states[i], planes.states[j])
+        both = np.bitwise_count(a[:, None] & b)
+        table[: len(a), : len(b)] = both.sum(axis=2, dtype=np.int64)
+        ends = (margins[margin_start[v] : margin_start[v + 1]] for v in (i, j))
+        _fill_last.py_func(table, *ends, planes.complete[i], planes.complete[j])
 
 
 @njit(inline="always")

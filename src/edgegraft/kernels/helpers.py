@@ -1,0 +1,116 @@
+"""Processes that compile kernels of a first fit while this one compiles others.
+
+They are started when a kernel of the plan (:mod:`edgegraft.kernels.plan`) is missing, if several
+are and the machine has more than one core. All share a folder of claims: who creates the file of a
+kernel compiles it, others wait for the result or go on to the next. They are plain processes that
+run a module: the program that uses the library is not imported again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+MIN_KERNELS = 4  # missing ones that are worth another process
+MAX_HELPERS = 3
+MAX_WAIT = 60.0  # seconds for one kernel of another process
+
+
+class Helpers:
+    """The processes and what they have claimed; `claims` is given to helpers themselves."""
+
+    def __init__(self, claims: Path | None = None) -> None:
+        self._claims = claims
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._missing: list[Path] | None = None
+
+    def bring(self, path: Path) -> bool:
+        """Return whether another process has compiled the kernel of this file.
+
+        Helpers are started if it is the first that is missing; a kernel that another process has
+        claimed is waited for. If it returns False, the kernel is for this process to compile.
+        """
+        if self._claims is None:
+            self._start(path)
+        if self._claims is None:
+            return False
+        try:
+            (self._claims / path.name).open("x").close()
+        except FileExistsError:
+            return self._wait(path)
+        except OSError:  # the folder is gone: its owner has ended
+            pass
+        return False
+
+    def is_claimed(self, path: Path) -> bool:
+        """Return whether a process has claimed the kernel, or the folder of claims is gone."""
+        claims = self._claims
+        return claims is not None and (not claims.is_dir() or (claims / path.name).exists())
+
+    def progress(self) -> str:
+        """Return how many of the planned kernels are there, nothing if none was missing."""
+        missing = self._missing or []
+        done = sum(path.exists() for path in missing)
+        return f"{done} of {len(missing)}" if done < len(missing) else ""
+
+    def _wait(self, path: Path) -> bool:
+        end = time.monotonic() + MAX_WAIT
+        while not path.exists() and time.monotonic() < end:
+            ended = [process.poll() is not None for process in self._processes]
+            if ended and all(ended):
+                break
+            time.sleep(0.01)
+        return path.exists()
+
+    def _start(self, path: Path) -> None:
+        if self._missing is not None:
+            return
+        from edgegraft.kernels.plan import planned
+
+        paths = [each for _, _, each in planned()]
+        if path not in paths:
+            return
+        self._missing = [each for each in paths if not each.exists()]
+        n_helpers = min(MAX_HELPERS, _cores() - 1)
+        if len(self._missing) < MIN_KERNELS or n_helpers < 1 or not _runs_python():
+            self._missing = []
+            return
+        try:
+            self._claims = Path(tempfile.mkdtemp(prefix="edgegraft-"))
+            atexit.register(shutil.rmtree, self._claims, ignore_errors=True)
+            self._processes = [_run(self._claims) for _ in range(n_helpers)]
+        except OSError:
+            self._claims = None
+
+
+def _runs_python() -> bool:
+    """Return whether the executable is an interpreter, not a program with Python in it."""
+    name = Path(sys.executable or "").name.lower()
+    return name.startswith("python") and not getattr(sys, "frozen", False)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _run(claims: Path) -> subprocess.Popen[bytes]:
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(
+        [sys.executable, "-m", "edgegraft.kernels.plan", str(claims)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdin=quiet,
+        stdout=quiet,
+        stderr=quiet,
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+    )
+
+
+HELPERS = Helpers()
