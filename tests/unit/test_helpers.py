@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from edgegraft.core.threads import interruptible
 from edgegraft.kernels import helpers, plan
 from edgegraft.kernels.helpers import Helpers
 
@@ -48,6 +49,8 @@ class Ended:
     def poll(self):
         return self.code
 
+    wait = terminate = poll
+
 
 def test_a_kernel_is_compiled_by_the_process_that_claims_it(tmp_path, claims):
     here, there = Helpers(claims), Helpers(claims)
@@ -56,6 +59,36 @@ def test_a_kernel_is_compiled_by_the_process_that_claims_it(tmp_path, claims):
     assert there.is_claimed(path)
     path.write_text("")
     assert there.bring(path)
+
+
+def test_a_kernel_of_this_process_that_was_interrupted_is_not_waited_for(tmp_path, claims):
+    here = Helpers(claims)
+    here._processes = [Ended(None)]
+    assert not here.bring(tmp_path / "kernel.nbc")
+    assert not here.bring(tmp_path / "kernel.nbc")
+
+
+def test_helpers_end_with_the_process_that_started_them_not_with_its_forks(claims):
+    here = Helpers(claims)
+    waiting = [sys.executable, "-c", "import time; time.sleep(60)"]
+    here._processes = [subprocess.Popen(waiting)]
+    here._stop(os.getpid() + 1)
+    assert claims.is_dir()
+    assert here._processes[0].poll() is None
+    here._stop(os.getpid())
+    assert not claims.is_dir()
+    assert here._processes[0].poll() is not None
+
+
+def test_ctrl_c_ends_the_wait_for_a_kernel_if_there_is_nothing_to_keep(tmp_path, claims):
+    path = tmp_path / "kernel.nbc"
+    Helpers(claims).bring(path)
+    here = Helpers(claims)
+    here._processes = [Ended(None)]
+    with interruptible() as interruption:
+        interruption.asked = True
+        with pytest.raises(KeyboardInterrupt):
+            here.bring(path)
 
 
 def test_a_kernel_whose_process_has_ended_or_takes_too_long_is_not_waited_for(
@@ -79,7 +112,7 @@ def test_without_the_folder_of_claims_helpers_stop(tmp_path):
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("MAX_HELPERS", 0), ("MIN_KERNELS", 100), ("_runs_python", lambda: False)],
+    [("MAX_HELPERS", 0), ("MIN_KERNELS", 100), ("_may_start", lambda: False)],
 )
 def test_no_process_is_started_where_it_is_not_worth_it(tmp_path, monkeypatch, setting, value):
     monkeypatch.setattr(helpers, setting, value)
@@ -87,7 +120,6 @@ def test_no_process_is_started_where_it_is_not_worth_it(tmp_path, monkeypatch, s
     monkeypatch.setattr(helpers, "_run", lambda claims: pytest.fail("a process was started"))
     here = Helpers()
     assert not here.bring(tmp_path / "3")
-    assert here.progress() == ""
 
 
 def test_progress_counts_the_planned_kernels_that_are_there(tmp_path, monkeypatch):
@@ -112,4 +144,4 @@ def test_what_is_planned_is_what_a_first_fit_needs(tmp_path, claims):
     assert {path.name for _, _, path in plan.planned()} <= compiled
     command = [sys.executable, "-W", "ignore", "-c", FIT]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
-    assert set(json.loads(done.stdout)) <= {"dot"}
+    assert json.loads(done.stdout) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -10,9 +11,11 @@ import sys
 import numpy as np
 import pytest
 from llvmlite import binding
+from numba.core.errors import TypingError
 
 from edgegraft import GraftedMRF
 from edgegraft.core.pairs import all_pairs
+from edgegraft.core.threads import interruptible
 from edgegraft.counts import PairCounts
 from edgegraft.kernels import compiler, hashing
 from edgegraft.kernels.compiler import stamp_of
@@ -117,6 +120,27 @@ def test_kernels_work_when_no_folder_can_be_written(tmp_path):
     with pytest.raises(subprocess.CalledProcessError) as failed:
         run_once("import warnings; warnings.simplefilter('error')\n" + refuse + SMALL, "")
     assert "NUMBA_CACHE_DIR" in failed.value.stderr
+
+
+def test_a_compilation_that_fails_or_is_given_up_is_over():
+    @compiler.kernel
+    def unknown(x):
+        return x.no_such_attribute
+
+    compiled = compiler.COMPILATION
+    with pytest.raises(TypingError):
+        unknown(np.ones(3))
+    assert compiled.line == ""
+    assert gc.isenabled()
+    count = compiled._count
+    with interruptible() as interruption:
+        interruption.asked = True
+        with pytest.raises(KeyboardInterrupt):
+            unknown(np.ones(3))
+        assert compiled._count == count
+        interruption.keeps = True
+        with pytest.raises(TypingError):
+            unknown(np.ones(3))
 
 
 def test_a_damaged_file_is_one_that_is_not_there(tmp_path):

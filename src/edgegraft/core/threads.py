@@ -15,6 +15,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TypeVar
 
+from edgegraft.kernels import helpers
+
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 Item = TypeVar("Item")
@@ -89,14 +91,20 @@ def physical_memory() -> int | None:
 
 @dataclass
 class Interruption:
-    """Whether Ctrl-C was pressed."""
+    """Whether Ctrl-C was pressed, and whether there is something that a loop could keep."""
 
     asked: bool = False
+    keeps: bool = False
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if Ctrl-C was pressed."""
         if self.asked:
             raise KeyboardInterrupt
+
+    def check_compiler(self) -> None:
+        """Raise KeyboardInterrupt if Ctrl-C was pressed and there is nothing to keep."""
+        if not self.keeps:
+            self.check()
 
 
 _listening: list[Interruption] = []  # that of the outermost block, if there is one
@@ -108,7 +116,8 @@ def interruptible() -> Iterator[Interruption]:
 
     Loops ask the flag between their steps, to end soon with what there is. Blocks nest: the
     outermost listens for all of them, so a wish that is expressed between two loops ends the second
-    one. Python gives signals to the main thread: on any other nothing is ever asked.
+    one. A kernel that would have to be compiled while there is nothing to keep is not begun. Python
+    gives signals to the main thread: on any other nothing is ever asked.
 
     >>> with interruptible() as interruption:
     ...     signal.raise_signal(signal.SIGINT)
@@ -130,8 +139,10 @@ def interruptible() -> Iterator[Interruption]:
 
     signal.signal(signal.SIGINT, handle)
     _listening.append(found)
+    helpers.before_compiling = found.check_compiler
     try:
         yield found
     finally:
         _listening.clear()
+        helpers.before_compiling = helpers.no_check
         signal.signal(signal.SIGINT, previous)

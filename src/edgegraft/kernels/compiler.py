@@ -32,7 +32,7 @@ import numba
 import numpy as np
 from llvmlite import binding
 from numba import njit
-from numba.core import config, serialize
+from numba.core import config, event, serialize
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 from numba.misc.appdirs import AppDirs
@@ -119,11 +119,12 @@ def _python(dispatcher: Any) -> Any:
     return FunctionType(function.__code__, function.__globals__ | called, function.__name__)
 
 
-class Compilation:
-    """What this process has had to compile; shown where a person waits for it.
+class Compilation(event.Listener):  # type: ignore[misc]
+    """What this process has had to compile, shown to a person who waits for it.
 
     A terminal or notebook gets one line that counts, unless `shown` is set: a display of its own,
-    such as that of the command line, shows `line`.
+    such as that of the command line, shows `line`. Numba reports when a compilation begins and
+    ends, also one that fails or is interrupted.
     """
 
     def __init__(self) -> None:
@@ -136,11 +137,13 @@ class Compilation:
         done = helpers.HELPERS.progress() or str(self._count)
         return f"compiling kernels, once: {done}" if self._depth else ""
 
-    def begin(self) -> None:
+    def on_start(self, event: Any) -> None:
         """Count a kernel; those that it calls are compiled within it.
 
         Meanwhile no garbage is collected: it would take a tenth of the time.
         """
+        if not _is_ours(event):
+            return
         if not self._depth:
             self._collects = gc.isenabled()
             gc.disable()
@@ -148,11 +151,13 @@ class Compilation:
         self._depth += 1
         self._show()
 
-    def end(self) -> None:
+    def on_end(self, event: Any) -> None:
         """Note that it is done.
 
         What has gathered is not searched for garbage at once, but with all else that is old.
         """
+        if not _is_ours(event):
+            return
         self._depth -= 1
         if not self._depth and self._collects:
             if not gc.get_freeze_count():
@@ -168,7 +173,12 @@ class Compilation:
         sys.stderr.flush()
 
 
+def _is_ours(event: Any) -> bool:
+    return isinstance(event.data["dispatcher"]._cache, _KernelCache)
+
+
 COMPILATION = Compilation()
+event.register("numba:compile", COMPILATION)
 
 
 class _KernelCache:
@@ -191,11 +201,11 @@ class _KernelCache:
         """
         context.refresh()
         found = self._find(signature, context)
+        if found is None:
+            helpers.before_compiling()
         path = None if found else self.path_of(signature, context)
         if path is not None and helpers.HELPERS.bring(path):
             found = self._find(signature, context)
-        if found is None:
-            COMPILATION.begin()
         return found
 
     def path_of(self, signature: Any, context: Any) -> Path | None:
@@ -212,7 +222,6 @@ class _KernelCache:
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep a kernel that has been compiled, in place of those of other sources."""
-        COMPILATION.end()
         folder = user_folder()
         if folder is None:
             _warn_once()

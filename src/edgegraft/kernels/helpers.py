@@ -9,17 +9,26 @@ run a module: the program that uses the library is not imported again.
 from __future__ import annotations
 
 import atexit
+import multiprocessing
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 MIN_KERNELS = 4  # missing ones that are worth another process
 MAX_HELPERS = 3
 MAX_WAIT = 60.0  # seconds for one kernel of another process
+
+
+def no_check() -> None:
+    """Raise nothing."""
+
+
+before_compiling: Callable[[], None] = no_check  # what may raise if the user has pressed Ctrl-C
 
 
 class Helpers:
@@ -29,6 +38,7 @@ class Helpers:
         self._claims = claims
         self._processes: list[subprocess.Popen[bytes]] = []
         self._missing: list[Path] | None = None
+        self._own: set[Path] = set()  # claimed by this process
 
     def bring(self, path: Path) -> bool:
         """Return whether another process has compiled the kernel of this file.
@@ -38,10 +48,11 @@ class Helpers:
         """
         if self._claims is None:
             self._start(path)
-        if self._claims is None:
+        if self._claims is None or path in self._own:  # claimed before, and interrupted
             return False
         try:
             (self._claims / path.name).open("x").close()
+            self._own.add(path)
         except FileExistsError:
             return self._wait(path)
         except OSError:  # the folder is gone: its owner has ended
@@ -65,6 +76,7 @@ class Helpers:
             ended = [process.poll() is not None for process in self._processes]
             if ended and all(ended):
                 break
+            before_compiling()
             time.sleep(0.01)
         return path.exists()
 
@@ -78,21 +90,35 @@ class Helpers:
             return
         self._missing = [each for each in paths if not each.exists()]
         n_helpers = min(MAX_HELPERS, _cores() - 1)
-        if len(self._missing) < MIN_KERNELS or n_helpers < 1 or not _runs_python():
-            self._missing = []
+        if len(self._missing) < MIN_KERNELS or n_helpers < 1 or not _may_start():
             return
         try:
             self._claims = Path(tempfile.mkdtemp(prefix="edgegraft-"))
-            atexit.register(shutil.rmtree, self._claims, ignore_errors=True)
+            atexit.register(self._stop, os.getpid())
             self._processes = [_run(self._claims) for _ in range(n_helpers)]
         except OSError:
             self._claims = None
 
+    def _stop(self, owner: int) -> None:
+        """End the helpers with the process that started them, not with a fork of it."""
+        if os.getpid() != owner:
+            return
+        for process in self._processes:
+            process.terminate()
+            process.wait()
+        if self._claims is not None:
+            shutil.rmtree(self._claims, ignore_errors=True)
 
-def _runs_python() -> bool:
-    """Return whether the executable is an interpreter, not a program with Python in it."""
+
+def _may_start() -> bool:
+    """Return whether this is an interpreter on its own.
+
+    A program with Python in it cannot be asked to run a module, and in one of many processes each
+    would start its helpers.
+    """
     name = Path(sys.executable or "").name.lower()
-    return name.startswith("python") and not getattr(sys, "frozen", False)
+    alone = multiprocessing.parent_process() is None
+    return alone and name.startswith("python") and not getattr(sys, "frozen", False)
 
 
 def _cores() -> int:
@@ -103,9 +129,10 @@ def _cores() -> int:
 
 def _run(claims: Path) -> subprocess.Popen[bytes]:
     quiet = subprocess.DEVNULL
+    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     return subprocess.Popen(
-        [sys.executable, "-m", "edgegraft.kernels.plan", str(claims)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        [sys.executable, "-P", "-m", "edgegraft.kernels.plan", str(claims)],
+        env=os.environ | {"PYTHONPATH": path},
         stdin=quiet,
         stdout=quiet,
         stderr=quiet,

@@ -18,6 +18,7 @@ from edgegraft.kernels.conditionals import pseudolikelihood as sums
 from edgegraft.kernels.conditionals.lookup import Groups, fill_joint, find_rows, sum_out
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours, log_conditionals
 from edgegraft.kernels.conditionals.softmax import softmax_block
+from edgegraft.kernels.solver.products import dot
 
 
 def planned() -> list[tuple[Any, tuple[Any, ...], Path]]:
@@ -57,6 +58,7 @@ def _examples() -> list[tuple[Any, ...]]:
         (tests.invert_positive, dd, dd),
         (tests.find_residuals, cells, d, design, dd, 0, dd, dd),
         (tests.add_products, dd, dd, d, 0, dd),
+        (dot, d, d),
         (log_conditionals, theta, kk, offsets, offsets, Neighbours(*[k] * 5), d, dd),
         (
             sums.work_bundles,

@@ -89,6 +89,7 @@ def run_search(
             stopped |= _notify(state, observers, "checkpoint")
         if not state.n_activations:
             interruption.check()  # nothing has been learned that could be kept
+        interruption.keeps = True
         if stopped or interruption.asked:
             state.reason = StopReason.OBSERVER if stopped else StopReason.INTERRUPTED
         while not state.reason:
