@@ -27,6 +27,7 @@ from edgegraft.kernels import compiler
 
 N_ROWS, N_COLUMNS = 500, 12
 MANY_COLUMNS = 120  # whose network is too large for plain Python
+MANY_ROWS = 5_000  # of which a table is large enough to be worked on from counts
 
 
 class Compiled(event.Listener):
@@ -44,13 +45,13 @@ class Compiled(event.Listener):
         """Do nothing."""
 
 
-def survey(states: int, seed: int = 0, columns: int = N_COLUMNS) -> np.ndarray:
+def survey(states: int, seed: int = 0, columns: int = N_COLUMNS, rows: int = N_ROWS) -> np.ndarray:
     """Return codes in which every column depends on the one before it."""
     rng = np.random.default_rng(seed)
-    codes = [rng.integers(0, states, N_ROWS)]
+    codes = [rng.integers(0, states, rows)]
     for _ in range(1, columns):
-        kept = rng.random(N_ROWS) < 0.6
-        codes.append(np.where(kept, codes[-1], rng.integers(0, states, N_ROWS)))
+        kept = rng.random(rows) < 0.6
+        codes.append(np.where(kept, codes[-1], rng.integers(0, states, rows)))
     return np.column_stack(codes)
 
 
@@ -73,6 +74,7 @@ def fits() -> None:
     GraftedMRF(objective="likelihood", random_state=0).fit(codes)
     GraftedMRF(aim="prediction", random_state=0).fit(codes)
     GraftedMRF(random_state=0).fit(survey(2, columns=MANY_COLUMNS))
+    GraftedMRF(random_state=0).fit(survey(2, columns=MANY_COLUMNS, rows=MANY_ROWS))
     estimator.bootstrap(words, 4)
 
 

@@ -16,7 +16,7 @@ EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (3, 6)]
 
 @pytest.fixture(autouse=True)
 def _count_small_tables(monkeypatch):
-    monkeypatch.setattr(neighbour_counts, "_MIN_CELLS", 0)
+    monkeypatch.setattr(neighbour_counts, "MIN_CELLS", 0)
 
 
 def _loss(n_jobs=1, *, weighted=True):

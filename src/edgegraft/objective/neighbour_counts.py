@@ -19,7 +19,7 @@ from edgegraft.kernels.conditionals.counted import Counted, count_bundles
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns
 from edgegraft.objective.bundles import BundleSources, alternatives_of, bundle, wire
 
-_MIN_CELLS = 1 << 19  # of a table; the fits of a smaller one take milliseconds anyway
+MIN_CELLS = 1 << 19  # of a table; the fits of a smaller one take milliseconds anyway
 _ROWS_PER_CELL = 4  # of the counts of a target: they take less memory than its residuals
 _PIECES = 4  # of work per thread
 
@@ -44,7 +44,7 @@ def count_neighbours(
 
     `before` are those of another graph over the same rows.
     """
-    if columns.codes.size < _MIN_CELLS:
+    if columns.codes.size < MIN_CELLS:
         return ()
     widths = np.where(_suited(layout, columns), alternatives_of(layout.states), 0)
     known = {int(sources.bundles.alternatives[0]): sources for sources in before}

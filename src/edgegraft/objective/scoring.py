@@ -5,7 +5,8 @@ later batches at the same parameters as long as they fit the memory allowed. A b
 pairs that sixteen targets share most of their sources is processed in bundles instead, without
 keeping anything. Once the batches at one point have cost as much as all pairs together would, or so
 many pairs were asked for that the rest is likely to follow and would cost more, all are computed
-(:mod:`edgegraft.objective.all_pairs`) and later batches look them up.
+(:mod:`edgegraft.objective.all_pairs`) and later batches look them up. In large tables with sparse
+graphs most targets need no residuals (:mod:`edgegraft.objective.counted_pairs`).
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.pairs import pair_ids
+from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.tables import table_offsets
-from edgegraft.core.types import Edges, Floats, Integers
+from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.device.pseudolikelihood import score_on_device
 from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
@@ -28,6 +29,7 @@ from edgegraft.objective.block_sums import (
     nothing_kept,
 )
 from edgegraft.objective.bundles import alternatives_of, bundle, estimate, wire
+from edgegraft.objective.counted_pairs import add_counted, counted_targets
 from edgegraft.table.blocks import TableRows
 
 _BLOCK_BYTES = 1 << 27  # of a block's residuals that are not kept
@@ -47,6 +49,7 @@ class Residuals:
         self.spent = 0.0  # nanoseconds per row, estimated
         self.asked = 0  # pairs
         self.whole: AllPairs | None = None
+        self.counted: Mask | None = None  # targets that need no residuals
         self._kept: dict[int, Kept] = {}
 
     def keep(self, targets: Integers, alternatives: int) -> Kept:
@@ -80,32 +83,51 @@ def score_block(
     if residuals is None:
         residuals = Residuals(theta, columns_of(block, dtype), _BLOCK_BYTES)
     offsets = table_offsets(layout.states[edges])
-    return score_tables(residuals, layout, edges, offsets, block.n_jobs)
-
-
-def score_tables(
-    residuals: Residuals, layout: Layout, edges: Edges, offsets: Integers, n_jobs: int
-) -> Floats:
-    """Return the sums of residuals for pairs, in their order and orientation, table after table.
-
-    `layout` is the model's, in which the residuals' point lies.
-    """
+    if residuals.counted is None:
+        residuals.counted = counted_targets(block, layout)
+    if residuals.counted.any():
+        return _score_counted(block, residuals, residuals.counted, layout, edges, offsets)
     if residuals.whole is None:
-        asked = Layout(layout.states, np.unique(np.sort(edges, axis=1), axis=0))
-        touched = np.zeros(layout.n_variables, bool)
-        touched[asked.edges] = True
-        plans = [
-            _plan(residuals, layout, asked, targets, alternatives, touched)
-            for targets, alternatives in _by_width(layout)
-            if touched[targets].any()
-        ]
+        asked, plans = _plan_all(residuals, layout, edges, np.ones(layout.n_variables, bool))
         residuals.spent += sum(cost for cost, _ in plans)
         residuals.asked += len(edges)
-        if not _worth_all(residuals) or not _fill(residuals, layout, n_jobs):
-            summed = _sum_pairs(residuals, layout, asked, [job for _, job in plans], n_jobs)
+        if not _worth_all(residuals) or not _fill(residuals, layout, block.n_jobs):
+            jobs = [job for _, job in plans]
+            summed = _sum_pairs(residuals, layout, asked, jobs, block.n_jobs)
             return take_tables(summed, asked, edges, offsets)
     assert residuals.whole is not None
     return residuals.whole.tables(edges, offsets, 1.0)
+
+
+def _score_counted(
+    block: TableRows,
+    residuals: Residuals,
+    counted: Mask,
+    layout: Layout,
+    edges: Edges,
+    offsets: Integers,
+) -> Floats:
+    """Return the sums of pairs, of which most targets need no residuals."""
+    asked, plans = _plan_all(residuals, layout, edges, ~counted)
+    summed = _sum_pairs(residuals, layout, asked, [job for _, job in plans], block.n_jobs)
+    add_counted(block, residuals.theta, layout, asked, counted, summed)
+    return take_tables(summed, asked, edges, offsets)
+
+
+def _plan_all(
+    residuals: Residuals, layout: Layout, edges: Edges, targets: Mask
+) -> tuple[Layout, list[tuple[float, Job]]]:
+    """Return the pairs, each once, and the cheapest way to the sums of these targets."""
+    n = layout.n_variables
+    asked = Layout(layout.states, pairs_of_ids(np.unique(pair_ids(edges, n)), n))
+    touched = np.zeros(n, bool)
+    touched[asked.edges] = True
+    plans = [
+        _plan(residuals, layout, asked, own, alternatives, touched)
+        for own, alternatives in _by_width(layout, targets)
+        if touched[own].any()
+    ]
+    return asked, plans
 
 
 def _worth_all(residuals: Residuals) -> bool:
@@ -117,16 +139,16 @@ def _worth_all(residuals: Residuals) -> bool:
     )
 
 
-def _by_width(layout: Layout) -> list[tuple[Integers, int]]:
-    """Return the variables by the width of their logits."""
-    widths = alternatives_of(layout.states)
-    return [(np.flatnonzero(widths == width), int(width)) for width in np.unique(widths)]
+def _by_width(layout: Layout, targets: Mask) -> list[tuple[Integers, int]]:
+    """Return the targets by the width of their logits."""
+    widths = np.where(targets, alternatives_of(layout.states), 0)
+    return [(np.flatnonzero(widths == width), int(width)) for width in np.unique(widths[targets])]
 
 
 def _fill(residuals: Residuals, layout: Layout, n_jobs: int) -> bool:
     """Compute all pairs at once; return whether the memory allowed suffices."""
     jobs, kept = [], []
-    for targets, alternatives in _by_width(layout):
+    for targets, alternatives in _by_width(layout, np.ones(layout.n_variables, bool)):
         held = residuals.keep(targets, alternatives)
         if (held.start < 0).any():
             residuals.spent = -np.inf  # and do not try again

@@ -73,25 +73,26 @@ def _tile_body(builder, vec, pointers_a, pointers_b, n_vectors, store):
 
 
 @intrinsic
-def add_tile(typingctx, words, a, b, first, length, n_a, n_b, out, at, stride):
+def add_tile(typingctx, left, a, right, b, first, length, n_a, n_b, out, at, stride):
     """Add the counts of planes ``a..a+n_a`` against ``b..b+n_b`` to ``out[at + x * stride + y]``.
 
-    Only words ``first`` to ``first + length`` are counted; both are multiples of LANES and
-    ``length`` is positive. One loop is emitted for each of the TILE * TILE shapes.
+    The planes are rows of two arrays of equally many words, which may be one. Only words ``first``
+    to ``first + length`` are counted; both are multiples of LANES and ``length`` is positive. One
+    loop is emitted for each of the TILE * TILE shapes.
     """
     index = types.intp
-    signature = types.void(words, index, index, index, index, index, index, out, index, index)
+    signature = types.void(left, index, right, *[index] * 5, out, index, index)
 
     def codegen(context, builder, sig, args):
-        words, a, b, first, length, n_a, n_b, out, at, stride = args
-        source = context.make_array(sig.args[0])(context, builder, words)
-        target = context.make_array(sig.args[7])(context, builder, out)
-        a_plane = builder.extract_value(source.shape, 1)
-        word = a_plane.type
+        _, a, _, b, first, length, n_a, n_b, out, at, stride = args
+        sources = [context.make_array(sig.args[k])(context, builder, args[k]) for k in (0, 2)]
+        target = context.make_array(sig.args[8])(context, builder, out)
+        word = a.type
         vec = ir.VectorType(word, LANES)
 
-        def plane(row):
-            at_word = builder.add(builder.mul(row, a_plane), first)
+        def plane(source, row):
+            length = builder.extract_value(source.shape, 1)
+            at_word = builder.add(builder.mul(row, length), first)
             return builder.bitcast(builder.gep(source.data, [at_word]), vec.as_pointer())
 
         def store(x, y, total):
@@ -108,8 +109,8 @@ def add_tile(typingctx, words, a, b, first, length, n_a, n_b, out, at, stride):
                 case = builder.append_basic_block(f"tile.{x}x{y}")
                 switch.add_case(word(x * (TILE + 1) + y), case)
                 builder.position_at_end(case)
-                pointers_a = [plane(builder.add(a, word(k))) for k in range(x)]
-                pointers_b = [plane(builder.add(b, word(k))) for k in range(y)]
+                pointers_a = [plane(sources[0], builder.add(a, word(k))) for k in range(x)]
+                pointers_b = [plane(sources[1], builder.add(b, word(k))) for k in range(y)]
                 _tile_body(builder, vec, pointers_a, pointers_b, n_vectors, store)
                 builder.branch(end)
         builder.position_at_end(end)
@@ -118,15 +119,26 @@ def add_tile(typingctx, words, a, b, first, length, n_a, n_b, out, at, stride):
     return signature, codegen
 
 
+@intrinsic
+def popcount(typingctx, word):
+    """Return the number of bits of a word that are set."""
+
+    def codegen(context, builder, sig, args):
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), codegen
+
+
 @kernel
 def count_margins(planes, n_rows, start, out):
     """Write the number of rows in each state of each variable that has planes."""
+    words = planes.words
     for i in range(planes.states.shape[0]):
         known = 0
         for k in range(planes.start[i + 1] - planes.start[i]):
             row = planes.start[i] + k
             out[start[i] + k] = 0
-            add_tile(planes.words, row, row, 0, planes.words.shape[1], 1, 1, out, start[i] + k, 0)
+            add_tile(words, row, words, row, 0, words.shape[1], 1, 1, out, start[i] + k, 0)
             known += out[start[i] + k]
         if planes.complete[i]:
             out[start[i] + planes.states[i] - 1] = n_rows - known
@@ -149,7 +161,7 @@ def count_planes(planes, margins, margin_start, edges, chosen, offsets, out):
     Row blocks are the outer loop: the planes of the variables that neighbouring edges share
     are then still in cache. States without a plane are filled in from the margins.
     """
-    length = planes.words.shape[1]
+    words, length = planes.words, planes.words.shape[1]
     for first in range(0, length, ROW_BLOCK):
         block = min(ROW_BLOCK, length - first)
         for e in chosen:
@@ -163,7 +175,7 @@ def count_planes(planes, margins, margin_start, edges, chosen, offsets, out):
                     at = offsets[e] + (a - planes.start[i]) * stride + b - planes.start[j]
                     n_a = min(TILE, a_end - a)
                     n_b = min(TILE, b_end - b)
-                    add_tile(planes.words, a, b, first, block, n_a, n_b, out, at, stride)
+                    add_tile(words, a, words, b, first, block, n_a, n_b, out, at, stride)
     for e in chosen:
         i = edges[e, 0]
         j = edges[e, 1]

@@ -85,7 +85,7 @@ def offer_binary(words, ones, n_rows, partner, score, first, step):
                 for j in range(max(right, i), min(right + BLOCK, n), TILE):
                     high, wide = min(TILE, n - i), min(TILE, n - j)
                     counts[:] = 0
-                    add_tile(words, i, j, 0, words.shape[1], high, wide, counts, 0, TILE)
+                    add_tile(words, i, words, j, 0, words.shape[1], high, wide, counts, 0, TILE)
                     _offer_tile(counts, ones, scale, n_rows, i, j, high, wide, partner, score)
 
 
