@@ -118,7 +118,8 @@ def test_foreign_files(refused, tmp_path):
         b"\xff" * 1000,
     ):
         text = refused(content)
-        assert f"({len(content):,} bytes) is of another kind, truncated or damaged" in text
+        size = f"({len(content):,} bytes)"
+        assert f"{size} is not a model file of edgegraft, or is truncated or damaged" in text
     assert "a safetensors file of something else" in refused(save({"a": np.ones(3)}))
     assert "a safetensors file of something else" in refused(save({}, {"format": "pt"}))
     assert 'has no "format"' in refused(save({}, {KEY: '{"format": "other"}'}))

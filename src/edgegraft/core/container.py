@@ -55,7 +55,7 @@ class ContainerFormat:
     name: str  # stands in the header, such as "edgegraft-model"
     version: int  # newest that this release reads, and the one that it writes
     noun: str  # what messages call a file, such as "model file"
-    source: str  # how a proper file is made: "save a model with model.save"
+    source: str  # how a proper file is made: "`edgegraft learn` writes one"
     remedy: str  # what to do about a damaged file
     error: type[FileFormatError] = FileFormatError
     # Of the tensors; the shorter one takes half the time, for files of gigabytes.
@@ -207,8 +207,8 @@ class ContainerReader:
         except SafetensorError as error:
             reason = ascii(str(error))[1:-1][:200]
             raise self._kind.error(
-                f"'{self.path}' ({self.path.stat().st_size:,} bytes) is of another kind, truncated "
-                f"or damaged: {reason}; a {self._kind.noun} is needed: {self._kind.source}"
+                f"'{self.path}' ({self.path.stat().st_size:,} bytes) is not a {self._kind.noun} of "
+                f"edgegraft, or is truncated or damaged ({reason}); {self._kind.source}"
             ) from None
         start = 8 + int.from_bytes(self._file.read(8), "little")
         header = json.loads(self._file.read(start - 8))

@@ -34,7 +34,7 @@ MODEL_FILE = ContainerFormat(
     name="edgegraft-model",
     version=1,
     noun="model file",
-    source="save a model with model.save",
+    source="`edgegraft learn` and, in Python, model.save write one",
     remedy="fetch it again or save the model again",
     error=ModelFileError,
 )

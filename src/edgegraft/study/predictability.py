@@ -44,7 +44,7 @@ def predictability(
         with np.errstate(divide="ignore"):
             columns["nats"][i] = -weight @ np.log(p[np.arange(len(own)), own])
         seen = shares[shares > 0]
-        entropy = columns["entropy"][i] = float(-seen @ np.log(seen))
+        entropy = columns["entropy"][i] = float(seen @ -np.log(seen)) + 0.0
         columns["explained"][i] = 1.0 - columns["nats"][i] / entropy if entropy > 0 else np.nan
         if variable.scored or variable.n_states == 2:
             scores = scores_of(np.maximum(shares, 1e-300), 1, variable.kind)[:, 0]
