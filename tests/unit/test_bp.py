@@ -9,7 +9,7 @@ from edgegraft.core.pairs import find_pairs
 from edgegraft.errors import EdgeError, ModelError
 from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.messages import wire
-from edgegraft.kernels.messages.linear_messages import WIDEST
+from edgegraft.kernels.messages.updates import WIDEST
 from tests.message_models import FORESTS, LOOPY, disagreement, draw, enumerate_all
 
 GRID = Layout(

@@ -17,9 +17,9 @@ from edgegraft import GraftedMRF
 from edgegraft.core.pairs import all_pairs
 from edgegraft.core.threads import interruptible
 from edgegraft.counts import PairCounts
-from edgegraft.kernels import compiler, hashing
+from edgegraft.kernels import compiler, structures
 from edgegraft.kernels.compiler import stamp_of
-from edgegraft.kernels.counting.encode import look_up, look_up_plainly
+from edgegraft.kernels.counting.bitplanes import look_up, look_up_plainly
 from edgegraft.kernels.counting.histogram import count_states
 from edgegraft.kernels.search import unseen
 from edgegraft.search import correlations
@@ -63,7 +63,7 @@ print(json.dumps({"compiled": sorted(set(compiled)), "loaded": loaded}))
 SMALL = """
 import json
 import numpy as np
-from edgegraft.kernels.solver.products import dot
+from edgegraft.kernels.solver.penalty import dot
 dot(np.ones(3), np.ones(3))
 print(json.dumps({"compiled": len(dot.stats.cache_misses)}))
 """
@@ -185,8 +185,8 @@ def test_kernels_in_plain_python_give_the_same(monkeypatch):
     found = []
     for pick in (lambda kernel: kernel, compiler._plain):
         keys, values = np.full(256, -1), np.zeros(256, np.int64)
-        old = pick(hashing.insert)(keys, values, ids, np.arange(60))
-        known = pick(hashing.find)(keys, values, ids[::2] + np.arange(30) % 2)
+        old = pick(structures.insert)(keys, values, ids, np.arange(60))
+        known = pick(structures.find)(keys, values, ids[::2] + np.arange(30) % 2)
         words, out = np.arange(1, 5, dtype=np.uint64) << np.uint64(60), np.zeros(9, np.int64)
         left = np.concatenate((ids[:3], np.arange(40)))
         drawn = pick(unseen.draw_from_list)(keys, values, left, 43, words, out)

@@ -7,7 +7,7 @@ import pytest
 
 from edgegraft.core import Layout
 from edgegraft.errors import DataError, EdgeError, ModelError
-from edgegraft.kernels.conditionals.exponential import exp_in_place
+from edgegraft.kernels.conditionals.lanes import exp_in_place
 from edgegraft.kernels.conditionals.lookup import ROOM
 from edgegraft.objective.block_sums import columns_of
 from edgegraft.objective.bundles import alternatives_of, bundle, route, wire

@@ -6,7 +6,7 @@ import numpy as np
 
 from edgegraft.core.types import Ids, Integers
 from edgegraft.kernels.compiler import for_size
-from edgegraft.kernels.hashing import find, insert
+from edgegraft.kernels.structures import find, insert
 
 _SMALLEST = 1024
 

@@ -19,11 +19,12 @@ from scipy.sparse.csgraph import connected_components
 
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import link_matrix, neighbours_of
+from edgegraft.core.tables import stretches
 from edgegraft.core.types import Floats, Integers
 from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.elimination.buckets import JunctionTree
 from edgegraft.kernels.elimination.ordering import FILL_FIRST, SIZE_FIRST, Rule, eliminate
-from edgegraft.kernels.elimination.traversal import depth_first, sweep_levels
+from edgegraft.kernels.structures import depth_first, sweep_levels
 
 CELL_BYTES = 8
 #: What both sweeps take per cell of a clique, measured on grids, complete and bipartite graphs.
@@ -206,8 +207,16 @@ def build_tree(layout: Layout, found: Elimination) -> JunctionTree:
     by_bucket = np.argsort(first * n - other)
     first, other = first[by_bucket], other[by_bucket]
     i, j = layout.edges[by_bucket].T
-    own_is_row = position[i] == first
-    node_block, edge_block = _blocks(states, first, states[first] * states[other])
+    cells = states[first] * states[other]
+    node_block, edge_block = _blocks(states, first, cells)
+    place = np.empty(layout.n_parameters, np.int64)
+    place[stretches(node_block[:-1], states)] = stretches(layout.node_offset[variable], states)
+    row, column = np.divmod(stretches(np.zeros_like(cells), cells), np.repeat(states[first], cells))
+    # The own states run fastest, whether they are the rows of the edge's table or its columns.
+    own_is_row, wide = np.repeat([position[i] == first, layout.states[j]], cells, axis=1)
+    within = np.where(own_is_row, column * wide + row, row * wide + column)
+    at = np.repeat(layout.edge_offset[:-1][by_bucket], cells)
+    place[stretches(edge_block, cells)] = at + within
     local_cells = _products(n, first, states[other]) * states
     axes = np.bincount(owner, minlength=n) + 1
     largest = [x.max(initial=0) for x in (message_cells * states, local_cells, axes)]
@@ -223,10 +232,7 @@ def build_tree(layout: Layout, found: Elimination) -> JunctionTree:
         other=other,
         node_block=node_block,
         edge_block=edge_block,
-        unary=layout.node_offset[variable],
-        table=layout.edge_offset[:-1][by_bucket],
-        own_stride=np.where(own_is_row, layout.states[j], 1),
-        other_stride=np.where(own_is_row, 1, layout.states[j]),
+        place=place,
         largest=np.array(largest, np.int64),
     )
 

@@ -134,7 +134,9 @@ class ExactEngine:
         """Return a most probable assignment and its log score, ``log Z`` not subtracted."""
         state = self.init(graph) if isinstance(graph, Layout) else graph
         layout = state.layout
-        potentials = buckets.gather_potentials(state.tree, check_theta(theta, layout))
+        potentials = buckets.scale_potentials(
+            state.tree, check_theta(theta, layout)[state.tree.place]
+        )
         messages = junction_draws.collect_max(state.tree, potentials)
         assignment = np.empty(layout.n_variables, np.int64)
         junction_draws.trace_back(state.tree, potentials.logs, messages, assignment)
@@ -164,7 +166,7 @@ def _calibrate(theta: Floats, tree: buckets.JunctionTree) -> Marginals:
     potentials, messages, log_partition = _collect(theta, tree)
     junction.distribute(tree, potentials, messages, potentials.logs)
     values = np.empty_like(theta)
-    buckets.scatter_marginals(tree, potentials.logs, values)
+    values[tree.place] = potentials.logs
     return Marginals(values, log_partition)
 
 
@@ -181,7 +183,7 @@ def _collect(
     theta: Floats, tree: buckets.JunctionTree
 ) -> tuple[buckets.BucketPotentials, junction.Messages, float]:
     """Go up the tree, refusing a model in which nothing is possible."""
-    potentials = buckets.gather_potentials(tree, theta)
+    potentials = buckets.scale_potentials(tree, theta[tree.place])
     messages, log_partition = junction.collect(tree, potentials)
     if log_partition == -np.inf:
         raise _impossible()

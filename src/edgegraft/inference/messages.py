@@ -20,8 +20,8 @@ from edgegraft.core.types import Floats, Mask
 from edgegraft.errors import ModelError
 from edgegraft.kernels.messages.beliefs import linear_marginals, log_marginals
 from edgegraft.kernels.messages.forests import Forests, root_forest
-from edgegraft.kernels.messages.linear_messages import WIDEST
 from edgegraft.kernels.messages.schedules import LINEAR, LOG, MAX, chase, flood
+from edgegraft.kernels.messages.updates import WIDEST
 from edgegraft.kernels.messages.wiring import MessagePotentials, Wiring, fill_potentials
 
 Schedule = Literal["residual", "flooding"]

@@ -7,6 +7,7 @@ millisecond. The kernels take less still, but several seconds to compile the fir
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ class SmallExactEngine(ExactEngine):
             return super().run(theta, state, rng)
         if self._known is None or self._known[0] is not state.tree:
             self._known = state.tree, _buckets(state.tree)
-        return _calibrate(theta, self._known[1]), state, describe_run(state)
+        return _calibrate(theta, *self._known), state, describe_run(state)
 
 
 class _Part(NamedTuple):
@@ -54,28 +55,10 @@ class _Part(NamedTuple):
     others: tuple[int, ...]  # their axes
 
 
-class _Edge(NamedTuple):
-    """The table of an edge that ends in a bucket."""
-
-    cells: slice  # in the parameters
-    shape: tuple[int, int]  # of the table there
-    own_first: bool  # whether its rows are the bucket's own states
-    part: _Part
-
-    def read(self, theta: Floats) -> Floats:
-        table = theta[self.cells].reshape(self.shape)
-        return (table.T if self.own_first else table).reshape(self.part.shape)
-
-    def write(self, table: Floats, out: Floats) -> None:
-        out[self.cells] = (table.T if self.own_first else table).ravel()
-
-
 class _Bucket(NamedTuple):
     """Where the tables of a bucket lie; the axes of its clique are its scope and its own states."""
 
-    node: slice
-    others: tuple[int, ...]  # all axes but the own
-    edges: list[_Edge]
+    tables: list[tuple[slice, _Part]]  # blocks of the node and of the edges that end in it
     children: list[tuple[int, _Part]]
 
 
@@ -89,29 +72,29 @@ def _buckets(tree: JunctionTree) -> list[_Bucket]:
         shape = tuple(states[v] if v in members else 1 for v in axes)
         return _Part(shape, tuple(a for a, v in enumerate(axes) if v not in members))
 
-    def edge(k: int, e: int) -> _Edge:
-        j, at = int(tree.other[e]), int(tree.table[e])
-        own_first = bool(tree.other_stride[e] == 1)
-        shape = (states[k], states[j]) if own_first else (states[j], states[k])
-        return _Edge(slice(at, at + states[k] * states[j]), shape, own_first, part(k, [j, k]))
+    def block(k: int, at: int, members: list[int]) -> tuple[slice, _Part]:
+        found = part(k, members)
+        return slice(at, at + math.prod(found.shape)), found
 
     def bucket(k: int) -> _Bucket:
-        at = int(tree.unary[k])
-        edges = [edge(k, e) for e in range(tree.local_start[k], tree.local_start[k + 1])]
+        local = slice(tree.local_start[k], tree.local_start[k + 1])
+        edges = zip(tree.edge_block[local].tolist(), tree.other[local].tolist(), strict=True)
+        tables = [block(k, int(tree.node_block[k]), [k])]
+        tables += [block(k, at, [j, k]) for at, j in edges]
         children = tree.child[tree.child_start[k] : tree.child_start[k + 1]].tolist()
-        below = [(c, part(k, scopes[c])) for c in children]
-        return _Bucket(slice(at, at + states[k]), tuple(range(len(scopes[k]))), edges, below)
+        return _Bucket(tables, [(c, part(k, scopes[c])) for c in children])
 
     return [bucket(k) for k in range(n)]
 
 
-def _calibrate(theta: Floats, tree: list[_Bucket]) -> Marginals:
+def _calibrate(theta: Floats, tree: JunctionTree, buckets: list[_Bucket]) -> Marginals:
     """Go up and down the tree; a child's message makes way for the marginals of its scope."""
     cliques, messages, log_partition = list[Floats](), list[Floats](), 0.0
-    for bucket in tree:
-        clique = theta[bucket.node]
-        for edge in bucket.edges:
-            clique = clique + edge.read(theta)
+    blocks = theta[tree.place]
+    for bucket in buckets:
+        clique = np.zeros(())
+        for cells, part in bucket.tables:
+            clique = clique + blocks[cells].reshape(part.shape)
         for child, part in bucket.children:
             clique = clique + messages[child].reshape(part.shape)
         message = np.logaddexp.reduce(clique, axis=-1)
@@ -119,13 +102,13 @@ def _calibrate(theta: Floats, tree: list[_Bucket]) -> Marginals:
         messages.append(message)
         if not message.ndim:
             log_partition += float(message)
-    out = np.empty_like(theta)
-    above = [np.ones(()) for _ in tree]
-    for k in range(len(tree) - 1, -1, -1):
-        bucket, joint = tree[k], cliques[k] * above[k][..., None]
-        out[bucket.node] = joint.sum(axis=bucket.others)
-        for edge in bucket.edges:
-            edge.write(joint.sum(axis=edge.part.others), out)
-        for child, part in bucket.children:
+    above = [np.ones(()) for _ in buckets]
+    for k in range(len(buckets) - 1, -1, -1):
+        joint = cliques[k] * above[k][..., None]
+        for cells, part in buckets[k].tables:
+            blocks[cells] = joint.sum(axis=part.others).ravel()
+        for child, part in buckets[k].children:
             above[child] = joint.sum(axis=part.others)
+    out = np.empty_like(theta)
+    out[tree.place] = blocks
     return Marginals(out, log_partition)

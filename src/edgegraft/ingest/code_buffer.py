@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from edgegraft.core.types import Integers
 from edgegraft.kernels.compiler import for_size
-from edgegraft.kernels.counting.encode import look_up, look_up_plainly
+from edgegraft.kernels.counting.bitplanes import look_up, look_up_plainly
 from edgegraft.table.store import MISSING
 
 Codes = NDArray[np.uint16]

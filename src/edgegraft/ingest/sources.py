@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from edgegraft.errors import DataError, listing
 from edgegraft.ingest.cells import Place
-from edgegraft.kernels.counting.encode import turn
+from edgegraft.kernels.counting.bitplanes import turn
 from edgegraft.table.arrow_types import LabelKind, kind_of, plain_type
 
 _EVERY = 0.25  # seconds between two reports of a pass

@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.compiler import for_size
-from edgegraft.kernels.conditionals.pair_sums import Places, gather_tables
+from edgegraft.kernels.conditionals.directed import Places, gather_tables
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
 
 MAX_CELLS = 1 << 24  # of the matrix of products: 128 MiB

@@ -38,7 +38,7 @@ from edgegraft.inference import (
     TreeReweighted,
     answering,
 )
-from edgegraft.kernels.solver.products import dot
+from edgegraft.kernels.solver.penalty import dot
 from edgegraft.kernels.solver.raking import pair_frequencies
 from edgegraft.objective.objective import Evaluation, Objective
 from edgegraft.table import Schema

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from edgegraft.core import Layout
 from edgegraft.core.tables import PairTables
 from edgegraft.core.types import Edges, Floats
-from edgegraft.kernels.solver.products import dot
+from edgegraft.kernels.solver.penalty import dot
 from edgegraft.objective.objective import Evaluation, Objective, State
 from edgegraft.table import Schema
 

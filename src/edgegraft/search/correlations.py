@@ -1,7 +1,7 @@
 """Pair tables as correlation blocks of white contrasts.
 
 Each variable is written in functions of its states that have variance 1 and are uncorrelated among
-themselves (:mod:`edgegraft.kernels.search.contrasts`), so the one-hot covariance becomes a
+themselves (:mod:`edgegraft.kernels.search.correlations`), so the one-hot covariance becomes a
 correlation matrix with identity blocks on its diagonal. Norms of its blocks, and of the blocks of
 its inverse, do not depend on which state a one-hot code leaves out, and rare states have no more
 weight than they deserve: in a plain one-hot inverse their entries grow like 1/p and drown the
@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.kernels.compiler import for_size
-from edgegraft.kernels.search.contrasts import Contrasts, correlate, fill_contrasts
+from edgegraft.kernels.search.correlations import Contrasts, correlate, fill_contrasts
 from edgegraft.table.blocks import TableRows, add_in_order
 from edgegraft.table.scores import scores_of
 

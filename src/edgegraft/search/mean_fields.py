@@ -37,7 +37,7 @@ from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.device import Device
 from edgegraft.device.inverse import invert_on_device
 from edgegraft.errors import MemoryBudgetError
-from edgegraft.kernels.search.precision import local_strengths, lower_block_norms, place_blocks
+from edgegraft.kernels.search.correlations import local_strengths, lower_block_norms, place_blocks
 from edgegraft.search.correlations import PSEUDOCOUNT, Correlations
 from edgegraft.search.ranking import Chance, Partners, Ranking, screen, strongest
 from edgegraft.table.blocks import TableRows

@@ -1,4 +1,4 @@
-"""Rows of tables moved as vectors: look several up and add them, or add one to a running sum.
+"""Rows of tables moved as vectors, and an exponential that stays in vector registers.
 
     out = sum over g of tables[offsets[g, r]]         (`sum_rows`)
     sums[at] += values                                (`add_row`)
@@ -6,11 +6,22 @@
 The number of lanes is a constant of the compiled code, so a row is one or a few vector
 registers and the sum over tables never leaves them. Left to the compiler the same loops stay
 scalar, because it cannot know that what is stored does not alias what is read next.
+
+    exp(x) = 2^n exp(r),    n = round(x / ln 2),    r = x - n ln 2
+
+with ``ln 2`` in two parts, so that ``r`` is exact (Cody and Waite), and a polynomial in ``r``.
+Within 1.5 units in the last place for both precisions, and without the call for each lane that
+the mathematical library would need.
 """
+
+from math import factorial
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
+
+from edgegraft.kernels.compiler import kernel
 
 LANES = 16  # columns of one softmax tile; rows wider than this are whole multiples of it
 
@@ -96,3 +107,100 @@ def add_row(typingctx, values, start, sums, at, lanes):
         return context.get_dummy_value()
 
     return signature, codegen
+
+
+# Adding `magic` rounds to an integer and leaves it in the low bits of the mantissa. Below
+# `least` the result would not be a normal number.
+_SINGLE = {
+    "word": ir.IntType(32),
+    "magic": 12582912.0,
+    "high": 0.693359375,
+    "low": -2.12194440e-4,
+    "least": -87.0,
+    "bias": 127,
+    "mantissa": 23,
+    "coefficients": (
+        1.9875691500e-4,
+        1.3981999507e-3,
+        8.3334519073e-3,
+        4.1665795894e-2,
+        1.6666665459e-1,
+        5.0000001201e-1,
+    ),
+}
+_DOUBLE = {
+    "word": ir.IntType(64),
+    "magic": 6755399441055744.0,
+    "high": 6.93147180369123816490e-01,
+    "low": 1.90821492927058770002e-10,
+    "least": -708.0,
+    "bias": 1023,
+    "mantissa": 52,
+    "coefficients": tuple(1.0 / factorial(k) for k in range(13, 1, -1)),
+}
+
+
+class Vectors:
+    """Arithmetic on vectors of one type, as LLVM instructions."""
+
+    def __init__(self, builder, element):
+        self.builder = builder
+        self.type = ir.VectorType(element, LANES)
+        self.constants = _SINGLE if element == ir.FloatType() else _DOUBLE
+        suffix = "f32" if element == ir.FloatType() else "f64"
+        self._fuse = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(self.type, [self.type] * 3),
+            f"llvm.fmuladd.v{LANES}{suffix}",
+        )
+
+    def all(self, value):
+        """Return a constant in every lane."""
+        return ir.Constant(self.type, [value] * LANES)
+
+    def fma(self, a, b, c):
+        """Return ``a * b + c``, rounded once where the processor can."""
+        return self.builder.call(self._fuse, [a, b, c])
+
+    def max(self, a, b):
+        """Return the larger of each pair of lanes."""
+        return self.builder.select(self.builder.fcmp_ordered(">", a, b), a, b)
+
+    def exp(self, x):
+        """Return ``exp(x)`` for x of at most about 80; smaller than `least` counts as `least`."""
+        builder, constants = self.builder, self.constants
+        x = self.max(x, self.all(constants["least"]))
+        shifted = self.fma(x, self.all(1.4426950408889634), self.all(constants["magic"]))
+        n = builder.fsub(shifted, self.all(constants["magic"]))
+        r = self.fma(n, self.all(-constants["high"]), x)
+        r = self.fma(n, self.all(-constants["low"]), r)
+        first, *rest = constants["coefficients"]
+        poly = self.all(first)
+        for coefficient in rest:
+            poly = self.fma(poly, r, self.all(coefficient))
+        poly = builder.fadd(self.fma(builder.fmul(poly, r), r, r), self.all(1.0))
+        words = ir.VectorType(constants["word"], LANES)
+        bias, mantissa = (ir.Constant(words, [constants[k]] * LANES) for k in ("bias", "mantissa"))
+        exponent = builder.shl(builder.add(builder.bitcast(shifted, words), bias), mantissa)
+        return builder.fmul(poly, builder.bitcast(exponent, self.type))
+
+
+@intrinsic
+def exp_tile(typingctx, values, at):
+    """Replace sixteen values, none above 80, by their exponentials."""
+    signature = types.void(values, types.intp)
+
+    def codegen(context, builder, sig, args):
+        array = context.make_array(sig.args[0])(context, builder, args[0])
+        x = load_lanes(builder, array, args[1], LANES)
+        store_lanes(builder, Vectors(builder, array.data.type.pointee).exp(x), array, args[1])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@kernel
+def exp_in_place(values):
+    """Replace values, a multiple of sixteen of them and none above 80, by their exponentials."""
+    for at in range(0, values.shape[0], LANES):
+        exp_tile(values, at)

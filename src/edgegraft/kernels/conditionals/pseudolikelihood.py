@@ -111,17 +111,9 @@ def work_bundles(
 ):
     """Work out losses and sums of residuals of the `chosen` bundles.
 
-    Parameters
-    ----------
-    columns, bundles : Columns, Bundles
-    chosen : int64 array
-    forward : Groups, the sources of the logits
-    tables, nodes : float64 arrays, the sources' tables and (bundles, widest) node logits
-    scatter : Groups, the sources of the sums
-    shared : bool, whether `scatter` is `forward`
-    kept : Kept
-    scratch : Scratch
-    out : (float64 sums laid out by `scatter`, (bundles, widest) sums over rows, (n,) losses)
+    The groups `forward` are the sources of the logits, with their `tables` and the node logits
+    `nodes` (bundles, widest); those of `scatter` are the sources of the sums, and the same if
+    `shared`.
     """
     for t in chosen:
         _work_bundle(

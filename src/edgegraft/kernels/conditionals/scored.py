@@ -10,7 +10,7 @@ import numpy as np
 
 from edgegraft.kernels.compiler import kernel
 
-from .exponential import exp_in_place
+from .lanes import exp_in_place
 
 BLOCK = 512
 
@@ -19,25 +19,11 @@ BLOCK = 512
 def score_conditional(codes, weights, features, sources, slopes, node, phi, residuals, sums, nodes):
     """Return the summed loss of one target; write its residuals and the sums over the rows.
 
-    Parameters
-    ----------
-    codes : array of int, shape (rows,)
-        States of the target, the number of states for a missing cell; rows are a multiple of 16.
-    weights : array, shape (rows,)
-    features : array, shape (features, rows)
-        Of all columns, zero where a cell is missing.
-    sources : array of int64, shape (m,)
-        The neighbours' features.
-    slopes : array, shape (k, m)
-        Their weights.
-    node : array, shape (s,)
-    phi : array, shape (s, k)
-    residuals : array, shape (k, rows)
-        Gets weight times score less expectation.
-    sums : array of float64, shape (k, m)
-        Gets the products of residuals and sources.
-    nodes : array of float64, shape (s,)
-        Gets the expected weight of each state.
+    The target has `codes` (the number of states for a missing cell), ``(s,)`` `node` logits and
+    ``(s, k)`` scores `phi`. `sources` name the neighbours' rows of the ``(features, rows)`` array
+    of all `features`, zero if a cell is missing, and `slopes` are their ``(k, m)`` weights. Rows
+    are a multiple of 16. Written are weight times score less expectation (`residuals`, (k, rows)),
+    its products with the sources (`sums`, (k, m)), and the expected weight of each state (`nodes`).
     """
     s, k = phi.shape
     n_rows = codes.shape[0]

@@ -14,8 +14,7 @@ from numba.extending import intrinsic
 
 from edgegraft.kernels.compiler import kernel
 
-from .exponential import Vectors
-from .lanes import LANES, load_lanes, store_lanes
+from .lanes import LANES, Vectors, load_lanes, store_lanes
 
 
 def _load_tile(builder, array, at, count, interleaved):

@@ -1,1 +1,1 @@
-"""Bit planes, counts of pairs, hashing."""
+"""Codes, bit planes, counts of pairs."""

@@ -1,8 +1,11 @@
-"""Between codes (one integer per cell) and bit planes (one bit per cell and state).
+"""From numbers to codes (one integer per cell), and between codes and bit planes.
 
-Row ``r`` of a column is bit ``r % 64`` of word ``r // 64``. A missing cell sets no bit. Sixty-four
-codes of eight or sixteen bits are one vector, and a word of a plane is the mask of one comparison.
+Row ``r`` of a column is bit ``r % 64`` of word ``r // 64``: one bit per cell and state. A missing
+cell sets no bit. Sixty-four codes of eight or sixteen bits are one vector, and a word of a plane is
+the mask of one comparison.
 """
+
+from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
@@ -10,6 +13,44 @@ from numba import types
 from numba.extending import intrinsic
 
 from edgegraft.kernels.compiler import kernel
+
+# A tile of this many rows and up to 64 columns stays in the first-level cache while it is turned.
+TILE_ROWS = 256
+
+
+@kernel
+def look_up(values, base, table, out):
+    """Write ``table[values - base]`` to `out`; return whether all cells are known.
+
+    The last entry of `table` means unknown, and stands for all numbers beyond its ends.
+    """
+    last = np.uint64(table.shape[0] - 1)
+    unknown = table[last]
+    known = True
+    for r in range(values.shape[0]):
+        # The difference wraps: numbers below the base are very large.
+        code = table[min(np.uint64(np.int64(values[r]) - base), last)]
+        out[r] = code
+        known &= code != unknown
+    return known
+
+
+def look_up_plainly(values, base, table, out):
+    """Do the same with NumPy."""
+    last = np.uint64(len(table) - 1)
+    out[:] = table[np.minimum((values.astype(np.int64) - base).view(np.uint64), last)]
+    return bool((out != table[last]).all())
+
+
+@kernel
+def turn(rows, columns):
+    """Write ``rows[i, j]`` to ``columns[j, i]``, a tile at a time."""
+    n_rows, n = rows.shape
+    for first in range(0, n_rows, TILE_ROWS):
+        end = min(n_rows, first + TILE_ROWS)
+        for j in range(n):
+            for i in range(first, end):
+                columns[j, i] = rows[i, j]
 
 
 def _vector_at(context, builder, array_type, array, first):
@@ -59,13 +100,7 @@ def _set_word(typingctx, codes, first, bits, code):
 
 @kernel
 def pack_codes(codes, planes):
-    """Set the bits of `codes` in zeroed `planes`; codes without a plane set none.
-
-    Parameters
-    ----------
-    codes : uint8 or uint16 array (rows,), contiguous
-    planes : uint64 array (states, words)
-    """
+    """Set the bits of contiguous `codes` in zeroed `planes`; codes without a plane set none."""
     n_planes = planes.shape[0]
     whole = codes.shape[0] >> 6
     for w in range(whole):
@@ -96,14 +131,8 @@ def pack_columns_plainly(cells, n_rows, start, planes):
 def unpack_codes(planes, codes, without_bit, out):
     """Write the code of every row to `out`: ``codes[k]`` if it sets a bit of plane ``k``.
 
-    Parameters
-    ----------
-    planes : uint64 array (planes, words)
-    codes : array of the type of `out` (planes or more,)
-    without_bit : int
-        Code of the rows that set no bit: the last state of a complete variable, or whatever marks
-        a missing cell.
-    out : uint8 or uint16 array (rows,), contiguous
+    Rows that set no bit get `without_bit`: the last state of a complete variable, or whatever marks
+    a missing cell.
     """
     n_rows = out.shape[0]
     whole = n_rows >> 6

@@ -12,9 +12,7 @@ from edgegraft.kernels.compiler import kernel
 
 ROWS = 65536  # rows at a time: 128 KiB per variable
 _COPIES = 4  # interleaved copies of a small table hide the latency of adding to one cell twice
-_SMALL = (
-    2048  # cells of a table (one row and column for missing cells) that is copied, not branched to
-)
+_SMALL = 2048  # cells of a table, those of missing cells included, that is copied
 _BITS = np.uint64(16)  # of a cell number
 _LOW = np.uint64(0xFFFF)
 
@@ -23,18 +21,8 @@ _LOW = np.uint64(0xFFFF)
 def count_codes(cells, n_rows, states, weights, edges, chosen, variables, slots, offsets, out):
     """Add the tables of ``edges[chosen]`` at their `offsets` in the zeroed array `out`.
 
-    Parameters
-    ----------
-    cells : uint8 or uint16 array (n, rows or more), missing cells hold the number of states
-    n_rows : int
-    states : int64 array (n,)
-    weights : float64 array (rows,) or None to count rows
-    edges : int64 array (m, 2)
-    chosen : int64 array, the edges of this batch
-    variables : int64 array, every variable that the batch names, once
-    slots : int64 array (len(chosen), 2), where an edge's variables stand in `variables`
-    offsets : int64 array, where each edge's table begins in `out`
-    out : int64 array, or float64 with weights
+    Missing `cells` (n, rows or more) hold the number of states; `weights` may be None. `variables`
+    are those that the batch names, each once; `slots` is where an edge's ends stand among them.
     """
     block = np.empty((variables.shape[0], min(ROWS, n_rows)), np.uint16)
     cell_of = np.empty(min(ROWS, n_rows), np.uint16)

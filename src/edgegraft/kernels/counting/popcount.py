@@ -21,9 +21,7 @@ from edgegraft.kernels.compiler import kernel
 
 LANES = 8  # 64-bit words in one vector: planes are padded to whole vectors
 TILE = 4  # planes a side of a register tile: 16 accumulators and 8 operands fit 32 registers
-ROW_BLOCK = (
-    512  # words of a plane counted before the next pair: 4 KiB, so a tile of variables stays in L2
-)
+ROW_BLOCK = 512  # words of a plane before the next pair: 4 KiB, a tile of variables stays in L2
 
 
 class Planes(NamedTuple):

@@ -1,8 +1,12 @@
-"""The wiring of a bucket tree, and the ways of parameters in and of marginals out.
+"""The tables of a bucket tree: their wiring, their potentials, and how they meet each other.
 
-Both sweeps of inference (see `junction`) visit buckets in sequence, while parameters lie in the
-order of variables and edges. They are copied once into the order of the buckets, with their
-exponentials, and marginals are copied back once.
+Tables are mixed-radix arrays whose axes follow one global order, so a table over a subset of a
+clique's variables meets the clique's table in alternating groups of axes,
+
+    clique = [ ... | absent | shared | absent | shared ],
+
+the last group being shared. A group is one axis of the walk: neighbouring axes of one kind are
+merged, the two innermost groups are plain loops, and only the rest is counted like an odometer.
 """
 
 from typing import NamedTuple
@@ -10,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.kernels.compiler import kernel
+
+SPREAD, MULTIPLY, ADD, REDUCE = range(4)  # what `meet` does
 
 
 class JunctionTree(NamedTuple):
@@ -31,10 +37,7 @@ class JunctionTree(NamedTuple):
     other: np.ndarray  # (m,) the later bucket of an edge, ordered like a scope
     node_block: np.ndarray  # (n + 1,) where a bucket's blocks start
     edge_block: np.ndarray  # (m,) where an edge's block starts
-    unary: np.ndarray  # (n,) where the node vector starts in theta
-    table: np.ndarray  # (m,) where an edge's table starts in theta
-    own_stride: np.ndarray  # (m,) of that table, along the bucket's own states
-    other_stride: np.ndarray  # (m,)
+    place: np.ndarray  # where in theta each cell of the blocks lies
     largest: np.ndarray  # (3,) cells of a clique, cells of a product of locals, axes of a clique
 
 
@@ -48,11 +51,10 @@ class BucketPotentials(NamedTuple):
 
 
 @kernel
-def gather_potentials(tree, theta):
-    """Return the potentials of `theta` in blocks, scaled."""
+def scale_potentials(tree, logs):
+    """Return the potentials whose logarithms, in blocks, are `logs`."""
     n = tree.variable.shape[0]
-    out = BucketPotentials(np.empty_like(theta), np.empty_like(theta), np.empty(n), np.empty(n))
-    _gather(tree, theta, out.logs)
+    out = BucketPotentials(logs, np.empty_like(logs), np.empty(n), np.empty(n))
     for k in range(n):
         at = tree.node_block[k]
         end = at + tree.states[k]
@@ -67,34 +69,6 @@ def gather_potentials(tree, theta):
 
 
 @kernel
-def _gather(tree, theta, blocks):
-    # Copies alone: with nothing between them, many reads from afar are under way at once.
-    for k in range(tree.variable.shape[0]):
-        s = tree.states[k]
-        for a in range(s):
-            blocks[tree.node_block[k] + a] = theta[tree.unary[k] + a]
-        for e in range(tree.local_start[k], tree.local_start[k + 1]):
-            for b in range(tree.states[tree.other[e]]):
-                source = tree.table[e] + b * tree.other_stride[e]
-                for a in range(s):
-                    blocks[tree.edge_block[e] + b * s + a] = theta[source + a * tree.own_stride[e]]
-
-
-@kernel
-def scatter_marginals(tree, blocks, out):
-    """Write marginals in blocks where the parameters of the same tables lie."""
-    for k in range(tree.variable.shape[0]):
-        s = tree.states[k]
-        for a in range(s):
-            out[tree.unary[k] + a] = blocks[tree.node_block[k] + a]
-        for e in range(tree.local_start[k], tree.local_start[k + 1]):
-            for b in range(tree.states[tree.other[e]]):
-                target = tree.table[e] + b * tree.other_stride[e]
-                for a in range(s):
-                    out[target + a * tree.own_stride[e]] = blocks[tree.edge_block[e] + b * s + a]
-
-
-@kernel
 def _scale(logs, weight):
     peak = -np.inf
     least = np.inf
@@ -105,3 +79,92 @@ def _scale(logs, weight):
     for t in range(logs.shape[0]):
         weight[t] = np.exp(logs[t] - peak) if peak > -np.inf else 0.0
     return peak, max(peak - least, 0.0)
+
+
+class Walk(NamedTuple):
+    """How a table's cells meet those of a smaller one, innermost group first."""
+
+    size: np.ndarray  # int64, cells of a group
+    stride: np.ndarray  # int64, how far a step of the group moves in the smaller table
+    counter: np.ndarray  # int64, the odometer
+    groups: np.ndarray  # int64 (1,)
+
+
+@kernel
+def new_walk(max_axes):
+    """Return a walk of tables of at most so many axes, to be planned again and again."""
+    size, stride = np.empty(max_axes, np.int64), np.empty(max_axes, np.int64)
+    return Walk(size, stride, np.zeros(max_axes, np.int64), np.zeros(1, np.int64))
+
+
+@kernel
+def plan(walk, own, scope, part, states):
+    """Plan the walk of a table over ``scope + [own]`` beside one over ``part + [own]``.
+
+    `part` is a subsequence of `scope`.
+    """
+    cells = states[own]
+    walk.size[0] = cells
+    walk.stride[0] = 1
+    group = 0
+    shared = True
+    last = part.shape[0] - 1
+    for at in range(scope.shape[0] - 1, -1, -1):
+        s = states[scope[at]]
+        is_shared = last >= 0 and part[last] == scope[at]
+        if is_shared == shared:
+            walk.size[group] *= s
+        else:
+            group += 1
+            walk.size[group] = s
+            walk.stride[group] = cells if is_shared else 0
+            shared = is_shared
+        if is_shared:
+            cells *= s
+            last -= 1
+    walk.groups[0] = group + 1
+
+
+@kernel
+def _advance(walk, position):
+    """Step the odometer; return the new position in the smaller table, -1 at the end."""
+    for group in range(2, walk.groups[0]):
+        position += walk.stride[group]
+        walk.counter[group] += 1
+        if walk.counter[group] < walk.size[group]:
+            return position
+        position -= walk.stride[group] * walk.size[group]
+        walk.counter[group] = 0
+    return -1
+
+
+@kernel
+def meet(walk, small, large, how):
+    """Copy the smaller table to every place of the larger, multiply or add it there, or sum to it.
+
+    The sum is over the axes that the smaller does not have.
+    """
+    if how == REDUCE:
+        small[:] = 0.0
+    run = walk.size[0]
+    times = walk.size[1] if walk.groups[0] > 1 else 1
+    cell = 0
+    position = 0
+    while position >= 0:
+        few = small[position : position + run]
+        for _ in range(times):
+            many = large[cell : cell + run]
+            if how == SPREAD:
+                for t in range(run):
+                    many[t] = few[t]
+            elif how == MULTIPLY:
+                for t in range(run):
+                    many[t] *= few[t]
+            elif how == ADD:
+                for t in range(run):
+                    many[t] += few[t]
+            else:
+                for t in range(run):
+                    few[t] += many[t]
+            cell += run
+        position = _advance(walk, position)

@@ -23,7 +23,7 @@ import numpy as np
 
 from edgegraft.kernels.compiler import kernel
 
-from .broadcast import add, multiply, new_walk, plan, reduce, spread
+from .buckets import ADD, MULTIPLY, REDUCE, SPREAD, meet, new_walk, plan
 
 #: exp(-600) is far from the smallest normal number, exp(-708), even after a sum's rounding.
 SAFE_RANGE = 600.0
@@ -103,18 +103,17 @@ def fill_clique(k, tree, potentials, messages, in_logs, walk, local, clique):
     own = tree.other[tree.local_start[k] : tree.local_start[k + 1]]
     cells = (tree.message_start[k + 1] - tree.message_start[k]) * tree.states[k]
     plan(walk, k, scope, own, tree.states)
-    spread(walk, local[:n_local], clique)
+    meet(walk, local[:n_local], clique, SPREAD)
     for x in range(tree.child_start[k], tree.child_start[k + 1]):
         c = tree.child[x]
         message = messages.values[tree.message_start[c] : tree.message_start[c + 1]]
         part = tree.scope[tree.scope_start[c] : tree.scope_start[c + 1] - 1]
         plan(walk, k, scope, part, tree.states)
         if not in_logs:
-            multiply(walk, message, clique[:cells])
-        elif messages.in_logs[c]:
-            add(walk, message, clique[:cells])
+            meet(walk, message, clique[:cells], MULTIPLY)
         else:
-            add(walk, np.log(message), clique[:cells])
+            logs = message if messages.in_logs[c] else np.log(message)
+            meet(walk, logs, clique[:cells], ADD)
     return cells
 
 
@@ -238,7 +237,7 @@ def distribute(tree, potentials, messages, out):
             part = tree.scope[tree.scope_start[c] : tree.scope_start[c + 1] - 1]
             plan(walk, k, scope, part, tree.states)
             message = messages.values[tree.message_start[c] : tree.message_start[c + 1]]
-            reduce(walk, clique[:cells], message)
+            meet(walk, message, clique[:cells], REDUCE)
         _write_marginals(k, tree, scope, walk, clique[:cells], local, out)
 
 
@@ -255,7 +254,7 @@ def _write_marginals(k, tree, scope, walk, clique, local, out):
     for j in own:
         cells *= tree.states[j]
     plan(walk, k, scope, own, tree.states)
-    reduce(walk, clique, local[:cells])
+    meet(walk, local[:cells], clique, REDUCE)
     for e in range(tree.local_start[k], tree.local_start[k + 1]):
         s_other = tree.states[tree.other[e]]
         cells //= s_other

@@ -8,7 +8,7 @@ import numpy as np
 
 from edgegraft.kernels.compiler import kernel
 
-from .broadcast import new_walk
+from .buckets import new_walk
 from .junction import Messages, condition_rows, fill_clique, is_safe
 
 

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.kernels.compiler import kernel
-from edgegraft.kernels.hashing import enlarged, join, joined
-from edgegraft.kernels.heap import discard, empty_heap, pop, put
+from edgegraft.kernels.structures import discard, empty_heap, enlarged, join, joined, pop, put
 
 FILL_FIRST = 0
 SIZE_FIRST = 1
@@ -53,20 +52,10 @@ class Rule(NamedTuple):
 def eliminate(start, neighbour, log_states, rule, max_log, max_cells):
     """Order all vertices, or stop when the next table or the running total is over budget.
 
-    Parameters
-    ----------
-    start, neighbour : int64 arrays, adjacency lists one after another, both directions
-    log_states : float64 array (n,), log2 of the numbers of states
-    rule : Rule
-    max_log : log2 of the most cells in one table
-    max_cells : most cells in all messages together
-
-    Returns
-    -------
-    order : vertices in elimination order, shorter than n if it stopped
-    scope_start, scope : the neighbours of each at its elimination, one list after another
-    cells : cells of all tables together
-    blocking : if it stopped, the vertex whose table is the smallest that is left; else -1
+    `start` and `neighbour` are adjacency lists in both directions; logarithms are to base 2, and
+    `max_cells` is of all messages together. Returns the order, the neighbours of each vertex at its
+    elimination as lists (`scope_start`, `scope`), the cells of all tables, and the vertex whose
+    table is the smallest that is left if it stopped, otherwise -1.
     """
     n = log_states.shape[0]
     pool, lists = _copy_lists(start, neighbour, log_states)

@@ -15,9 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from edgegraft.kernels.compiler import kernel
-from edgegraft.kernels.messages.linear_messages import linear_belief
-from edgegraft.kernels.messages.log_messages import TINY, log_belief
 from edgegraft.kernels.messages.schedules import wide_nodes
+from edgegraft.kernels.messages.updates import TINY, linear_belief, log_belief
 
 
 @kernel

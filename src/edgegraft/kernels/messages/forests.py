@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.kernels.compiler import kernel
-from edgegraft.kernels.messages.log_messages import log_belief, sum_product
+from edgegraft.kernels.messages.updates import log_belief, sum_product
 
 
 class Forests(NamedTuple):

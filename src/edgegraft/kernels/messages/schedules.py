@@ -16,12 +16,12 @@ from __future__ import annotations
 import numpy as np
 
 from edgegraft.kernels.compiler import kernel
-from edgegraft.kernels.heap import empty_heap, pop, put
-from edgegraft.kernels.messages.linear_messages import (
+from edgegraft.kernels.messages.updates import (
     WIDE_BELIEF,
     linear_answers,
+    log_answers,
 )
-from edgegraft.kernels.messages.log_messages import log_answers
+from edgegraft.kernels.structures import empty_heap, pop, put
 
 #: Nodes are swept in order, which is cheaper than a heap, while more than this share of them is
 #: out of date, but no more often than this: sweeps may go round in circles when a heap does not.

@@ -68,9 +68,8 @@ def merge(partner, score, more_partner, more_score):
 def offer_binary(words, ones, n_rows, partner, score, first, step):
     """Offer all pairs of complete two-state variables to each other.
 
-    Only every `step`-th row of blocks, from block `first` on: the share of one thread.
-
-    One plane per variable, so a register tile counts 16 pairs at once. The score is the squared
+    Only every `step`-th row of blocks, from block `first` on: the share of one thread. There is one
+    plane per variable, so a register tile counts 16 pairs at once. The score is the squared
     correlation of the two columns, chi-square / N, less its expectation under independence.
     """
     n = words.shape[0]

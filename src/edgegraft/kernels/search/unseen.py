@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from edgegraft.kernels.compiler import kernel
-from edgegraft.kernels.hashing import slot_of
+from edgegraft.kernels.structures import slot_of
 
 OUT = 0
 MAX_REJECTIONS = 32  # in a row; happens to one draw in 29 with a tenth unseen
