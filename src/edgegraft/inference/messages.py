@@ -18,11 +18,16 @@ from edgegraft.core.pairs import find_pairs
 from edgegraft.core.tables import stretches
 from edgegraft.core.types import Floats, Mask
 from edgegraft.errors import ModelError
-from edgegraft.kernels.messages.beliefs import linear_marginals, log_marginals
+from edgegraft.kernels.messages.beliefs import (
+    MessagePotentials,
+    Wiring,
+    fill_potentials,
+    linear_marginals,
+    log_marginals,
+)
 from edgegraft.kernels.messages.forests import Forests, root_forest
 from edgegraft.kernels.messages.schedules import LINEAR, LOG, MAX, chase, flood
 from edgegraft.kernels.messages.updates import WIDEST
-from edgegraft.kernels.messages.wiring import MessagePotentials, Wiring, fill_potentials
 
 Schedule = Literal["residual", "flooding"]
 #: Exponentials of less than minus this are zero in double precision.

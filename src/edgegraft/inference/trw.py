@@ -33,8 +33,8 @@ from edgegraft.inference.messages import (
     pass_messages,
     wire,
 )
+from edgegraft.kernels.messages.beliefs import Wiring
 from edgegraft.kernels.messages.forests import Forests, forest_log_partition, root_forest
-from edgegraft.kernels.messages.wiring import Wiring
 
 #: With fewer forests the probabilities are coarse; more hardly tighten the bound.
 MIN_FORESTS = 12

@@ -22,7 +22,7 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
 from edgegraft.kernels.compiler import for_size
-from edgegraft.kernels.solver.centring import (
+from edgegraft.kernels.solver.gauge import (
     SOFTENING,
     WIDEST,
     Projection,

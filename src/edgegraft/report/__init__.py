@@ -41,28 +41,21 @@ __all__ = [
     "write_report",
 ]
 
-_HOME = {
-    "data_quality": "edgegraft.counts.information",
-    "plot_comparison": "edgegraft.report.answer_plots",
-    "plot_edge": "edgegraft.report.category_plots",
-    "plot_marginals": "edgegraft.report.category_plots",
-    "plot_network": "edgegraft.report.network_plot",
-    "plot_path": "edgegraft.report.trajectory_plots",
-    "plot_power": "edgegraft.report.answer_plots",
-    "plot_adjacency": "edgegraft.report.answer_plots",
-    "plot_centrality": "edgegraft.report.answer_plots",
-    "plot_edge_intervals": "edgegraft.report.answer_plots",
-    "plot_predictability": "edgegraft.report.answer_plots",
-    "plot_stability": "edgegraft.report.answer_plots",
-    "plot_trace": "edgegraft.report.trajectory_plots",
-    "write_report": "edgegraft.report.page",
+_HOME = dict.fromkeys(__all__, "report.answer_plots") | {
+    "data_quality": "counts.information",
+    "plot_edge": "report.category_plots",
+    "plot_marginals": "report.category_plots",
+    "plot_network": "report.network_plot",
+    "plot_path": "report.trajectory_plots",
+    "plot_trace": "report.trajectory_plots",
+    "write_report": "report.page",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'edgegraft.report' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+    return getattr(importlib.import_module(f"edgegraft.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -29,7 +29,6 @@ from edgegraft.model import PairwiseMRF
 from edgegraft.report.page_html import as_number, as_script_json, as_text, titled_table
 from edgegraft.report.page_model import chart_data, describe, network_data
 from edgegraft.report.page_sections import (
-    Section,
     certificate_section,
     edges_section,
     network_section,
@@ -45,6 +44,8 @@ from edgegraft.study.reading import NetworkReading
 _SCRIPTS = ("elements.js", "network.js", "panel.js", "chart.js", "page.js")
 _ELSEWHERE = re.compile(r"^(import .*;\n|export )", re.MULTILINE)
 _MAX_ROWS = 100  # of a table
+
+Section = tuple[str, str, str]
 
 
 def write_report(
@@ -117,27 +118,25 @@ def write_report(
     kept.pop("data_quality", None)
     charts = chart_data(trace, path_points)
     about = describe(model, edge_attributes(model, edge_columns))
+    compared = "" if comparison is None else comparison_section(comparison)
     sections = [
-        summary_section(about, kept, quality),
-        *([] if comparison is None else [comparison_section(comparison)]),
-        network_section(about),
-        *([] if reading is None else [reading_section(reading)]),
-        edges_section(about),
-        variables_section(about, quality),
-        trajectory_section(trace is not None, path_points),
-        certificate_section(kept),
-        quality_section(quality, model.n_variables),
-        settings_section(kept),
+        ("summary", "Summary", summary_section(about, kept, quality)),
+        ("comparison", "Groups compared", compared),
+        ("network", "Network", network_section(about)),
+        ("reading", "The network read", "" if reading is None else reading_section(reading)),
+        ("edges", "Strongest edges", edges_section(about)),
+        ("variables", "Variables", variables_section(about, quality)),
+        ("trajectory", "How it went", trajectory_section(trace is not None, path_points)),
+        ("certificate", "Certificate", certificate_section(kept)),
+        ("quality", "Data quality", quality_section(quality, model.n_variables)),
+        ("settings", "To repeat it", settings_section(kept)),
     ]
-    replace_file(path, _page(title or _title(model), sections, network_data(about), charts))
+    title = title or f"A network of {model.n_variables:,} variables"
+    replace_file(path, _page(title, sections, network_data(about), charts))
 
 
-def _title(model: PairwiseMRF) -> str:
-    return f"A network of {model.n_variables:,} variables"
-
-
-def _page(title: str, sections: Sequence[tuple[str, str, str]], network: Any, charts: Any) -> str:
-    """Return the whole page; a section is its id, its heading and its content."""
+def _page(title: str, sections: Sequence[Section], network: Any, charts: Any) -> str:
+    """Return the whole page; a section is its id, its heading and its content, if there is any."""
     present = [section for section in sections if section[2]]
     # All scripts are one module: a page that is a file cannot import others.
     script = _ELSEWHERE.sub("", "".join(map(_asset, _SCRIPTS)))
@@ -164,7 +163,7 @@ def _checksum(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def comparison_section(found: Comparison) -> Section:
+def comparison_section(found: Comparison) -> str:
     """Report which edges and variables differ between groups."""
     sizes = ", ".join(
         f"{name} ({size:,} rows)" for name, size in zip(found.groups, found.sizes, strict=True)
@@ -181,11 +180,10 @@ def comparison_section(found: Comparison) -> Section:
     body = titled_table("Groups", ("", ""), facts)
     body += column_table("Edges, the clearest differences first", found.edges, shown)
     heads = ["name", "n_edges", "n_different", "p_value", "q_value"]
-    body += column_table("Variables", found.variables, heads)
-    return "comparison", "Groups compared", body
+    return body + column_table("Variables", found.variables, heads)
 
 
-def reading_section(found: NetworkReading) -> Section:
+def reading_section(found: NetworkReading) -> str:
     """Report centrality, predictability, communities and stability of a network."""
     names = ["name", "community", "n_edges", "strength", "strength_low", "strength_high"]
     names += ["influence", "bridge", "stays", "accuracy", "usual", "explained", "r2"]
@@ -207,7 +205,7 @@ def reading_section(found: NetworkReading) -> Section:
         absent = {name: values[order] for name, values in found.absent.items()}
         title = "Pairs that are not edges, and the effect above which the rows exclude one"
         body += column_table(title, absent, ["first", "second", "p_value", "excluded"])
-    return "reading", "The network read", body
+    return body
 
 
 def column_table(title: str, columns: Mapping[str, Any], names: list[str]) -> str:

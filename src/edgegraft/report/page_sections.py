@@ -1,4 +1,4 @@
-"""The sections of a page in HTML: an id, a heading and content, which is empty if nothing is known.
+"""The sections of a page in HTML, empty if nothing is known.
 
 Every name, category and setting passes through :func:`~edgegraft.report.page_html.as_text`.
 """
@@ -27,8 +27,6 @@ from edgegraft.report.page_html import (
 from edgegraft.report.page_model import ModelSummary
 from edgegraft.report.trajectory_plots import path_chart
 
-Section = tuple[str, str, str]
-
 _TOP_EDGES = 50
 _OPEN_TABLES = 4  # shown without a click
 _MAX_VARIABLES = 1000
@@ -39,7 +37,7 @@ _ELSEWHERE = ("source", "settings", "certificate", "shares", "versions")
 
 def summary_section(
     about: ModelSummary, details: Mapping[str, Any], quality: Mapping[str, Any] | None
-) -> Section:
+) -> str:
     """Summarise the model and its source."""
     model = about.model
     alone = int((about.degree == 0).sum())
@@ -61,18 +59,16 @@ def summary_section(
         names = ", ".join(f"{data_text(model.names[v])} ({about.degree[v]:,})" for v in hubs)
         text += f"<p>Most edges: {names}.</p>"
     return (
-        "summary",
-        "Summary",
         text + "<p>Two variables share an edge if they still depend on each other once all other "
-        "variables are known. An edge has no direction and does not prove a cause.</p>",
+        "variables are known. An edge has no direction and does not prove a cause.</p>"
     )
 
 
-def network_section(about: ModelSummary) -> Section:
+def network_section(about: ModelSummary) -> str:
     """Return the container of the network, and its controls."""
     network, model = about.network, about.model
     if not len(network.edges):
-        return "network", "Network", "<p>The model has no edges: its variables are independent.</p>"
+        return "<p>The model has no edges: its variables are independent.</p>"
     left_out = (
         f" Drawn are the {len(network.edges):,} strongest of {model.n_edges:,} edges."
         if len(network.edges) < model.n_edges
@@ -85,8 +81,6 @@ def network_section(about: ModelSummary) -> Section:
         else ""
     )
     return (
-        "network",
-        "Network",
         '<div class="controls">'
         '<label>Find <input id="find" type="search" list="variables" autocomplete="off" '
         'placeholder="a variable"></label><datalist id="variables"></datalist>'
@@ -101,15 +95,15 @@ def network_section(about: ModelSummary) -> Section:
         "<noscript><p>A script draws the network, but scripts are disabled.</p>"
         "</noscript>"
         '<div id="legend"></div><p class="note">Colours and shapes of dots are communities.'
-        f"{signs}{left_out}</p>",
+        f"{signs}{left_out}</p>"
     )
 
 
-def edges_section(about: ModelSummary) -> Section:
+def edges_section(about: ModelSummary) -> str:
     """List the strongest edges, each with its interaction table."""
     model = about.model
     if not model.n_edges:
-        return "edges", "Edges", ""
+        return ""
     shown = about.order[:_TOP_EDGES].tolist()
     heads = "".join(f"<th>{as_text(name.replace('_', ' '))}</th>" for name in about.attributes)
     rows = []
@@ -125,17 +119,15 @@ def edges_section(about: ModelSummary) -> Section:
         )
     many = f"The {len(shown):,} strongest of " if len(shown) < model.n_edges else "All "
     return (
-        "edges",
-        "Strongest edges",
         f"<p>{many}{model.n_edges:,} edges. Tables show which categories go together: blue pairs "
         "occur more often, vermillion pairs less often, than the rest of the model predicts "
         "(log-potentials; rows and columns sum to zero).</p>"
         f'<div class="scroll"><table class="list"><thead><tr><th>edge</th>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>",
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
-def variables_section(about: ModelSummary, quality: Mapping[str, Any] | None) -> Section:
+def variables_section(about: ModelSummary, quality: Mapping[str, Any] | None) -> str:
     """List the variables with their edges and their most likely categories."""
     model = about.model
     missing = (quality or {}).get("missing", {})
@@ -161,15 +153,13 @@ def variables_section(about: ModelSummary, quality: Mapping[str, Any] | None) ->
         cut = f"<p>The {len(order):,} of {model.n_variables:,} variables with the most edges.</p>"
     columns = "".join(f"<th>{head}</th>" for head in heads)
     return (
-        "variables",
-        "Variables",
         f"{cut}<p>{as_text(about.marginals_note)}</p>"
         f'<div class="scroll"><table class="list sortable"><thead><tr>{columns}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>",
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
-def trajectory_section(has_trace: bool, points: Sequence[PathPoint] | None) -> Section:
+def trajectory_section(has_trace: bool, points: Sequence[PathPoint] | None) -> str:
     """Return the containers of the charts of the search and of the path."""
     parts = []
     if has_trace:
@@ -187,33 +177,31 @@ def trajectory_section(has_trace: bool, points: Sequence[PathPoint] | None) -> S
             '<div class="scroll"><table class="list"><thead><tr><th>penalty</th><th>edges</th>'
             f"<th>{as_text(chart.right.title)}</th></tr></thead><tbody>{rows}</tbody></table></div>"
         )
-    return "trajectory", "How it went", "".join(parts)
+    return "".join(parts)
 
 
-def certificate_section(details: Mapping[str, Any]) -> Section:
+def certificate_section(details: Mapping[str, Any]) -> str:
     """Report what was checked at the end of the search, and the result."""
     found = details.get("certificate")
     if not found:
-        return "certificate", "Certificate", ""
+        return ""
     if not isinstance(found, Mapping):
-        return "certificate", "Certificate", f"<p>{as_text(found)}</p>"
+        return f"<p>{as_text(found)}</p>"
     rest = {key: value for key, value in found.items() if key != "text"}
     result = f"<p>{as_text(found['text'])}.</p>" if "text" in found else ""
     shares = details.get("shares")
     if isinstance(shares, Mapping) and "text" in shares:
         result += f"<p>{as_text(shares['text'])}</p>"
     return (
-        "certificate",
-        "Certificate",
         "<p>At the end of the search, pairs without an edge were checked once more: one that "
-        f"violates optimality should have been an edge.</p>{result}{fact_list(flattened(rest))}",
+        f"violates optimality should have been an edge.</p>{result}{fact_list(flattened(rest))}"
     )
 
 
-def quality_section(quality: Mapping[str, Any] | None, n_variables: int) -> Section:
+def quality_section(quality: Mapping[str, Any] | None, n_variables: int) -> str:
     """Report missing cells, rare categories and omitted columns."""
     if not quality:
-        return "quality", "Data quality", ""
+        return ""
     missing = dict(quality.get("missing", {}))
     n_rows = int(quality.get("n_rows", 0))
     cells = sum(int(count) for count in missing.values())
@@ -237,10 +225,10 @@ def quality_section(quality: Mapping[str, Any] | None, n_variables: int) -> Sect
     if quality.get("dropped"):
         parts.append(titled_table("Omitted columns", ("column", "why"), quality["dropped"].items()))
     notes = "".join(f"<li>{as_text(note)}</li>" for note in quality.get("notes", ()))
-    return "quality", "Data quality", "".join(parts) + (f"<ul>{notes}</ul>" if notes else "")
+    return "".join(parts) + (f"<ul>{notes}</ul>" if notes else "")
 
 
-def settings_section(details: Mapping[str, Any]) -> Section:
+def settings_section(details: Mapping[str, Any]) -> str:
     """List everything needed to repeat the run."""
     rest = {key: value for key, value in details.items() if key not in _ELSEWHERE}
     settings = details.get("settings")
@@ -259,10 +247,8 @@ def settings_section(details: Mapping[str, Any]) -> Section:
     else:
         note = f"Versions are those of the run; edgegraft {__version__} wrote this page."
     return (
-        "settings",
-        "To repeat it",
         f"{body}<h3>Versions</h3>{fact_list(flattened(versions))}"
-        f'<p class="note">{as_text(note)}</p>',
+        f'<p class="note">{as_text(note)}</p>'
     )
 
 

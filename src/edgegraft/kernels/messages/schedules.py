@@ -16,11 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from edgegraft.kernels.compiler import kernel
-from edgegraft.kernels.messages.updates import (
-    WIDE_BELIEF,
-    linear_answers,
-    log_answers,
-)
+from edgegraft.kernels.messages.beliefs import wide_nodes
+from edgegraft.kernels.messages.updates import linear_answers, log_answers
 from edgegraft.kernels.structures import empty_heap, pop, put
 
 #: Nodes are swept in order, which is cheaper than a heap, while more than this share of them is
@@ -28,20 +25,6 @@ from edgegraft.kernels.structures import empty_heap, pop, put
 SHARE_FOR_TRIP, MAX_TRIPS = 0.25, 10
 #: What a message is: plain probabilities, logarithms, logarithms of maxima.
 LINEAR, LOG, MAX = range(3)
-
-
-@kernel
-def wide_nodes(wiring, potentials):
-    """Return which nodes' beliefs may span too much for plain products, or be too small for them.
-
-    The entries of a message sum to one: every one of a hub's makes the product smaller.
-    """
-    span = potentials.node_span.copy()
-    edge, edge_span = wiring.edge, potentials.edge_span
-    for i in range(len(span)):
-        for k in range(wiring.start[i], wiring.start[i + 1]):
-            span[i] += edge_span[edge[k]] + np.log(wiring.states[i])
-    return span > WIDE_BELIEF
 
 
 @kernel
