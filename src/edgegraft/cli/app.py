@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
 from edgegraft import __version__
-from edgegraft.cli.bundled_commands import demo, simulate
 from edgegraft.cli.console import set_debug
+from edgegraft.cli.data_commands import demo, impute, score, simulate
 from edgegraft.cli.learn_commands import learn, resume
 from edgegraft.cli.model_commands import explore, export, info, plot, report
 from edgegraft.cli.query_commands import infer, query, sample
 from edgegraft.cli.study_commands import compare, plan, read
-from edgegraft.cli.table_commands import impute, score
 
 _EXAMPLES: dict[Callable[..., Any], str] = {
     learn: "edgegraft learn survey.csv -o survey.edgegraft --report survey.html --drop id",
@@ -66,3 +66,4 @@ def _options(
     ] = False,
 ) -> None:
     set_debug(debug)
+    os.environ.setdefault("MPLBACKEND", "Agg")  # pictures are files: no window is opened

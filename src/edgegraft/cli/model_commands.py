@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
@@ -123,50 +121,6 @@ def _strengths(path: Path, without: list[str] | None, correction: Literal["apc"]
     return model.edge_strengths(without=left_out, correction=correction)
 
 
-class Picture(NamedTuple):
-    """The subject of a picture; see ``edgegraft plot --help``."""
-
-    around: str | None = None
-    top: int | None = None
-    min_strength: float | None = None
-    edge: tuple[str, str] | None = None
-    of: Sequence[str] = ()
-    given: Sequence[str] = ()
-    seed: int = 0
-
-    def check(self) -> None:
-        """Refuse subjects that cannot be drawn together."""
-        network = (self.around, self.top, self.min_strength) != (None, None, None)
-        if network + bool(self.edge) + bool(self.of or self.given) > 1:
-            raise ModelError(
-                "a picture is of the network (--around, --top, --min-strength), of one edge "
-                "(--edge) or of probabilities (--of, --given): choose one"
-            )
-
-    def draw(self, path: Path) -> Any:
-        """Return the axes of the picture of a model file."""
-        os.environ.setdefault("MPLBACKEND", "Agg")  # files alone: no window is opened
-        from edgegraft.cli.typed_evidence import check_names, parse_given, parse_variables
-        from edgegraft.model import load
-        from edgegraft.report import plot_edge, plot_marginals, plot_network
-
-        model = load(path)
-        of = parse_variables(model.schema, self.of, "--of")
-        check_names(model.schema, self.edge or (), "--edge")
-        check_names(model.schema, [self.around] if self.around else (), "--around")
-        if self.edge:
-            return plot_edge(model, *self.edge)
-        if of or self.given:
-            return plot_marginals(model, of or None, parse_given(model.schema, self.given))
-        return plot_network(
-            model,
-            top=self.top,
-            min_strength=self.min_strength,
-            around=self.around,
-            seed=self.seed,
-        )
-
-
 def plot(
     model: ModelFile,
     output: Annotated[
@@ -201,9 +155,27 @@ def plot(
             raise ModelError(
                 f"'{output}' does not end in the suffix of a picture: use .png, .svg or .pdf"
             )
-        picture = Picture(around, strongest, min_strength, edge, of or [], given or [], seed)
-        picture.check()
-        save_picture(picture.draw(model), output, dpi)
+        network = {"around": around, "top": strongest, "min_strength": min_strength}
+        if (set(network.values()) != {None}) + bool(edge) + bool(of or given) > 1:
+            raise ModelError(
+                "a picture is of the network (--around, --top, --min-strength), of one edge "
+                "(--edge) or of probabilities (--of, --given): choose one"
+            )
+        from edgegraft.cli.typed_evidence import check_names, parse_given, parse_variables
+        from edgegraft.model import load
+        from edgegraft.report import plot_edge, plot_marginals, plot_network
+
+        known = load(model)
+        asked = parse_variables(known.schema, of or [], "--of")
+        check_names(known.schema, edge or (), "--edge")
+        check_names(known.schema, [around] if around else (), "--around")
+        if edge:
+            axes = plot_edge(known, *edge)
+        elif asked or given:
+            axes = plot_marginals(known, asked or None, parse_given(known.schema, given or []))
+        else:
+            axes = plot_network(known, **network, seed=seed)  # type: ignore[arg-type]
+        save_picture(axes, output, dpi)
         say(console, f"The picture is in [bold]{escape(str(output))}[/].")
 
 

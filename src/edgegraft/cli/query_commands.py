@@ -83,12 +83,15 @@ def ask_marginals(
     model: PairwiseMRF, given: Mapping[str, Any], of: Sequence[str], engine: str, seed: int
 ) -> Json:
     """Return the probabilities of the categories of variables, with evidence and without."""
+    from edgegraft.model.evidence import with_evidence
+
     found = model.marginals(given, engine=engine, random_state=seed)
+    found = with_evidence(found, model.schema, given)
     before = model.marginals(engine=engine, random_state=seed) if given else found
     return {
         "given": dict(given),
-        "probabilities": {name: _states(model, found, before, given, name) for name in of},
-        "numbers": _numbers(found, before, of),
+        "probabilities": {name: _states(found, before, name) for name in of},
+        "numbers": _numbers(found, before, [name for name in of if name not in given]),
         "engine": found.engine.name,
         "exact": found.engine.exact,
         "approximation": found.approximation,
@@ -96,32 +99,22 @@ def ask_marginals(
     }
 
 
-def _states(
-    model: PairwiseMRF,
-    found: NodeMarginals,
-    before: NodeMarginals,
-    given: Mapping[str, Any],
-    name: str,
-) -> list[Json]:
+def _states(found: NodeMarginals, before: NodeMarginals, name: str) -> list[Json]:
     """Return the probabilities of each category; a list, because categories need not be text."""
-    categories = model.schema[name].categories
-    if name in given:
-        now = [float(category == given[name]) for category in categories]
-    else:
-        now = found.array(name).tolist()
+    columns = found.schema[name].categories, found.array(name).tolist(), before.array(name).tolist()
     return [
         {"category": category, "probability": p, "without_evidence": q}
-        for category, p, q in zip(categories, now, before.array(name).tolist(), strict=True)
+        for category, p, q in zip(*columns, strict=True)
     ]
 
 
 def _numbers(found: NodeMarginals, before: NodeMarginals, of: Sequence[str]) -> Json:
-    """Return mean and quantiles of the columns of numbers that are not given."""
+    """Return mean and quantiles of the columns of numbers."""
     from edgegraft.table.numbers import numbers_of
 
     out = {}
     for name in of:
-        if name in found and numbers_of(found.schema[name]) is not None:
+        if numbers_of(found.schema[name]) is not None:
             low, median, high = found.quantiles(name).tolist()
             out[name] = {
                 "mean": found.mean(name),
@@ -252,9 +245,8 @@ def answer_task(
     model: PairwiseMRF, task: UaiTask, evidence: Mapping[int, int], engine: str
 ) -> tuple[str, str | None]:
     """Return the answer in the competition's format, and how it was approximated if it was."""
-    import numpy as np
-
     from edgegraft.io import format_map, format_mar, format_pr
+    from edgegraft.model.evidence import with_evidence
 
     given = _named(model, evidence)
     if task == "PR":
@@ -264,11 +256,8 @@ def answer_task(
         state = model.map(given, engine=engine)
         return format_map(state.codes), state.approximation
     found = model.marginals(given, engine=engine)
-    tables = [
-        np.eye(variable.n_states)[evidence[i]] if i in evidence else found.array(variable.name)
-        for i, variable in enumerate(model.schema)
-    ]
-    return format_mar(tables), found.approximation
+    found = with_evidence(found, model.schema, given)
+    return format_mar([found.array(name) for name in model.names]), found.approximation
 
 
 def _named(model: PairwiseMRF, evidence: Mapping[int, int]) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,6 @@ def write_comparison(
         title = f"{source}: {' and '.join(found.groups)} compared"
         write_report(report, model, edge_columns=columns, comparison=found, title=title)
     if picture is not None:
-        os.environ.setdefault("MPLBACKEND", "Agg")
         from edgegraft.report import plot_comparison
 
         save_picture(plot_comparison(found)[0], picture)
@@ -117,7 +115,6 @@ def write_reading(
             title=f"The network of {model.name}, read",
         )
     if picture is not None:
-        os.environ.setdefault("MPLBACKEND", "Agg")
         from edgegraft.report import answer_plots
 
         draw = {
@@ -154,7 +151,6 @@ def show_plan(console: Console, found: PowerPlan, top: int) -> None:
 
 def write_curve(found: PowerPlan, picture: Path) -> None:
     """Write the curve of power as a picture."""
-    os.environ.setdefault("MPLBACKEND", "Agg")
     from edgegraft.report import plot_power
 
     save_picture(plot_power(found), picture)

@@ -15,6 +15,7 @@ and ends in a state that no single change improves (likeliest): approximations.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from edgegraft.errors import ImpossibleEvidenceError, ModelError, listing, sugge
 from edgegraft.inference import ExactBudget, ExactEngine, affordable
 from edgegraft.kernels.conditionals.completion import fill_alone, fill_by_gibbs
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours
+from edgegraft.model.answers import NodeMarginals
 from edgegraft.table import Schema
 
 
@@ -61,6 +63,17 @@ def parse_evidence(schema: Schema, given: Mapping[str, Any] | None) -> dict[int,
             )
         evidence[i] = code
     return evidence
+
+
+def with_evidence(found: NodeMarginals, schema: Schema, given: Mapping[str, Any]) -> NodeMarginals:
+    """Return the marginals of all variables of a model: those that are given are certain."""
+    codes, start = parse_evidence(schema, given), np.cumsum(schema.n_states) - schema.n_states
+    free = np.ones(len(schema), np.bool_)
+    free[list(codes)] = False
+    values = np.zeros(int(schema.n_states.sum()))
+    values[np.repeat(free, schema.n_states)] = found.probabilities
+    values[[start[i] + code for i, code in codes.items()]] = 1.0
+    return replace(found, schema=schema, probabilities=values)
 
 
 def variable_index(schema: Schema, name: str) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from edgegraft.core.types import Floats
-from edgegraft.errors import ModelError
+from edgegraft.errors import ModelError, listing
 from edgegraft.model import NodeMarginals, PairwiseMRF
+from edgegraft.model.evidence import with_evidence
 from edgegraft.report.style import (
     INK,
     NEGATIVE,
@@ -132,35 +133,28 @@ def plot_marginals(
     [0.0, 1.0, 0.269, 0.731]
     """
     require_matplotlib()
+    known = dict(given or {})
     if isinstance(model, PairwiseMRF):
-        answer = model.marginals(given)
-        prior = model.marginals() if given else None
+        answer = with_evidence(model.marginals(given), model.schema, known)
+        prior = model.marginals() if known else None
     else:
-        if given:
+        if known:
             raise ValueError("evidence needs a model: these marginals have been computed already")
         answer, prior = model, None
-    known = [] if prior is None else _evidence(prior, given or {})
-    chosen = _chosen(answer, prior, names, known)
-    bars = known + [bar for name in chosen for bar in _bars(answer, prior, name)]
-    at = np.arange(len(bars)) + np.cumsum([bar[0] != "" for bar in bars])
+    chosen = [*known, *_chosen(answer, prior, names, known)]
+    bars = [bar for name in chosen for bar in _bars(answer, prior, name, name in known)]
+    at = np.arange(len(bars)) + np.cumsum([bar.heading != "" for bar in bars])
     ax = axes_or_new(ax, 6.0, float(np.clip(0.9 + 0.24 * (at[-1] if len(at) else 1), 1.6, 30.0)))
-    colours = [NEUTRAL] * len(known) + [POSITIVE] * (len(bars) - len(known))
-    ax.barh(at, [bar[2] for bar in bars], height=0.8, color=colours, alpha=0.85)
+    colours = [NEUTRAL if bar.given else POSITIVE for bar in bars]
+    ax.barh(at, [bar.now for bar in bars], height=0.8, color=colours, alpha=0.85)
     if prior is not None:
-        ax.plot([bar[3] for bar in bars], at, "|", color=INK, markersize=9, markeredgewidth=2)
-    ax.set_yticks(at, [bar[1] for bar in bars], fontsize=8)
+        ax.plot([bar.before for bar in bars], at, "|", color=INK, markersize=9, markeredgewidth=2)
+    ax.set_yticks(at, [bar.label for bar in bars], fontsize=8)
     ax.tick_params(axis="y", length=0)
+    bold: dict[str, Any] = {"va": "center", "fontsize": 8, "weight": "bold", "parse_math": False}
     for y, bar in zip(at, bars, strict=True):
-        if bar[0]:
-            ax.text(
-                0.0,
-                y - 0.85,
-                shown(bar[0], 48),
-                va="center",
-                fontsize=8,
-                weight="bold",
-                parse_math=False,
-            )
+        if bar.heading:
+            ax.text(0.0, y - 0.85, shown(bar.heading, 48), **bold)
     ax.set_xlim(0, 1)
     if len(at):
         ax.set_ylim(at[-1] + 0.6, at[0] - 1.4)
@@ -199,38 +193,33 @@ def _write_numbers(ax: Axes, table: Floats, limit: float) -> None:
         )
 
 
-Bar = tuple[str, str, float, float]  # heading of the first of a variable, label, now, before
+class Bar(NamedTuple):
+    """A category of a variable; the first of each has its heading."""
 
-
-def _evidence(prior: NodeMarginals, given: Mapping[str, Any]) -> list[Bar]:
-    """Return the bars of the variables that are given."""
-    bars: list[Bar] = []
-    for name, label in given.items():
-        now = np.array([float(c == label) for c in prior.schema[name].categories])
-        own = _variable_bars(name, prior.schema[name].categories, now, prior.array(name))
-        bars += [(f"{name} (given)", *own[0][1:]), *own[1:]]
-    return bars
+    heading: str
+    label: str
+    now: float
+    before: float
+    given: bool
 
 
 def _chosen(
     answer: NodeMarginals,
     prior: NodeMarginals | None,
     names: Iterable[str] | None,
-    known: list[Bar],
+    given: Mapping[str, Any],
 ) -> list[str]:
+    """Return the variables to draw besides those that are given."""
+    order = [name for name in answer if name not in given]
     if names is not None:
         wanted = [names] if isinstance(names, str) else list(names)
-        drawn = {heading for heading, *_ in known}
-        wanted = [name for name in wanted if f"{name} (given)" not in drawn]
-        for name in wanted:
-            if name not in answer:
-                raise ModelError(
-                    f"there is no marginal of {name!r}: the answer has no such variable, or it is "
-                    f"given; there are {', '.join(map(repr, list(answer)[:8]))}"
-                    + (", ..." if len(answer) > 8 else "")
-                )
-        return wanted
-    order = list(answer)
+        unknown = [name for name in wanted if name not in answer]
+        if unknown:
+            raise ModelError(
+                f"there is no marginal of {unknown[0]!r}: the answer has no such variable, or it "
+                f"is given; there are {listing(order, 8)}"
+            )
+        return [name for name in wanted if name not in given]
     if prior is not None:
         change = [np.abs(answer.array(name) - prior.array(name)).sum() for name in order]
         order = [order[k] for k in np.argsort(-np.array(change), kind="stable")]
@@ -238,14 +227,10 @@ def _chosen(
     return order[: max(int((sizes <= _MAX_BARS).sum()), 1)]
 
 
-def _bars(answer: NodeMarginals, prior: NodeMarginals | None, name: str) -> list[Bar]:
+def _bars(answer: NodeMarginals, prior: NodeMarginals | None, name: str, given: bool) -> list[Bar]:
     """Return the bars of a variable."""
-    values = answer.array(name)
-    before = values if prior is None else prior.array(name)
-    return _variable_bars(name, answer.schema[name].categories, values, before)
-
-
-def _variable_bars(name: str, categories: Sequence[Any], now: Floats, before: Floats) -> list[Bar]:
+    categories, now = answer.schema[name].categories, answer.array(name)
+    before = now if prior is None else prior.array(name)
     kept = list(range(len(now)))
     if len(now) > _MAX_STATES:
         kept = np.sort(np.argsort(-now, kind="stable")[: _MAX_STATES - 1]).tolist()
@@ -253,7 +238,8 @@ def _variable_bars(name: str, categories: Sequence[Any], now: Floats, before: Fl
     if len(kept) < len(now):
         rest = np.delete(np.arange(len(now)), kept)
         rows.append((f"{len(rest):,} others", float(now[rest].sum()), float(before[rest].sum())))
-    return [(name if k == 0 else "", *row) for k, row in enumerate(rows)]
+    heading = f"{name} (given)" if given else name
+    return [Bar(heading if k == 0 else "", *row, given) for k, row in enumerate(rows)]
 
 
 def _source(answer: NodeMarginals) -> str:

@@ -24,7 +24,7 @@ from edgegraft.core.types import Floats
 from edgegraft.errors import ConvergenceWarning, ModelError
 from edgegraft.inference import AutoEngine, ExactBudget, InferenceEngine
 from edgegraft.model import PairwiseMRF
-from edgegraft.model.evidence import parse_evidence
+from edgegraft.model.evidence import parse_evidence, with_evidence
 from edgegraft.report.network import build_network, drawing
 from edgegraft.report.page_html import for_json
 from edgegraft.report.page_model import largest_rows
@@ -94,21 +94,14 @@ class Explorer:
 
     def _infer(self, pairs: tuple[tuple[int, int], ...]) -> Answer:
         start, given = time.perf_counter(), dict(pairs)
+        labels = self.labels(given)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the answer reports it
-            found = self.model.marginals(self.labels(given), engine=self.engine)
+            found = self.model.marginals(labels, engine=self.engine)
         seconds = time.perf_counter() - start
-        states = self.model.layout.states
-        observed = np.zeros(len(states), np.bool_)
-        observed[list(given)] = True
-        values = np.zeros(int(states.sum()))
-        values[np.repeat(~observed, states)] = found.probabilities
-        for i, code in given.items():
-            values[self.model.layout.node_offset[i] + code] = 1.0
-        if found.engine.exact:
-            reliability = "exact"
-        else:
-            reliability = "converged" if found.info.converged else "not converged"
+        values = with_evidence(found, self.model.schema, labels).probabilities
+        reliability = "converged" if found.info.converged else "not converged"
+        reliability = "exact" if found.engine.exact else reliability
         return Answer(given, values, found.engine.name, reliability, found.info.message, seconds)
 
     def change(self, answer: Answer) -> Floats:
