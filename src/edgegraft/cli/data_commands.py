@@ -142,7 +142,7 @@ def demo(
             reading={setting.name: default_of(setting) for setting in READING},
             learning={setting.name: default_of(setting) for setting in LEARNING} | {"n_jobs": jobs},
         )
-        LearnRun(request, console, top=15, as_json=False).run(None)
+        LearnRun(request, console, top=15, as_json=False).run()
         save_picture(plot_network(load(model)), picture)
         say(console, f"The picture is in [bold]{escape(str(picture))}[/]. Now ask, for example:")
         say(console, f"  edgegraft query {quote(str(model))} --given stress=5 --of sleep")

@@ -75,7 +75,11 @@ def learn(
     Ctrl-C ends the search early and writes the model of the edges found so far.
     """
     with reported(quiet) as console:
-        _refuse_more(context.args)
+        if context.args:  # a shell has replaced a pattern by files
+            raise DataError(
+                f"{len(context.args) + 1:,} names were given where one table is learned from: name "
+                "the folder of its files, or put their pattern in quotes, such as 'rows/*.csv'"
+            )
         files = require_table(data)
         request = Request(
             data=str(data.absolute()),
@@ -105,16 +109,7 @@ def learn(
             refuse_overwriting(path, force, (*files, *written[:k]))
         from edgegraft.cli.learn_run import LearnRun
 
-        LearnRun(request, console, top, as_json).run(checkpoint)
-
-
-def _refuse_more(more: list[str]) -> None:
-    """Advise what to do if a shell has replaced a pattern by files."""
-    if more:
-        raise DataError(
-            f"{len(more) + 1:,} names were given where one table is learned from: name the folder "
-            "of its files, or put their pattern in quotes, such as 'rows/*.csv'"
-        )
+        LearnRun(request, console, top, as_json, checkpoint).run()
 
 
 def resume(
@@ -163,4 +158,4 @@ def resume(
             refuse_overwriting(Path(request.report), force, read)
         from edgegraft.cli.learn_run import LearnRun
 
-        LearnRun(request, console, top, as_json).run(checkpoint, resumed=True)
+        LearnRun(request, console, top, as_json, checkpoint).run(resumed=True)

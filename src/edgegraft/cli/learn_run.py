@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,10 +31,21 @@ from edgegraft.table import PackedTable
 
 
 class LearnRun:
-    """One run of a request; shows the `top` strongest edges, or the summary as JSON."""
+    """One run of a request; shows the `top` strongest edges, or the summary as JSON.
 
-    def __init__(self, request: Request, console: Console, top: int, as_json: bool) -> None:
+    It is an observer of the search, which keeps the request beside the checkpoint.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        console: Console,
+        top: int,
+        as_json: bool,
+        checkpoint: Path | None = None,
+    ) -> None:
         self._request = request
+        self._checkpoint = checkpoint
         self._console = console
         self._top = top
         self._as_json = as_json
@@ -43,9 +53,9 @@ class LearnRun:
         self._progress = Progress(console, self._plan.max_time)
         self._report_failed = False
 
-    def run(self, checkpoint: Path | None, *, resumed: bool = False) -> None:
-        """Learn from the beginning, or resume from a checkpoint."""
-        progress = self._progress
+    def run(self, *, resumed: bool = False) -> None:
+        """Learn from the beginning, or resume from the checkpoint."""
+        progress, checkpoint = self._progress, self._checkpoint
         with progress.shown(), ExitStack() as stack:
             with interruptible() as progress.interruption:
                 opening = open_request(self._request, self._console, progress, checkpoint)
@@ -54,8 +64,7 @@ class LearnRun:
                 self._request = replace(self._request, sample_rows=rows.sample_rows)
                 show_rows(self._console, rows)
                 progress.stage("ranking pairs")
-                with self._abandoned(checkpoint), warned(self._console):
-                    found = self._discover(rows, checkpoint, resumed)
+                found = self._discover(rows, resumed)
             columns = dict(found.final_model.edge_columns)
             if self._request.bootstrap and not found.interrupted:
                 with warned(self._console):
@@ -82,38 +91,34 @@ class LearnRun:
         if found.interrupted or self._report_failed:
             raise typer.Exit(1)
 
-    def _discover(self, rows: LearnRows, checkpoint: Path | None, resumed: bool) -> Discovery:
+    def _discover(self, rows: LearnRows, resumed: bool) -> Discovery:
+        """Search; if a second Ctrl-C ends that at once, explain how to resume."""
+        checkpoint, plan = self._checkpoint, self._plan
         common: dict[str, Any] = {
             "weights": rows.fitted.weights,
             "design": rows.design,
             "sample_rows": rows.fitted.sample_rows,
-            "observers": [self._progress],
+            "observers": [self._progress, self],
         }
-        if checkpoint is not None:
-            common["observers"] += [RequestKeeper(self._request, checkpoint)]
-            if resumed:
-                return resume_discovery(
-                    checkpoint,
-                    rows.fitted.rows,
-                    self._plan,
-                    max_time=self._plan.max_time,
-                    max_edges=self._plan.max_edges,
-                    **common,
-                )
-            for old in (checkpoint, self._request.beside(checkpoint)):
-                old.unlink(missing_ok=True)  # of another run
-        return discover(rows.fitted.rows, self._plan, checkpoint=checkpoint, **common)
-
-    @contextmanager
-    def _abandoned(self, checkpoint: Path | None) -> Iterator[None]:
-        """Explain how to resume if a second Ctrl-C ends the search at once."""
         try:
-            yield
+            with warned(self._console):
+                if resumed and checkpoint is not None:
+                    common |= {"max_time": plan.max_time, "max_edges": plan.max_edges}
+                    return resume_discovery(checkpoint, rows.fitted.rows, plan, **common)
+                if checkpoint is not None:
+                    for old in (checkpoint, self._request.beside(checkpoint)):
+                        old.unlink(missing_ok=True)  # of another run
+                return discover(rows.fitted.rows, plan, checkpoint=checkpoint, **common)
         except KeyboardInterrupt:
             if checkpoint is not None and checkpoint.exists():
                 command = f"Resume from the last checkpoint with:\n  {resume_command(checkpoint)}"
                 say(self._console, escape(command))
             raise
+
+    def on_event(self, event: Event, state: SearchState) -> None:
+        """Write the request with a checkpoint."""
+        if self._checkpoint is not None and event.kind in ("start", "checkpoint"):
+            self._request.write(self._checkpoint)
 
     def _bootstrap(self, found: Discovery, rows: LearnRows) -> dict[str, Any]:
         """Return how often each edge of the model is found again; nothing if Ctrl-C came first."""
@@ -174,19 +179,6 @@ class LearnRun:
             say(self._console, "The report was interrupted, and is not written.")
         elif page is not None:
             say(self._console, f"The report is in [bold]{escape(str(near(Path(page))))}[/].")
-
-
-class RequestKeeper:
-    """An observer that writes a request beside its checkpoint, once there is one."""
-
-    def __init__(self, request: Request, checkpoint: Path) -> None:
-        self._request = request
-        self._checkpoint = checkpoint
-
-    def on_event(self, event: Event, state: SearchState) -> None:
-        """Write the request with a checkpoint."""
-        if event.kind in ("start", "checkpoint"):
-            self._request.write(self._checkpoint)
 
 
 def _stored(found: Discovery, details: dict[str, Any], columns: dict[str, Any]) -> StoredModel:
