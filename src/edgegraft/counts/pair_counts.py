@@ -23,17 +23,8 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.device.counts import count_on_device
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.compiler import for_size
-from edgegraft.kernels.counting.histogram import (
-    count_codes,
-    count_margin_codes,
-    count_states,
-)
-from edgegraft.kernels.counting.popcount import (
-    count_margins,
-    count_margins_plainly,
-    count_planes,
-    count_planes_plainly,
-)
+from edgegraft.kernels.counting.histogram import count_codes
+from edgegraft.kernels.counting.popcount import count_planes, count_planes_plainly
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import Rows, TableRows, add_in_order, as_rows
 from edgegraft.table.packed import MIN_CODED
@@ -163,21 +154,10 @@ def _zeros(block: TableRows, length: int) -> NDArray[Any]:
     return np.zeros(length, np.int64 if block.weights is None else np.float64)
 
 
-def weigh_states(
-    codes: NDArray[Any], weights: NDArray[Any], states: Integers, n_jobs: int
-) -> Floats:
+def weigh_states(codes: NDArray[Any], weights: NDArray[Any], states: Integers) -> Floats:
     """Return the weight of the rows in each state of each variable; codes are by variable."""
-    start = np.concatenate(([0], np.cumsum(states)))
-    out = np.zeros(int(start[-1]))
-    count = for_size(count_states, codes.size, 20_000)
-
-    def work(own: slice) -> None:
-        count(codes[own], weights, start[own.start : own.stop + 1], out)
-
-    each = max(1, -(-len(states) // (_PIECES * n_jobs)))
-    firsts = range(0, len(states), each)
-    run(work, [slice(k, min(k + each, len(states))) for k in firsts], n_jobs)
-    return out
+    own = zip(codes, states.tolist(), strict=True)
+    return np.concatenate([np.empty(0), *(np.bincount(c, weights, s)[:s] for c, s in own)])
 
 
 def _copy_margins(block: TableRows) -> NDArray[Any]:
@@ -191,15 +171,17 @@ def _margins_of(block: TableRows) -> NDArray[Any]:
 def _count_margins(block: TableRows) -> NDArray[Any]:
     table, offsets = block.table, _margin_offsets(block.table.schema)
     values = _zeros(block, int(offsets[-1]))
-    remaining = np.arange(table.n_variables)
-    if block.weights is None:
-        count = for_size(count_margins, table.planes.words.size, 5000, count_margins_plainly)
-        count(table.planes, table.n_rows, offsets, values)
-        remaining = np.flatnonzero(np.diff(table.planes.start) == 0)
-    for i in remaining:
+    planes = table.planes if block.weights is None else None
+    for i, states in enumerate(table.schema.n_states.tolist()):
         own = values[offsets[i] : offsets[i + 1]]
-        own[:] = 0
-        count_margin_codes(table.cells[i, : table.n_rows], block.weights, own)
+        if planes is None or planes.start[i] == planes.start[i + 1]:
+            cells = table.cells[i, : table.n_rows]
+            own[:] = np.bincount(cells, block.weights, states)[:states]
+            continue
+        words = planes.words[planes.start[i] : planes.start[i + 1]]
+        own[: len(words)] = np.bitwise_count(words).sum(axis=1, dtype=np.int64)
+        if planes.complete[i]:
+            own[-1] = table.n_rows - own[:-1].sum()
     values.flags.writeable = False
     return values
 

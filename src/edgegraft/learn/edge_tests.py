@@ -203,13 +203,7 @@ def make_tester(
     table, weights = rows.table, rows.weights
     if features is None and table.schema.n_states.max(initial=0) <= MANY_STATES:
         plain = TableConditionals(
-            table,
-            weights,
-            sampling=sampling,
-            survey=survey,
-            device=rows.device,
-            drawn=drawn,
-            n_jobs=resolve_jobs(n_jobs),
+            table, weights, sampling=sampling, survey=survey, device=rows.device, drawn=drawn
         )
         return EdgeTester(plain, n_jobs)
     known = features or Features.plain(table.schema)

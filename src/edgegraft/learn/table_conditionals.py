@@ -65,7 +65,6 @@ class TableConditionals(Conditionals):
         Where sums over the rows are computed; on the processor by default.
     drawn : array of bool, shape (n_rows, n), optional
         Cells that were missing and have been drawn from a model.
-    n_jobs : int, default 1
     """
 
     alone = True
@@ -80,7 +79,6 @@ class TableConditionals(Conditionals):
         max_bytes: int = MAX_BYTES,
         device: Device | None = None,
         drawn: Mask | None = None,
-        n_jobs: int = 1,
     ) -> None:
         super().__init__(table, weights, sampling=sampling, survey=survey, max_bytes=max_bytes)
         codes, states = self.codes, self.states
@@ -92,7 +90,7 @@ class TableConditionals(Conditionals):
         self.reference = np.zeros(len(states), np.int64)  # most common state
         self.kept: list[Integers] = []  # observed states, except the reference
         self._rarest = np.zeros(len(states))  # rows with the rarest of the observed states
-        counts = weigh_states(counted, self.weights, states, n_jobs)
+        counts = weigh_states(counted, self.weights, states)
         for i, shown in enumerate(np.split(counts, np.cumsum(states)[:-1])):
             occurs = shown > 0
             self._rarest[i] = shown[occurs].min(initial=np.inf)

@@ -59,7 +59,7 @@ def _lay_out(block: TableRows, dtype: type[np.floating]) -> Columns:
 def margins_of(block: TableRows, dtype: type[np.floating]) -> Floats:
     """Return the weight of a block's rows in each state of each variable."""
     columns = columns_of(block, dtype)
-    return weigh_states(columns.codes, columns.weights, columns.states, block.n_jobs)
+    return weigh_states(columns.codes, columns.weights, columns.states)
 
 
 def evaluate_block(

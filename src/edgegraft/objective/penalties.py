@@ -10,7 +10,7 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.errors import SettingError
-from edgegraft.kernels.solver.penalty import group_norms, group_peaks
+from edgegraft.kernels.solver.penalty import group_norms
 from edgegraft.objective.noise_weight import NoiseWeights, noise_weights
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Groups, Penalty
@@ -129,9 +129,7 @@ class FeaturePenalty(Penalty):
         return groups
 
     def _scores(self, values: Floats, offsets: Integers, edges: Edges) -> Floats:
-        out = np.empty(len(edges))
-        group_peaks(values, offsets, out)
-        return out
+        return np.maximum.reduceat(np.abs(values), offsets[:-1]) if len(edges) else np.empty(0)
 
 
 PENALTIES: tuple[type[Penalty], ...] = (Penalty, StatesPenalty, NoisePenalty, FeaturePenalty)

@@ -81,24 +81,3 @@ def _count_large(x, y, s_i, s_j, weights, table):
         b = np.int64(y[r])
         if a < s_i and b < s_j:
             table[a * s_j + b] += 1 if weights is None else weights[r]
-
-
-@kernel
-def count_margin_codes(codes, weights, out):
-    """Add the (weighted) number of rows in each state of one variable to `out`."""
-    for r in range(codes.shape[0]):
-        if codes[r] < out.shape[0]:
-            out[codes[r]] += 1 if weights is None else weights[r]
-
-
-@kernel
-def count_states(codes, weights, start, out):
-    """Add the weights of rows to the states of every variable, ``out[start[i] : start[i + 1]]``.
-
-    `codes` are (variables, rows); what is beyond the last state is not counted.
-    """
-    for i in range(codes.shape[0]):
-        own = out[start[i] : start[i + 1]]
-        for r in range(codes.shape[1]):
-            if codes[i, r] < own.shape[0]:
-                own[codes[i, r]] += weights[r]

@@ -128,31 +128,6 @@ def popcount(typingctx, word):
 
 
 @kernel
-def count_margins(planes, n_rows, start, out):
-    """Write the number of rows in each state of each variable that has planes."""
-    words = planes.words
-    for i in range(planes.states.shape[0]):
-        known = 0
-        for k in range(planes.start[i + 1] - planes.start[i]):
-            row = planes.start[i] + k
-            out[start[i] + k] = 0
-            add_tile(words, row, words, row, 0, words.shape[1], 1, 1, out, start[i] + k, 0)
-            known += out[start[i] + k]
-        if planes.complete[i]:
-            out[start[i] + planes.states[i] - 1] = n_rows - known
-
-
-def count_margins_plainly(planes, n_rows, start, out):
-    """Do the same with NumPy."""
-    known = np.bitwise_count(planes.words).sum(axis=1, dtype=np.int64)
-    for i in range(len(planes.states)):
-        own = known[planes.start[i] : planes.start[i + 1]]
-        out[start[i] : start[i] + len(own)] = own
-        if planes.complete[i]:
-            out[start[i] + planes.states[i] - 1] = n_rows - own.sum()
-
-
-@kernel
 def count_planes(planes, margins, margin_start, edges, chosen, offsets, out):
     """Write the tables of ``edges[chosen]`` at their `offsets` in the zeroed array `out`.
 

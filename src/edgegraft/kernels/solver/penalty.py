@@ -72,16 +72,6 @@ def group_norms(values, offsets, out):
 
 
 @kernel
-def group_peaks(values, offsets, out):
-    """Write the largest magnitude in every group."""
-    for g in range(len(out)):
-        top = 0.0
-        for k in range(offsets[g], offsets[g + 1]):
-            top = max(top, abs(values[k]))
-        out[g] = top
-
-
-@kernel
 def penalty_value(values, offsets, strength, ridge):
     """Return ``sum_g strength_g ||w_g|| + ridge_g ||w_g||^2``."""
     total = 0.0
