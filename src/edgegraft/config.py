@@ -451,45 +451,11 @@ class Settings(SearchOptions):
 
 @dataclass(kw_only=True)
 class Plan(ModelOptions, PenaltyOptions, Settings):
-    """Every choice of learning a network: those of the search (:class:`Settings`), and these.
+    """Every choice of learning a network: those of the search (:class:`Settings`) and of the model.
 
-    Parameters
-    ----------
-    aim : {"network", "prediction"}
-        Whether the model is that of the network, or the one that predicts new rows best
-        (:mod:`~edgegraft.learn.prediction`); the network is the same.
-    objective : {"pseudolikelihood", "likelihood"}
-    inference : {"auto", "exact", "bp", "trw"}
-        Engine of the likelihood.
-    penalty : float or "auto"
-        Threshold of the activation test, and weight of the norms if the search is not relaxed.
-        "auto" is what chance passes about once per variable; it needs noise weights.
-    ridge : float or "auto"
-        Weight of the squared norms, in the search and in the last fit. "auto" weighs as much as
-        ten rows in the search, which keeps edges of chance small, and as two in the last fit,
-        which should shrink little; at most 0.1 and 0.02.
-    group_weight : {"noise", "sqrt", "states"}
-        See :class:`~edgegraft.objective.penalty.Penalty`.
-    penalize_nodes : bool, default False
-    fdr : float or None, default 0.005
-        Expected share of false edges among those kept; None keeps all that the search ended with.
-    fwer : float, "auto" or None, default None
-        Chance that any of the kept edges is false; if given, it replaces `fdr`. "auto" is the
-        smaller of 0.05 and 10 / rows: as rows are added, it gives the exact graph, which no fixed
-        rate of false discoveries does.
-    weights_are : {"auto", "frequency", "sampling"}
-        A row of frequency weight 2 counts as two rows. Sampling weights, as surveys have them, have
-        no scale: they count as the effective number of rows, and tests allow for the variance that
-        unequal weights add. "auto" takes whole numbers for frequencies and others for a sample's.
-    refit : bool, default True
-        Fit the kept edges once more with the ridge alone; otherwise they keep the parameters of
-        the search.
-    n_jobs : int, optional
-        Threads; -1 for all cores. The result does not depend on it.
-    device : {"cpu", "cuda", "auto", "torch"}
-        Where sums over rows are computed: on the processor; on a GPU by PyTorch (the extra
-        ``gpu``); on a GPU if there is one; or by PyTorch on the processor, which is slower than
-        "cpu" and serves to check the others. Results agree but for rounding.
+    What may be chosen of the model (`aim`, `objective`, `inference`, `penalty`, `ridge`,
+    `group_weight`, `penalize_nodes`, `fdr`, `fwer`, `weights_are`, `refit`, `n_jobs`, `device`) is
+    described at :class:`~edgegraft.estimators.GraftedMRF`, whose parameters these are as well.
     """
 
     @property

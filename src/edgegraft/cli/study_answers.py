@@ -10,7 +10,10 @@ from rich.console import Console
 
 from edgegraft.cli.console import cell, counted, say, show_table
 from edgegraft.cli.model_commands import save_picture
+from edgegraft.core.types import Integers
 from edgegraft.study import Comparison, NetworkReading, PowerPlan
+
+_ENDS = ["first", "second"]
 
 
 def show_comparison(console: Console, found: Comparison, top: int) -> None:
@@ -28,13 +31,10 @@ def show_comparison(console: Console, found: Comparison, top: int) -> None:
     shown = [name for name in names if name in found.edges]
     if top and n:
         title = f"Edges that differ: {found.n_different:,} of {n:,} pairs; the clearest first"
-        heads = ["variable", "variable", *(">" + name.replace("_", " ") for name in shown)]
-        show_table(console, title, heads, _rows(found.edges, ["first", "second"], shown, top))
+        _show(console, title, found.edges, _ENDS, shown, np.arange(min(top, n)))
     order = np.argsort(found.variables["p_value"], kind="stable")[:top]
-    variables = {name: values[order] for name, values in found.variables.items()}
     numbers = ["n_edges", "n_different", "p_value", "q_value"]
-    heads = ["variable", *(">" + name.replace("_", " ") for name in numbers)]
-    show_table(console, "Variables", heads, _rows(variables, ["name"], numbers, top))
+    _show(console, "Variables", found.variables, ["name"], numbers, order)
 
 
 def write_comparison(
@@ -59,20 +59,17 @@ def write_comparison(
 
 def show_reading(console: Console, found: NetworkReading, top: int) -> None:
     """Show what was read to people."""
-    order = np.argsort(-found.variables["strength"], kind="stable")
-    variables = {name: values[order] for name, values in found.variables.items()}
+    variables, edges = found.variables, found.edges
+    order = np.argsort(-variables["strength"], kind="stable")
     numbers = ["community", "n_edges", "strength", "influence", "bridge", "accuracy", "usual"]
     numbers += ["explained", "r2"]
     numbers += [name for name in ("held_accuracy", "held_explained") if name in variables]
-    heads = ["variable", *(">" + name.replace("_", " ") for name in numbers)]
     title = f"{counted(len(order), 'variable')}, the strongest first"
-    show_table(console, title, heads, _rows(variables, ["name"], numbers, top))
-    names = ["effect", "low", "high", *(n for n in ("q_value", "returns") if n in found.edges)]
-    strongest = np.argsort(-np.abs(found.edges["effect"]), kind="stable")
-    edges = {name: values[strongest] for name, values in found.edges.items()}
-    heads = ["variable", "variable", *(">" + name.replace("_", " ") for name in names)]
+    _show(console, title, variables, ["name"], numbers, order[:top])
+    numbers = ["effect", "low", "high", *(n for n in ("q_value", "returns") if n in edges)]
+    strongest = np.argsort(-np.abs(edges["effect"]), kind="stable")
     title = "Edges, with intervals of 95 %; returns is the chance to be found again"
-    show_table(console, title, heads, _rows(edges, ["first", "second"], names, top))
+    _show(console, title, edges, _ENDS, numbers, strongest[:top])
     for name, share in found.coefficient.items():
         say(
             console,
@@ -136,17 +133,15 @@ def show_plan(console: Console, found: PowerPlan, top: int) -> None:
         f"[bold]{needed}[/] for {found.power:.0%} of {counted(n, 'edge')} at a false discovery "
         f"rate of {found.fdr:g} over {counted(found.n_pairs, 'pair')}",
     )
-    names: list[str] = ["rows", "power", *(["simulated"] if "simulated" in found.curve else [])]
-    heads = [">" + name for name in names]
-    show_table(console, "Expected share of edges found", heads, _rows(found.curve, [], names, 50))
+    numbers = ["rows", "power", *(["simulated"] if "simulated" in found.curve else [])]
+    first = np.arange(min(50, len(found.curve["rows"])))
+    _show(console, "Expected share of edges found", found.curve, [], numbers, first)
     if found.now is None:
         return
     order = np.argsort(found.edges["rows"], kind="stable")[::-1]
-    edges = {name: values[order] for name, values in found.edges.items()}
     numbers = ["rows", "power_now", "power_twice", "kept"]
-    heads = ["variable", "variable", *(">" + name.replace("_", " ") for name in numbers)]
     title = f"Rows needed per edge; the fit had {found.now:,}"
-    show_table(console, title, heads, _rows(edges, ["first", "second"], numbers, top))
+    _show(console, title, found.edges, _ENDS, numbers, order[:top])
 
 
 def write_curve(found: PowerPlan, picture: Path) -> None:
@@ -156,14 +151,21 @@ def write_curve(found: PowerPlan, picture: Path) -> None:
     save_picture(plot_power(found), picture)
 
 
-def _rows(
-    columns: dict[str, Any], texts: list[str], numbers: list[str], top: int
-) -> list[list[str]]:
-    n = min(top, len(columns[[*texts, *numbers][0]]))
-    return [
-        [cell(columns[name][k]) for name in texts] + [_number(columns[name][k]) for name in numbers]
-        for k in range(n)
+def _show(
+    console: Console,
+    title: str,
+    columns: dict[str, Any],
+    names: list[str],
+    numbers: list[str],
+    order: Integers,
+) -> None:
+    """Show some rows of columns: names of variables, then numbers."""
+    heads = ["variable"] * len(names) + [">" + name.replace("_", " ") for name in numbers]
+    rows = [
+        [cell(columns[name][k]) for name in names] + [_number(columns[name][k]) for name in numbers]
+        for k in order
     ]
+    show_table(console, title, heads, rows)
 
 
 def _number(value: Any) -> str:

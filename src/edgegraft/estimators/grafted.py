@@ -44,20 +44,26 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         Threshold that a pair's score must pass to become an edge, and weight of the norms if the
         search is not relaxed. "auto" is what chance passes about once per column.
     ridge : float or "auto"
-        Weight of the squared norms; "auto" weighs as ten rows do in the search, as two in the
-        last fit.
+        Weight of the squared norms. "auto" weighs as ten rows do in the search, which keeps edges
+        of chance small, and as two in the last fit, which should shrink little; at most 0.1 and
+        0.02.
     group_weight : {"noise", "sqrt", "states"}
         What makes scores of different pairs comparable: the noise of each, or the number of its
         states. "auto" penalties need "noise".
     penalize_nodes : bool, default False
         Penalise the vectors of single columns like edges, as the paper does.
     fdr : float or None
-        Expected share of false edges among ``edges_``; by default that of
-        :class:`~edgegraft.learn.Plan`. None keeps all that the search ended with.
+        Expected share of false edges among ``edges_``, 0.005 by default. None keeps all that the
+        search ended with.
     fwer : float, "auto" or None
-        Chance of any false edge among ``edges_``; if given, it replaces `fdr`.
+        Chance of any false edge among ``edges_``; if given, it replaces `fdr`. "auto" is the
+        smaller of 0.05 and 10 / rows: as rows are added, it gives the exact graph, which no fixed
+        rate of false discoveries does.
     weights_are : {"auto", "frequency", "sampling"}
-        What `sample_weight` is; by default whole numbers are frequencies, others a sample's.
+        What `sample_weight` is; by default whole numbers are frequencies, others a sample's. A row
+        of frequency weight 2 counts as two rows. Sampling weights, as surveys have them, have no
+        scale: they count as the effective number of rows, and tests allow for the variance that
+        unequal weights add.
     refit : bool, default True
         Fit the kept edges once more with the ridge alone, so that strengths are not shrunk.
     relaxed : bool, default True
@@ -76,7 +82,9 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     schema : Schema, optional
         Columns and their categories, instead of those found in the data.
     device : {"cpu", "cuda", "auto", "torch"}
-        Where sums over rows are computed; see :class:`~edgegraft.config.Plan`.
+        Where sums over rows are computed: on the processor; on a GPU by PyTorch (the extra
+        ``gpu``); on a GPU if there is one; or by PyTorch on the processor, which is slower than
+        "cpu" and serves to check the others. Results agree but for rounding.
     n_jobs : int, optional
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
