@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core.checks import check_edges
-from edgegraft.core.pairs import pair_ids, pairs_of_ids
-from edgegraft.core.tables import PairTables, table_offsets
+from edgegraft.core.pairs import PairTables, pair_ids, pairs_of_ids, table_offsets
 from edgegraft.counts import PairCounts
 from edgegraft.table.blocks import Rows
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` does the same 
     from edgegraft.contrib.dask.cluster import ClusterRows
     from edgegraft.counts import PairCounts
     from edgegraft.estimators import GraftedMRF, GraftedMRFCV
-    from edgegraft.ingest.packing import pack
+    from edgegraft.ingest import pack
     from edgegraft.model import PairwiseMRF, load, read_details
     from edgegraft.optimize import fit_parameters, refit_by_likelihood
     from edgegraft.study import compare, plan, read_network

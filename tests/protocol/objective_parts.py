@@ -11,7 +11,7 @@ import numpy as np
 
 from edgegraft import PackedTable
 from edgegraft.core import Layout
-from edgegraft.core.tables import PairTables, table_offsets
+from edgegraft.core.pairs import PairTables, table_offsets
 from edgegraft.counts import PairCounts
 from edgegraft.device import find_device
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
@@ -23,7 +23,7 @@ from edgegraft.objective import (
     Pseudolikelihood,
     StatesPenalty,
 )
-from edgegraft.objective.noise_weight import NoiseWeights
+from edgegraft.objective.penalties import NoiseWeights
 from edgegraft.table.blocks import StoredRows, TableRows
 from tests.conftest import DEVICE, CutTable, random_codes
 

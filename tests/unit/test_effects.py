@@ -15,7 +15,7 @@ from edgegraft.learn.effects import ENOUGH, Evidence, GroupTests, edge_effects
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable, Schema, Variable
 from edgegraft.table.blocks import TableRows
-from edgegraft.table.scores import scores_of
+from edgegraft.table.numbers import scores_of
 
 KINDS = ("nominal", "ordinal", "nominal", "numeric")
 STATES = (3, 4, 2, 3)

@@ -15,7 +15,7 @@ from edgegraft.ingest import pack
 from edgegraft.ingest.output import OutputForm, fill
 from edgegraft.ingest.rows import read_codes
 from edgegraft.table import PackedTable, Schema, Variable
-from edgegraft.table.decode import labels
+from edgegraft.table.arrow import labels
 from edgegraft.table.numbers import numbers_of
 from tests.estimator_cases import survey
 from tests.table_kinds import TEXT, TYPED

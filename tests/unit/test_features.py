@@ -16,7 +16,7 @@ from edgegraft.learn.feature_conditionals import FeatureConditionals
 from edgegraft.learn.graded import GradedRidge, fit_graded
 from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective import feature_products
+from edgegraft.objective import featured as by_features
 from edgegraft.objective.featured import Featured
 from edgegraft.objective.features import Features
 from edgegraft.objective.penalties import NoisePenalty
@@ -91,7 +91,7 @@ def test_products_give_the_gradients_of_tables(missing, monkeypatch):
     state = loss.evaluate(theta, loss.init(layout)).state
     pairs = np.array([(0, 1), (3, 2), (5, 1), (0, 4)])
     quick = loss.edge_gradients(theta, state, pairs)
-    monkeypatch.setattr(feature_products, "_MAX_PRODUCTS", 0)
+    monkeypatch.setattr(by_features, "_MAX_PRODUCTS", 0)
     tables = loss.edge_gradients(theta, state, pairs)
     np.testing.assert_allclose(quick.values, tables.values, atol=1e-12)
     assert [t.shape for t in quick] == [(2, 3), (1, 2), (2, 3), (2, 1)]

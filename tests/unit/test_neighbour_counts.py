@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edgegraft.core import Layout
-from edgegraft.objective import neighbour_counts
+from edgegraft.objective import bundles
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
 
@@ -16,7 +16,7 @@ EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (3, 6)]
 
 @pytest.fixture(autouse=True)
 def _count_small_tables(monkeypatch):
-    monkeypatch.setattr(neighbour_counts, "MIN_CELLS", 0)
+    monkeypatch.setattr(bundles, "MIN_CELLS", 0)
 
 
 def _loss(n_jobs=1, *, weighted=True):
@@ -47,13 +47,13 @@ def test_another_graph_counts_changed_targets_only(monkeypatch):
     loss, layout = _loss(), Layout(STATES, EDGES[:4])
     state = loss.init(layout)
     counted: list[int] = []
-    count = neighbour_counts.count_bundles
+    count = bundles.count_bundles
 
-    def watch(columns, bundles, chosen, *others):
-        counted.extend(bundles.member[chosen, 0].tolist())
-        count(columns, bundles, chosen, *others)
+    def watch(columns, own, chosen, *others):
+        counted.extend(own.member[chosen, 0].tolist())
+        count(columns, own, chosen, *others)
 
-    monkeypatch.setattr(neighbour_counts, "count_bundles", watch)
+    monkeypatch.setattr(bundles, "count_bundles", watch)
     grown = Layout(STATES, [*EDGES[:4], (0, 7)])
     theta = np.random.default_rng(2).normal(size=grown.n_parameters)
     found = loss.evaluate(theta, loss.grow(state, grown))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgegraft.core.pair_set import PairMap
+from edgegraft.core.adjacency import PairMap
 from edgegraft.search.pair_queue import PairList, PairQueue
 
 N = 400

@@ -7,9 +7,14 @@ import pytest
 from scipy.optimize import minimize
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import PairTables, table_offsets
-from edgegraft.objective.noise_weight import NoiseWeights
-from edgegraft.objective.penalties import FeaturePenalty, NoisePenalty, StatesPenalty, make_penalty
+from edgegraft.core.pairs import PairTables, table_offsets
+from edgegraft.objective.penalties import (
+    FeaturePenalty,
+    NoisePenalty,
+    NoiseWeights,
+    StatesPenalty,
+    make_penalty,
+)
 from edgegraft.objective.penalty import Penalty
 from tests import fit_checks
 

@@ -20,7 +20,7 @@ from edgegraft.cli.summary import show_columns
 from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.ingest.cache import KeptRows, key_of
-from edgegraft.ingest.files import find_files, states_of
+from edgegraft.ingest.files import find_files, state_of
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.memory import enough, needed_for_all
 from edgegraft.ingest.options import ReadOptions
@@ -84,7 +84,8 @@ def open_request(
     _check_rules(request, options)
     key, known, design = "", None, _read_design(request)
     if checkpoint is not None and options.max_memory is None:
-        key = f"{key_of(states_of(find_files(path)), None, options)} {request.weights!r}"
+        states = [state_of(file) for file in find_files(path)]
+        key = f"{key_of(states, None, options)} {request.weights!r}"
         known = KeptRows.find(Request.rows_of(checkpoint), key)
     with ExitStack() as stack:
         began = perf_counter()

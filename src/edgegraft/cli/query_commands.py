@@ -204,7 +204,7 @@ def sample(
         from edgegraft.cli.typed_evidence import parse_given
         from edgegraft.io.exports import check_format, write_rows
         from edgegraft.model import load
-        from edgegraft.table.decode import labels
+        from edgegraft.table.arrow import labels
 
         check_format(output)
         known, rng = load(model), default_rng(seed)

@@ -18,7 +18,7 @@ from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_codes, read_weights
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.predictability import predictability
-from edgegraft.table.decode import labels
+from edgegraft.table.arrow import labels
 
 Block = Mapping[str, list[Any]]
 _SHOWN = 40

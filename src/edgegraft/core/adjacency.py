@@ -1,4 +1,4 @@
-"""Graphs in the forms that others take: neighbours for the row kernels, matrices for SciPy."""
+"""Graphs as others take them: neighbours and maps of pairs for kernels, matrices for SciPy."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
 from edgegraft.core.layout import Layout
-from edgegraft.core.types import Edges
+from edgegraft.core.types import Edges, Ids, Integers
+from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours
+from edgegraft.kernels.structures import find, insert
 
 
 def neighbours_of(layout: Layout) -> Neighbours:
@@ -46,3 +48,54 @@ def link_matrix(values: NDArray[Any], edges: Edges, n: int) -> Any:
            [0., 0., 0.]])
     """
     return coo_array((values, tuple(edges.T.astype(np.int32))), shape=(n, n))
+
+
+_SMALLEST = 1024
+
+
+class PairMap:
+    """A map from pair ids to integers that are not negative, 0 for those given at first.
+
+    Its hash map `keys` and `values` may be handed to kernels that enter new pairs; they say how
+    many by :meth:`entered`.
+    """
+
+    def __init__(self, ids: Ids | None = None) -> None:
+        self.keys = np.full(_SMALLEST, -1, np.int64)
+        self.values = np.empty(_SMALLEST, np.int64)
+        self._count = 0
+        if ids is not None:
+            self.put(ids)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def get(self, ids: Ids) -> Integers:
+        """Return the number of each pair, -1 if it has none."""
+        return np.asarray(for_size(find, len(ids))(self.keys, self.values, ids))
+
+    def put(self, ids: Ids, value: int = 0) -> Integers:
+        """Give pairs a number, one after another; return the one that each had, -1 for none."""
+        self.reserve(len(ids))
+        enter = for_size(insert, len(ids))
+        old = np.asarray(enter(self.keys, self.values, ids, np.full(len(ids), value)))
+        self._count += int(np.count_nonzero(old < 0))
+        return old
+
+    def with_value(self, value: int = 0) -> Ids:
+        """Return the ids of the pairs that have this number, ascending."""
+        return np.sort(self.keys[(self.keys >= 0) & (self.values == value)])
+
+    def reserve(self, n_pairs: int) -> None:
+        """Make room for so many more pairs."""
+        needed = 2 * (self._count + n_pairs)
+        if needed > len(self.keys):
+            held = self.keys >= 0
+            keys, values = self.keys[held], self.values[held]
+            self.keys = np.full(1 << needed.bit_length(), -1, np.int64)
+            self.values = np.empty(len(self.keys), np.int64)
+            insert(self.keys, self.values, keys, values)
+
+    def entered(self, n_pairs: int) -> None:
+        """Count pairs that a kernel has entered."""
+        self._count += n_pairs

@@ -8,7 +8,20 @@ import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
+
+
+class Closing:
+    """A base of what is closed at the end of a ``with`` block."""
+
+    def close(self) -> None:
+        """Let go of files; nothing can be read afterwards."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 @contextmanager

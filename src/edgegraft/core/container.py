@@ -23,14 +23,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, BinaryIO, Literal, NamedTuple, Never, Self, TypeVar
+from typing import Any, BinaryIO, Literal, NamedTuple, Never, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from edgegraft import __version__
-from edgegraft.core.atomic import replacing
+from edgegraft.core.atomic import Closing, replacing
 from edgegraft.errors import FileFormatError
 
 Json = dict[str, Any]
@@ -98,22 +98,13 @@ def write_container(
 
 
 def read_container(path: str | os.PathLike[str], kind: ContainerFormat) -> Contents:
-    """Return all that a file holds, every checksum verified; the arrays are read-only.
-
-    >>> import tempfile
-    >>> notes = ContainerFormat("edgegraft-notes", 1, "file of notes", "write one", "write it anew")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_container(f"{folder}/notes", notes, {"why": "a test"}, {"x": np.arange(3)})
-    ...     found = read_container(f"{folder}/notes", notes)
-    >>> found.content, found.arrays["x"]
-    ({'why': 'a test'}, array([0, 1, 2]))
-    """
+    """Return all that a file holds, every checksum verified; the arrays are read-only."""
     with ContainerReader(path, kind) as reader:
         arrays = {name: reader.read(name) for name in reader.names}
         return Contents(reader.content, arrays, reader.version, reader.written_by)
 
 
-class ContainerReader:
+class ContainerReader(Closing):
     """An open file whose arrays are read when they are asked for.
 
     The checksum of an array is verified the first time that it is read, so that passes over a
@@ -178,12 +169,6 @@ class ContainerReader:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _place(self, name: str) -> tuple[int, int, np.dtype[Any], list[int]]:
         if name not in self._places:

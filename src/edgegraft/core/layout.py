@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core.checks import check_edges
-from edgegraft.core.pairs import as_edges, pair_ids
-from edgegraft.core.tables import stretches
+from edgegraft.core.pairs import as_edges, pair_ids, stretches
 from edgegraft.core.types import Edges, Floats, Ids, Integers, Mask
 from edgegraft.errors import EdgeError
 
@@ -54,6 +53,9 @@ class Layout:
     widths: Integers = field(default_factory=lambda: np.empty(0, np.int64))
     node_offset: Integers = field(init=False, repr=False)
     edge_offset: Integers = field(init=False, repr=False)
+    n_variables: int = field(init=False, repr=False)
+    n_edges: int = field(init=False, repr=False)
+    n_parameters: int = field(init=False, repr=False)  # length of the flat vector
 
     def __post_init__(self) -> None:
         states = _frozen(self.states)
@@ -63,30 +65,15 @@ class Layout:
         node_offset = np.concatenate(([0], np.cumsum(states)))
         sizes = widths[edges[:, 0]] * widths[edges[:, 1]]
         edge_offset = node_offset[-1] + np.concatenate(([0], np.cumsum(sizes)))
-        object.__setattr__(self, "states", states)
-        object.__setattr__(self, "edges", edges)
-        object.__setattr__(self, "widths", widths)
-        object.__setattr__(self, "node_offset", _frozen(node_offset))
-        object.__setattr__(self, "edge_offset", _frozen(edge_offset))
+        # A frozen dataclass is filled through its dictionary.
+        vars(self).update(states=states, edges=edges, widths=widths)
+        vars(self).update(node_offset=_frozen(node_offset), edge_offset=_frozen(edge_offset))
+        vars(self).update(n_variables=len(states), n_edges=len(edges))
+        vars(self).update(n_parameters=int(edge_offset[-1]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By way of the constructor, which makes the arrays read-only, as kernels expect.
         return Layout, (self.states, self.edges, self.widths)
-
-    @property
-    def n_variables(self) -> int:
-        """Number of variables."""
-        return len(self.states)
-
-    @property
-    def n_edges(self) -> int:
-        """Number of edges."""
-        return len(self.edges)
-
-    @property
-    def n_parameters(self) -> int:
-        """Length of the flat parameter vector."""
-        return int(self.edge_offset[-1])
 
     def node(self, theta: Floats, i: int) -> Floats:
         """Return the view of ``theta`` that holds the node vector of variable `i`."""
@@ -187,26 +174,22 @@ class ActiveGraph:
     def __init__(
         self, states: ArrayLike, edges: ArrayLike | None = None, widths: ArrayLike = ()
     ) -> None:
-        self._layout = Layout(np.asarray(states), widths=np.asarray(widths, np.int64))
+        #: of the parameters now, edges in the order in which they came
+        self.layout = Layout(np.asarray(states), widths=np.asarray(widths, np.int64))
         if edges is not None:
             self.add(edges)
 
     @property
-    def layout(self) -> Layout:
-        """The parameters' layout now, edges in the order in which they came."""
-        return self._layout
-
-    @property
     def degree(self) -> Integers:
         """Number of neighbours of each variable."""
-        return np.bincount(self._layout.edges.ravel(), minlength=self._layout.n_variables)
+        return np.bincount(self.layout.edges.ravel(), minlength=self.layout.n_variables)
 
     def __len__(self) -> int:
-        return self._layout.n_edges
+        return self.layout.n_edges
 
     def add(self, edges: ArrayLike) -> None:
         """Append `edges`, given in either direction; one that is active already is an error."""
-        self._layout = self._layout.grow(as_edges(edges))
+        self.layout = self.layout.grow(as_edges(edges))
 
     def remove(self, edges: ArrayLike) -> None:
         """Take `edges` out; the others keep their order."""
@@ -215,13 +198,13 @@ class ActiveGraph:
         if absent.any():
             i, j = gone[int(np.argmax(absent))]
             raise EdgeError(f"edge ({i}, {j}) is not active and cannot be removed")
-        kept = ~np.isin(self._ids(self._layout.edges), self._ids(gone))
-        self._layout = self._layout.with_edges(self._layout.edges[kept])
+        kept = ~np.isin(self._ids(self.layout.edges), self._ids(gone))
+        self.layout = self.layout.with_edges(self.layout.edges[kept])
 
     def contains(self, edges: ArrayLike) -> Mask:
         """Return whether each of `edges`, given in either direction, is active."""
         asked = self._ids(np.asarray(edges, np.int64).reshape(-1, 2))
-        return np.isin(asked, self._ids(self._layout.edges))
+        return np.isin(asked, self._ids(self.layout.edges))
 
     def _ids(self, edges: Edges) -> Ids:
-        return pair_ids(edges, self._layout.n_variables)
+        return pair_ids(edges, self.layout.n_variables)

@@ -118,11 +118,6 @@ def interruptible() -> Iterator[Interruption]:
     outermost listens for all of them, so a wish that is expressed between two loops ends the second
     one. A kernel that would have to be compiled while there is nothing to keep is not begun. Python
     gives signals to the main thread: on any other nothing is ever asked.
-
-    >>> with interruptible() as interruption:
-    ...     signal.raise_signal(signal.SIGINT)
-    ...     interruption.asked
-    True
     """
     if threading.current_thread() is not threading.main_thread():
         yield Interruption()

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from edgegraft.core.tables import PairTables
+from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Floats, Integers
 from edgegraft.counts.pair_counts import PairCounts
 from edgegraft.table import PackedTable

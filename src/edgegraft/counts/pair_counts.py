@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core.checks import check_edges
-from edgegraft.core.tables import FlatTables, PairTables, table_offsets
+from edgegraft.core.pairs import FlatTables, PairTables, table_offsets
 from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.device.counts import count_on_device
@@ -71,17 +71,8 @@ class PairCounts:
         weights: ArrayLike | None = None,
     ) -> None:
         self.rows = as_rows(rows, weights, n_jobs)
+        self.schema, self.n_rows = self.rows.schema, self.rows.n_rows
         self._margins: FlatTables | None = None
-
-    @property
-    def schema(self) -> Schema:
-        """Names and categories of the variables."""
-        return self.rows.schema
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.rows.n_rows
 
     def margins(self) -> FlatTables:
         """Return the counts of every state of every variable (computed once)."""

@@ -67,7 +67,13 @@ def load_jester(path: PathName | None = None, states: int = 5, *, verify: bool =
     if states < 1:
         raise ValueError(f"states must be at least 1, found {states}")
     source = fetch(_JESTER_URL) if path is None else Path(path)
-    ratings = _hundredths(source, _ratings(source))
+    content = read_content(source, (".xls", ".csv"), ".xls")
+    if source.suffix.lower() == ".csv":
+        rows: Iterable[list[float]] = _csv_rows(source, content.decode("ascii", "replace"))
+    else:
+        rows = _xls_rows(source, content)
+    decoded = [_decode(f"{source}, line {number}", row) for number, row in enumerate(rows, start=1)]
+    ratings = np.array(decoded, np.int16).reshape(-1, _JOKES)
     if verify:
         require_content(source, _JESTER, ratings)
     rated = ratings != _MISSING
@@ -80,13 +86,6 @@ def load_jester(path: PathName | None = None, states: int = 5, *, verify: bool =
         schema=Schema.from_states([states] * _JOKES, names),
         extras={"complete_rows": np.flatnonzero(rated.all(axis=1))},
     )
-
-
-def _ratings(path: Path) -> Iterable[list[float]]:
-    content = read_content(path, (".xls", ".csv"), ".xls")
-    if path.suffix.lower() != ".csv":
-        return _xls_rows(path, content)
-    return _csv_rows(path, content.decode("ascii", "replace"))
 
 
 def _csv_rows(path: Path, text: str) -> Iterator[list[float]]:
@@ -105,11 +104,6 @@ def _xls_rows(path: Path, content: bytes) -> list[list[float]]:
         raise FileFormatError(f"{path}: {error}") from error
     sheet = book.sheet_by_index(0)
     return [sheet.row_values(number) for number in range(sheet.nrows)]
-
-
-def _hundredths(path: Path, rows: Iterable[list[float]]) -> NDArray[np.int16]:
-    decoded = [_decode(f"{path}, line {number}", row) for number, row in enumerate(rows, start=1)]
-    return np.array(decoded, np.int16).reshape(-1, _JOKES)
 
 
 def _decode(where: str, row: list[float]) -> NDArray[np.int16]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from edgegraft.core.tables import table_offsets
+from edgegraft.core.pairs import table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.device.columns import DeviceColumns, to_host
 from edgegraft.device.device import Tensor, torch_module

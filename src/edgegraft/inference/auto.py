@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import PairTables
+from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Edges, Floats
 from edgegraft.errors import ModelError
 from edgegraft.inference.affordability import (

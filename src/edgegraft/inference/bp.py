@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import PairTables
+from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import ModelError
 from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals, score

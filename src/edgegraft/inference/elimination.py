@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components
 
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import link_matrix, neighbours_of
-from edgegraft.core.tables import stretches
+from edgegraft.core.pairs import stretches
 from edgegraft.core.types import Floats, Integers
 from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.elimination.buckets import JunctionTree

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import PairTables
+from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Edges, Floats, Integers
 
 State = Any  # each engine's own NamedTuple

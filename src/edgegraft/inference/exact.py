@@ -20,8 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import link_matrix
 from edgegraft.core.checks import check_edges, check_theta
-from edgegraft.core.pairs import pair_ids, pairs_of_ids
-from edgegraft.core.tables import PairTables
+from edgegraft.core.pairs import PairTables, pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.errors import ModelError, TreewidthError
 from edgegraft.inference.affordability import (

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges
-from edgegraft.core.tables import PairTables, table_offsets
+from edgegraft.core.pairs import PairTables, table_offsets
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts import PairCounts

@@ -14,8 +14,7 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_theta, owner_of
-from edgegraft.core.pairs import find_pairs
-from edgegraft.core.tables import stretches
+from edgegraft.core.pairs import find_pairs, stretches
 from edgegraft.core.types import Floats, Mask
 from edgegraft.errors import ModelError
 from edgegraft.kernels.messages.beliefs import (

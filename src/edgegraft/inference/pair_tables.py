@@ -21,8 +21,7 @@ from scipy.sparse.linalg import splu
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges
-from edgegraft.core.pairs import find_pairs
-from edgegraft.core.tables import PairTables, stretches, table_offsets
+from edgegraft.core.pairs import PairTables, find_pairs, stretches, table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
 
 #: Share of independence mixed into beliefs before they are inverted: states of probability zero

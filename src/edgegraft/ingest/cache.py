@@ -36,12 +36,11 @@ from edgegraft.errors import Argument, DiskFullError, FileFormatError
 from edgegraft.ingest.encoder import store_source
 from edgegraft.ingest.files import FilesSource, FileState, find_files
 from edgegraft.ingest.findings import Findings
-from edgegraft.ingest.frames import open_source
-from edgegraft.ingest.kinds import TableKind, table_kind
+from edgegraft.ingest.frames import TableKind, open_source, table_kind
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source
 from edgegraft.table import PackedTable, Schema
-from edgegraft.table.store import FORMAT, PlaneStore, StoreMetadata, StoreWriter, block_rows
+from edgegraft.table.store import FORMAT, PlaneStore, StoreWriter, block_rows
 
 #: Bytes that stores may take together on disk, by default.
 CACHE_SIZE = 32 << 30
@@ -79,13 +78,6 @@ def open_store(
     stores of the folder take at most `max_bytes`. Planes of anything else go when the store is
     closed. Also refused: a file that changes while it is read, planes beyond `max_bytes`, a full
     disk. Nothing is left behind.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "rows.csv").write_text("a,b\n0,1\n1,1\n1,0\n")
-    ...     with open_store(f"{folder}/*.csv", folder=folder) as store:
-    ...         store.block(0).codes().tolist()
-    [[0, 1], [1, 1], [1, 0]]
     """
     options = options or ReadOptions()
     where = cache_folder() if folder is None else Path(folder)
@@ -160,8 +152,8 @@ def _write(
     n_columns = len(options.choose(source.names, source.named))
     with _roomy(path.parent), replacing(path) as file:
         writer = StoreWriter(file, block_rows(n_columns), max_bytes)
-        learned, n_rows, columns = store_source(source, schema, options, findings, writer)
-        writer.finish(StoreMetadata(learned, source.where, asdict(findings)), n_rows, columns)
+        stored = store_source(source, schema, options, findings, writer)
+        writer.finish(*stored, source=source.where, notes=asdict(findings))
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import pyarrow.types as pt
 from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, DataError, UnseenCategoryError, listing
 from edgegraft.ingest.findings import missing_values
-from edgegraft.table.arrow_types import LabelKind, kind_of, simplify
+from edgegraft.table.arrow import LabelKind, kind_of, simplify
 from edgegraft.table.schema import Label, Variable
 
 if TYPE_CHECKING:

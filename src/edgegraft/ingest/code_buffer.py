@@ -28,11 +28,6 @@ class CodeBuffer:
     """Provisional codes of a column; `MISSING` marks a missing cell.
 
     Codes take a byte each as long as they are below 255.
-
-    >>> buffer = CodeBuffer()
-    >>> buffer.append(np.array([0, 2, MISSING], np.uint16))
-    >>> buffer.counts(3), buffer.finish(np.array([1, 0, 0], np.uint16), n_states=2)
-    (array([1, 0, 1]), array([1, 0, 2], dtype=uint8))
     """
 
     def __init__(self) -> None:
@@ -131,12 +126,6 @@ class DirectCodes:
 
     A batch of a column is otherwise reduced to its distinct values, which takes several times as
     long as reading it.
-
-    >>> direct = DirectCodes({7: 0, 5: 1})
-    >>> direct.find(pa.array([5, 7, 7]))
-    array([1, 0, 0], dtype=uint8)
-    >>> direct.find(pa.array([5, 6])) is None
-    True
     """
 
     def __init__(self, codes: Mapping[Any, int]) -> None:
@@ -184,9 +173,6 @@ def near_counts(array: pa.Array) -> dict[int, int] | None:
     """Return the numbers of an array that lie near each other, and how often each occurs.
 
     None if they do not, or if a cell is missing.
-
-    >>> near_counts(pa.array([5, 7, 7], pa.int8())), near_counts(pa.array([0, 10**9]))
-    ({5: 1, 7: 2}, None)
     """
     if not pt.is_integer(array.type) or array.null_count or not len(array):
         return None

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, DataError
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.table.arrow_types import LabelKind
+from edgegraft.table.arrow import LabelKind
+from edgegraft.table.numbers import scores_of
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Kind, Schema, Variable
-from edgegraft.table.scores import scores_of
 
 MAX_COUNTS = 32  # levels of a column of counts, the last of them open
 _MIN_COUNTS = 8  # different counts of a column that is one unasked: fewer may be an answer scale
@@ -95,11 +95,6 @@ def wants_count(values: Floats, counts: NDArray[np.int64], wanted: Kind | None) 
         return False
     half = int(np.searchsorted(np.cumsum(counts), counts.sum() / 2))
     return bool(values[-1] >= _TAIL * max(values[half], 1.0) and counts[-1] < counts.max() / 4)
-
-
-def why_count(values: Floats, wanted: Kind | None) -> str:
-    """Return why a column is read as counts."""
-    return "as asked" if wanted else f"whole numbers from 0 with a tail to {values[-1]:g}"
 
 
 def count_levels(

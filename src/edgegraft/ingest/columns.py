@@ -32,22 +32,12 @@ from edgegraft.ingest.code_buffer import CodeBuffer, DirectCodes, near_counts
 from edgegraft.ingest.column_kinds import Observed
 from edgegraft.ingest.findings import missing_values
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.table.arrow_types import LabelKind, kind_of, labels_of, simplify, type_name
+from edgegraft.table.arrow import LabelKind, kind_of, labels_of, simplify, type_name
 from edgegraft.table.schema import MAX_STATES, Variable
 from edgegraft.table.store import MISSING
 
 _NOTHING = DirectCodes({})
 _FEW = 1024  # labels up to which whole numbers are looked up in a table
-
-
-def make_column(
-    name: str, dtype: pa.DataType, variable: Variable | None, options: ReadOptions, from_text: bool
-) -> OpenColumn | ClosedColumn | BinnedColumn:
-    """Return an empty column, of known categories if there is a variable."""
-    if variable is None:
-        return OpenColumn(name, dtype, options, from_text)
-    known = BinnedColumn if variable.binned else ClosedColumn
-    return known(variable, options, from_text)
 
 
 class OpenColumn:
@@ -278,13 +268,9 @@ class BinnedColumn:
 
     def append(self, array: pa.Array, place: Place) -> None:
         """Receive cells, whose rows messages call by `place`."""
-        self.append_values(
-            numbers_of(self.name, array, self._options, self._from_text, place, self.variable)
-        )
-
-    def append_values(self, values: NDArray[np.float64]) -> None:
-        """Receive cells as numbers, NaN for missing."""
         assert self.variable.edges is not None
+        cells = self.name, array, self._options, self._from_text, place
+        values = numbers_of(*cells, self.variable)
         self.buffer.append(assign_bins(values, self.variable.edges))
 
 

@@ -42,6 +42,7 @@ class CsvSource(Source):
         self._compression = COMPRESSIONS.get(path.suffix.lower())
         self._stream: pa.NativeFile | None = None
         self._options = options
+        self._is_utf8 = options.encoding.lower().replace("-", "").replace("_", "") == "utf8"
         content = [] if self._compression else foreign_content(path, self._is_utf8)
         if content:
             raise FileFormatError(f"'{path}' is not text but ", *content)
@@ -98,10 +99,6 @@ class CsvSource(Source):
                 f"'{self._path}': name what separates its columns with ", Argument("delimiter")
             )
         return max(found, key=lambda delimiter: found[delimiter])
-
-    @property
-    def _is_utf8(self) -> bool:
-        return self._options.encoding.lower().replace("-", "").replace("_", "") == "utf8"
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the given columns."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,11 +16,10 @@ from edgegraft.ingest.column_kinds import (
     count_levels,
     kind_of_states,
     wants_count,
-    why_count,
 )
-from edgegraft.ingest.findings import OTHER, Findings, missing_values
+from edgegraft.ingest.findings import OTHER, Findings, Problems, missing_values
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.table.arrow_types import LabelKind
+from edgegraft.table.arrow import LabelKind
 from edgegraft.table.numbers import level_means
 from edgegraft.table.schema import Kind, Variable
 
@@ -35,6 +36,20 @@ _TEXT_DTYPE = {
 }
 
 
+def decide_or_note(
+    column: Observed, options: ReadOptions, findings: Findings, problems: Problems
+) -> tuple[Variable, NDArray[np.uint16]] | None:
+    """Return what :func:`decide` does; None, with the problem noted, of a column without use."""
+    if not column.counts.any():
+        problems.empty.append(column.name)
+        return None
+    try:
+        return decide(column, options, findings)
+    except DataError as error:
+        problems.add(column.name, error)
+        return None
+
+
 def decide(
     column: Observed, options: ReadOptions, findings: Findings
 ) -> tuple[Variable, NDArray[np.uint16]]:
@@ -43,12 +58,10 @@ def decide(
     Refuses a column that identifies its rows, or was to be binned and cannot.
     """
     n_observed = int(column.counts.sum())
-    odd: list[str] = []
-    if column.from_text:
-        odd = _read_text(column)
+    odd = _read_text(column) if column.from_text else []
     _apply_order(column, options)
     numeric = column.kind.numeric and not column.declared
-    if options.bins_named(column.name) and not numeric:
+    if isinstance(options.bins, Mapping) and column.name in options.bins and not numeric:
         raise DataError(
             Argument("bins"),
             f" was given for column '{column.name}', which is not numeric but {column.dtype}",
@@ -75,35 +88,29 @@ def decide(
         _doubt(column, n_observed, options, findings)
     kind, reason = kind_of_states(column, wanted, numeric)
     if kind == "nominal" and column.kind is LabelKind.TEXT:
-        rare = _rare(column, options.max_categories)
-        if rare:
-            findings.pooled.append((column.name, len(rare)))
-            return _pool(column, rare)
+        pooled = _pool(column, options.max_categories)
+        if pooled is not None:
+            findings.pooled.append((column.name, len(pooled[0].pooled)))
+            return pooled
     return _order(column, kind, reason)
 
 
-def _rare(column: Observed, most: int) -> list[str]:
-    """Return the categories that do not fit: those of the fewest rows, then the last ones."""
+def _pool(column: Observed, most: int) -> tuple[Variable, NDArray[np.uint16]] | None:
+    """Return a column with those of its categories as one state that do not fit; None if all do.
+
+    Those are the ones of the fewest rows, then the last ones.
+    """
     labels = column.labels if column.declared else sorted(set(column.labels))
     if len(labels) <= most:
-        return []
+        return None
     shown = dict(zip(column.labels, column.counts.tolist(), strict=True))
-    kept = sorted(labels, key=lambda label: -shown[label])[: most - 1]  # stable
-    return [label for label in labels if label not in set(kept)]
-
-
-def _pool(column: Observed, rare: list[str]) -> tuple[Variable, NDArray[np.uint16]]:
-    """Return a column with its rare categories as one state."""
-    labels = column.labels if column.declared else sorted(set(column.labels))
-    out = set(rare)
-    kept = [label for label in labels if label not in out]
-    code = {label: k for k, label in enumerate(kept)}
-    final = np.array([code.get(label, len(kept)) for label in column.labels], np.uint16)
-    categories = (*kept, OTHER)
-    dtype, reason = column.dtype, f"text; {len(rare):,} rare categories are pooled"
-    return Variable(
-        column.name, categories, dtype, False, None, "nominal", reason, tuple(rare)
-    ), final
+    kept = set(sorted(labels, key=lambda label: -shown[label])[: most - 1])  # stable
+    rare = tuple(label for label in labels if label not in kept)
+    code = {label: k for k, label in enumerate(label for label in labels if label in kept)}
+    final = np.array([code.get(label, len(code)) for label in column.labels], np.uint16)
+    reason = f"text; {len(rare):,} rare categories are pooled"
+    variable = Variable(column.name, (*code, OTHER), column.dtype, reason=reason, pooled=rare)
+    return variable, final
 
 
 def _apply_order(column: Observed, options: ReadOptions) -> None:
@@ -220,7 +227,8 @@ def decide_bins(
         )
     if asked is None and wants_count(values, counts, wanted):
         edges, labels = count_levels(values, counts)
-        means, reason = level_means(edges, values, counts), why_count(values, wanted)
+        reason = "as asked" if wanted else f"whole numbers from 0 with a tail to {values[-1]:g}"
+        means = level_means(edges, values, counts)
         return Variable(name, labels, dtype, True, edges, "count", reason, means=means)
     default = DEFAULT_BINS if wanted == "nominal" else NUMERIC_LEVELS
     edges = bin_edges(values, counts, asked or default, options.bin_rule)

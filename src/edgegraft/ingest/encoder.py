@@ -3,8 +3,7 @@
     read the batches -> decide about each column -> read again those that must be binned first
 
 Every table goes this way: into memory, into a store on disk, or as one part of a table whose other
-parts lie elsewhere (see :mod:`edgegraft.ingest.partition`). All columns that cannot be used are
-reported together.
+parts lie elsewhere. All columns that cannot be used are reported together.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from edgegraft.errors import Argument, DataError, DataTypeError, listing
 from edgegraft.ingest.binning import RowSample
 from edgegraft.ingest.cells import Place, numbers_of
 from edgegraft.ingest.code_buffer import BytesOrCodes, CodeBuffer, Codes
-from edgegraft.ingest.columns import OpenColumn, make_column
-from edgegraft.ingest.decide import decide, decide_sampled
+from edgegraft.ingest.columns import BinnedColumn, ClosedColumn, OpenColumn
+from edgegraft.ingest.decide import decide_or_note, decide_sampled
 from edgegraft.ingest.findings import Findings, Problems
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source, watched
-from edgegraft.table.arrow_types import check_type, plain_type
+from edgegraft.table.arrow import check_type, plain_type
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Schema, Variable
 from edgegraft.table.store import MISSING, StoredColumn, StoreWriter
@@ -46,16 +45,7 @@ class Encoder:
         writer: StoreWriter | None = None,
     ) -> None:
         self.names = list(names)
-        self.columns = [
-            make_column(
-                name,
-                plain_type(source.fields.field(name).type),
-                variables.get(name),
-                options,
-                source.from_text,
-            )
-            for name in names
-        ]
+        self.columns = [_empty_column(source, name, variables.get(name), options) for name in names]
         self.n_rows = 0
         self._n_written = 0
         self._writer = writer
@@ -92,6 +82,16 @@ class Encoder:
             ]
         )
         self._n_written += rows
+
+
+def _empty_column(
+    source: Source, name: str, variable: Variable | None, options: ReadOptions
+) -> OpenColumn | ClosedColumn | BinnedColumn:
+    if variable is None:
+        dtype = plain_type(source.fields.field(name).type)
+        return OpenColumn(name, dtype, options, source.from_text)
+    known = BinnedColumn if variable.binned else ClosedColumn
+    return known(variable, options, source.from_text)
 
 
 def encode_source(
@@ -131,7 +131,9 @@ def store_source(
 def open_encoder(source: Source, options: ReadOptions) -> Encoder:
     """Return an encoder that has read all of a source, whose categories are still open."""
     reading = _Reading(source, options, Findings())
-    return reading.read(reading.select(), {})
+    names = options.choose(source.names, source.named)
+    reading.select(names)
+    return reading.read(names, {})
 
 
 class _Encoded(NamedTuple):
@@ -165,7 +167,7 @@ class _Reading:
         source = self._source
         names = self._options.choose(source.names, source.named)
         variables = {} if schema is None else _match(schema, names, source.named)
-        self.select()
+        self.select(names)
         again: dict[str, str] = {}  # columns of very many numbers, and their types
         for group in source.groups(names) if self._writer is None else [names]:
             encoder = self.read(group, variables)
@@ -177,8 +179,10 @@ class _Reading:
                     self.encoded[name] = _Encoded(column.variable, column.buffer, None)
                 elif column.overflowed:
                     again[name] = column.dtype
-                else:
-                    self._settle(name, column)
+                elif found := decide_or_note(
+                    column.observed(), self._options, self._findings, self._problems
+                ):
+                    self.encoded[name] = _Encoded(found[0], column.buffer, found[1])
         if again:
             self._encode_again(again)
         self._problems.raise_all()
@@ -187,9 +191,8 @@ class _Reading:
         at = {variable.name: name for name, variable in variables.items()}
         return schema, [at[name] for name in schema.names]
 
-    def select(self) -> list[str]:
+    def select(self, names: Sequence[str]) -> None:
         """Select the columns that are wanted, refusing those that have no categories."""
-        names = self._options.choose(self._source.names, self._source.named)
         self._source.select(names)
         for name in names:
             try:
@@ -197,7 +200,6 @@ class _Reading:
             except DataTypeError as error:
                 self._problems.add(name, error)
         self._problems.raise_all()
-        return names
 
     def read(self, names: Sequence[str], variables: dict[str, Variable]) -> Encoder:
         """Read some columns once."""
@@ -207,19 +209,6 @@ class _Reading:
             encoder.append(batch, source.place(encoder.n_rows))
         encoder.finish()
         return encoder
-
-    def _settle(self, name: str, column: OpenColumn) -> None:
-        """Decide about a column that has been read."""
-        observed = column.observed()
-        if not observed.counts.any():
-            self._problems.empty.append(name)
-            return
-        try:
-            variable, final = decide(observed, self._options, self._findings)
-        except DataError as error:
-            self._problems.add(name, error)
-        else:
-            self.encoded[name] = _Encoded(variable, column.buffer, final)
 
     def _encode_again(self, dtypes: dict[str, str]) -> None:
         """Bin columns that have more distinct numbers than there are codes.

@@ -21,7 +21,7 @@ from edgegraft.ingest.genotypes import genotype_source
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source
 from edgegraft.ingest.typed_files import ArrowSource, ipc_file, parquet_file, read_sheet
-from edgegraft.table.arrow_types import kind_of, plain_type
+from edgegraft.table.arrow import kind_of, plain_type
 
 _TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
 _PARQUET = (".parquet", ".pq")
@@ -105,12 +105,7 @@ class FileState(NamedTuple):
     header: str  # hash of the first bytes
 
 
-def states_of(paths: Sequence[Path]) -> list[FileState]:
-    """Return the states of files."""
-    return [_state_of(path) for path in paths]
-
-
-def _state_of(path: Path) -> FileState:
+def state_of(path: Path) -> FileState:
     """Return the state of a file."""
     stat = path.stat()
     with path.open("rb") as file:
@@ -137,7 +132,7 @@ class FilesSource(Source):
                     self.from_text = source.from_text
                 self._compare(source, path, types)
         self.fields = pa.schema([(name, types[name][0]) for name in self.names])
-        self.states = states_of(self._paths)
+        self.states = [state_of(path) for path in self._paths]
         self._before = 0  # bytes of the files that have been read
         self._current: Source | None = None
         self._path, self._first_row = self._paths[0], 0
@@ -183,7 +178,7 @@ class FilesSource(Source):
 
     def _check(self, path: Path, state: FileState) -> None:
         try:
-            now = _state_of(path)
+            now = state_of(path)
         except OSError as error:
             raise DataError(f"'{path}' is gone while the table is being read") from error
         if now != state:

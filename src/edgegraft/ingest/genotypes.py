@@ -21,7 +21,7 @@ from edgegraft.errors import DataError, EncodingWarning, FileFormatError, import
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import TableSource
 from edgegraft.table import PackedTable, Schema, Variable
-from edgegraft.table.decode import decode_table
+from edgegraft.table.arrow import decode_table
 from edgegraft.table.packed import Cells, empty_cells
 
 SUFFIXES = (".bed", ".vcf", ".bcf")

@@ -80,9 +80,6 @@ def share_out(
     How rows are learned from depends on the limit and on the rows alone. More than two threads
     get what is left for them. A fit that is resumed must have the same sample again: `sample_rows`
     are its rows, 0 if it had all rows in memory.
-
-    >>> share_out(2 << 30, 50_000_000, 100, n_jobs=2)
-    Budget(limit=2147483648, whole=False, sample_rows=228939, kept_bytes=274726912, n_jobs=2)
     """
     room = limit - _RESERVED
     needed = _CELL * n_variables * min(n_rows, _MIN_ROWS)

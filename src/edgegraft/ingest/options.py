@@ -45,8 +45,11 @@ class ReadOptions(TableOptions):
         if self.n_jobs != -1:
             _check_count("n_jobs", self.n_jobs, 1, None)
         for option in ("max_memory", "cache_size"):
-            if getattr(self, option) is not None:
-                _check_size(option, getattr(self, option))
+            size = getattr(self, option)
+            try:
+                read_size(0 if size is None else size)
+            except ValueError as error:
+                raise SettingError(option, f"is an {error}") from None
         self._check_bins()
         self._check_kinds()
         self._check_text()
@@ -136,10 +139,6 @@ class ReadOptions(TableOptions):
         """Return the number of bins that was asked for a column."""
         return self.bins.get(name) if isinstance(self.bins, Mapping) else self.bins
 
-    def bins_named(self, name: str) -> bool:
-        """Return whether bins were asked for this very column."""
-        return isinstance(self.bins, Mapping) and name in self.bins
-
     def missing_labels(self, from_text: bool) -> frozenset[Any]:
         """Return the labels that mean missing; in text files these are all texts."""
         if not from_text:
@@ -184,13 +183,6 @@ def _check_count(option: str, value: object, low: int, high: int | None, which: 
         raise SettingError(option, f"{which}must be an integer of at least {low}, found {value!r}")
     if high is not None and value > high:
         raise SettingError(option, f"{which}can be at most {high}, found {value}")
-
-
-def _check_size(option: str, size: int | str) -> None:
-    try:
-        read_size(size)
-    except ValueError as error:
-        raise SettingError(option, f"is an {error}") from None
 
 
 def _resolve(

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from edgegraft.core.atomic import replacing
 from edgegraft.core.types import Mask
-from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_kind
-from edgegraft.ingest.packing import encode
+from edgegraft.ingest import encode
+from edgegraft.ingest.frames import TableKind, column_labels, library_of, table_kind
 from edgegraft.table import PackedTable, Schema, Variable
-from edgegraft.table.decode import Codes, labels
+from edgegraft.table.arrow import Codes, labels
 
 
 def write_parquet(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:

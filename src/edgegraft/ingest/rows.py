@@ -16,11 +16,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.core.atomic import Closing
 from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import physical_memory, resolve_jobs
 from edgegraft.core.types import Floats, Integers
@@ -31,14 +32,13 @@ from edgegraft.ingest.column_kinds import settle_levels
 from edgegraft.ingest.encoder import encode_source
 from edgegraft.ingest.files import find_files
 from edgegraft.ingest.findings import Findings
-from edgegraft.ingest.frames import open_source
+from edgegraft.ingest.frames import TableKind, open_source, plugin_of, table_kind
 from edgegraft.ingest.genotypes import is_genotypes, read_genotypes
-from edgegraft.ingest.kinds import TableKind, plugin_of, table_kind
 from edgegraft.ingest.memory import SAMPLE_ROWS, Budget, check_limit, read_size, share_out
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.table import PackedTable, Schema
+from edgegraft.table.arrow import labels
 from edgegraft.table.blocks import Rows, StoredRows
-from edgegraft.table.decode import labels
 from edgegraft.table.store import PlaneStore
 
 _LARGE = 1 / 8  # of the machine's memory: larger files go through a store on disk unasked
@@ -46,7 +46,7 @@ _USED = 1 / 2  # of the machine's memory, if no limit was given
 
 
 @dataclass(frozen=True)
-class OpenRows:
+class OpenRows(Closing):
     """Rows that have been opened; used as a context, they are closed at its end.
 
     A table is in memory; rows on disk or on a cluster have their own weights.
@@ -72,10 +72,8 @@ class OpenRows:
             source["weight"] = float(self.weights.sum())
         return source
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
+        """Close the store."""
         if self.store is not None:
             self.store.close()
 
@@ -90,10 +88,6 @@ def open_rows(
 
     A schema replaces the columns and categories found in the data. Files and streams that do not
     fit in ``max_memory`` are kept on disk and read in blocks; what lies on a cluster stays there.
-
-    >>> with open_rows({"smoker": ["no", "yes", None]}) as opened:
-    ...     opened.rows
-    PackedTable(3 rows x 1 variables, 2 states, 1 missing cell, ...)
     """
     options = options or ReadOptions()
     kind = table_kind(X)
@@ -150,15 +144,7 @@ def read_table(
 
 
 def read_codes(X: Any, schema: Schema, options: ReadOptions | None = None) -> Integers:
-    """Return a table's codes under a schema, -1 for a missing cell, in rows.
-
-    >>> from edgegraft.table import Variable
-    >>> schema = Schema([Variable("smoker", ("no", "yes"), "string")])
-    >>> read_codes({"smoker": ["yes", None, "no"]}, schema)
-    array([[ 1],
-           [-1],
-           [ 0]])
-    """
+    """Return a table's codes under a schema, -1 for a missing cell, in rows."""
     try:
         table = read_table(X, schema, options, stacklevel=3)
     except UnseenCategoryError as error:

@@ -10,24 +10,24 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from edgegraft.core.atomic import Closing
 from edgegraft.errors import DataError, listing
 from edgegraft.ingest.cells import Place
 from edgegraft.kernels.counting.bitplanes import turn
-from edgegraft.table.arrow_types import LabelKind, kind_of, plain_type
+from edgegraft.table.arrow import kind_of, plain_type
 
 _EVERY = 0.25  # seconds between two reports of a pass
 _GROUP = 64  # columns of an array that are read together: a cache line of bytes
 
 
-class Source(ABC):
+class Source(Closing, ABC):
     """A table that is read in batches, as often as needed."""
 
     names: list[str]
@@ -36,7 +36,7 @@ class Source(ABC):
     from_text: bool = False  # whether cells are text whose type is still to be found
     named: bool = True  # whether the columns have names; if not, a schema is matched by position
 
-    def select(self, columns: Sequence[str]) -> None:  # noqa: B027 - most need not know
+    def select(self, columns: Sequence[str]) -> None:
         """Learn which columns will be read; the others need not be encodable."""
 
     @abstractmethod
@@ -55,15 +55,6 @@ class Source(ABC):
     def share(self) -> float | None:
         """Share of the data that has been read in this pass; None if that is not known."""
         return None
-
-    def close(self) -> None:  # noqa: B027 - a table in memory has nothing to let go of
-        """Let go of files; nothing can be read afterwards."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 class TableSource(Source):
@@ -119,8 +110,7 @@ class ArraySource(Source):
         run = positions == list(range(positions[0], positions[0] + len(positions)))
         chosen = slice(positions[0], positions[-1] + 1) if run else positions
         for first in range(0, len(self._array), self._batch_rows):
-            part = self._array[first : first + self._batch_rows, chosen]
-            turned = _turned(part)
+            turned = _turned(self._array[first : first + self._batch_rows, chosen])
             yield pa.record_batch([_arrow(each) for each in turned], names=list(columns))
 
 
@@ -164,16 +154,15 @@ class StreamSource(Source):
         self._reader: pa.RecordBatchReader | None = reader
         self._batch_rows = batch_rows
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-
-    @property
-    def _copy(self) -> Path:
-        assert self._folder is not None
-        return Path(self._folder.name) / "numeric.arrow"
+        self._copy = ""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the given columns; from the second time on, numeric ones only."""
         if self._reader is None:
-            yield from self._read_copy(columns)
+            with pa.memory_map(self._copy) as file:
+                kept = pa.ipc.open_file(file)
+                for k in range(kept.num_record_batches):
+                    yield kept.get_batch(k).select(list(columns))
             return
         reader, self._reader = self._reader, None
         parts = (
@@ -181,37 +170,29 @@ class StreamSource(Source):
             for batch in reader
             for first in range(0, batch.num_rows, self._batch_rows)
         )
-        numeric = [name for name in columns if _is_numeric(self.fields.field(name).type)]
+        kinds = {name: kind_of(plain_type(self.fields.field(name).type)) for name in columns}
+        numeric = [name for name, kind in kinds.items() if kind is not None and kind.numeric]
         if not numeric:
             yield from parts
             return
         self._folder = tempfile.TemporaryDirectory(prefix="edgegraft-")
-        kept = pa.schema([self.fields.field(name) for name in numeric])
+        self._copy = f"{self._folder.name}/numeric.arrow"
+        fields = pa.schema([self.fields.field(name) for name in numeric])
         # Most numbers are small: compressed, the copy is a fraction of the stream.
         packed = pa.ipc.IpcWriteOptions(compression="lz4")
         with (
-            pa.OSFile(str(self._copy), "wb") as file,
-            pa.ipc.new_file(file, kept, options=packed) as writer,
+            pa.OSFile(self._copy, "wb") as file,
+            pa.ipc.new_file(file, fields, options=packed) as writer,
         ):
             for part in parts:
                 writer.write_batch(part.select(numeric))
                 yield part
-
-    def _read_copy(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with pa.memory_map(str(self._copy)) as file:
-            reader = pa.ipc.open_file(file)
-            for k in range(reader.num_record_batches):
-                yield reader.get_batch(k).select(list(columns))
 
     def close(self) -> None:
         """Remove the temporary file."""
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
-
-
-def _is_numeric(dtype: pa.DataType) -> bool:
-    return kind_of(plain_type(dtype)) in (LabelKind.INT, LabelKind.FLOAT)
 
 
 def check_names(names: Sequence[str], where: str = "the table") -> None:

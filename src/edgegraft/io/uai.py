@@ -31,8 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.pairs import pairs_of_ids
-from edgegraft.core.tables import stretches
+from edgegraft.core.pairs import pairs_of_ids, stretches
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ModelError
 from edgegraft.io.uai_text import MAX_STATES, NumberFile, read_numbers

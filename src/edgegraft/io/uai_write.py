@@ -125,15 +125,12 @@ def _decimals(logs: Floats) -> list[str]:
     with np.errstate(under="ignore"):
         texts = [repr(value) for value in np.exp(np.where(safe, logs, -np.inf)).tolist()]
     for k in np.flatnonzero(~safe & ~np.isneginf(logs)).tolist():
-        texts[k] = _decimal_beyond_double(float(logs[k]))
+        log = float(logs[k])
+        exponent = math.floor(log / math.log(10))
+        # math.log(10) is off by 2e-16: removing all decades in one product makes an error that the
+        # reader, which multiplies by the same constant, reverses.
+        texts[k] = f"{math.exp(log - exponent * math.log(10))!r}e{exponent}"
     return texts
-
-
-def _decimal_beyond_double(log: float) -> str:
-    exponent = math.floor(log / math.log(10))
-    # math.log(10) is off by 2e-16: removing all decades in one product makes an error that the
-    # reader, which multiplies by the same constant, reverses.
-    return f"{math.exp(log - exponent * math.log(10))!r}e{exponent}"
 
 
 def _tables(

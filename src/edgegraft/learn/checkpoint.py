@@ -32,9 +32,8 @@ from edgegraft.learn.loop import run_search
 from edgegraft.learn.policies import choose_policy
 from edgegraft.learn.problem import Problem
 from edgegraft.learn.state import Arrays, Header, SearchState, part_of
-from edgegraft.objective.noise_weight import NoiseWeights
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalties import PENALTIES, NoisePenalty, make_penalty
+from edgegraft.objective.penalties import PENALTIES, NoisePenalty, NoiseWeights, make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.progress import FitProgress
 from edgegraft.table import Schema

@@ -41,8 +41,7 @@ from edgegraft.learn.problem import ALL_PAIRS
 from edgegraft.learn.state import SearchState
 from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.noise_weight import noise_weights
-from edgegraft.objective.penalties import NoisePenalty
+from edgegraft.objective.penalties import NoisePenalty, noise_weights
 from edgegraft.search.correlations import Correlations
 from edgegraft.search.structure import spanning_tree
 from edgegraft.table.blocks import TableRows

@@ -31,7 +31,7 @@ from edgegraft.learn.counted_tests import MIN_EDGES, binary_effects
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import Variable
 from edgegraft.table.blocks import TableRows
-from edgegraft.table.scores import scores_of
+from edgegraft.table.numbers import scores_of
 
 ENOUGH = 0.05  # p-value of the further scores above which the linear ones are enough
 _CELLS, _MIN_ROWS, _MAX_ROWS = 1 << 14, 256, 4096  # rows whose conditionals are averaged

@@ -25,8 +25,7 @@ from edgegraft.device.pseudolikelihood import unexplained_on_device
 from edgegraft.learn.feature_conditionals import FeatureConditionals
 from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.noise_weight import MIN_ROWS
-from edgegraft.objective.penalties import NoisePenalty
+from edgegraft.objective.penalties import MIN_ROWS, NoisePenalty
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 

@@ -27,9 +27,8 @@ from numpy.typing import NDArray
 
 from edgegraft.config import Settings
 from edgegraft.core import ActiveGraph
-from edgegraft.core.pair_set import PairMap
-from edgegraft.core.pairs import all_pairs, pair_ids
-from edgegraft.core.tables import PairTables
+from edgegraft.core.adjacency import PairMap
+from edgegraft.core.pairs import PairTables, all_pairs, pair_ids
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.learn.events import Columns, Event, StopReason, as_columns
 from edgegraft.learn.policies import Policy

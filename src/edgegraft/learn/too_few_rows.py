@@ -2,7 +2,7 @@
 
 With noise weights and margins of variance ``v``, no table of a pair has a gradient above
 ``terms sqrt(v_i v_j)``, by the inequality of Cauchy and Schwarz. So no pair passes the activation
-test if ``N <= q(k)``, the quantile of :mod:`~edgegraft.objective.noise_weight`.
+test if ``N <= q(k)``, the quantile of :mod:`~edgegraft.objective.penalties`.
 
 A test of ``d`` directions in a conditional of ``c`` columns has a statistic of at most
 ``(N - c) d`` (columns that determine each other); every direction needs `MIN_DIRECTION_ROWS` of a
@@ -26,9 +26,8 @@ from edgegraft.config import Plan
 from edgegraft.errors import TooFewRowsWarning
 from edgegraft.learn.conditional import ROWS_PER_COLUMN
 from edgegraft.learn.effective_score import MIN_DIRECTION_ROWS
-from edgegraft.objective.noise_weight import NoiseWeights
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalties import NoisePenalty
+from edgegraft.objective.penalties import NoisePenalty, NoiseWeights
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import stretches
+from edgegraft.core.pairs import stretches
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ImpossibleEvidenceError, ModelError, listing, suggestion
 from edgegraft.inference import ExactBudget, ExactEngine, affordable

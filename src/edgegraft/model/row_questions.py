@@ -23,7 +23,7 @@ from edgegraft.model.evidence import (
     variable_index,
 )
 from edgegraft.model.questions import Engine, Given, Questions, RandomState
-from edgegraft.table.decode import labels
+from edgegraft.table.arrow import labels
 from edgegraft.table.numbers import numbers_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from functools import cache, partial
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from edgegraft.core.threads import run
+from edgegraft.core.threads import run_in_order
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.directed import Places, gather_tables
@@ -56,7 +56,11 @@ class AllPairs:
         owner = np.repeat(np.arange(len(states)), sizes)
         state = np.arange(len(owner)) - np.repeat(self._places.source, sizes) + 1
         state[state == states[owner]] = 0  # the row of a variable with missing cells
-        self._multiply(columns, kept, (owner, state.astype(columns.codes.dtype)), n_jobs)
+        sources = owner, state.astype(columns.codes.dtype)
+        starts = range(0, columns.codes.shape[1], _ROWS)
+        with _blas().limit(limits=1, user_api="blas"):  # the threads are ours
+            for part in run_in_order(partial(_product, columns, kept, sources), starts, n_jobs):
+                self._sums += part
 
     def tables(self, edges: Edges, offsets: Integers, scale: float) -> Floats:
         """Return `scale` times the sums of both ends of each pair, table after table."""
@@ -64,26 +68,6 @@ class AllPairs:
         gather = for_size(gather_tables, len(out), 1000)
         gather(self._sums, self._places, edges, offsets, scale, out)
         return out
-
-    def _multiply(
-        self,
-        columns: Columns,
-        kept: list[tuple[Integers, Kept]],
-        sources: tuple[Integers, Integers],
-        n_jobs: int,
-    ) -> None:
-        starts = list(range(0, columns.codes.shape[1], _ROWS))
-        task = partial(_product, columns, kept, sources)
-        parts: dict[int, Floats] = {}
-
-        def work(first: int) -> None:
-            parts[first] = task(first)
-
-        with _blas().limit(limits=1, user_api="blas"):  # the threads are ours
-            for wave in range(0, len(starts), n_jobs):  # few products are held at a time
-                run(work, starts[wave : wave + n_jobs], n_jobs)
-                for first in starts[wave : wave + n_jobs]:
-                    self._sums += parts.pop(first)
 
 
 def _product(

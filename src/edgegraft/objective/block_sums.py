@@ -19,7 +19,7 @@ from edgegraft.counts.pair_counts import weigh_states
 from edgegraft.device.pseudolikelihood import evaluate_on_device
 from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.counted import work_counted
-from edgegraft.kernels.conditionals.directed import Directed, collect, direct
+from edgegraft.kernels.conditionals.directed import collect, direct
 from edgegraft.kernels.conditionals.pseudolikelihood import (
     Columns,
     Kept,
@@ -118,7 +118,7 @@ def gradient_of(job: Job, result: Results, layout: Layout, scale: float, out: Fl
     """Add `scale` times the sums of residuals to a gradient laid out by the scatter's layout."""
     sums, at = (result.sums, result.node_sums), (layout.node_offset, layout.states)
     add = for_size(collect, len(out), 1000)
-    add(*sums, *at, _directed(job.scatter), job.scatter.lanes, scale, out)
+    add(*sums, *at, job.scatter.directed, job.scatter.lanes, scale, out)
 
 
 def _inputs(
@@ -128,19 +128,8 @@ def _inputs(
     tables = np.zeros(int(sources.groups.table[-1]))
     at = layout.node_offset, layout.states
     write = for_size(direct, len(theta), 1000)
-    write(theta, *at, _directed(sources), sources.lanes, nodes, tables)
+    write(theta, *at, sources.directed, sources.lanes, nodes, tables)
     return tables, nodes
-
-
-def _directed(sources: BundleSources) -> Directed:
-    return Directed(
-        sources.bundles,
-        sources.neighbours,
-        sources.slots,
-        sources.place,
-        sources.width,
-        sources.groups.table,
-    )
 
 
 def _empty_results(n: int, job: Job) -> Results:

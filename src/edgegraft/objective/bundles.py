@@ -5,26 +5,30 @@ width go one by one, or in bundles of sixteen that share their look-ups, whichev
 cheaper. One by one a target reads its own neighbours. A bundle reads the union of its members'
 neighbours, sixteen targets at the price of little more than one: it wins on dense graphs, and the
 sooner the fewer the states. Targets whose neighbours have few joint states are not worked on row by
-row at all, if their rows can be counted once for many evaluations
-(:mod:`edgegraft.objective.neighbour_counts`).
+row at all, if their rows can be counted once for many evaluations: each then takes as long as there
+are joint states, whatever the number of rows. Rows are counted once for a graph; of the next graph,
+only for targets whose neighbours are others.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
+from edgegraft.core.pairs import stretches
+from edgegraft.core.threads import run
 from edgegraft.core.types import Integers, Mask
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.compiler import for_size
-from edgegraft.kernels.conditionals.counted import Counted
+from edgegraft.kernels.conditionals.counted import Counted, count_bundles
+from edgegraft.kernels.conditionals.directed import Directed
 from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.lookup import ROOM, Groups, pack_groups
 from edgegraft.kernels.conditionals.pseudolikelihood import Bundles, Columns
-from edgegraft.kernels.conditionals.row_conditionals import Neighbours
 
 # Nanoseconds per row, measured on one core with 512-bit vectors; only their ratios matter.
 _SUM_GROUP, _SUM_LANE = 0.5, 0.03  # look up a group's row and add it to the logits
@@ -39,10 +43,7 @@ class BundleSources(NamedTuple):
     """The sources of one set of bundles under one layout."""
 
     bundles: Bundles
-    neighbours: Neighbours
-    place: Integers  # (n,) a target's lane in its bundle
-    slots: Integers  # (2m,) the source that each neighbour is, -1 if its target is not here
-    width: Integers  # (sources,) numbers in a row of the source's table
+    directed: Directed  # where the tables of the sources lie
     groups: Groups
     counted: Counted | None = None  # rows by the joint states of the sources of each bundle
 
@@ -114,9 +115,9 @@ def wire(
             f"the tables of one variable and its neighbours take {8 * largest:,} bytes: "
             "merge rare states"
         )
-    return BundleSources(
-        bundles, neighbours, place, slots, np.repeat(widths, np.diff(start)), groups
-    )
+    width = np.repeat(widths, np.diff(start))
+    directed = Directed(bundles, neighbours, slots, place, width, groups.table)
+    return BundleSources(bundles, directed, groups)
 
 
 def estimate(forward: BundleSources | None, scatter: BundleSources | None, itemsize: int) -> float:
@@ -160,3 +161,83 @@ def route(
         ] or [wire(layout, bundle(targets, int(alternatives), 1), columns)]
         found.append(min(choices, key=lambda choice: estimate(choice, choice, size)))
     return tuple(found)
+
+
+MIN_CELLS = 1 << 19  # of a table; the fits of a smaller one take milliseconds anyway
+_ROWS_PER_CELL = 4  # of the counts of a target: they take less memory than its residuals
+_PIECES = 4  # of work per thread
+
+
+def count_neighbours(
+    layout: Layout, columns: Columns, before: tuple[BundleSources, ...], n_jobs: int
+) -> tuple[BundleSources, ...]:
+    """Return bundles of one target each, with their counts, for all targets that suit them.
+
+    `before` are those of another graph over the same rows.
+    """
+    if columns.codes.size < MIN_CELLS:
+        return ()
+    widths = np.where(_suited(layout, columns), alternatives_of(layout.states), 0)
+    known = {int(sources.bundles.alternatives[0]): sources for sources in before}
+    found = []
+    for alternatives in np.unique(widths[widths > 0]).tolist():
+        targets = np.flatnonzero(widths == alternatives)
+        sources = wire(layout, bundle(targets, alternatives, 1), columns, whole=True)
+        plain = sources.groups._replace(copies=np.ones_like(sources.groups.copies))
+        sources = sources._replace(groups=plain)
+        counted = _count(sources, known.get(alternatives), columns, n_jobs)
+        found.append(sources._replace(counted=counted))
+    return tuple(found)
+
+
+def _suited(layout: Layout, columns: Columns) -> Mask:
+    """Return which targets have far fewer joint states of neighbours than there are rows."""
+    size = np.log(np.maximum(columns.states, 1))
+    first, second = layout.edges.T
+    size += np.bincount(first, np.log(columns.radix[second]), layout.n_variables)
+    size += np.bincount(second, np.log(columns.radix[first]), layout.n_variables)
+    few = size <= np.log(max(1, columns.codes.shape[1] // _ROWS_PER_CELL))
+    return np.asarray(few & (columns.states > 0))
+
+
+def _count(
+    sources: BundleSources, before: BundleSources | None, columns: Columns, n_jobs: int
+) -> Counted:
+    groups, targets = sources.groups, sources.bundles.member[:, 0]
+    sizes = groups.codes * columns.states[targets]
+    start = np.concatenate(([0], np.cumsum(sizes)))
+    counted = Counted(start, np.empty(int(start[-1])))
+    chosen = np.arange(len(targets))
+    if before is not None and before.counted is not None:
+        at = _same(sources, before, len(columns.states))
+        here, there = np.flatnonzero(at >= 0), at[at >= 0]
+        old = stretches(before.counted.start[there], sizes[here])
+        counted.values[stretches(start[here], sizes[here])] = before.counted.values[old]
+        chosen = np.flatnonzero(at < 0)
+    pieces = [chosen[k :: _PIECES * n_jobs] for k in range(_PIECES * n_jobs)]
+    work = partial(_work, columns, sources, counted)
+    run(work, [piece for piece in pieces if len(piece)], n_jobs)
+    return counted
+
+
+def _work(columns: Columns, sources: BundleSources, counted: Counted, chosen: Integers) -> None:
+    chosen = np.ascontiguousarray(chosen)
+    count_bundles(columns, sources.bundles, chosen, sources.groups, counted)
+
+
+def _same(sources: BundleSources, before: BundleSources, n: int) -> Integers:
+    """Return the bundle of `before` with the same target and sources, -1 if there is none."""
+    targets, earlier = sources.bundles.member[:, 0], before.bundles.member[:, 0]
+    home = np.full(n, -1, np.int64)
+    home[earlier] = np.arange(len(earlier))
+    found: Integers = home[targets]
+    now, then = sources.groups, before.groups  # one group per bundle
+    degree, degree_then = np.diff(now.source_start), np.diff(then.source_start)
+    found[(found >= 0) & (degree != degree_then[found])] = -1
+    rest = np.flatnonzero(found >= 0)
+    sizes = degree[rest]
+    own = now.source[stretches(now.source_start[rest], sizes)]
+    other = then.source[stretches(then.source_start[found[rest]], sizes)]
+    changed = np.bincount(np.repeat(np.arange(len(rest)), sizes), own != other, len(rest)) > 0
+    found[rest[changed]] = -1
+    return found

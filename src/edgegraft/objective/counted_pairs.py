@@ -18,7 +18,7 @@ from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.counts.pair_counts import PairCounts
 from edgegraft.kernels.conditionals.joint_masks import Asked, subtract_expected
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours
-from edgegraft.objective.neighbour_counts import MIN_CELLS
+from edgegraft.objective.bundles import MIN_CELLS
 from edgegraft.table.blocks import TableRows
 from edgegraft.table.packed import MAX_PLANES, PackedTable
 

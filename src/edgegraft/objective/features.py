@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import PairTables, table_offsets
+from edgegraft.core.pairs import PairTables, table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.table import Schema
-from edgegraft.table.scores import scores_of
+from edgegraft.table.numbers import scores_of
 
 
 @dataclass(frozen=True, eq=False)

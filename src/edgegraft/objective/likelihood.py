@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.pairs import pair_ids
-from edgegraft.core.tables import PairTables, stretches
+from edgegraft.core.pairs import PairTables, pair_ids, stretches
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.pair_counts import PairCounts
 from edgegraft.errors import ModelError
@@ -41,7 +40,6 @@ from edgegraft.inference import (
 from edgegraft.kernels.solver.penalty import dot
 from edgegraft.kernels.solver.raking import pair_frequencies
 from edgegraft.objective.objective import Evaluation, Objective
-from edgegraft.table import Schema
 
 #: Probability that the first parameters give to a state that the data never show: the loss is
 #: lowest at zero, and this is as good as zero to any tolerance in use.
@@ -87,6 +85,8 @@ class Likelihood(Objective):
            [ 0.125, -0.125]])
     """
 
+    terms = 1
+
     def __init__(self, source: PairCounts, engine: InferenceEngine) -> None:
         if engine.capabilities.log_partition == "none":
             raise ModelError(
@@ -99,25 +99,15 @@ class Likelihood(Objective):
         self._node_offset = counts.offsets
         self._totals = np.add.reduceat(counts.values.astype(np.float64), counts.offsets[:-1])
         self._margins = _frequencies(counts.values, self._totals, np.diff(counts.offsets))
+        self.schema, self.rows = source.schema, source.rows
+        # Weighted: the largest sum of weights that a variable is known in.
+        weighted = counts.values.dtype.kind == "f"
+        self.n_rows = float(self._totals.max()) if weighted else float(source.n_rows)
+        iterative = engine.bp if isinstance(engine, AutoEngine) else engine
+        self.accuracy = float(getattr(iterative, "tol", 0.0))
 
     def __repr__(self) -> str:
         return f"Likelihood({self.source!r}, {self.engine!r})"
-
-    @property
-    def schema(self) -> Schema:
-        """Names and categories of the variables."""
-        return self.source.schema
-
-    @property
-    def n_rows(self) -> float:
-        """Number of rows, or the largest sum of weights that a variable is known in."""
-        weighted = self.source.margins().values.dtype.kind == "f"
-        return float(self._totals.max()) if weighted else float(self.source.n_rows)
-
-    @property
-    def terms(self) -> int:
-        """A pair counts once."""
-        return 1
 
     def init(self, layout: Layout) -> LikelihoodState:
         """Count the pairs of a graph and return a cold state."""
@@ -203,11 +193,6 @@ class Likelihood(Objective):
         """Return the data's pair frequencies on a graph."""
         return self._pairs(layout.edges)
 
-    @property
-    def round_trips(self) -> int:
-        """Requests for counts of rows on a cluster so far."""
-        return self.source.rows.round_trips
-
     def memoryless(self, state: LikelihoodState) -> bool:
         """Return whether inference is exact; messages start where they were."""
         return answering(self.engine, state.engine).exact
@@ -215,12 +200,6 @@ class Likelihood(Objective):
     def engine_name(self, state: LikelihoodState) -> str:
         """Return the name of the engine that answered."""
         return answering(self.engine, state.engine).name
-
-    @property
-    def accuracy(self) -> float:
-        """Relative error that the engine allows its marginals; zero for exact ones."""
-        engine = self.engine.bp if isinstance(self.engine, AutoEngine) else self.engine
-        return float(getattr(engine, "tol", 0.0))
 
     @cached_property
     def fallback(self) -> Likelihood | None:

@@ -18,12 +18,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import PairTables
+from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Edges, Floats
+from edgegraft.kernels.solver.penalty import dot
 from edgegraft.objective.features import Features
 from edgegraft.table import Schema
+from edgegraft.table.blocks import Rows
 
 State = Any  # each objective's own NamedTuple
+#: Curvature of tilted losses added everywhere, as a share of the whole's: a sample may be unlucky.
+CAUTION = 0.001
 
 
 class Evaluation(NamedTuple):
@@ -39,10 +43,25 @@ class Evaluation(NamedTuple):
 class Objective(ABC):
     """A smooth loss of a pairwise model's parameters.
 
-    A new objective is a subclass with the abstract members. The others have defaults; one that
-    knows more of its data, or can fall back on another engine, overrides them, and the solver
-    makes use of it.
+    A new objective is a subclass with the abstract members, `schema`, `n_rows` and `terms`. The
+    others have defaults; one that knows more of its data, or can fall back on another engine,
+    overrides them, and the solver makes use of it.
     """
+
+    schema: Schema
+    """Names and categories of the variables."""
+
+    n_rows: float
+    """Number of rows, or the sum of their weights."""
+
+    terms: int
+    """How often the loss counts a pair: once in a likelihood, twice if both ends do."""
+
+    accuracy: float = 0.0
+    """Relative error of the gradient's probabilities; zero if they are exact."""
+
+    rows: Rows | None = None
+    """The rows that the loss is of."""
 
     stand_in: Objective | None = None
     """The same loss over few of the rows, in memory, by which the solver saves passes."""
@@ -58,21 +77,6 @@ class Objective(ABC):
     def expand(self, theta: Floats, layout: Layout) -> Floats:
         """Return the tables that parameters stand for, laid out by the states."""
         return theta
-
-    @property
-    @abstractmethod
-    def schema(self) -> Schema:
-        """Names and categories of the variables."""
-
-    @property
-    @abstractmethod
-    def n_rows(self) -> float:
-        """Number of rows, or the sum of their weights."""
-
-    @property
-    @abstractmethod
-    def terms(self) -> int:
-        """How often the loss counts a pair: once in a likelihood, twice if both ends do."""
 
     @abstractmethod
     def init(self, layout: Layout) -> State:
@@ -144,11 +148,6 @@ class Objective(ABC):
         return None
 
     @property
-    def accuracy(self) -> float:
-        """Relative error of the gradient's probabilities; zero if they are exact."""
-        return 0.0
-
-    @property
     def fallback(self) -> Objective | None:
         """The same loss with an engine that is surer to converge; the same object every time."""
         return None
@@ -163,8 +162,70 @@ class Objective(ABC):
     @property
     def round_trips(self) -> int:
         """Calls that went over a network to where the rows are, so far."""
-        return 0
+        return 0 if self.rows is None else self.rows.round_trips
 
     def engine_name(self, state: State) -> str:
         """Return the name of the engine that answered; empty if there is no inference."""
         return ""
+
+
+class Tilted(Objective):
+    """The loss of a sample for one graph, tilted to have the slope of all rows at one point.
+
+        f(x) + (G - g)'(x - x0) + (x - x0)' D (x - x0) / 2
+
+    with ``f`` and ``g`` the loss and slope of the sample, ``G`` the slope over all rows at ``x0``
+    (`gradient` of `whole` at `theta`). Its minimum is nearly that of the loss over all rows, since
+    the curvatures of both differ by sampling noise alone: each pass over all rows brings the
+    optimum nearer by a factor of that order, where a quasi-Newton step spends a pass for a small
+    part of it (Shamir, Srebro and Zhang 2014; Jordan, Lee and Yang 2019). ``D`` adds what the
+    sample lacks: states of which it has less than half its share, or none, would otherwise move
+    without bounds. It must not do more, since it holds back directions of little curvature.
+    """
+
+    def __init__(
+        self, sample: Objective, whole: Objective, layout: Layout, theta: Floats, gradient: Floats
+    ) -> None:
+        self._sample, self._whole, self._at = sample, whole, theta
+        self.features, self.terms = whole.features, whole.terms
+        self.schema, self.n_rows = whole.schema, whole.n_rows
+        here = sample.evaluate(theta, sample.init(layout))
+        self._tilt = gradient - here.gradient
+        needed, there = whole.curvature(layout), sample.curvature(layout)
+        self._stiff = np.maximum(needed - 2.0 * there, 0.0) + CAUTION * needed
+
+    def layout(self, edges: ArrayLike | None = None) -> Layout:
+        """Return where the parameters of a graph lie."""
+        return self._whole.layout(edges)
+
+    def expand(self, theta: Floats, layout: Layout) -> Floats:
+        """Return the tables that parameters stand for."""
+        return self._whole.expand(theta, layout)
+
+    def init(self, layout: Layout) -> State:
+        """Return the sample's state."""
+        return self._sample.init(layout)
+
+    def grow(self, state: State, layout: Layout) -> State:
+        """Return the sample's state; another graph would need another slope."""
+        return self._sample.grow(state, layout)
+
+    def evaluate(self, theta: Floats, state: State) -> Evaluation:
+        """Return the tilted loss and its gradient."""
+        found = self._sample.evaluate(theta, state)
+        move = theta - self._at
+        pull = self._stiff * move
+        value = found.value + float(dot(self._tilt, move)) + 0.5 * float(dot(pull, move))
+        return found._replace(value=value, gradient=found.gradient + self._tilt + pull)
+
+    def edge_gradients(self, theta: Floats, state: State, edges: Edges) -> PairTables:
+        """Return those of the sample: the tilt is known for the edges of the graph alone."""
+        return self._sample.edge_gradients(theta, state, edges)
+
+    def curvature(self, layout: Layout) -> Floats:
+        """Return the curvature over all rows."""
+        return self._whole.curvature(layout)
+
+    def start(self, layout: Layout) -> Floats:
+        """Return first parameters over all rows."""
+        return self._whole.start(layout)

@@ -22,7 +22,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.tables import PairTables
+from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import SettingError
 from edgegraft.kernels.compiler import for_size

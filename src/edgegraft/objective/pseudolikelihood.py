@@ -16,7 +16,7 @@ losses of variables with missing cells are per row, not per known cell.
 
 Loss and gradient are sums over blocks of rows, added in block order. A table in memory is one
 block, whose residuals are kept from one batch of pairs to the next. Of rows on disk or on a cluster
-a pass may take minutes, so nothing is computed twice (:mod:`edgegraft.objective.known`).
+a pass may take minutes, so nothing is computed twice (:mod:`edgegraft.objective.scoring`).
 """
 
 from __future__ import annotations
@@ -30,19 +30,17 @@ from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges, check_theta
-from edgegraft.core.pairs import all_pairs
-from edgegraft.core.tables import PairTables, table_offsets
+from edgegraft.core.pairs import PairTables, all_pairs, table_offsets
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.pair_counts import check_size
+from edgegraft.device.pair_sums import DENSE_STATES
 from edgegraft.device.violations import pairs_that_may_exceed, suits_violations
 from edgegraft.errors import ModelError
 from edgegraft.objective.block_sums import columns_of, evaluate_block, margins_of
-from edgegraft.objective.bundles import BundleSources, route
-from edgegraft.objective.known import AllGradients, Known, PairsAt, reuse
-from edgegraft.objective.neighbour_counts import count_neighbours, suits_counts, targets_of
+from edgegraft.objective.bundles import BundleSources, count_neighbours, route
 from edgegraft.objective.objective import Evaluation, Objective
-from edgegraft.objective.scoring import Residuals, score_block
-from edgegraft.table import PackedTable, Schema
+from edgegraft.objective.scoring import AllGradients, Known, PairsAt, Residuals, reuse, score_block
+from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows, TableRows, add_in_order, as_rows
 from edgegraft.table.store import PlaneStore
 
@@ -104,6 +102,9 @@ class Pseudolikelihood(Objective):
            [ 0.25, -0.25]])
     """
 
+    terms = 2
+    rows: Rows
+
     def __init__(
         self,
         rows: PackedTable | PlaneStore | Rows,
@@ -121,30 +122,14 @@ class Pseudolikelihood(Objective):
         self.max_bytes = max_bytes
         self.stand_in = stand_in
         self.dtype = np.float32 if precision == "single" else np.float64
-        self._total = self.rows.weight
+        self.schema, self.n_rows = self.rows.schema, self.rows.weight
+        # A table in memory is one block.
+        self._in_memory = self.rows if isinstance(self.rows, TableRows) else None
         self._margins = self._sum(margins_of)
+        # A state that never occurs has half a row of mean weight.
+        self._some_rows = np.maximum(self._margins, 0.5 * self.n_rows / self.rows.n_rows)
         self._last: Known | None = None  # of the last pass over blocks
         self._counted: tuple[BundleSources, ...] = ()  # of the last graph
-
-    @property
-    def schema(self) -> Schema:
-        """Names and categories of the variables."""
-        return self.rows.schema
-
-    @property
-    def n_rows(self) -> float:
-        """Number of rows, or the sum of their weights: ``W``."""
-        return self._total
-
-    @property
-    def terms(self) -> int:
-        """A pair counts in the conditionals of both its ends."""
-        return 2
-
-    @property
-    def round_trips(self) -> int:
-        """Passes over rows on a cluster so far."""
-        return self.rows.round_trips
 
     def memoryless(self, state: PseudoState) -> bool:
         """Return True: nothing but what is known at the same parameters is kept."""
@@ -160,13 +145,16 @@ class Pseudolikelihood(Objective):
         if not np.array_equal(layout.states, self.schema.n_states):
             raise ModelError("the layout's numbers of states are not those of the table")
         block = self._in_memory
-        if block is None or (block.device is not None and not suits_counts(layout)):
+        few = int(layout.states.sum()) <= DENSE_STATES  # a device has little work with them
+        if block is None or (block.device is not None and few):
             return PseudoState(layout)
         columns = columns_of(block, self.dtype)
         if lanes is not None:
             return PseudoState(layout, route(layout, columns, lanes))
         self._counted = count_neighbours(layout, columns, self._counted, block.n_jobs)
-        but = targets_of(self._counted, layout)
+        but = np.zeros(layout.n_variables, bool)
+        for sources in self._counted:
+            but[sources.bundles.member[:, 0]] = True
         if block.device is not None and not but.mean() > _MOSTLY:
             return PseudoState(layout)
         return PseudoState(layout, self._counted + route(layout, columns, but=but))
@@ -248,7 +236,7 @@ class Pseudolikelihood(Objective):
 
         with margins ``p``, half a row added to states that never occur: an estimate, not a bound.
         """
-        p = self._some_rows / self._total
+        p = self._some_rows / self.n_rows
         row, column = (p[at] for at in layout.cell_ends())
         # A constant variable has no curvature: half a row keeps steps along it finite.
         least = 0.5 / self.rows.n_rows
@@ -270,17 +258,7 @@ class Pseudolikelihood(Objective):
     def known_shares(self) -> Floats:
         """Return the share of the rows in which each variable is known."""
         first = np.cumsum(self.schema.n_states) - self.schema.n_states
-        return np.asarray(np.add.reduceat(self._margins, first) / self._total)
-
-    @property
-    def _in_memory(self) -> TableRows | None:
-        """The rows if they are a table in memory, which is one block."""
-        return self.rows if isinstance(self.rows, TableRows) else None
-
-    @property
-    def _some_rows(self) -> Floats:
-        """Weight of the rows in each state; half a row of mean weight for one that never occurs."""
-        return np.maximum(self._margins, 0.5 * self._total / self.rows.n_rows)
+        return np.asarray(np.add.reduceat(self._margins, first) / self.n_rows)
 
     def _known(self, theta: Floats, state: PseudoState) -> Known:
         layout, last = state.layout, self._last
@@ -294,11 +272,11 @@ class Pseudolikelihood(Objective):
             evaluate_block,
             theta=theta,
             layout=layout,
-            scale=-1.0 / self._total,
+            scale=-1.0 / self.n_rows,
             sources=state.sources,
         )
         n = layout.n_variables
-        known = Known(layout, theta, sums[:n] / self._total, sums[n:], self._pairs_at(theta))
+        known = Known(layout, theta, sums[:n] / self.n_rows, sums[n:], self._pairs_at(theta))
         if self._in_memory is None:
             self._last = known
         return known
@@ -314,7 +292,7 @@ class Pseudolikelihood(Objective):
         values = self._sum(
             score_block, theta=pairs.theta, layout=layout, edges=edges, residuals=pairs.residuals
         )
-        values *= -1.0 / self._total
+        values *= -1.0 / self.n_rows
         return values
 
     def _pairs_at(self, theta: Floats) -> PairsAt:
@@ -326,7 +304,7 @@ class Pseudolikelihood(Objective):
     def _without_edges(self, theta: Floats, layout: Layout) -> tuple[Floats, Floats]:
         """Return losses and gradient of a model of independent variables, from the margins."""
         starts, states = layout.node_offset[:-1], layout.states
-        p = self._margins / self._total
+        p = self._margins / self.n_rows
         known = np.add.reduceat(p, starts)
         largest = np.maximum.reduceat(theta, starts)
         chance = np.exp(theta - np.repeat(largest, states))

@@ -16,13 +16,12 @@ from threadpoolctl import threadpool_limits
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges, check_theta
-from edgegraft.core.tables import PairTables
+from edgegraft.core.pairs import PairTables
 from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.conditionals.scored import score_conditional
 from edgegraft.objective.block_sums import columns_of
-from edgegraft.objective.feature_products import affordable_products, feature_rows, take_pairs
-from edgegraft.objective.featured import Featured
+from edgegraft.objective.featured import Featured, affordable_products, feature_rows, take_pairs
 from edgegraft.objective.features import Features
 from edgegraft.objective.objective import Evaluation, Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood

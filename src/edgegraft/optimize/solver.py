@@ -8,7 +8,7 @@ It ends when no group violates its optimality condition by more than ``tol`` in 
 norm. Without a penalty this is L-BFGS in the metric of the objective's curvature.
 
 An objective may have a `stand_in`, the same loss over few of its rows. Steps then go to the minimum
-of that one, tilted to the slope at hand (:mod:`~edgegraft.objective.tilted`), which takes a few
+of that one, tilted to the slope at hand (:mod:`~edgegraft.objective.objective`), which takes a few
 evaluations of the expensive loss in all; when that no longer brings the end nearer, the steps
 above resume.
 """
@@ -25,9 +25,8 @@ from edgegraft.core import Layout
 from edgegraft.core.types import Floats
 from edgegraft.counts.pair_counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
-from edgegraft.objective.objective import Objective, State
+from edgegraft.objective.objective import Objective, State, Tilted
 from edgegraft.objective.penalty import Penalty
-from edgegraft.objective.tilted import Tilted
 from edgegraft.optimize.descent import Descent, Point, Refusal, solve_step
 from edgegraft.optimize.metric import DenseMetric, Metric, suits_dense
 from edgegraft.optimize.progress import FitProgress, FitWatch, key_of

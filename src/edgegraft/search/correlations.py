@@ -23,7 +23,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.search.correlations import Contrasts, correlate, fill_contrasts
 from edgegraft.table.blocks import TableRows, add_in_order
-from edgegraft.table.scores import scores_of
+from edgegraft.table.numbers import scores_of
 
 PSEUDOCOUNT = 5.0  # rows added to each table, spread over its cells
 _CHUNK = 1 << 22  # contrasts of rows held at a time
@@ -42,12 +42,6 @@ class Correlations:
 
     `pseudocount` rows are added to each table, spread evenly over the cells of the states that
     occur. States that never occur have no contrast.
-
-    >>> from edgegraft.table import PackedTable
-    >>> from edgegraft.counts import PairCounts
-    >>> source = PairCounts(PackedTable.from_codes([[0, 0], [0, 0], [1, 1], [1, 0]]))
-    >>> Correlations(source, pseudocount=0.0).of([(0, 1)]).values.round(3)
-    array([0.577])
     """
 
     def __init__(self, source: PairCounts, pseudocount: float = PSEUDOCOUNT) -> None:
@@ -62,14 +56,10 @@ class Correlations:
         self.known = known / max(self.n_rows, 1.0)
         self._scored = source.schema.widths < source.schema.n_states
         self._contrasts = _contrasts(counts, np.array(margins.offsets, np.int64), self._scored)
+        self.column_start = self._contrasts.column_start  # of each variable, and their number
         fill_contrasts(counts, self._contrasts, self.pseudocount)
         for i in np.flatnonzero(self._scored):
             self._fill_scores(int(i), counts)
-
-    @property
-    def column_start(self) -> NDArray[np.int64]:
-        """Where the columns of each variable begin, and their number."""
-        return self._contrasts.column_start
 
     def _fill_scores(self, i: int, counts: Floats) -> None:
         """Write the linear score of an ordered variable as its only contrast."""

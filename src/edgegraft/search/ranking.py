@@ -9,7 +9,6 @@ as well.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -233,17 +232,15 @@ def _all_pairs(source: PairCounts, k: int) -> Heaps:
 def _all_binary_pairs(source: PairCounts, rows: TableRows, k: int) -> Heaps:
     heaps = [_empty(len(source.schema), k) for _ in range(rows.n_jobs)]
     ones = np.array(source.margins().values[::2], np.int64)
-    sweep = partial(_sweep, rows.table.planes.words, ones, source.n_rows, heaps)
+    binary = rows.table.planes.words, ones, source.n_rows
+
+    def sweep(share: int) -> None:
+        offer_binary(*binary, *heaps[share], share, len(heaps))
+
     run(sweep, range(rows.n_jobs), rows.n_jobs)
     for other in heaps[1:]:
         merge(*heaps[0], *other)
     return heaps[0]
-
-
-def _sweep(
-    words: NDArray[np.uint64], ones: NDArray[np.int64], n_rows: int, heaps: list[Heaps], share: int
-) -> None:
-    offer_binary(words, ones, n_rows, *heaps[share], share, len(heaps))
 
 
 def _all_binary(rows: TableRows) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.core.pair_set import PairMap
+from edgegraft.core.adjacency import PairMap
 from edgegraft.core.pairs import all_pairs, as_edges, one_each, pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Ids
 from edgegraft.errors import EdgeError, MemoryBudgetError

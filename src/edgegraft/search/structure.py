@@ -99,16 +99,7 @@ _BLOCK = 1 << 16  # pairs compared at a time
 
 
 def spanning_tree(correlations: Correlations) -> Edges:
-    """Return the pairs of the spanning forest of significant dependences, smaller index first.
-
-    >>> from edgegraft.counts import PairCounts
-    >>> from edgegraft.datasets import make_chain
-    >>> from edgegraft.table import PackedTable
-    >>> data = make_chain(4, n_rows=2000, couplings="ising", random_state=0)
-    >>> table = PackedTable.from_codes(data.X.astype(int))
-    >>> spanning_tree(Correlations(PairCounts(table))).tolist()
-    [[0, 1], [1, 2], [2, 3]]
-    """
+    """Return the pairs of the spanning forest of significant dependences, smaller index first."""
     n = len(correlations.column_start) - 1
     pairs = all_pairs(n)
     if not len(pairs):
@@ -133,10 +124,6 @@ def communities(
     """Return the community of each of `n` variables by the Louvain method, the largest first.
 
     One variable alone is not a community: it has -1. `extra` brings networkx to the caller.
-
-    >>> edges = np.array([(0, 1), (0, 2), (1, 2), (3, 4)])
-    >>> communities(6, edges, np.ones(4), 0, extra="networkx")
-    array([ 0,  0,  0,  1,  1, -1])
     """
     networkx = import_extra("networkx", extra, "finding communities")
     graph = networkx.Graph()

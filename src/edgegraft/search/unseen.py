@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.core.pair_set import PairMap
+from edgegraft.core.adjacency import PairMap
 from edgegraft.core.types import Ids, Integers, Mask
 from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.search.unseen import MAX_REJECTIONS, draw_from_level, draw_from_list

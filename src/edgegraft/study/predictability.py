@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgegraft.core.types import Floats
 from edgegraft.model import PairwiseMRF
-from edgegraft.table.scores import scores_of
+from edgegraft.table.numbers import scores_of
 
 
 def predictability(

@@ -9,11 +9,12 @@ A table in memory is a single block.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import prod
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,62 +40,36 @@ _ROWS_READ = 1 << 16  # at a time
 _LESS = 4  # rows per possible row from which there are far fewer distinct ones
 
 
-class Rows(Protocol):
+class Rows(ABC):
     """Rows in blocks."""
 
-    @property
-    def schema(self) -> Schema:
-        """Names and categories of the variables."""
-        ...
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        ...
+    schema: Schema
+    n_rows: int
+    n_blocks: int = 1
+    weights: Floats | None = None  # of the rows, not negative
+    round_trips: int = 0  # calls of `map` that went over a network so far
+    device: Device | None = None  # where sums over the rows are computed; None for the processor
 
     @property
     def weight(self) -> float:
         """Weight of all rows: their number if they have no weights."""
-        ...
+        return float(self.n_rows if self.weights is None else self.weights.sum())
 
-    @property
-    def n_blocks(self) -> int:
-        """Number of blocks."""
-        ...
-
-    @property
-    def round_trips(self) -> int:
-        """Calls of `map` that went over a network so far."""
-        ...
-
-    @property
-    def device(self) -> Device | None:
-        """Where sums over the rows are computed; None for the processor."""
-        ...
-
+    @abstractmethod
     def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
         """Yield ``work(block, *values)`` for every block, in the order of the blocks.
 
         Each sequence of `each` has one value per block. `work` must be picklable if the rows may
         be on a cluster.
         """
-        ...
 
 
-class TableRows:
+class TableRows(Rows):
     """The rows of a table in memory: one block, with what has been derived from it.
 
-    Weights are not negative. `n_rows` are the rows that those of the table stand for, if it has
-    each distinct row once. Sums over the rows are computed on `device`, and do not depend on
-    `n_jobs`.
-
-    >>> rows = TableRows(PackedTable.from_codes([[0, 0], [1, 1], [1, 0]]))
-    >>> list(rows.map(lambda block: block.table.n_rows))
-    [3]
+    `n_rows` are the rows that those of the table stand for, if it has each distinct row once. Sums
+    over the rows do not depend on `n_jobs`.
     """
-
-    n_blocks = 1
-    round_trips = 0
 
     def __init__(
         self,
@@ -104,22 +79,11 @@ class TableRows:
         n_rows: int | None = None,
         device: Device | None = None,
     ) -> None:
-        self.table = table
-        self.device = device
+        self.table, self.schema, self.device = table, table.schema, device
         self.n_rows = table.n_rows if n_rows is None else n_rows
         self.weights = _checked(weights, table.n_rows)
         self.n_jobs = resolve_jobs(n_jobs)
         self._derived: dict[Any, Any] = {}
-
-    @property
-    def schema(self) -> Schema:
-        """Names and categories of the variables."""
-        return self.table.schema
-
-    @property
-    def weight(self) -> float:
-        """Weight of all rows: their number if they have no weights."""
-        return float(self.n_rows if self.weights is None else self.weights.sum())
 
     def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
         """Yield ``work(block, *values)`` for the only block, which is this."""
@@ -139,12 +103,7 @@ class TableRows:
         return TableRows, (self.table, self.weights, self.n_jobs, self.n_rows, self.device)
 
     def subsample(self, share: float, rng: np.random.Generator) -> TableRows:
-        """Return about a share of the rows, drawn in whole runs of neighbours, with their weights.
-
-        >>> rows = TableRows(PackedTable.from_codes(np.arange(1000)[:, None] % 3))
-        >>> rows.subsample(0.25, np.random.default_rng(0)).n_rows
-        252
-        """
+        """Return about a share of the rows, in whole runs of neighbours, with their weights."""
         if not 0 < share <= 1:
             raise ValueError(f"the share of rows must be above 0 and at most 1, found {share}")
         chosen = draw_rows(self.table.n_rows, share, rng)
@@ -163,11 +122,6 @@ class TableRows:
         """Return the rows with other weights; those that weigh nothing are left out.
 
         This saves a bootstrap replicate a third of the rows.
-
-        >>> rows = TableRows(PackedTable.from_codes([[0, 0], [1, 1], [1, 0]]))
-        >>> again = rows.reweighted([2, 0, 1])
-        >>> again.n_rows, again.weight
-        (2, 3.0)
         """
         checked = check_weights(weights, self.table.n_rows)
         shown = np.flatnonzero(checked)
@@ -176,14 +130,12 @@ class TableRows:
         return TableRows(table, checked[shown], threads, device=self.device)
 
 
-class StoredRows:
+class StoredRows(Rows):
     """Rows on disk, read block by block; each thread holds one block.
 
-    Weights are not negative. Blocks that stay decoded between passes take up to `max_bytes`. Sums
-    over the rows are computed on `device`, and do not depend on `n_jobs`.
+    Blocks that stay decoded between passes take up to `max_bytes`. Sums over the rows do not depend
+    on `n_jobs`.
     """
-
-    round_trips = 0
 
     def __init__(
         self,
@@ -193,29 +145,13 @@ class StoredRows:
         max_bytes: int = KEPT_BYTES,
         device: Device | None = None,
     ) -> None:
-        self.store = store
-        self.device = device
+        self.store, self.schema, self.device = store, store.schema, device
+        self.n_rows, self.n_blocks = store.n_rows, len(store.starts) - 1
         self.n_jobs = resolve_jobs(n_jobs)
         self.weights = _checked(weights, store.n_rows)
-        self.weight = float(store.n_rows if self.weights is None else self.weights.sum())
         self._free = self._max_bytes = max_bytes
         self._kept: dict[int, tuple[TableRows, int]] = {}
         self._lock = Lock()
-
-    @property
-    def schema(self) -> Schema:
-        """Names and categories of the variables."""
-        return self.store.schema
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.store.n_rows
-
-    @property
-    def n_blocks(self) -> int:
-        """Number of blocks."""
-        return len(self.store.starts) - 1
 
     def on(self, device: Device) -> StoredRows:
         """Return the same rows, computed elsewhere."""
@@ -284,11 +220,6 @@ def distinct_rows(rows: Rows) -> Rows:
 
     Sums over rows are the same but for rounding, and take no longer than the distinct rows do. Only
     complete, unweighted tables with few possible rows are changed, if there is much to sum.
-
-    >>> many = TableRows(PackedTable.from_codes(np.arange(400_000)[:, None] % 3))
-    >>> few = distinct_rows(many)
-    >>> few.table.n_rows, few.n_rows, few.weights
-    (3, 400000, array([133334., 133333., 133333.]))
     """
     if not isinstance(rows, TableRows) or rows.weights is not None:
         return rows
@@ -319,33 +250,19 @@ def add_in_order(parts: Iterator[NDArray[Any]]) -> NDArray[Any]:
     return total
 
 
-class _Drawn(NamedTuple):
-    cells: Cells  # (n, rows)
-    weights: Floats | None
-
-
 def sample_rows(
     rows: Rows, n_rows: int, rng: np.random.Generator, n_jobs: int | None = None
 ) -> TableRows:
-    """Return about `n_rows` random rows in memory, drawn in short runs from every block.
-
-    >>> rows = TableRows(PackedTable.from_codes(np.arange(1000)[:, None] % 3))
-    >>> sample_rows(rows, 100, np.random.default_rng(0)).n_rows
-    100
-    """
+    """Return about `n_rows` random rows in memory, drawn in short runs from every block."""
     share = min(1.0, n_rows / rows.n_rows)
     seeds = rng.integers(0, 2**63, rows.n_blocks).tolist()
     drawn = list(rows.map(partial(_draw_from, share=share), seeds))
-    cells = empty_cells(rows.schema, sum(part.cells.shape[1] for part in drawn))
-    first = 0
-    for part in drawn:
-        stop = first + part.cells.shape[1]
-        cells[:, first:stop] = part.cells
-        first = stop
-    table = PackedTable(rows.schema, cells, first)
-    weights = [part.weights for part in drawn if part.weights is not None]
+    n_drawn = sum(part.shape[1] for part, _ in drawn)
+    cells = empty_cells(rows.schema, n_drawn)
+    np.concatenate([part for part, _ in drawn], axis=1, out=cells[:, :n_drawn])
+    weights = [own for _, own in drawn if own is not None]
     whole = np.concatenate(weights) if weights else None
-    return TableRows(table, whole, n_jobs, device=rows.device)
+    return TableRows(PackedTable(rows.schema, cells, n_drawn), whole, n_jobs, device=rows.device)
 
 
 def draw_rows(n: int, share: float, rng: np.random.Generator) -> Integers:
@@ -358,10 +275,9 @@ def draw_rows(n: int, share: float, rng: np.random.Generator) -> Integers:
     return rows[rows < n].astype(np.int64)
 
 
-def _draw_from(block: TableRows, seed: int, share: float) -> _Drawn:
-    table = block.table
-    rows = draw_rows(table.n_rows, share, np.random.default_rng(seed))
-    return _Drawn(table.cells[:, rows], None if block.weights is None else block.weights[rows])
+def _draw_from(block: TableRows, seed: int, share: float) -> tuple[Cells, Floats | None]:
+    rows = draw_rows(block.table.n_rows, share, np.random.default_rng(seed))
+    return block.table.cells[:, rows], None if block.weights is None else block.weights[rows]
 
 
 def _checked(weights: ArrayLike | None, n_rows: int) -> Floats | None:

@@ -1,4 +1,4 @@
-"""The numbers that states of a column stand for, and how they are spread within a level.
+"""The numbers that states of a column stand for, how they are spread within a level, and scores.
 
 A level of a numeric column is an interval of which the data's mean is known. Within it numbers are
 taken to have the density ``exp(rate x)`` that has this mean: that of largest entropy, uniform if
@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from edgegraft.core.types import Floats
-from edgegraft.table.schema import Variable
+from edgegraft.table.schema import Kind, Variable
 
 _MAX_RATE = 700.0  # beyond which exp overflows
 _BISECTIONS = 60
@@ -64,12 +65,7 @@ class Numbers:
         return np.asarray(p @ self.mean)
 
     def quantiles(self, p: Floats, shares: ArrayLike) -> NDArray[np.generic]:
-        """Return quantiles under probabilities of the states, one per share in the last axis.
-
-        >>> age = Variable("age", ("[0, 30)", "[30, 90]"), "double", True, (0.0, 30.0, 90.0))
-        >>> numbers_of(age).quantiles(np.array([0.5, 0.5]), [0.25, 0.5, 0.75]).round(3).tolist()
-        [15.0, 30.0, 60.0]
-        """
+        """Return quantiles under probabilities of the states, one per share in the last axis."""
         wanted = np.atleast_1d(np.asarray(shares, np.float64))
         upto = np.cumsum(p, axis=-1)
         upto = upto / upto[..., -1:]
@@ -92,10 +88,6 @@ def numbers_of(variable: Variable) -> Numbers | None:
     """Return the numbers of a binned or ordered variable, None if its states are not numbers.
 
     Codes without an order (a region's) have no numbers.
-
-    >>> age = Variable("age", ("[0, 3)", "[3, 4)", "[4, 9]"), "int64", True, (0, 3, 4, 9))
-    >>> numbers_of(age).middle
-    array([1, 3, 6])
     """
     if variable.edges is None:
         types = {type(label) for label in variable.categories}
@@ -142,3 +134,31 @@ def _rates(mean: Floats) -> Floats:
         )
         low, high = np.where(found < mean, rate, low), np.where(found < mean, high, rate)
     return np.asarray((low + high) / 2)
+
+
+_EDGE = 1e-4  # rank of states beyond all that occur
+
+
+def scores_of(margin: Floats, n_scores: int, kind: Kind = "ordinal") -> Floats:
+    """Return a linear, a quadratic and further scores of states, one column each.
+
+    The linear one is the middle rank, of counts and numbers its normal quantile; each further one
+    is the next power of it without what the others are in it. All have mean 0 and variance 1, or
+    are zero if the states that occur are too few. Middle ranks predicted held-out rows of surveys
+    better than normal quantiles (docs/kinds.md); columns that are nearly Gaussian ask for
+    quantiles.
+    """
+    p = margin / margin.sum()
+    linear = np.cumsum(p) - p / 2
+    if kind in ("count", "numeric"):
+        linear = ndtri(np.clip(linear, _EDGE, 1.0 - _EDGE))
+    out = np.zeros((len(p), n_scores))
+    for k in range(n_scores):
+        raw = (linear - p @ linear) ** (k + 1)
+        score = raw - p @ raw
+        for earlier in out.T[:k]:
+            score = score - (p @ (score * earlier)) * earlier
+        spread = np.sqrt(p @ score**2)
+        if spread > 1e-9:
+            out[:, k] = score / spread
+    return out

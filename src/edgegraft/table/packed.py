@@ -57,7 +57,7 @@ class PackedTable:
 
     Attributes
     ----------
-    schema, cells, n_rows
+    schema, cells, n_rows, n_variables
     n_missing : array of int, shape (n,)
         Missing cells of each variable.
 
@@ -77,7 +77,7 @@ class PackedTable:
     def __init__(self, schema: Schema, cells: Cells, n_rows: int) -> None:
         self.schema = schema
         self.cells = cells
-        self.n_rows = n_rows
+        self.n_rows, self.n_variables = n_rows, len(schema)
         self.n_missing = np.zeros(len(schema), np.int64)
         for i in np.flatnonzero(cells[:, :n_rows].max(axis=1) == schema.n_states):
             self.n_missing[i] = np.count_nonzero(cells[i, :n_rows] == schema.n_states[i])
@@ -148,11 +148,6 @@ class PackedTable:
         """Write the table to a file for :meth:`open`; complete or not at all."""
         content = {"schema": self.schema.to_json(), "n_rows": self.n_rows}
         write_container(path, FORMAT, content, {"cells": self.cells})
-
-    @property
-    def n_variables(self) -> int:
-        """Number of columns."""
-        return len(self.schema)
 
     @property
     def nbytes(self) -> int:

@@ -182,6 +182,8 @@ class Schema:
     widths : array of int64, shape (n,), read-only
         Features of each variable in an edge: its states; or, if any variable is ordered, two
         scores of each ordered one and one of each that has two states.
+    scored : bool
+        Whether any variable is ordered, so that edges are weights of scores.
 
     Examples
     --------
@@ -201,6 +203,7 @@ class Schema:
     names: tuple[str, ...] = field(init=False, compare=False)
     n_states: NDArray[np.int64] = field(init=False, compare=False)
     widths: NDArray[np.int64] = field(init=False, compare=False)
+    scored: bool = field(init=False, compare=False)
     _position: dict[str, int] = field(init=False, compare=False)
 
     def __init__(self, variables: Iterable[Variable]) -> None:
@@ -215,15 +218,9 @@ class Schema:
         widths = np.where(scored | (n_states == 2), np.minimum(2, n_states - 1), n_states)
         widths = widths if scored.any() else n_states.copy()
         n_states.flags.writeable = widths.flags.writeable = False
-        # A frozen dataclass is filled through object: these are views of `variables`.
-        for attribute, value in (
-            ("variables", kept),
-            ("names", names),
-            ("n_states", n_states),
-            ("widths", widths),
-            ("_position", position),
-        ):
-            object.__setattr__(self, attribute, value)
+        # A frozen dataclass is filled through its dictionary: these are views of `variables`.
+        vars(self).update(variables=kept, names=names, _position=position)
+        vars(self).update(n_states=n_states, widths=widths, scored=bool(scored.any()))
 
     @classmethod
     def from_states(
@@ -266,11 +263,6 @@ class Schema:
             variables.append(Variable(name, tuple(labels), dtype))
         return cls(variables)
 
-    @property
-    def scored(self) -> bool:
-        """Whether any variable is ordered, so that edges are weights of scores."""
-        return bool((self.widths < self.n_states).any())
-
     def __len__(self) -> int:
         return len(self.variables)
 
@@ -309,7 +301,7 @@ class Schema:
         unobserved categories; numbers, booleans, dates and text are themselves; binned columns are
         ordered dictionaries of interval labels.
         """
-        from edgegraft.table.decode import decode_table
+        from edgegraft.table.arrow import decode_table
 
         return decode_table(self, codes)
 

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from edgegraft.errors import DataError, FileFormatError
-from edgegraft.table.arrow_types import type_from_name
+from edgegraft.table.arrow import type_from_name
 from edgegraft.table.schema import Schema, Variable
 
 FORMAT = "edgegraft-schema"

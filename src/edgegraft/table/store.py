@@ -15,13 +15,13 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core.atomic import Closing
 from edgegraft.core.container import ContainerFormat, ContainerReader, ContainerWriter
-from edgegraft.core.types import Integers
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.kernels.counting.bitplanes import pack_codes, unpack_codes
 from edgegraft.kernels.counting.popcount import LANES
@@ -47,14 +47,6 @@ FORMAT = ContainerFormat(
 )
 
 Codes = NDArray[np.uint16]
-
-
-class StoreMetadata(NamedTuple):
-    """What a store says of its table."""
-
-    schema: Schema
-    source: str  # what the table was read from, for people
-    notes: dict[str, Any]  # decisions about columns that the user should know of, as JSON values
 
 
 class StoredColumn(NamedTuple):
@@ -99,9 +91,9 @@ class StoreWriter:
         heights.append([len(c) if c.dtype == np.uint64 else CODES for c in chunks])
 
     def finish(
-        self, metadata: StoreMetadata, n_rows: int, columns: dict[str, StoredColumn]
+        self, schema: Schema, n_rows: int, columns: dict[str, StoredColumn], **content: Any
     ) -> None:
-        """Write the header, with the columns by name."""
+        """Write the header, with the columns by name and further JSON values."""
         last = {name: p for p, part in enumerate(self._parts) for name in part}
         places = [
             [columns[name].place if last[name] == p else SKIPPED for name in part]
@@ -114,13 +106,12 @@ class StoreWriter:
         self._container.add("recode", np.concatenate([c.recode for c in ordered]))
         self._container.finish(
             {
-                "schema": metadata.schema.to_json(),
-                "source": metadata.source,
-                "notes": metadata.notes,
+                "schema": schema.to_json(),
                 "n_rows": n_rows,
                 "rows": self.rows,
                 "parts": places,
                 "recode": [len(column.recode) for column in ordered],
+                **content,
             }
         )
 
@@ -135,7 +126,7 @@ def _chunk(codes: Codes) -> NDArray[Any]:
     return np.concatenate((codes, np.zeros(-len(codes) % 4, np.uint16)))  # to whole words
 
 
-class PlaneStore:
+class PlaneStore(Closing):
     """A table on disk that is read block by block.
 
     Without `keep` the file is removed at once, or when it is closed if the system demands that; the
@@ -159,6 +150,7 @@ class PlaneStore:
     def _read_header(self) -> None:
         field, read = self._file.field, self._file.read
         self.schema = field("schema", Schema.from_json)
+        self.n_variables = len(self.schema)
         self.source, self.notes = field("source", str), field("notes", dict)
         self.n_rows, rows = field("n_rows", int), field("rows", int)
         self.n_missing = read("n_missing")
@@ -167,7 +159,7 @@ class PlaneStore:
         n_blocks = -(-self.n_rows // max(1, rows))
         if rows < 1 or n_blocks < 1 or {len(heights) for heights in self._heights} != {n_blocks}:
             raise self._file.damaged("its blocks are not those of its rows")
-        self.starts = block_starts(self.n_rows, rows)
+        self.starts = np.append(np.arange(0, self.n_rows, rows, dtype=np.int64), self.n_rows)
         order = sorted(i for part in self._parts for i in part if i != SKIPPED)
         bounds = field("recode", lambda sizes: np.append(0, np.cumsum([int(n) for n in sizes])))
         recode = read("recode")
@@ -181,11 +173,6 @@ class PlaneStore:
                 raise self._file.damaged(f"column '{self.schema.names[i]}' has an unknown code")
             # One more entry: a cell without a code is missing.
             self._recode.append(np.append(np.where(own == MISSING, states, own), states))
-
-    @property
-    def n_variables(self) -> int:
-        """Number of columns."""
-        return len(self.schema)
 
     @property
     def nbytes(self) -> int:
@@ -205,12 +192,6 @@ class PlaneStore:
         self._file.close()
         if not self._keep:
             self.path.unlink(missing_ok=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return (
@@ -255,8 +236,3 @@ def block_rows(n_variables: int) -> int:
     """
     wanted = BLOCK_CELLS // max(1, n_variables) // _UNIT * _UNIT
     return int(min(_MAX_ROWS, max(_UNIT, wanted)))
-
-
-def block_starts(n_rows: int, rows: int) -> Integers:
-    """Return the first row of every block of `rows` rows, and the number of rows at the end."""
-    return np.append(np.arange(0, n_rows, rows, dtype=np.int64), n_rows)

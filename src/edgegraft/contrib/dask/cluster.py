@@ -23,16 +23,17 @@ from edgegraft.contrib.dask.partitions import (
     close_part,
     computed,
     on_each,
+    open_part,
     pack_rows,
+    settle,
     survey_of,
 )
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ClusterError, DataError, MissingExtraError
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.partition import open_part, settle
 from edgegraft.table import Schema
-from edgegraft.table.blocks import TableRows
+from edgegraft.table.blocks import Rows, TableRows
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -58,7 +59,7 @@ class Rates(NamedTuple):
     pair: float  # seconds of one more pair in a batch
 
 
-class ClusterRows:
+class ClusterRows(Rows):
     """Rows in partitions that workers of a cluster hold; one partition is one block.
 
     Parameters
@@ -106,8 +107,6 @@ class ClusterRows:
         _need_dask()
         self.client = client
         self.wait_for_workers = wait_for_workers
-        self.round_trips = 0
-        self.device = None
         chosen, given = ReadOptions(**options), as_sources(partitions)
         with _cluster_errors(client):
             sources = computed(client, given)
@@ -123,19 +122,9 @@ class ClusterRows:
         self._held = held
         rows = list(self.map(_count_rows))
         self._held = [part for part, n in zip(held, rows, strict=True) if n]
-        self.n_rows = sum(rows)
+        self.n_rows, self.n_blocks = sum(rows), len(self._held)
         if not self.n_rows:
             raise DataError("the partitions have no rows")
-
-    @property
-    def weight(self) -> float:
-        """Weight of all rows: their number."""
-        return float(self.n_rows)
-
-    @property
-    def n_blocks(self) -> int:
-        """Number of partitions that have rows."""
-        return len(self._held)
 
     def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
         """Yield ``work(block, *values)`` for every partition, in their order; one round trip."""
@@ -207,7 +196,21 @@ class ClusterRows:
         return [_widen(result) for result in self.client.gather(list(futures))] if fetch else []
 
 
-def current_client() -> Client:
+def open_rows(X: Any, schema: Schema | None, options: ReadOptions) -> ClusterRows:
+    """Return the rows of a Dask frame on the current client's cluster; `ClusterRows` as they are.
+
+    What :func:`edgegraft.ingest.rows.open_rows` calls for them.
+    """
+    if not isinstance(X, ClusterRows):
+        return ClusterRows(_current_client(), X, schema=schema, **options.of_cells())
+    if schema is not None and schema != X.schema:
+        raise DataError(
+            "schema= differs from that of the rows on the cluster: pass it to ClusterRows instead"
+        )
+    return X
+
+
+def _current_client() -> Client:
     """Return the client of the cluster that Dask frames are computed on."""
     _need_dask()
     from distributed import get_client
