@@ -224,5 +224,5 @@ def test_resume_needs_what_learn_wrote(inside, survey, tmp_path):
     refused(inside("resume", checkpoint), "run.checkpoint.json", "is not what")
     request = {"edgegraft learn": 1, "data": str(survey), "output": str(tmp_path / "m")}
     (tmp_path / "run.checkpoint.json").write_text(json.dumps(request | {"drop": ["id"]}))
-    refused(inside("resume", checkpoint), "a checkpoint is needed")
+    refused(inside("resume", checkpoint), "is not a checkpoint of edgegraft")
     assert not (tmp_path / "m").exists()

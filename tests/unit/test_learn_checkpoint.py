@@ -167,7 +167,7 @@ def test_truncated_files_are_refused(table, written, tmp_path, length):
 def test_foreign_files_are_refused(table, tmp_path):
     path = tmp_path / "foreign"
     path.write_bytes(b"PK\x03\x04" + bytes(500))
-    with pytest.raises(FileFormatError, match="a checkpoint is needed"):
+    with pytest.raises(FileFormatError, match="is not a checkpoint of edgegraft"):
         resume(path, make_loss(table))
     with pytest.raises(FileNotFoundError):
         resume(tmp_path / "absent", make_loss(table))

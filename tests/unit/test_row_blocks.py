@@ -346,5 +346,5 @@ def test_a_run_is_resumed_at_any_stage(tmp_path, monkeypatch):
         again = resume_discovery(path, as_blocks(X), plan, sample_rows=2000)
         assert again.model == whole.model
     path.write_bytes(b"nothing")
-    with pytest.raises(FileFormatError, match="a checkpoint is needed"):
+    with pytest.raises(FileFormatError, match="is not a checkpoint of edgegraft"):
         resume_discovery(path, as_blocks(X), plan, sample_rows=2000)
