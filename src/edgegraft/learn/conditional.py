@@ -159,6 +159,7 @@ class Conditionals(ABC):
         self.weights = np.ones(n) if weights is None else check_weights(weights, n)
         # Factors of the squares of rows' scores in the variance of their sum.
         self.variances = self.weights**2 if sampling else self.weights
+        self.sampling = sampling
         self.survey, self.max_bytes = survey, max_bytes
         self.codes: NDArray[Any] = np.ascontiguousarray(table.cells[:, :n])
         self.codes.flags.writeable = False  # one compiled version, for copies and views
@@ -225,9 +226,13 @@ class Conditionals(ABC):
         """Return of which pairs both a step from the fit and the score at zero are doubted."""
         return np.zeros(np.broadcast_shapes(np.shape(i), np.shape(j)), bool)
 
-    def are_few(self, i: int, j: int) -> bool:
-        """Return whether a pair is to be tested at zero whatever a step from the fit shows."""
-        return False
+    def are_few(self, i: int | Integers, j: int | Integers) -> Mask:
+        """Return which pairs are to be tested at zero whatever a step from the fit shows."""
+        return np.zeros(np.broadcast_shapes(np.shape(i), np.shape(j)), bool)
+
+    def are_single(self, i: int | Integers, j: int | Integers) -> Mask:
+        """Return which pairs have one coordinate."""
+        return np.asarray((self.sizes[i] == 1) & (self.sizes[j] == 1))
 
     def side(self, node: Conditional, other: int, residuals: Floats | None = None) -> Side:
         """Return the effective score of an edge in the conditional of one of its ends."""

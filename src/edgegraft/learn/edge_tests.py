@@ -13,6 +13,8 @@ refit is sufficient. A table that is too strong for one step (if states rarely o
 conditionals at the fit are nearly certain and have no information) is tested at ``w_ij = 0``
 itself, with a separate ``H``, unless the step is already clearly significant; so is a pair whose
 rare states should meet in few rows, where the step can make p-values a thousand times too small.
+If such a pair has two-state columns, or so few rows that no direction of its table has enough, its
+p-value is a tail probability of the number of meetings (:mod:`~edgegraft.learn.sparse_tails`).
 The variance is estimated twice (of rows that were drawn in clusters, see
 :mod:`~edgegraft.learn.survey_design`):
 
@@ -70,6 +72,7 @@ from edgegraft.learn.effective_score import (
 from edgegraft.learn.effects import GroupTests
 from edgegraft.learn.feature_conditionals import FeatureConditionals, contrasts_of, state_weights
 from edgegraft.learn.graded import whole_widths
+from edgegraft.learn.sparse_tails import tail_at_zero
 from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.model import PairwiseMRF
@@ -300,19 +303,39 @@ class EdgeTester:
         found = self._judge([ends[k] for k in able], np.zeros(len(able), bool))
         verdicts = dict(zip(able, found, strict=True))
         again = [k for k in able if needs_test_at_zero(verdicts[k].p_value, *ends[k][0], rows)]
-        sparse = rows.are_sparse(*pairs[again].T)
-        at_zero = [
-            simpler(ends[k]) if few else ends[k] for k, few in zip(again, sparse, strict=True)
-        ]
-        doubled = sparse & np.array([len(ends[k]) == 2 for k in again], bool)
-        found = self._judge(at_zero, doubled, zero=True)
-        for k, each, few in zip(again, found, sparse, strict=True):
-            if each.dof and not (few and each.p_value < verdicts[k].p_value < MAX_DOUBTED):
-                verdicts[k] = each
+        verdicts |= self._test_at_zero({k: ends[k] for k in again}, verdicts)
         out = np.tile([0.0, 0.0, 1.0, np.nan, np.nan], (len(chosen), 1))
         for k, verdict in verdicts.items():
             out[k] = verdict
         return Tested.from_rows(out.T[: 5 if rows.grouped else 3])
+
+    def _test_at_zero(
+        self, edges: dict[int, Ends], verdicts: dict[int, Verdict]
+    ) -> dict[int, Verdict]:
+        """Return those verdicts on edges that tests at zero replace."""
+        rows = self.rows
+        ends = [each[0] for each in edges.values()]
+        pairs = np.array([(node.target, b) for node, b in ends], np.int64).reshape(-1, 2).T
+        sparse = dict(zip(edges, rows.are_sparse(*pairs).tolist(), strict=True))
+        single = dict(zip(edges, rows.are_single(*pairs).tolist(), strict=True))
+        tails = [k for k in edges if sparse[k] and single[k]]
+        moved = [k for k in edges if not (sparse[k] and single[k])]
+        sides = [simpler(edges[k]) if sparse[k] else edges[k] for k in moved]
+        doubled = np.array([sparse[k] and len(edges[k]) == 2 for k in moved], bool)
+        found = {}
+        for k, each in zip(moved, self._judge(sides, doubled, zero=True), strict=True):
+            if not each.dof and sparse[k]:
+                tails.append(k)
+            elif each.dof and not (sparse[k] and each.p_value < verdicts[k].p_value < MAX_DOUBTED):
+                found[k] = each
+
+        def work(k: int) -> None:
+            found[k] = tail_at_zero(edges[k], rows).judge()
+            if rows.survey is not None:  # tails are those of rows that were drawn one by one
+                found[k] = max(found[k], verdicts[k], key=lambda each: each.p_value)
+
+        run(work, tails, self._n_jobs)
+        return found
 
     def steps(self, layout: Layout, theta: Floats) -> Floats:
         """Return how the tables of a model move towards what the rows that know both ends show.

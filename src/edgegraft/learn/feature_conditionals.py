@@ -99,12 +99,11 @@ class FeatureConditionals(Conditionals):
         """Return which weights of a pair are linear, flat."""
         return np.outer(self.contrasts[i].linear, self.contrasts[j].linear).ravel()
 
-    def are_few(self, i: int, j: int) -> bool:
+    def are_few(self, i: int | Integers, j: int | Integers) -> Mask:
         """Return whether the rarer states of two binary columns would meet in few rows."""
-        if self.states[i] != 2 or self.states[j] != 2:
-            return False
-        meetings = float(self.margins[i].min() * self.margins[j].min())
-        return meetings < _FEW * max(float(self.weights.sum()), TINY)
+        rarest = np.array([own.min(initial=np.inf) for own in self.margins])
+        few = rarest[i] * rarest[j] < _FEW * max(float(self.weights.sum()), TINY)
+        return np.asarray(few & (self.states[i] == 2) & (self.states[j] == 2))
 
     def evidence(self, sides: list[Side]) -> tuple[Floats, Floats, float, list[float]]:
         """Return weights and factors of the rows, and the sum of those that a side uses."""

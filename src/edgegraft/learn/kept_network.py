@@ -271,16 +271,17 @@ class KeptNetwork:
     def test_changed(self) -> None:
         """Test kept edges whose ends gained others since, without them if in doubt; drop failures.
 
-        An edge that has no information left beside its neighbours is tested on the model without
-        it, as it was when it entered.
+        All kept edges pass together at the end: what is dropped no longer raises the level of the
+        others. An edge that has no information left beside its neighbours is tested on the model
+        without it, as it was when it entered.
         """
         for _ in range(_MAX_ROUNDS):
-            due = np.flatnonzero(self.kept & self._changed[self.edges].any(axis=1))
+            self._test(np.flatnonzero(self.kept & self._changed[self.edges].any(axis=1)))
             self._changed[:] = False
-            if not len(due):
+            every = np.flatnonzero(self.kept)
+            doubtful = every[~self._passes(every, self.kept)]
+            if not len(doubtful):
                 return
-            self._test(due)
-            doubtful = due[~self._passes(due, self.kept)]
             while len(doubtful):
                 weakest = np.argsort(-self._p_value[doubtful], kind="stable")
                 batch = _apart(self.edges[doubtful], weakest)
@@ -289,8 +290,9 @@ class KeptNetwork:
                 kept[chosen] = False
                 self._refit(kept)
                 self._test(chosen)
-                kept = kept.copy()
-                kept[chosen] = self._passes(chosen, kept)
+                sure, kept = kept.copy(), kept.copy()
+                sure[doubtful] = False  # what is in doubt does not count as found
+                kept[chosen] = self._passes(chosen, sure)
                 self._refit(kept)
 
     def tests(self) -> EdgeTests:

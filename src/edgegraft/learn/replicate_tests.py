@@ -29,6 +29,7 @@ from edgegraft.learn.effective_score import (
     simpler,
     weight_groups,
 )
+from edgegraft.learn.sparse_tails import tail_at_zero
 
 _BLOCK = 1 << 14  # numbers of projected scores held at a time
 
@@ -87,15 +88,17 @@ def _test(rows: Conditionals, ends: Ends, weights: Floats) -> Floats:
     """Return the p-values of one pair."""
     found = _judge_all(rows, [rows.side(node, other) for node, other in ends], weights)
     largest = 1.0 if np.isnan(found).any() else float(found.max())
-    if needs_test_at_zero(largest, *ends[0], rows):
-        sparse = bool(rows.are_sparse(ends[0][0].target, ends[0][1]))
-        doubled = sparse and len(ends) == 2
-        ends = simpler(ends) if sparse else ends
-        sides = [rows.side(rows.without(node, other), other) for node, other in ends]
-        at_zero = _judge_all(rows, sides, weights, doubled=doubled)
-        if not np.isnan(at_zero).any():
-            found = np.fmax(found, at_zero) if sparse and largest < MAX_DOUBTED else at_zero
-    return found
+    if not needs_test_at_zero(largest, *ends[0], rows):
+        return found
+    pair = ends[0][0].target, ends[0][1]
+    sparse = bool(rows.are_sparse(*pair))
+    if sparse and rows.are_single(*pair):
+        return tail_at_zero(ends, rows).replicated(weights)
+    sides = [rows.side(rows.without(*end), end[1]) for end in (simpler(ends) if sparse else ends)]
+    at_zero = _judge_all(rows, sides, weights, doubled=sparse and len(ends) == 2)
+    if np.isnan(at_zero).any():
+        return tail_at_zero(ends, rows).replicated(weights) if sparse else found
+    return np.fmax(found, at_zero) if sparse and largest < MAX_DOUBTED else at_zero
 
 
 def _judge_all(

@@ -48,6 +48,8 @@ from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 
 _FEW_MEETINGS = 20.0  # expected rows below which the normal approximation is doubted
+_MAX_SKEWNESS = 0.07  # of the number of meetings of two-state columns: that of 200 expected rows
+_HARDLY_ANY = 2.5  # expected rows below which no direction at zero has enough of them
 _NEWTON_STEPS = 3
 _MARGIN_STEPS, _MARGIN_TOL = 20, 1e-6  # of intercepts refitted by scaling
 _SMALL = 400  # parameters up to which our own inverse is faster
@@ -89,23 +91,43 @@ class TableConditionals(Conditionals):
             counted.flags.writeable = False
         self.reference = np.zeros(len(states), np.int64)  # most common state
         self.kept: list[Integers] = []  # observed states, except the reference
-        self._rarest = np.zeros(len(states))  # rows with the rarest of the observed states
+        # Rows with the rarest of the observed states, and with the second most common.
+        self._rarest, self._second = np.zeros((2, len(states)))
         counts = weigh_states(counted, self.weights, states)
         for i, shown in enumerate(np.split(counts, np.cumsum(states)[:-1])):
             occurs = shown > 0
             self._rarest[i] = shown[occurs].min(initial=np.inf)
             self.reference[i] = first = shown.argmax()
             occurs[first] = False
+            self._second[i] = shown[occurs].max(initial=0.0)
             self.kept.append(np.flatnonzero(occurs))
         self.sizes = np.array([len(kept) for kept in self.kept], np.int64)
+        # Of the state of two-state columns; the number of meetings has the product of both.
+        share = np.clip(self._second / max(float(self.weights.sum()), 1.0), 0.0, 0.5)
+        spread = np.sqrt(np.maximum(share * (1.0 - share), np.finfo(float).tiny))
+        self._skewness = (1.0 - 2.0 * share) / (spread * np.sqrt(max(self.weights.sum(), 1.0)))
         if device is not None and survey is None:
             block = TableRows(table, device=device)
             self.elsewhere = ConditionalsOnDevice(block, self.weights, self.variances, _RULES)
 
     def are_sparse(self, i: int | Integers, j: int | Integers) -> Mask:
-        """Return whether the rarest states of two variables would meet in few rows by chance."""
-        meetings = self._rarest[i] * self._rarest[j]
-        return np.asarray(meetings < _FEW_MEETINGS * self.weights.sum())
+        """Return whether rare states of two variables would meet in few rows by chance.
+
+        The number of meetings of two-state columns, which need not be few, is skewed.
+        """
+        total = self.weights.sum()
+        few = self._rarest[i] * self._rarest[j] < _FEW_MEETINGS * total
+        skewness = self._skewness[i] * self._skewness[j] * np.sqrt(total)
+        return np.asarray(few | (self.are_single(i, j) & (skewness > _MAX_SKEWNESS)))
+
+    def are_few(self, i: int | Integers, j: int | Integers) -> Mask:
+        """Return whether no states of two variables but the most common would meet in many rows."""
+        meetings = self._second[i] * self._second[j]
+        return np.asarray(meetings < _HARDLY_ANY * self.weights.sum())
+
+    def place_of(self, i: int) -> Integers:
+        """Return the place of each row's state among those kept, -1 for the reference."""
+        return np.asarray(self._own(i)[self.codes[i]])
 
     def basis(self, i: int, j: int) -> Floats:
         """Return the matrix to coordinates that are orthonormal over the cells of a table."""
@@ -113,11 +135,13 @@ class TableConditionals(Conditionals):
 
     def residuals(self, node: Conditional, first: int, n: int) -> Floats:
         """Return observed minus expected indicators of `n` rows."""
-        return self._residuals(node, first, n)[0]
+        return self.expect(node, first, n)[0]
 
-    def _residuals(self, node: Conditional, first: int, n: int) -> tuple[Floats, Floats]:
-        """Return the same, and the expected ones."""
-        out, p = np.zeros((2, n, node.shape[1]))
+    def expect(
+        self, node: Conditional, first: int = 0, n: int | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return the same, and the expected ones; of all rows by default."""
+        out, p = np.zeros((2, len(node.weights) if n is None else n, node.shape[1]))
         find_residuals(self.codes, node.weights, node.design, node.coefficients, first, out, p)
         return out, p
 
@@ -205,7 +229,7 @@ class TableConditionals(Conditionals):
     def _with_margins(self, node: Conditional) -> Conditional:
         """Return a conditional whose intercept gives the states the shares that they have."""
         logits = node.coefficients.copy()
-        shown, p = self._residuals(node, 0, len(node.weights))
+        shown, p = self.expect(node)
         observed, total = node.weights @ (p + shown), node.weights.sum()
         reference, moved = np.maximum(1.0 - p.sum(axis=1, keepdims=True), 0.0), np.zeros(p.shape[1])
         for _ in range(_MARGIN_STEPS):
@@ -218,13 +242,16 @@ class TableConditionals(Conditionals):
         logits[0] += moved
         return replace(node, coefficients=logits)
 
-    def _design(self, i: int, sources: Integers, start: Integers) -> Design:
+    def _own(self, i: int) -> Integers:
         own = np.full(self.states[i] + 1, -1, np.int64)
         own[self.kept[i]] = np.arange(self.sizes[i])
+        return own
+
+    def _design(self, i: int, sources: Integers, start: Integers) -> Design:
         column = np.full((len(sources), int(self.states[sources].max(initial=1)) + 1), -1, np.int64)
         for k, j in enumerate(sources):
             column[k, self.kept[j]] = start[k] + np.arange(self.sizes[j])
-        return Design(i, own, sources, column)
+        return Design(i, self._own(i), sources, column)
 
     def _coefficients(
         self, i: int, layout: Layout, theta: Floats, edges: Integers, sources: Integers
@@ -277,7 +304,7 @@ class TableConditionals(Conditionals):
     def _information(self, of: Conditional, first_source: int) -> tuple[Floats, Floats]:
         """Return the packed information of sources from one on, and the expected indicators."""
         n_columns, q = of.coefficients.shape
-        p = self._residuals(of, 0, len(of.weights))[1]
+        p = self.expect(of)[1]
         packed = np.zeros((n_columns, n_columns, q * (q + 1) // 2))
         add_information(self.codes, of.weights, of.design, p, packed, first_source)
         return packed, p
