@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import gammaln, logsumexp
 
 from edgegraft.core import Layout
-from edgegraft.errors import ModelError
+from edgegraft.errors import ConvergenceWarning, DataError, ModelError
 from edgegraft.inference import ais
 from edgegraft.inference.ais import AnnealedLogPartition, annealed_log_partition
 from edgegraft.inference.exact import ExactEngine
+from edgegraft.model import PairwiseMRF
+from edgegraft.table import Schema
 from tests.zoo import ZOO, truth
 
 
@@ -122,23 +125,27 @@ def test_results_do_not_depend_on_threads():
 
 def test_temperatures_are_added_until_the_weights_are_even(monkeypatch):
     steps = []
-    lead = ais._lead
+    lead = ais.lead_chains
 
     def counted(path, betas, *rest):
+        if betas[0] == 1.0:  # chains that settle or are led back
+            return lead(path, betas, *rest)
         steps.append(len(betas) - 1)
         assert betas[0] == 0.0
         assert betas[-1] == 1.0
         assert (np.diff(betas) > 0).all()
         return lead(path, betas, *rest)
 
-    monkeypatch.setattr(ais, "_lead", counted)
+    monkeypatch.setattr(ais, "lead_chains", counted)
     annealed_log_partition(*weak_grid(), random_state=0)
     easy = steps.copy()
     steps.clear()
     annealed_log_partition(*ordered_grid(), random_state=0)
-    assert easy == [64, 128]
-    assert steps == [64 * 2**k for k in range(len(steps))]
-    assert len(steps) > 2
+    assert easy == [64, 128, 64, 128]  # the second way has a pilot of its own
+    first = steps[: steps.index(max(steps)) + 1]
+    assert first == [64 * 2**k for k in range(len(first))]
+    assert len(first) > 2
+    assert steps[len(first) :] == [64, first[-1]]
 
 
 def test_no_edges_is_exact():
@@ -166,3 +173,81 @@ def test_bad_arguments_are_refused():
     for name in ("n_chains", "n_temperatures"):
         with pytest.raises(ValueError, match=name):
             annealed_log_partition(layout, theta, **{name: 1})
+
+
+def two_modes(coupling):
+    """Return a model of 30 variables with a mode of state 1 alone and one of the other two.
+
+    All variables are alike, so Z is a sum over the number of those in state 1.
+    """
+    n = 30
+    layout = Layout([3] * n, np.stack(np.triu_indices(n, 1), axis=1))
+    theta = np.zeros(layout.n_parameters)
+    for i in range(n):
+        layout.node(theta, i)[1] = -4.0
+    for k in range(layout.n_edges):
+        layout.edge(theta, k)[1, 1] = coupling / n
+    ones = np.arange(n + 1)
+    ways = gammaln(n + 1) - gammaln(ones + 1) - gammaln(n - ones + 1)
+    terms = ways + (n - ones) * np.log(2) - 4.0 * ones + coupling / n * ones * (ones - 1) / 2
+    exact = logsumexp(terms)
+    return layout, theta, exact, np.exp(terms - exact)
+
+
+def draw_rows(shares, rng):
+    n = len(shares) - 1
+    rows = rng.choice([0, 2], (300, n))
+    for row, ones in zip(rows, rng.choice(n + 1, size=300, p=shares), strict=True):
+        row[rng.permutation(n)[:ones]] = 1
+    return rows
+
+
+@pytest.mark.parametrize("coupling", [10.0, 9.7])
+def test_a_mode_that_annealing_misses_is_found_from_rows_and_otherwise_reported(coupling):
+    # 10: the mode of ones has nearly all of Z; 9.7: both modes have a share.
+    layout, theta, exact, shares = two_modes(coupling)
+    alone = annealed_log_partition(layout, theta, random_state=0, n_chains=128)
+    assert not alone.reliable
+    assert alone.missed > 1.0
+    rows = draw_rows(shares, np.random.default_rng(0))
+    found = annealed_log_partition(layout, theta, random_state=0, n_chains=128, rows=rows)
+    assert found.reliable
+    assert abs(found.value - exact) < 4 * found.standard_error < 0.5
+
+
+def test_a_way_that_misses_a_mode_is_noticed_on_the_way_back(monkeypatch):
+    # With the first way alone, as if rows had not been used for a second.
+    layout, theta, exact, shares = two_modes(10.0)
+    monkeypatch.setattr(ais, "from_shares", lambda path, states: path)
+    rows = draw_rows(shares, np.random.default_rng(0))
+    found = annealed_log_partition(layout, theta, random_state=0, n_chains=128, rows=rows)
+    assert found.value < exact - 4.0
+    assert found.missed > 3.0
+    assert not found.reliable
+
+
+def test_modes_that_hardly_count_are_not_called_missing():
+    layout, theta, exact, shares = two_modes(9.0)  # the mode of ones has exp(-10) of Z
+    for rows in (None, draw_rows(shares, np.random.default_rng(0))):
+        found = annealed_log_partition(layout, theta, random_state=0, n_chains=128, rows=rows)
+        assert found.reliable
+        assert abs(found.value - exact) < 4 * found.standard_error
+
+
+def test_rows_that_are_none_of_the_model_are_refused():
+    layout, theta = weak_grid()
+    for rows in (np.zeros((5, 3), int), np.zeros((5, 100)), np.full((5, 100), 2)):
+        with pytest.raises(DataError, match="rows"):
+            annealed_log_partition(layout, theta, n_temperatures=8, rows=rows)
+
+
+def test_a_model_says_that_its_log_partition_is_not_known():
+    layout, theta, _, shares = two_modes(10.0)
+    model = PairwiseMRF(Schema.from_states(layout.states), layout.edges, theta)
+    with pytest.warns(ConvergenceWarning, match="is not known"):
+        found = model.log_partition()
+    assert found.standard_error == np.inf
+    assert "not known" in found.approximation
+    rows = draw_rows(shares, np.random.default_rng(0))
+    likely = model.log_likelihood(codes=rows).log_partition  # rows that show the mode
+    assert likely.standard_error < 0.1

@@ -12,6 +12,13 @@ say, so the start is near and the answer does not depend on how the parameters a
 Temperatures are spaced by a pilot run such that each step adds the same variance. And their number
 is doubled until the weights are even enough. A zero entry is a finite penalty on the way, and at
 the end a chain that still pays it weighs nothing: again unbiased.
+
+A mode that no chain finds is missing from the mean weight, and the spread of the weights does not
+show it. So chains are led a second way: from the independent model that has the shares of given
+rows, or else of chains around the likeliest state. Both means are too small rather than too large,
+so the second must not be larger. And from these states chains are led back to the start of a path:
+the mean of ``1 / w`` estimates ``Z_0 / Z``, and ``Z`` comes out too large if chains seldom reach
+the states from there (Grosse et al., "Sandwiching the marginal likelihood", 2015).
 """
 
 from __future__ import annotations
@@ -19,37 +26,47 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
+from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
 from edgegraft.device import Device, find_device
+from edgegraft.errors import DataError
+from edgegraft.inference.annealing import (
+    AnnealingPath,
+    Codes,
+    centred,
+    from_shares,
+    lead_chains,
+    lead_on_device,
+    make_path,
+    respace,
+)
+from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.chains import (
     Chains,
     RandomState,
     are_possible,
     check_at_least,
     make_streams,
-    put_on_device,
-    run_chains,
     scattered,
-    tables_of,
 )
-from edgegraft.inference.messages import floored
-from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables
-from edgegraft.kernels.gibbs.sweeps import anneal
-from edgegraft.kernels.solver.gauge import to_zero_sum
 
-#: Joint states of a group of neighbours: small, for tables are new at every temperature.
-_GROUP_ROWS = 8
 #: Temperatures of the pilot run, and the most that are tried.
 _FIRST_STEPS, _MAX_STEPS = 64, 4096
 #: The weights are even enough if their effective number is this share of the chains.
 _EVEN = 1 / 3
 #: Below this effective number the spread of the weights reveals little of their tail.
 _FEW = 32
-#: How far a zero entry lies below all other entries of its table while chains are led.
-_PENALTY = 20.0
+#: Sweeps in the model by which chains that start in rows settle.
+_SETTLE = 100
+#: States that all variables have together where a search for a likely state begins.
+_ALL_ALIKE = 8
+#: Estimates differ if by this many standard errors, and by more nats than matter.
+_SURE, _ALIKE = 3.0, 0.02
+#: A mode with a smaller share of Z than exp(-4) does not count; one that does may be reached by
+#: fewer chains than its share, by a factor of four, before it is called missing.
+_NEGLIGIBLE, _UNEVEN = 4.0, 1.4
 
 
 class AnnealedLogPartition(NamedTuple):
@@ -64,16 +81,20 @@ class AnnealedLogPartition(NamedTuple):
         distance to what log-normal weights of the same mean and variance would give is added.
     effective_sample_size : float
         ``(sum w)^2 / sum w^2``, out of the number of chains.
+    missed : float
+        Nats by which another way to log Z differs from the first, or the way back from `value`, if
+        that is more than their errors explain; otherwise 0. Log Z is not known then.
     """
 
     value: float
     standard_error: float
     effective_sample_size: float
+    missed: float = 0.0
 
     @property
     def reliable(self) -> bool:
-        """Whether enough chains carry the weight for the standard error to be trusted."""
-        return self.effective_sample_size >= _FEW
+        """Whether the standard error can be trusted: many chains carry the weight, ways agree."""
+        return self.effective_sample_size >= _FEW and self.missed == 0.0
 
 
 def annealed_log_partition(
@@ -85,6 +106,7 @@ def annealed_log_partition(
     random_state: RandomState = None,
     n_jobs: int | None = 1,
     device: str = "cpu",
+    rows: ArrayLike | None = None,
 ) -> AnnealedLogPartition:
     """Estimate log Z of a pairwise model of any treewidth.
 
@@ -104,11 +126,14 @@ def annealed_log_partition(
     device : {"cpu", "cuda", "auto", "torch"}
         Where the chains run; see :class:`~edgegraft.GraftedMRF`. A GPU takes thousands of chains
         as fast as a hundred.
+    rows : array of int, shape (n_rows, n_variables), optional
+        States that the model should find likely, such as the rows that it was fitted to. The
+        estimate is checked from there as well; otherwise from the likeliest state that is found.
 
     Returns
     -------
     AnnealedLogPartition
-        ``(value, standard_error, effective_sample_size)``.
+        ``(value, standard_error, effective_sample_size, missed)``.
 
     Raises
     ------
@@ -117,8 +142,8 @@ def annealed_log_partition(
 
     Notes
     -----
-    Modes that no chain finds are missing from the estimate, and neither error nor effective size
-    can show it: on average the estimate of log Z is too small rather than too large.
+    A mode that neither way leads to, and that has none of the rows, is missing from the estimate,
+    and nothing shows it: on average the estimate of log Z is too small rather than too large.
 
     Examples
     --------
@@ -132,100 +157,137 @@ def annealed_log_partition(
     goal = _MAX_STEPS if n_temperatures is None else n_temperatures
     check_at_least(n_chains=(n_chains, 2), n_temperatures=(goal, 2))
     there = find_device(device)
-    hard, start = _centred(layout, np.array(theta, np.float64))
+    hard, start = centred(layout, np.array(theta, np.float64))
     if layout.n_edges == 0:
         return AnnealedLogPartition(start, 0.0, float(n_chains))
-    path = _path(layout, hard, start)
-    rng = np.random.default_rng(random_state)
-    steps = min(_FIRST_STEPS, goal)
-    betas = np.linspace(0.0, 1.0, steps + 1)
-    last = steps == goal
-    while True:
-        chains = scattered(layout, make_streams(rng, n_chains))
-        if there is None:
-            log_weights, energies = _lead(path, betas, chains, n_jobs)
-        else:
-            log_weights, energies = _lead_on_device(path, betas, chains, there)
-        found = _estimate(log_weights, path.start)
-        if last:
-            return found
-        # The run after an even one is the last: an estimate must not be chosen by its own weights.
-        even = found.effective_sample_size >= _EVEN * n_chains
-        steps = n_temperatures or min(2 * steps, goal)
-        last = even or steps == goal
-        betas = _respace(betas, energies, steps)
+    annealing = _Annealing(n_chains, np.random.default_rng(random_state), n_jobs, there)
+    path = make_path(layout, hard, start)
+    first = annealing.forward(path, goal, n_temperatures)
+    return _checked(annealing, path, first, rows)
 
 
-class _Path(NamedTuple):
-    """The model as the chains meet it: finite, in zero-sum gauge."""
+class _Annealed(NamedTuple):
+    """Chains that have been led along a path."""
 
-    layout: Layout
-    theta: Floats  # with penalties in place of zeros
-    hard: Floats  # with the zeros
-    tables: GibbsTables
-    start: float  # log Z_0 of the independent model, with what the gauge took out
+    found: AnnealedLogPartition
+    betas: Floats
+    alive: float  # share of the chains that ended in a possible state
 
 
-def _centred(layout: Layout, theta: Floats) -> tuple[Floats, float]:
-    """Bring `theta` into zero-sum gauge; also return log Z without the edges."""
-    floored(theta, layout, np.ones(layout.n_edges))  # for its checks
-    start = to_zero_sum(theta, layout.states, layout.edges, layout.node_offset, layout.edge_offset)
-    for i in range(layout.n_variables):
-        start += logsumexp(layout.node(theta, i))
-    return theta, float(start)
+class _Annealing(NamedTuple):
+    """Chains, and where they run."""
+
+    n_chains: int
+    rng: np.random.Generator
+    n_jobs: int | None
+    device: Device | None
+
+    def forward(self, path: AnnealingPath, goal: int, fixed: int | None) -> _Annealed:
+        """Lead chains to the model, by ever more steps or a fixed number."""
+        steps = min(_FIRST_STEPS, goal)
+        betas = np.linspace(0.0, 1.0, steps + 1)
+        last = steps == goal
+        while True:
+            log_weights, energies, _ = self.lead(path, betas)
+            found = _estimate(log_weights, path.start)
+            if last:
+                return _Annealed(found, betas, float(np.isfinite(log_weights).mean()))
+            # The run after an even one is the last: an estimate must not be chosen by its weights.
+            even = found.effective_sample_size >= _EVEN * self.n_chains
+            steps = fixed or min(2 * steps, goal)
+            last = even or steps == goal
+            betas = respace(betas, energies, steps)
+
+    def back(self, path: AnnealingPath, there: _Annealed, rows: Codes) -> AnnealedLogPartition:
+        """Lead chains from rows, settled in the model, back to the start of a path."""
+        betas = np.concatenate((np.ones(_SETTLE), there.betas[::-1]))
+        log_weights, _, _ = self.lead(path, betas, self._pick(rows))
+        value, error, size, _ = _estimate(log_weights, 0.0)
+        # From a mode that is hard to reach weights are uneven, which must not excuse a difference.
+        error = min(error, 1.0)
+        return AnnealedLogPartition(path.start - value + np.log(there.alive), error, size)
+
+    def settle(self, path: AnnealingPath, rows: Codes) -> Codes:
+        """Return the states of chains that start in rows, after some sweeps in the model."""
+        return self.lead(path, np.ones(_SETTLE + 1), self._pick(rows))[2]
+
+    def likeliest(self, path: AnnealingPath, starts: Codes) -> Codes:
+        """Return the states of chains that settled from the start with the likeliest ones."""
+        which = np.arange(self.n_chains) % starts.shape[1]
+        _, terms, ends = self.lead(path, np.ones(_SETTLE + 1), starts[:, which])
+        nodes = path.theta[path.layout.node_offset[:-1, None] + ends].sum(axis=0)
+        heights = np.bincount(which, nodes + terms[-1]) / np.bincount(which)
+        return np.ascontiguousarray(ends[:, which == heights.argmax()])
+
+    def lead(
+        self, path: AnnealingPath, betas: Floats, starts: Codes | None = None
+    ) -> tuple[Floats, Floats, Codes]:
+        """Return the log weights of chains, their edge terms at all temperatures, and the ends."""
+        chains = scattered(path.layout, make_streams(self.rng, self.n_chains))
+        if starts is not None:
+            chains = Chains(starts, chains.streams)
+        if self.device is None:
+            return lead_chains(path, betas, chains, self.n_jobs)
+        return lead_on_device(path, betas, chains, self.device)
+
+    def _pick(self, rows: Codes) -> Codes:
+        picked = self.rng.integers(rows.shape[1], size=self.n_chains)
+        return np.ascontiguousarray(rows[:, picked])
 
 
-def _path(layout: Layout, hard: Floats, start: float) -> _Path:
-    soft = hard.copy()
-    for k in range(layout.n_edges) if np.isneginf(hard).any() else ():
-        table = layout.edge(soft, k)
-        zero = np.isneginf(table)
-        table[zero] = table[~zero].min() - _PENALTY
-    return _Path(layout, soft, hard, tables_of(layout, soft, _GROUP_ROWS), start)
+def _checked(
+    annealing: _Annealing, path: AnnealingPath, first: _Annealed, rows: ArrayLike | None
+) -> AnnealedLogPartition:
+    """Return log Z after a second way to it, and the way back from given rows."""
+    starts = _candidates(path) if rows is None else _possible_rows(path, rows)
+    if not starts.size or first.found.value == -np.inf:
+        return first.found
+    states = (annealing.likeliest if rows is None else annealing.settle)(path, starts)
+    other, steps = from_shares(path, states), len(first.betas) - 1
+    second = annealing.forward(other, steps, steps)
+    excess = _excess(second.found, first.found)
+    if excess > 0 and rows is None:
+        return second.found._replace(missed=excess)
+    if first.found.value - second.found.value > _NEGLIGIBLE:
+        return first.found  # what is around the states hardly counts
+    # Rows are draws of the model if it fits; other states come from one of its modes.
+    drawn = rows is not None and _excess(first.found, second.found) == 0
+    ways = [(path, first), (other, second)]
+    if excess > 0 or (second.found.reliable and not first.found.reliable):
+        ways = ways[1:]
+    for way, there in ways:
+        back = annealing.back(way, there, states)
+        missed = _excess(back, there.found, _ALIKE if drawn else _UNEVEN)
+        if missed == 0.0 or not drawn:
+            break
+    return there.found._replace(missed=missed)
 
 
-def _lead(path: _Path, betas: Floats, chains: Chains, n_jobs: int | None) -> tuple[Floats, Floats]:
-    """Return the log weight of every chain, and its edge terms at every temperature."""
-    layout, n_chains = path.layout, chains.n_chains
-    log_weights, energies = np.empty(n_chains), np.empty((len(betas) - 1, n_chains))
-
-    def lead(which: slice, own: Chains) -> int:
-        tables = path.tables._replace(
-            theta=path.tables.theta.copy(), values=path.tables.values.copy()
-        )
-        weights, terms = np.empty(own.n_chains), np.empty((len(betas) - 1, own.n_chains))
-        anneal(tables, path.theta, layout.edges, layout.edge_offset, *own, betas, weights, terms)
-        weights[~are_possible(layout, path.hard, own.state)] = -np.inf
-        log_weights[which], energies[:, which] = weights, terms
-        return 0
-
-    run_chains(lead, chains, n_jobs, block=None)
-    return log_weights, energies
+def _excess(one: AnnealedLogPartition, other: AnnealedLogPartition, slack: float = _ALIKE) -> float:
+    """Return how much larger one estimate is, zero if their errors and the slack explain it."""
+    larger = one.value - other.value
+    errors = np.hypot(one.standard_error, other.standard_error)
+    return float(larger) if larger > _SURE * errors + slack else 0.0
 
 
-def _lead_on_device(
-    path: _Path, betas: Floats, chains: Chains, device: Device
-) -> tuple[Floats, Floats]:
-    """Return the same, of chains on a device."""
-    there = put_on_device(path.layout, path.theta, chains, device)
-    energies = np.empty((len(betas) - 1, chains.n_chains))
-    for terms, beta in zip(energies, betas[:-1], strict=True):
-        there.sweep(1, beta=float(beta))
-        terms[:] = there.edge_terms()
-    log_weights = np.diff(betas) @ energies
-    log_weights[~are_possible(path.layout, path.hard, there.codes())] = -np.inf
-    return log_weights, energies
+def _candidates(path: AnnealingPath) -> Codes:
+    """Return states that may be likely: of max-product, and of variables that are all alike."""
+    found = BeliefPropagation().map(path.theta, path.layout).assignment
+    alike = np.arange(min(_ALL_ALIKE, path.layout.states.max())) + 0 * path.layout.states[:, None]
+    alike = np.minimum(alike, path.layout.states[:, None] - 1)
+    return np.ascontiguousarray(np.column_stack((found, alike)).astype(np.uint16))
 
 
-def _respace(betas: Floats, energies: Floats, steps: int) -> Floats:
-    """Return temperatures between which the edge terms add equal deviations to the weights."""
-    deviation = energies.std(axis=1)
-    # A floor keeps some steps everywhere: a stretch without spread in the pilot may have some.
-    speed = np.diff(betas) * (deviation + 0.05 * deviation.mean() + 1e-12)
-    passed = np.concatenate(([0.0], np.cumsum(speed)))
-    spaced = np.interp(np.linspace(0.0, passed[-1], steps + 1), passed, betas)
-    spaced[0], spaced[-1] = 0.0, 1.0
-    return np.asarray(spaced)
+def _possible_rows(path: AnnealingPath, rows: ArrayLike) -> Codes:
+    """Return the rows that are complete and possible, one per column."""
+    codes = np.asarray(rows)
+    n = path.layout.n_variables
+    if codes.ndim != 2 or codes.shape[1] != n or codes.dtype.kind not in "iu":
+        raise DataError(f"rows must be integers of shape (n_rows, {n}), found {codes.shape}")
+    if (codes >= path.layout.states).any():
+        raise DataError("rows hold a state that the model does not have")
+    state = np.ascontiguousarray(codes[(codes >= 0).all(axis=1)].T.astype(np.uint16))
+    return state[:, are_possible(path.layout, path.hard, state)]
 
 
 def _estimate(log_weights: Floats, start: float) -> AnnealedLogPartition:

@@ -188,7 +188,7 @@ class LogPartition(NamedTuple):
 
     value: float
     kind: str  # "exact", "Bethe approximation", "upper bound", "annealed importance sampling"
-    standard_error: float = 0.0  # of an estimate by sampling
+    standard_error: float = 0.0  # of an estimate by sampling; infinite if it is not known
     upper_bound: float = float("inf")  # tree-reweighted, if it was worked out
 
     def __float__(self) -> float:
@@ -199,6 +199,8 @@ class LogPartition(NamedTuple):
         """How the value was approximated; None if it is exact."""
         if self.kind == "exact":
             return None
+        if self.standard_error == float("inf"):
+            return f"{self.kind}; log Z is not known"
         error = f" with a standard error of {self.standard_error:.2g}"
         return self.kind + (error if self.standard_error else "")
 

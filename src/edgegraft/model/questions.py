@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from edgegraft.core.types import Integers
 from edgegraft.errors import Argument, ConvergenceWarning, ImpossibleEvidenceError, ModelError
 from edgegraft.inference import (
     BeliefPropagation,
@@ -131,19 +132,21 @@ class Questions(NamedPotentials):
         engine: Engine = "auto",
         random_state: RandomState = 0,
         device: str = "cpu",
+        rows: Integers | None = None,
     ) -> LogPartition:
         """Return log Z, the log of the sum of the potentials of all states (given the evidence).
 
         With "auto": exact if affordable; otherwise estimated by annealed importance sampling,
         with its standard error and the tree-reweighted upper bound. A named engine gives its
         own value: exact, Bethe approximation or upper bound. The chains of the sampling run on
-        `device` ("cpu", "cuda", "auto", "torch").
+        `device` ("cpu", "cuda", "auto", "torch"). An estimate that misses a mode is noticed from
+        `rows` (codes of all variables, without evidence) if that mode has some of them, otherwise
+        with luck from the likeliest state; then a warning says that log Z is not known, and its
+        standard error is infinite.
         """
         part = self._condition(given)
         if engine == "auto" and affordable(part.layout) is None:
-            value, error, _ = annealed_log_partition(
-                part.layout, part.theta, random_state=random_state, device=device
-            )
+            value, error = _annealed(part, random_state, device, rows)
             kind, trw = "annealed importance sampling", TreeReweighted()
             bound = trw.run(part.theta, trw.init(part.layout))[0].log_partition
             return LogPartition(part.constant + value, kind, error, part.constant + bound)
@@ -176,6 +179,28 @@ class Questions(NamedPotentials):
             message = info.message or "inference did not converge"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         return used, found, state, info
+
+
+def _annealed(
+    part: Conditioned, random_state: RandomState, device: str, rows: Integers | None
+) -> tuple[float, float]:
+    """Return log Z by annealing and its standard error; warn if it is not known."""
+    known = rows if rows is not None and len(part.free) == len(part.codes) else None
+    found = annealed_log_partition(
+        part.layout, part.theta, random_state=random_state, device=device, rows=known
+    )
+    if found.reliable:
+        return found.value, found.standard_error
+    why = "few of its chains carry the weight"
+    if found.missed:
+        why = f"another way to it differs by {found.missed:.2g} nats"
+    warnings.warn(
+        "log Z is not known: annealed importance sampling gives "
+        f"{part.constant + found.value:.6g}, but {why}",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+    return found.value, np.inf
 
 
 def _maximise(part: Conditioned, engine: Engine) -> tuple[Assignment, bool]:

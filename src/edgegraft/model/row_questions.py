@@ -149,11 +149,11 @@ class RowQuestions(Questions):
         """Return the log-probability of each row, missing cells summed over, in nats.
 
         The log-partition function is exact if affordable, otherwise estimated with a standard
-        error (see :meth:`log_partition`). Rows with missing cells need exact inference over
-        their missing variables, which is refused if it is not affordable.
+        error, which the rows themselves check (see :meth:`log_partition`). Rows with missing cells
+        need exact inference over their missing variables, which is refused if not affordable.
         """
         rows = self._read(X, codes)
-        log_z = self.log_partition(engine=engine, random_state=random_state)
+        log_z = self.log_partition(engine=engine, random_state=random_state, rows=rows)
         missing, exact = rows < 0, ExactEngine()
         gaps = np.flatnonzero(missing.any(axis=1))
         whole = np.delete(np.arange(len(rows)), gaps)
