@@ -19,7 +19,9 @@ from dataclasses import replace
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.types import Floats, Mask
+from edgegraft.kernels.conditionals.completion import sweep_cells
 from edgegraft.learn.confirm import Confirmation, confirm
 from edgegraft.learn.edge_tests import MANY_STATES, EdgeTester
 from edgegraft.learn.problem import losses
@@ -37,6 +39,7 @@ _FITS = 3  # before the tests of a round
 _SWEEPS = 10  # of a draw
 _RIDGE_ROWS = 0.1
 _STOPPING = Stopping(1e-3, 100)
+_BLOCK = 4096  # rows drawn at a time
 _MAX_ROWS, _MAX_CELLS = 1 << 20, 1 << 26  # after copies are taken apart
 
 
@@ -64,13 +67,14 @@ class Completion:
         self.known: Mask = codes >= 0
         self._rows, self._weights, self._rng = rows, weights, rng
         self._codes = codes
-        self._gaps = [np.flatnonzero(~column) for column in self.known.T]
-        margins = Layout(rows.schema.n_states)
+        gaps = ~self.known
+        self._starts = np.concatenate(([0], np.cumsum(gaps.sum(axis=1))))
+        self._cells = np.nonzero(gaps)[1]
         shares = [
             np.log(np.bincount(column[column >= 0], minlength=s) + 1.0)
             for column, s in zip(codes.T, rows.schema.n_states.tolist(), strict=True)
         ]
-        self._sweep(margins, np.concatenate(shares))
+        self._sweep(Layout(rows.schema.n_states), np.concatenate(shares), 1)
 
     @classmethod
     def of(cls, stages: Stages) -> Completion:
@@ -80,27 +84,21 @@ class Completion:
 
     def draw(self, model: PairwiseMRF) -> TableRows:
         """Return the rows with their missing cells drawn from a model."""
-        for _ in range(_SWEEPS):
-            self._sweep(model.layout, model.theta)
+        self._sweep(model.layout, model.theta, _SWEEPS)
         rows, table = self._rows, PackedTable.from_codes(self._codes, self._rows.schema)
         return TableRows(table, self._weights, rows.n_jobs)
 
-    def _sweep(self, layout: Layout, theta: Floats) -> None:
-        """Draw every missing cell once, given all others."""
-        touching: list[list[int]] = [[] for _ in self._gaps]
-        for k, ends in enumerate(layout.edges.tolist()):
-            for i in ends:
-                touching[i].append(k)
-        for i, gaps in enumerate(self._gaps):
-            if not len(gaps):
-                continue
-            logits = np.tile(layout.node(theta, i), (len(gaps), 1))
-            for k in touching[i]:
-                a, b = layout.edges[k].tolist()
-                tables = layout.edge(theta, k)
-                logits += (tables.T if a == i else tables)[self._codes[gaps, a + b - i]]
-            noise = self._rng.gumbel(size=logits.shape)
-            self._codes[gaps, i] = (logits + noise).argmax(axis=1)
+    def _sweep(self, layout: Layout, theta: Floats, n_sweeps: int) -> None:
+        """Draw every missing cell some times, given all others of its row."""
+        neighbours = neighbours_of(layout)
+        for first in range(0, len(self._codes), _BLOCK):
+            rows = slice(first, min(first + _BLOCK, len(self._codes)))
+            starts = self._starts[first : rows.stop + 1]
+            uniform = self._rng.random((n_sweeps, int(starts[-1] - starts[0])))
+            sweep_cells(
+                theta, self._codes[rows], self._cells, starts, layout.states, layout.node_offset,
+                neighbours, uniform,
+            )  # fmt: skip
 
 
 def confirm_completed(

@@ -76,3 +76,20 @@ def fill_by_gibbs(theta, row, cells, states, node_offset, neighbours, cooling, u
             changed |= row[i] != before
         if cooling[t] == 0.0 and not changed:
             break
+
+
+@kernel
+def sweep_cells(theta, codes, cells, starts, states, node_offset, neighbours, uniform):
+    """Draw the missing cells of many rows by Gibbs sweeps, each given the rest of its row.
+
+    Those of row `r` are the columns ``cells[starts[r]:starts[r + 1]]``; they hold states already.
+    `uniform` has one number for each sweep and cell.
+    """
+    scores = np.empty(states.max())
+    for r in range(codes.shape[0]):
+        for t in range(uniform.shape[0]):
+            for k in range(starts[r], starts[r + 1]):
+                i = cells[k]
+                own = scores[: states[i]]
+                conditional_scores(theta, codes[r], i, states, node_offset, neighbours, own)
+                codes[r, i] = draw(own, uniform[t, k - starts[0]])
