@@ -244,7 +244,7 @@ def test_an_impossible_model_is_refused():
     layout = Layout([2, 2], [(0, 1)])
     theta = np.zeros(8)
     theta[4:] = -np.inf
-    with pytest.raises(DataError, match="probability zero"):
+    with pytest.raises(ModelError, match="probability zero"):
         gibbs_sample(layout, theta, 10, random_state=0)
 
 

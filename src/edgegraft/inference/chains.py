@@ -17,6 +17,7 @@ from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.threads import resolve_jobs, run, run_in_order
 from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.errors import ModelError
 from edgegraft.kernels.gibbs.gibbs_moments import measure_indicators
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
 from edgegraft.kernels.gibbs.sweeps import start_uniform
@@ -128,6 +129,17 @@ def are_possible(layout: Layout, theta: Floats, state: NDArray[np.uint16]) -> Ma
     of_edge += state[j]
     fits = np.isfinite(theta[of_node]).all(axis=0) & np.isfinite(theta[of_edge]).all(axis=0)
     return np.asarray(fits)
+
+
+def check_possible(layout: Layout, theta: Floats, state: NDArray[np.uint16], n_sweeps: int) -> None:
+    """Refuse chains outside the model: once inside, a chain never leaves it."""
+    outside = ~are_possible(layout, theta, state)
+    if outside.any():
+        raise ModelError(
+            f"{outside.sum()} of {len(outside)} chains are in a state of probability zero after "
+            f"{n_sweeps} sweeps: raise burn_in, or start in a possible state if the question takes "
+            "one; a model in which nothing is possible looks the same"
+        )
 
 
 def check_at_least(**limits: tuple[int, int]) -> None:

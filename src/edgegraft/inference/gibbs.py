@@ -34,6 +34,7 @@ from edgegraft.inference.chains import (
     are_possible,
     back_from_device,
     check_at_least,
+    check_possible,
     code_type,
     make_streams,
     mixing,
@@ -209,7 +210,7 @@ class GibbsEngine:
         if not are_possible(state.layout, theta, there.codes()).all():
             there.sweep(self.burn_in)
             n_burnt += self.burn_in
-        _check_possible(state.layout, theta, there.codes(), n_burnt)
+        check_possible(state.layout, theta, there.codes(), n_burnt)
         values = np.zeros(state.layout.n_parameters)
         for record in range(draws.shape[1]):
             there.sweep(self.thinning)
@@ -247,17 +248,8 @@ class GibbsEngine:
             inside = are_possible(state.layout, theta, chains.state)
             if inside.all():
                 break
-        _check_possible(state.layout, theta, chains.state, done)
+        check_possible(state.layout, theta, chains.state, done)
         return chains, done, n_rescued
-
-
-def _check_possible(layout: Layout, theta: Floats, state: NDArray[Any], n_sweeps: int) -> None:
-    inside = are_possible(layout, theta, state)
-    if not inside.all():
-        raise ModelError(
-            f"{(~inside).sum()} of {len(inside)} chains are in a state of probability zero after "
-            f"{n_sweeps} sweeps: raise burn_in; a model in which nothing is possible looks the same"
-        )
 
 
 def edge_marginals(layout: Layout, means: Floats) -> Floats:

@@ -13,15 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_theta
-from edgegraft.core.types import Floats
 from edgegraft.device import find_device
 from edgegraft.errors import DataError
 from edgegraft.inference.chains import (
     Chains,
     RandomState,
     Streams,
-    are_possible,
     check_at_least,
+    check_possible,
     code_type,
     make_streams,
     put_on_device,
@@ -109,7 +108,7 @@ def gibbs_sample(
 
     Raises
     ------
-    DataError
+    ModelError
         If a chain is still in a state of probability zero after the burn-in. Note that with
         forbidden pairs single-variable updates may also fail to reach all possible states.
 
@@ -144,7 +143,7 @@ def gibbs_sample(
 
         def draw(which: slice, own: Chains) -> int:
             n_rescued = sweep(tables, *own, burn_in)
-            _check_possible(layout, theta, own.state, burn_in)
+            check_possible(layout, theta, own.state, burn_in)
             return int(n_rescued + record(tables, *own, thinning, which.start, n_chains, X))
 
         _, n_rescued = run_chains(draw, chains, n_jobs, block=None)
@@ -152,7 +151,7 @@ def gibbs_sample(
         n_rescued = 0
         moving = put_on_device(layout, theta, chains, there)
         moving.sweep(burn_in)
-        _check_possible(layout, theta, moving.codes(), burn_in)
+        check_possible(layout, theta, moving.codes(), burn_in)
         for first in range(0, n_samples, n_chains):
             moving.sweep(thinning)
             rows = X[first : first + n_chains]
@@ -160,16 +159,6 @@ def gibbs_sample(
     n_sweeps = n_chains * burn_in + thinning * n_samples
     info = GibbsInfo("gibbs", n_chains, burn_in, thinning, n_sweeps * X.shape[1], n_rescued)
     return X, info
-
-
-def _check_possible(layout: Layout, theta: Floats, state: Codes, burn_in: int) -> None:
-    """Refuse chains outside the model: once inside, a chain never leaves it."""
-    outside = ~are_possible(layout, theta, state)
-    if outside.any():
-        raise DataError(
-            f"{outside.sum()} chains are in a state of probability zero after {burn_in} "
-            "sweeps: raise burn_in, or give a possible state as start"
-        )
 
 
 def _first_state(layout: Layout, streams: Streams, start: ArrayLike | None) -> Chains:

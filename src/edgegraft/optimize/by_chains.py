@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -30,12 +31,17 @@ from edgegraft.inference.persistent import Draws, PersistentChains
 from edgegraft.kernels.solver.penalty import group_norms
 from edgegraft.objective.features import Features
 from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalty import Groups
+from edgegraft.objective.objective import Objective
+from edgegraft.objective.penalty import Groups, Penalty
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective.scored import featured
+from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
 
 #: Steps of a fit, and its chains: a GPU takes many as fast as few.
 STEPS, CHAINS, GPU_CHAINS = 100, 512, 8192
 #: A fit has not converged if a share of the model is further from what it should be.
 SETTLED = 0.01
+_START_TOL = 1e-4  # of the pseudolikelihood that a fit starts from
 _FARTHEST = 0.1  # nats between the models before and after a step
 _FADE = 0.3  # share of the steps after which they become shorter
 _DAMPING = 1.0  # times the variances of the indicators: what the chains' states do not cover
@@ -134,6 +140,40 @@ def _newton_step(
         direction = turned + size / before * direction
     change = float(np.var(spread(step))) / 2.0
     return np.asarray(step * min(1.0, (_FARTHEST / max(change, 1e-12)) ** 0.5))
+
+
+def by_pairs(counts: PairCounts) -> Objective:
+    """Return the likelihood whose gradient the chains estimate."""
+    return featured(Likelihood(counts, ExactEngine()))
+
+
+def fit_by_chains(
+    loss: Objective,
+    counts: PairCounts,
+    rule: Penalty,
+    layout: Layout,
+    start: Solution | Floats | None,
+    chains: PersistentChains,
+    max_iter: int,
+) -> tuple[Floats, FitInfo]:
+    """Maximise a penalised likelihood (:func:`by_pairs`) on a graph, and return how it went.
+
+    Without `start` from the maximum of the pseudolikelihood; edges that the penalty takes out there
+    stay out.
+    """
+    if start is None:
+        pseudo = featured(Pseudolikelihood(counts.rows, precision="single"))
+        twice = replace(rule, penalty=2.0 * rule.penalty, ridge=2.0 * rule.ridge).bound(pseudo)
+        start = minimize(pseudo, twice, layout, None, Stopping(tol=_START_TOL), quiet=True)
+    first = start.theta if isinstance(start, Solution) else start
+    fit = Fit.of(counts, layout, loss.features)
+    pull = penalty_pull(rule.bound(loss).groups(layout))
+    found = climb(fit, chains, first, pull, min(max_iter, STEPS))
+    warn_unsettled(found)
+    message = f"by chains: shares are right to {found.residual:.2g} +- {found.noise:.2g}"
+    settled, n = found.residual <= SETTLED, found.n_iter
+    info = FitInfo(settled, found.residual, np.nan, np.empty(0), n, n, message, "chains")
+    return found.theta, info
 
 
 def penalty_pull(groups: Groups) -> Pull:

@@ -15,7 +15,6 @@ parameters are named.
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -31,12 +30,10 @@ from edgegraft.errors import ConvergenceWarning, DataError, DataTypeError, Model
 from edgegraft.inference import (
     BeliefPropagation,
     ExactBudget,
-    ExactEngine,
     InferenceEngine,
     affordable,
     likelihood_engine,
 )
-from edgegraft.inference.persistent import PersistentChains
 from edgegraft.ingest.rows import read_table
 from edgegraft.kernels.solver.gauge import to_zero_sum
 from edgegraft.kernels.solver.penalty import group_norms
@@ -47,15 +44,7 @@ from edgegraft.objective.penalties import GroupWeight, make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured
-from edgegraft.optimize.by_chains import (
-    SETTLED,
-    STEPS,
-    Fit,
-    climb,
-    make_chains,
-    penalty_pull,
-    warn_unsettled,
-)
+from edgegraft.optimize.by_chains import by_pairs, fit_by_chains, make_chains
 from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
 from edgegraft.table import Schema
 from edgegraft.table.blocks import TableRows, as_rows
@@ -68,8 +57,6 @@ SAMPLE = 50_000
 SAMPLE_TOL = 1e-2
 #: Tolerance below which the rounding of single precision matters.
 SINGLE_TOL = 1e-5
-#: Tolerance of the pseudolikelihood that a fit by chains starts from.
-START_TOL = 1e-4
 
 
 def fit_parameters(
@@ -157,9 +144,11 @@ def fit_parameters(
     counts = _read(source, objective, weights, n_jobs, find_device(device))
     tables = _graph(counts.schema, edges)
     if objective == "likelihood" and engine == "chains":
-        chains = make_chains(None, n_jobs, device, seed=0)
-        return _by_chains(counts, rule, tables, start, stopping, chains)
-    loss: Objective
+        chains, loss = make_chains(None, n_jobs, device, seed=0), by_pairs(counts)
+        first = None if start is None else _first_parameters(loss, rule, tables, start)
+        layout = loss.layout(tables.edges)
+        theta, fitted = fit_by_chains(loss, counts, rule, layout, first, chains, max_iter)
+        return _without_zeros(loss, layout, theta, rule), fitted
     if not isinstance(objective, str):
         loss = objective
         if loss.schema != counts.schema:
@@ -237,39 +226,6 @@ def _choose_engine(engine: str | InferenceEngine, layout: Layout, tol: float) ->
     if engine == "trw":
         return likelihood_engine("trw", tol=exactness, max_iter=SAFE_SWEEPS)
     return likelihood_engine(engine)
-
-
-def _by_chains(
-    counts: PairCounts,
-    rule: Penalty,
-    tables: Layout,
-    start: PairwiseMRF | ArrayLike | None,
-    stopping: Stopping,
-    chains: PersistentChains,
-) -> tuple[PairwiseMRF, FitInfo]:
-    """Maximise the likelihood by chains, from the maximum of the pseudolikelihood.
-
-    Edges that a penalty takes out there stay out.
-    """
-    loss = featured(Likelihood(counts, ExactEngine()))
-    layout = loss.layout(tables.edges)
-    if start is None:
-        pseudo = featured(Pseudolikelihood(counts.rows, precision="single"))
-        twice = replace(rule, penalty=2.0 * rule.penalty, ridge=2.0 * rule.ridge).bound(pseudo)
-        first = minimize(pseudo, twice, layout, None, Stopping(tol=START_TOL), quiet=True).theta
-    else:
-        given = _first_parameters(loss, rule, tables, start)
-        assert isinstance(given, np.ndarray)
-        first = given
-    fit = Fit.of(counts, layout, loss.features)
-    pull = penalty_pull(rule.bound(loss).groups(layout))
-    found = climb(fit, chains, first, pull, min(stopping.max_iter, STEPS))
-    warn_unsettled(found)
-    message = f"by chains: shares are right to {found.residual:.2g} +- {found.noise:.2g}"
-    settled, path = found.residual <= SETTLED, np.empty(0)
-    n = found.n_iter
-    info = FitInfo(settled, found.residual, np.nan, path, n, n, message, "chains")
-    return _without_zeros(loss, layout, found.theta, rule), info
 
 
 def _first_parameters(

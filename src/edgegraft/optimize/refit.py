@@ -31,7 +31,7 @@ from edgegraft.ingest.rows import read_table
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.features import Features
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective.penalties import GroupWeight, make_penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured
 from edgegraft.optimize.by_chains import STEPS, Climb, Fit, climb, make_chains, warn_unsettled
@@ -237,10 +237,14 @@ class _Refitting:
     def _start(self, weights: Floats, strengths: tuple[float, float]) -> Floats:
         """Return the first fit again, to other weights; noise of fewer rows is penalised more."""
         fewer = float(self._weights.sum() / weights.sum())
-        rule = Penalty(strengths[0] * fewer**0.5, strengths[1] * fewer)
         loss: Objective = Pseudolikelihood(self._weigh(weights))
         if self._features is not None:
             loss = featured(loss, self._features)
+        # As in the path of models for prediction.
+        weight: GroupWeight = "sqrt" if self._features is None else "noise"
+        rule = make_penalty(
+            strengths[0] * fewer**0.5, strengths[1] * fewer, group_weight=weight
+        ).bound(loss)
         stopping = Stopping(_START_TOL, _START_STEPS)
         return minimize(loss, rule, self.layout, self.first, stopping, quiet=True).theta
 
