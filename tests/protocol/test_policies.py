@@ -95,7 +95,14 @@ def test_ranked_pairs_are_tested_once_each(table, policy):
 def test_tests_come_to_an_end(policy):
     """However many edges there are, some number of tests is enough."""
     for n_edges in (0, 10, 10_000):
-        assert policy.enough(1 << 40, 1, n_edges)
+        assert policy.enough(1 << 40, 1, n_edges, all_scored=False)
+
+
+def test_a_fit_waits_for_all_pairs_that_are_scored_together(policy):
+    """One candidate is not worth a fit while the scores of all others are there for nothing."""
+    if policy.strategy.patience:
+        assert not policy.enough(1 << 40, 1, 100, all_scored=True)
+        assert policy.enough(1 << 40, 5, 100, all_scored=True)
 
 
 def test_an_activation_counts_and_stays_within_the_budget(state, policy):

@@ -8,12 +8,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from edgegraft.kernels import helpers
 
@@ -37,6 +37,21 @@ def resolve_jobs(n_jobs: int | None) -> int:
         return n_jobs
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return max(1, (cores or 1) + 1 + n_jobs)
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Return a context in which matrix products use one thread.
+
+    Libraries are looked for once: that takes milliseconds.
+    """
+    return _blas().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
 
 
 def run(task: Callable[[Item], None], items: Iterable[Item], n_jobs: int) -> None:

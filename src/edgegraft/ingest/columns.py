@@ -97,6 +97,10 @@ class OpenColumn:
         if self.kind is LabelKind.INT and self._append_near(array):
             return
         labels, indices = distinct(array)
+        if self._begin_with(labels):
+            codes = [*range(len(labels)), MISSING]
+            self.buffer.append(np.array(codes, np.uint16)[indices])
+            return
         get = self._code.get
         codes = [get(label, -1) for label in labels] if self._code else [-1] * len(labels)
         if -1 in codes:
@@ -104,6 +108,18 @@ class OpenColumn:
                 return
             self._look_up_directly()
         self.buffer.append(np.array([*codes, MISSING], np.uint16)[indices])
+
+    def _begin_with(self, numbers: list[Any]) -> bool:
+        """Take the numbers of the first cells for labels; return whether that could be done."""
+        if self.labels or self.declared or self.kind is not LabelKind.FLOAT:
+            return False
+        if len(numbers) > MAX_STATES or not _are_plain(numbers):
+            return False
+        if not self._code.keys().isdisjoint(numbers):
+            return False
+        self.labels, self.first_rows = list(numbers), [""] * len(numbers)
+        self._code.update(zip(numbers, range(len(numbers)), strict=True))
+        return True
 
     def _look_up_directly(self) -> None:
         if self.kind is LabelKind.INT and len(self.labels) <= _FEW:
@@ -158,9 +174,7 @@ class OpenColumn:
     def _meet_numbers(self, labels: list[Any], codes: list[int]) -> bool:
         """Give codes to many different numbers at once; return whether that could be done."""
         new = [k for k, code in enumerate(codes) if code < 0]
-        values = np.array([labels[k] for k in new], np.float64)
-        # NaN, infinities, and two kinds of zero are looked at one by one.
-        if not np.isfinite(values).all() or np.count_nonzero(values == 0) > 1:
+        if not _are_plain([labels[k] for k in new]):
             return False
         first = len(self.labels)
         added = range(first, first + len(new))
@@ -290,6 +304,12 @@ def distinct(array: pa.Array) -> tuple[list[Any], NDArray[np.integer[Any]]]:
             indices = indices.cast(pa.int32())
         indices = indices.fill_null(len(array.dictionary))
     return labels_of(array.dictionary), indices.to_numpy(zero_copy_only=False)
+
+
+def _are_plain(numbers: list[Any]) -> bool:
+    """Return whether there are no NaN, infinities and two kinds of zero among numbers."""
+    values = np.array(numbers, np.float64)
+    return bool(np.isfinite(values).all() and np.count_nonzero(values == 0) <= 1)
 
 
 def _first_places(indices: NDArray[np.integer[Any]], n_labels: int) -> Integers:

@@ -31,12 +31,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from threadpoolctl import threadpool_limits
 
 from edgegraft.config import Plan
 from edgegraft.core.checks import check_weights
 from edgegraft.core.pairs import find_pairs
-from edgegraft.core.threads import interruptible, resolve_jobs
+from edgegraft.core.threads import interruptible, one_blas_thread, resolve_jobs
 from edgegraft.core.types import Edges, Floats
 from edgegraft.errors import DataError, ModelError
 from edgegraft.learn.conditional import Conditionals
@@ -162,7 +161,7 @@ def bootstrap(
     cut = _cut(None if fdr == "auto" else fdr, fwer, growth)
     n_jobs = resolve_jobs(n_jobs)
     draws = Draws(_check(growth, table, n, level, weights), _seeds(random_state, n))
-    with threadpool_limits(1, "blas"):  # replicates use the threads
+    with one_blas_thread():  # replicates use the threads
         replicator = Replicator(growth, kept, table, draws, ridge)
         journal, name = growth.problem.journal, f"replicate.{random_state}"
         made = _make_all(replicator, n, n_jobs, on_replicate, journal, name)

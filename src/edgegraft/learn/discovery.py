@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from threadpoolctl import threadpool_limits
 
 from edgegraft.config import Plan
 from edgegraft.core.pairs import find_pairs
-from edgegraft.core.threads import Interruption, interruptible
+from edgegraft.core.threads import Interruption, interruptible, one_blas_thread
 from edgegraft.core.types import Floats, Mask
 from edgegraft.errors import IdentificationWarning
 from edgegraft.ingest.memory import SAMPLE_ROWS
@@ -213,7 +212,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     journal.begin(plan, search.graph.layout.edges, search.theta(), search.penalty.penalty)
     confirmed = None
     if search.policy.whole_edges and plan.cuts:
-        with threadpool_limits(1, "blas"):  # the tests use the threads
+        with one_blas_thread():  # the tests use the threads
             confirmed = confirm(
                 search, stages.sample, plan, sampling=stages.sampling, design=stages.design
             )
@@ -223,7 +222,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
         model = search.model()
         if search.policy.shrinks:
             model = refit(search, search.penalty.ridge, watch=watch)
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             tests = _tests(search, model, stages)
         kept = np.ones(len(tests.edges), bool)
         if plan.cuts:
@@ -353,7 +352,7 @@ def _edge_columns(
 
     def test_whole() -> Floats:
         n_jobs, sampling, design = stages.plan.n_jobs, stages.sampling, stages.design
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             return judge_tables(tested, stages.sample, n_jobs, sampling=sampling, survey=design)
 
     whole = journal.keep("tables", test_whole)[place]

@@ -8,6 +8,7 @@ Coordinates have no redundancy: an unordered column is written against its most 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -134,10 +135,18 @@ class FeatureConditionals(Conditionals):
             node = self._settle(node)
         return self._informed(node)
 
-    def variance(self, i: int, layout: Layout, theta: Floats) -> float:
-        """Return what a conditional leaves of the variance of its column's linear feature."""
-        edges = edges_by_end(layout.edges).get(i, np.empty(0, np.int64))
-        node, own = self._at(i, layout, theta, edges), self.contrasts[i]
+    def unexplained(
+        self, layout: Layout, theta: Floats, only: Sequence[int] | None = None
+    ) -> Floats:
+        """Return what conditionals leave of the variances of their columns' linear features."""
+        groups, none = edges_by_end(layout.edges), np.empty(0, np.int64)
+        chosen = range(len(self.states)) if only is None else only
+        nodes = (self._at(i, layout, theta, groups.get(i, none)) for i in chosen)
+        return np.array([self._variance(node) for node in nodes])
+
+    def _variance(self, node: Conditional) -> float:
+        i = node.target
+        own = self.contrasts[i]
         total, left = float(node.weights.sum()), 0.0
         if not own.own.size or not total:
             return 1.0
@@ -247,10 +256,13 @@ class FeatureConditionals(Conditionals):
         """Return the conditional probabilities of some rows, and the coordinates of the others."""
         sources = node.design.sources.tolist()
         z = self._coordinates(sources, rows, [self.features.matrix(j) for j in sources])
-        logits = node.intercept + (z @ node.coefficients) @ self.features.matrix(node.target).T
-        logits -= logits.max(axis=1, keepdims=True)
-        p = np.exp(logits)
-        p /= p.sum(axis=1, keepdims=True)
+        # States by rows: sums over the states are then sums of long vectors.
+        p = self.features.matrix(node.target) @ (node.coefficients.T @ z.T)
+        p += node.intercept[:, None]
+        p -= p.max(axis=0)
+        np.exp(p, out=p)
+        p /= p.sum(axis=0)
+        p = p.T
         own = [self.contrasts[j].own for j in sources]
         if all(
             self.contrasts[j].scored and shown.shape[1] == self.features.widths[j]

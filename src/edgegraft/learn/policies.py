@@ -98,18 +98,19 @@ class Policy(ABC):
         """Return the ranked pairs in the order of testing; how many the first step activates."""
         return ranking.edges, 0
 
-    def enough(self, n_tests: int, n_waiting: int, n_edges: int) -> bool:
+    def enough(self, n_tests: int, n_waiting: int, n_edges: int, *, all_scored: bool) -> bool:
         """Return whether to fit rather than look for more candidates.
 
         A fit passes over all edges several times: not for a handful of new ones, as long as
-        looking for more is cheaper.
+        looking for more is cheaper, or costs nothing because all pairs are scored together.
         """
         patience = self.strategy.patience
         if not patience:
             return True
         if n_tests < self.tests_per_edge * n_edges:
             return False
-        return n_waiting >= _WORTH_A_FIT * n_edges or n_tests >= patience * n_edges
+        tired = n_tests >= patience * n_edges and not all_scored
+        return n_waiting >= _WORTH_A_FIT * n_edges or tired
 
     def choose(self, waiting: Reservoir, n_edges: int) -> Integers:
         """Return which of the waiting candidates to activate, best first."""

@@ -71,10 +71,7 @@ def sharpen(state: SearchState, sample: TableRows) -> SearchState:
             left = unexplained_on_device(sample, model.theta, model.layout)
     if features is not None:
         rows = FeatureConditionals(table, features, weights)
-        of_scores = np.array(
-            [rows.variance(i, layout, state.theta()) for i in range(layout.n_variables)]
-        )
-        whole = layout.widths * of_scores
+        whole = layout.widths * rows.unexplained(layout, state.theta())
         left = np.where(layout.scored, whole, left) if len(left) else whole
     spread = np.sqrt(np.maximum(left * state.objective.known_shares(), least))
     sharper = replace(rule.noise, spread=np.minimum(spread, rule.noise.spread))

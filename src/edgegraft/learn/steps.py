@@ -64,8 +64,9 @@ def fill(state: SearchState) -> None:
     if strategy.exhaustive:
         _refill(state)
     _close_triangles(state)
-    tests, batch = 0, strategy.batch
     largest = _largest_batch(state)
+    whole = state.objective.scores_all and not strategy.first_hit
+    tests, batch = 0, largest if whole else strategy.batch
     while not _enough(state, tests):
         most = min(batch, largest)
         edges = stream.draw(min(most, stream.n_prioritised) if strategy.listed else most, state.rng)
@@ -98,7 +99,9 @@ def _enough(state: SearchState, tests: int) -> bool:
         return state.reservoir.full
     if tests < strategy.max_tests or not len(state.reservoir):
         return False
-    return state.policy.enough(tests, len(state.reservoir), len(state.graph))
+    return state.policy.enough(
+        tests, len(state.reservoir), len(state.graph), all_scored=state.objective.scores_all
+    )
 
 
 def _close_triangles(state: SearchState) -> None:

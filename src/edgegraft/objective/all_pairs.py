@@ -7,12 +7,11 @@ less: one multiply-add per row and pair of states, at the speed of a matrix prod
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
-from edgegraft.core.threads import run_in_order
+from edgegraft.core.threads import one_blas_thread, run_in_order
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.directed import Places, gather_tables
@@ -58,7 +57,7 @@ class AllPairs:
         state[state == states[owner]] = 0  # the row of a variable with missing cells
         sources = owner, state.astype(columns.codes.dtype)
         starts = range(0, columns.codes.shape[1], _ROWS)
-        with _blas().limit(limits=1, user_api="blas"):  # the threads are ours
+        with one_blas_thread():  # the threads are ours
             for part in run_in_order(partial(_product, columns, kept, sources), starts, n_jobs):
                 self._sums += part
 
@@ -94,8 +93,3 @@ def _product(
 def _used(states: Integers, targets: Integers) -> int:
     """Return the most alternatives that one of the targets has."""
     return max(1, int(states[targets].max()) - 1)
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()

@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from threadpoolctl import ThreadpoolController
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges
 from edgegraft.core.pairs import PairTables, table_offsets
+from edgegraft.core.threads import one_blas_thread
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
 from edgegraft.objective.block_sums import Job, columns_of, do_jobs
@@ -184,7 +184,7 @@ def block_products(
     residuals = _residuals(columns, theta, layout, features, chosen, block.n_jobs)
     out = np.zeros((residuals.shape[0], residuals.shape[0]))
     n_rows = columns.codes.shape[1]
-    with ThreadpoolController().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         for first in range(0, n_rows, _ROWS):
             rows = slice(first, min(first + _ROWS, n_rows))
             out += feature_rows(columns.codes, features, chosen, rows) @ residuals[:, rows].T

@@ -69,6 +69,9 @@ class Objective(ABC):
     features: Features | None = None
     """What edges of ordered columns are made of; None if parameters are tables."""
 
+    scores_all = False
+    """Whether gradients of all pairs take hardly longer than those of some."""
+
     def layout(self, edges: ArrayLike | None = None) -> Layout:
         """Return where the parameters of a graph lie."""
         pairs = np.asarray([] if edges is None else edges, np.int64).reshape(-1, 2)

@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges, check_theta
 from edgegraft.core.pairs import PairTables
-from edgegraft.core.threads import run
+from edgegraft.core.threads import one_blas_thread, run
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.conditionals.scored import score_conditional
 from edgegraft.objective.block_sums import columns_of
@@ -50,6 +49,8 @@ class ScoredPseudolikelihood(Featured):
 
     All columns of `inner` are ordered or have two states.
     """
+
+    scores_all = True
 
     def __init__(self, inner: Pseudolikelihood, features: Features) -> None:
         super().__init__(inner, features)
@@ -140,7 +141,7 @@ class ScoredPseudolikelihood(Featured):
         key = chosen.tobytes()
         if key not in state.products:
             rows = np.concatenate([np.arange(*self._start[i : i + 2]) for i in chosen])
-            with threadpool_limits(1, "blas"):
+            with one_blas_thread():
                 products = self._shown[rows] @ state.residuals[rows].T
             state.products[key] = products.astype(np.float64) / -self.n_rows
         return take_pairs(state.products[key], self.features, chosen, edges)

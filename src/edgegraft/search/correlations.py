@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
+from edgegraft.core.threads import one_blas_thread
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.kernels.compiler import for_size
@@ -140,7 +140,7 @@ def _products(block: TableRows, contrasts: Contrasts) -> Floats:
         np.vstack((_matrix_of(contrasts, i), np.zeros((1, np.diff(contrasts.column_start)[i]))))
         for i in range(n)
     ]
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         for first in range(0, table.n_rows, at_once):
             codes = table.cells[:, first : min(first + at_once, table.n_rows)]
             shown = np.concatenate([bases[i][codes[i]] for i in range(n)], axis=1)

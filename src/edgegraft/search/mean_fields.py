@@ -27,10 +27,9 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import lapack
-from threadpoolctl import threadpool_limits
 
 from edgegraft.core.pairs import all_pairs, pair_ids, pairs_of_ids
-from edgegraft.core.threads import run
+from edgegraft.core.threads import one_blas_thread, run
 from edgegraft.core.types import Floats, Integers
 from edgegraft.counts import PairCounts
 from edgegraft.counts.pair_counts import all_pair_blocks
@@ -161,7 +160,7 @@ def mean_field(
         shrinkage = _chance_share(matrix, correlations) ** 2
     # One thread: the last bits would depend on their number, and on a busy machine threads that
     # wait for each other took a hundred times as long.
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         inverse, used = _inverse(matrix, shrinkage, source.rows.device)
     columns = np.diff(correlations.column_start)
     n = len(columns)

@@ -148,7 +148,7 @@ class GroupScores:
         """Return the share of a column's variance that the conditionals leave."""
         if i not in self._shares_left:
             left = [
-                rows.variance(i, self._layout, theta)
+                float(rows.unexplained(self._layout, theta, [i])[0])
                 for (rows, _), theta in zip(self._groups, self._thetas, strict=True)
             ]
             weights = np.bincount(self._given.groups, self._given.weights)
