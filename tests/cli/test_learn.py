@@ -35,6 +35,7 @@ def test_learn_finds_the_network_and_says_how(learned):
     assert details["settings"]["random_state"] == 0
     assert set(details["versions"]) >= {"edgegraft", "numpy", "python"}
     assert summary["model"] == str(path)
+    assert summary["kinds"]["age"] == {"kind": "numeric", "reason": "72 different numbers"}
 
 
 def test_learn_shows_columns_on_stderr_and_no_progress_without_a_terminal(learned):

@@ -67,11 +67,41 @@ def test_kinds_as_asked():
         ({"kinds": {"h": "count"}}, DataError, "'h' cannot be count: it has 0.5"),
         ({"order": ["t=x"]}, DataError, "has no order"),
         ({"order": ["t=x<q"]}, DataError, "column 't' has 'y', which its order= lacks"),
+        ({"order": ["t=x<y<x"]}, DataError, "order= of column 't' names 'x' twice"),
     ],
 )
 def test_what_cannot_be(options, error, message):
     with pytest.raises(error, match=message):
         pack({"t": ["x", "y"] * 10, "h": [0.5, 1.0] * 10}, **options)
+
+
+def test_every_column_has_a_reason():
+    columns = {
+        "text": ["x", "y", "z"] * 20,
+        "flag": [True, False, False] * 20,
+        "loose": pd.Categorical(["x", "y", "z"] * 20),
+        "levels": pd.Categorical(["x", "y", "z"] * 20, ordered=True),
+        "two": [0, 1, 1] * 20,
+        "one": [4.0] * 60,
+        "grade": [1.0, 1.3, 1.7] * 20,
+        "whole": [1, 2, 3] * 20,
+        "visits": [0] * 40 + list(range(20)),
+        "income": np.linspace(0.5, 9.0, 60),
+    }
+    with pytest.warns(UserWarning, match="constant"):
+        found = {v.name: (v.kind, v.reason) for v in pack(pd.DataFrame(columns)).schema}
+    assert found.pop("whole")[1].startswith("whole numbers")
+    assert found == {
+        "text": ("nominal", "text"),
+        "flag": ("nominal", "booleans"),
+        "loose": ("nominal", "its categories are declared, without an order"),
+        "levels": ("ordinal", "its categories are declared as ordered"),
+        "two": ("nominal", "two states"),
+        "one": ("nominal", "one value"),
+        "grade": ("ordinal", "numbers with decimals"),
+        "visits": ("count", "whole numbers from 0 with a tail to 19"),
+        "income": ("numeric", "60 different numbers"),
+    }
 
 
 def test_other_labels_in_the_same_order_change_nothing():

@@ -26,6 +26,7 @@ _HUBS = 5
 _SIGNS = {1: ("blue", "+"), -1: ("dark_orange", "-"), 0: ("default", " ")}
 _COLUMNS = 25
 _LABELS = 6
+_REASON = 80  # letters
 _DOUBTFUL = (" ", "?", "-", "--", ".", "*")  # often written for a missing cell, not read as one
 
 
@@ -41,16 +42,15 @@ def describe_model(model: StoredModel, columns: Mapping[str, Any], path: Path) -
         | {name: _number(values[k]) for name, values in columns.items()}
         for k, (i, j) in zip(order.tolist(), model.edges[order].tolist(), strict=True)
     ]
+    variables = json.loads(model.schema_json)["variables"]
     return {
         "model": str(path),
         "variables": len(model.names),
         "states": sum(model.n_states),
         "parameters": len(model.theta),
         "written_by": model.written_by,
-        "categories": {
-            variable["name"]: variable["categories"]
-            for variable in json.loads(model.schema_json)["variables"]
-        },
+        "categories": {variable["name"]: variable["categories"] for variable in variables},
+        "kinds": {variable["name"]: _kind_of(variable) for variable in variables},
         "edges": edges,
         "hubs": _hubs(model.names, model.edges[network], columns["strength"][network]),
         "details": model.details,
@@ -133,10 +133,16 @@ def show_variables(console: Console, found: Json) -> None:
     if len(names) > _COLUMNS:
         names.sort(key=lambda name: -degree[name])
     rows = [
-        [cell(name), str(degree[name]), _labels(found["categories"][name], 8)]
+        [
+            cell(name),
+            *_kind_cells(found["kinds"][name]),
+            str(degree[name]),
+            _labels(found["categories"][name], 8),
+        ]
         for name in names[:_COLUMNS]
     ]
-    show_table(console, counted(len(names), "variable"), ["variable", ">edges", "categories"], rows)
+    heads = ["variable", "kind", "why", ">edges", "categories"]
+    show_table(console, counted(len(names), "variable"), heads, rows)
     if len(names) > _COLUMNS:
         say(console, f"... and {len(names) - _COLUMNS:,} more variables; --json has all.")
 
@@ -186,6 +192,8 @@ def describe_columns(table: PackedTable | PlaneStore) -> list[Json]:
         {
             "name": variable.name,
             "type": variable.dtype,
+            "kind": variable.kind,
+            "reason": variable.reason,
             "states": variable.n_states,
             "missing": int(missing),
             "binned": variable.binned,
@@ -203,9 +211,13 @@ def show_columns(console: Console, table: PackedTable | PlaneStore) -> None:
     for i in order[:_COLUMNS]:
         variable, missing = table.schema[i], int(table.n_missing[i])
         share = f"{missing:,} ({missing / table.n_rows:.1%})" if missing else ""
-        rows.append([cell(variable.name), f"{variable.n_states:,}", share, _states(variable)])
+        kind = _kind_cells({"kind": variable.kind, "reason": variable.reason})
+        rows.append(
+            [cell(variable.name), *kind, f"{variable.n_states:,}", share, _states(variable)]
+        )
     title = f"{counted(table.n_variables, 'column')} of {counted(table.n_rows, 'row')}"
-    show_table(console, title, ["column", ">states", ">missing", "categories"], rows)
+    heads = ["column", "kind", "why", ">states", ">missing", "categories"]
+    show_table(console, title, heads, rows)
     if len(order) > _COLUMNS:
         say(console, f"... and {len(order) - _COLUMNS:,} more columns.")
     for token in _DOUBTFUL:
@@ -218,6 +230,14 @@ def show_columns(console: Console, table: PackedTable | PlaneStore) -> None:
             )
 
 
+def _kind_of(variable: Json) -> Json:
+    return {"kind": variable.get("kind", "nominal"), "reason": variable.get("reason", "")}
+
+
+def _kind_cells(kind: Json) -> list[str]:
+    return [kind["kind"], cell(kind["reason"], _REASON)]
+
+
 def _remarkable(table: PackedTable | PlaneStore, i: int) -> bool:
     variable = table.schema[i]
     return variable.binned or variable.n_states == 1 or bool(table.n_missing[i])
@@ -226,7 +246,7 @@ def _remarkable(table: PackedTable | PlaneStore, i: int) -> bool:
 def _states(variable: Variable) -> str:
     labels = _labels(variable.categories, _LABELS)
     if variable.binned:
-        return f"numbers in {variable.n_states} bins: {labels}"
+        return f"{variable.n_states} bins: {labels}"
     if variable.n_states == 1:
         return f"constant, so without edges: {labels}"
     return labels

@@ -56,7 +56,8 @@ def check_kind(column: Observed, wanted: Kind | None) -> None:
     numeric = column.kind.numeric and not column.declared
     if wanted in ("count", "numeric") and not numeric:
         raise DataError(
-            f"column '{column.name}' cannot be {wanted}: it is not numeric but {column.dtype}"
+            f"column '{column.name}' cannot be {wanted}: it is not numeric but {column.dtype}; "
+            "write its values as numbers, or let it be 'nominal'"
         )
     if wanted == "ordinal" and column.kind is LabelKind.TEXT and not column.declared:
         levels = "<".join(sorted(map(str, column.labels))[:4])
@@ -71,19 +72,31 @@ def check_kind(column: Observed, wanted: Kind | None) -> None:
             odd = float(values[(values < 0) | (values != np.floor(values))][0])
             raise DataError(
                 f"column '{column.name}' cannot be count: it has {odd:g}, and counts are whole "
-                "numbers from 0 on"
+                "numbers from 0 on; let it be 'numeric'"
             )
 
 
 def kind_of_states(column: Observed, wanted: Kind | None, numeric: bool) -> tuple[Kind, str]:
-    """Return the kind of a column that keeps its states, and why; "" if that is still open."""
+    """Return the kind of a column that keeps its states, and why.
+
+    Whole numbers of few values are nominal until :func:`settle_levels` has looked at the rows.
+    """
+    if column.kind is LabelKind.BOOL:
+        return "nominal", "booleans"
+    if not (numeric or column.declared):
+        return "nominal", "text"  # also if another kind was asked for all columns
     if wanted is not None:
-        if column.kind is LabelKind.BOOL or not (numeric or column.declared):
-            return "nominal", ""  # one kind was asked for all columns
         return wanted, "as asked"
     if column.ordered:
         return "ordinal", "its categories are declared as ordered"
-    return "nominal", ""
+    if column.declared:
+        return "nominal", "its categories are declared, without an order"
+    values = np.array(column.labels, np.float64)
+    if len(set(column.labels)) < 3:
+        return "nominal", "two states" if len(set(column.labels)) == 2 else "one value"
+    if (values != np.floor(values)).any():
+        return "ordinal", "numbers with decimals"
+    return "nominal", "whole numbers of few values"
 
 
 def wants_count(values: Floats, counts: NDArray[np.int64], wanted: Kind | None) -> bool:

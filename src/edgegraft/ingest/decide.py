@@ -118,6 +118,9 @@ def _apply_order(column: Observed, options: ReadOptions) -> None:
     order = options.order_for(column.name, list(column.labels))
     if order is None:
         return
+    twice = next((level for level in order if order.count(level) > 1), None)
+    if twice is not None:
+        raise DataError(Argument("order"), f" of column '{column.name}' names {twice!r} twice")
     known = {str(label): label for label in column.labels}
     unknown = sorted(set(known).difference(order))
     if unknown:

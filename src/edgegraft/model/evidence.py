@@ -58,8 +58,10 @@ def parse_evidence(schema: Schema, given: Mapping[str, Any] | None) -> dict[int,
             plain = label.item() if isinstance(label, np.generic) else label
             code = schema[i].state_of(plain)
         if code is None:
+            numbers = "a number, or one of " if schema[i].binned else ""
             raise ModelError(
-                f"variable {name!r} has no category {label!r}; its categories are {listing(labels)}"
+                f"variable {name!r} has no category {label!r}; its categories are "
+                f"{numbers}{listing(labels)}"
             )
         evidence[i] = code
     return evidence

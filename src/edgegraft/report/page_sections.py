@@ -133,14 +133,16 @@ def variables_section(about: ModelSummary, quality: Mapping[str, Any] | None) ->
     missing = (quality or {}).get("missing", {})
     n_rows = (quality or {}).get("n_rows", 0)
     order = np.lexsort((-about.total, -about.degree))[:_MAX_VARIABLES].tolist()
-    heads = ["variable", "edges", "strength", "categories"]
+    heads = ["variable", "kind", "edges", "strength", "categories"]
     heads += ["missing"] if missing and n_rows else []
     heads += ["probabilities"] if about.marginals is not None else []
     rows = []
     for v in order:
         name = model.names[v]
         numbers: list[Any] = [int(about.degree[v]), float(about.total[v]), model.schema[v].n_states]
+        kind, reason = model.schema[v].kind, model.schema[v].reason
         cells = [f"<th>{data_text(name)}</th>"]
+        cells.append(f'<td title="{as_text(reason)}">{kind}</td>')
         cells += [f'<td data-value="{number}">{as_number(number)}</td>' for number in numbers]
         if missing and n_rows:
             share = float(missing.get(name, 0)) / float(n_rows)

@@ -155,7 +155,7 @@ class Variable:
         if self.pooled and label in self.pooled:
             return self.n_states - 1
         number = isinstance(label, int | float) and not isinstance(label, bool)
-        if self.edges is None or not number or label != label:
+        if self.edges is None or not number or label != label or label in (np.inf, -np.inf):
             return None
         return int(np.searchsorted(self.edges[1:-1], label, side="right"))
 
