@@ -25,28 +25,30 @@ from edgegraft.config import Plan
 from edgegraft.ingest import pack
 from edgegraft.learn import discover
 
-LEVELS = [(25, n_rows, s, 10) for s in (2, 3, 4, 5, 6, 7) for n_rows in (200, 400, 5000)]
+LEVELS = [(25, n_rows, s, 5) for s in (2, 3, 4, 5, 6, 7) for n_rows in (200, 400, 5000)]
 CASES = [
-    *(case if case[1:3] != (400, 4) else (*case[:3], 40) for case in LEVELS),
-    *((100, 500, 2, 4), (100, 500, 5, 4), (100, 2000, 3, 4), (100, 2000, 6, 4)),
-    *((100, 2000, None, 4), (100, 5000, 4, 2)),
-    *((500, 1000, 4, 2), (500, 2000, 5, 1), (500, 5000, None, 1)),
+    *(case if case[1:3] != (400, 4) else (*case[:3], 20) for case in LEVELS),
+    *((100, 500, 2, 2), (100, 500, 5, 2), (100, 2000, 3, 2), (100, 2000, 6, 2)),
+    *((100, 2000, None, 3), (100, 5000, 4, 1)),
+    *((500, 1000, 4, 1), (500, 2000, 5, 1), (500, 5000, None, 1)),
 ]
-MIXED = [(500, 10), (2000, 10)]
-CURVED = [(400, 5, 10), (400, None, 10)]
-SLOW = {"skein-glm, its FDR": 50, "skein": 150}  # most columns, by method
-TWICE = "skein-glm, its FDR"  # which takes so long that it has two tables per case
-RECALL, GRID = 0.9, (100, 140, 200, 280, 400, 560, 800, 1130, 1600, 2260, 3200)
+MIXED = [(500, 6), (2000, 4)]
+CURVED = [(400, 5, 4), (400, None, 4)]
+SLOW = {"skein-glm, its FDR": 50, "skein": 150, "GraphicalLassoCV": 150}  # most columns
+QUICK = ("edgegraft", "partial Spearman")  # have all tables of a case, others the first few
+FEW = {"skein-glm, its FDR": 1, "skein": 2}  # tables of a case, by method
+RESAMPLED = (400, 500)  # rows of the cases of a method that resamples
+RECALL, GRID = 0.9, (140, 200, 280, 400, 560, 800, 1130, 1600, 2260)
 CALIBRATED = [
-    ("24 independent columns of levels, numbers, counts and two states, 400 rows", null, 100),
-    ("25 columns, a network of 4 levels, 400 rows", partial(leveled, 25, 400, 4), 400),
-    ("25 columns, a network of 6 levels, 400 rows", partial(leveled, 25, 400, 6), 100),
-    ("25 columns, a network of 4 levels, 2,000 rows", partial(leveled, 25, 2000, 4), 100),
-    ("25 columns, Gaussians cut into 4 levels, 400 rows", partial(gaussian, 25, 400, 4), 200),
-    ("25 columns, Gaussians cut into 5 levels, 500 rows", partial(gaussian, 25, 500, 5), 40),
-    ("25 columns, Gaussian numbers, 400 rows", partial(gaussian, 25, 400, None), 100),
-    ("24 columns, 8 U-shapes, 5 levels, 400 rows", partial(curved, 400, 5), 100),
-    ("24 columns, 8 U-shapes, numbers, 400 rows", partial(curved, 400, None), 100),
+    ("24 independent columns of levels, numbers, counts and two states, 400 rows", null, 40),
+    ("25 columns, a network of 4 levels, 400 rows", partial(leveled, 25, 400, 4), 40),
+    ("25 columns, a network of 6 levels, 400 rows", partial(leveled, 25, 400, 6), 20),
+    ("25 columns, a network of 4 levels, 2,000 rows", partial(leveled, 25, 2000, 4), 20),
+    ("25 columns, Gaussians cut into 4 levels, 400 rows", partial(gaussian, 25, 400, 4), 40),
+    ("25 columns, Gaussians cut into 5 levels, 500 rows", partial(gaussian, 25, 500, 5), 20),
+    ("25 columns, Gaussian numbers, 400 rows", partial(gaussian, 25, 400, None), 20),
+    ("24 columns, 8 U-shapes, 5 levels, 400 rows", partial(curved, 400, 5), 20),
+    ("24 columns, 8 U-shapes, numbers, 400 rows", partial(curved, 400, None), 20),
 ]
 RATES = (0.05, LEVEL)
 GROUPS = [(s, n, c) for s, n in ((4, 400), (5, 800), (6, 2000)) for c in (0.0, 0.25)]
@@ -103,17 +105,21 @@ def _score(parts):
     return f"{hits:.1f} of {n_edges:.0f}, {wrong:.1f} false; {f1:.3f}; {spent:.2g} s"
 
 
-def _compared(work, draw, n_seeds, n):
+def _compared(work, draw, n_seeds, n, n_rows):
     parts = [partial(measure, seed=seed, draw=draw) for seed in range(n_seeds)]
     return [
-        Line(work, name, [partial(part, name) for part in parts[: few(name)]], _score, True)
+        Line(work, name, [partial(part, name) for part in parts[: few(name, n)]], _score, True)
         for name in methods(n)
+        if name not in FEW or n_rows in RESAMPLED
     ]
 
 
-def few(name):
-    """Return how many of the seeds of a comparison a method is run with; None for all."""
-    return 2 if name == TWICE else None
+def few(name, n=0):
+    """Return how many tables of a case of so many columns a method gets; None for all."""
+    if name.startswith(QUICK):
+        return None
+    most = next((most for slow, most in FEW.items() if name.startswith(slow)), 3)
+    return most if n <= 50 else 1
 
 
 def recall(kinds, n_rows, seed):
@@ -190,15 +196,15 @@ def lines(scale=1.0):
     out = []
     for n, n_rows, n_levels, n_seeds in CASES:
         work = f"{n} columns, {_levels(n_levels)}, {n_rows:,} rows"
-        out += _compared(work, partial(gaussian, n, n_rows, n_levels), seeds(n_seeds), n)
+        out += _compared(work, partial(gaussian, n, n_rows, n_levels), seeds(n_seeds), n, n_rows)
     for n_rows, n_seeds in MIXED:
         work = f"24 columns, mixed, {n_rows:,} rows"
-        out += _compared(work, partial(mixed, n_rows), seeds(n_seeds), 24)
+        out += _compared(work, partial(mixed, n_rows), seeds(n_seeds), 24, n_rows)
     for n_rows, n_levels, n_seeds in CURVED:
         work = f"24 columns, 8 U-shapes, {_levels(n_levels)}, {n_rows:,} rows"
-        out += _compared(work, partial(curved, n_rows, n_levels), seeds(n_seeds), 24)
+        out += _compared(work, partial(curved, n_rows, n_levels), seeds(n_seeds), 24, n_rows)
     for kinds in ("auto", "nominal"):
-        grid = [partial(recall, kinds, n, seed) for n in GRID for seed in range(seeds(10))]
+        grid = [partial(recall, kinds, n, seed) for n in GRID for seed in range(seeds(4))]
         work = "rows for nine of ten edges, 25 columns, 6 levels"
         out.append(Line(work, f"edgegraft, kinds={kinds!r}", grid, _rows_for_recall))
     for work, draw, n_seeds in CALIBRATED:
@@ -208,7 +214,7 @@ def lines(scale=1.0):
     for s, n_rows, checkers in GROUPS:
         more = f" and a checkerboard of {checkers}" if checkers else ""
         work = f"15 columns, {s} levels, {n_rows:,} rows, linear edges{more}"
-        tables = [partial(groups, s, n_rows, checkers, seed) for seed in range(seeds(24))]
+        tables = [partial(groups, s, n_rows, checkers, seed) for seed in range(seeds(8))]
         out.append(Line(work, "edgegraft, default", tables, _groups))
     for counts, n_binary in (((60, 50), 30), ((6972,), 2)):
         named = " and ".join(f"{s:,}" for s in counts)
@@ -216,7 +222,7 @@ def lines(scale=1.0):
         out.append(Line(work, NAMES[0], [partial(many_categories, counts, n_binary)]))
     from benchmarks.kinds_surveys import survey_lines
 
-    return out + survey_lines(seeds(5))
+    return out + survey_lines(seeds(3))
 
 
 def work_out(scale, k):

@@ -6,6 +6,7 @@ import warnings
 from functools import partial
 from pathlib import Path
 from time import process_time
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,8 @@ from benchmarks import kinds
 from edgegraft.config import Plan
 from edgegraft.ingest import pack
 from edgegraft.learn import discover
+from edgegraft.objective import features
+from edgegraft.table.scores import scores_of
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 JOKES, RATERS = 40, 5000  # of Jester, the most rated
@@ -33,17 +36,37 @@ def survey(name):
     return frame.to_numpy(np.int64)
 
 
-def held_out(name, named, ridge):
+def held_out(name, named, ridge, scores=scores_of):
     """Return the pseudo-log-likelihood per held-out row, 75 % of the rows fitted."""
     rows = survey(name)
     order, cut = np.random.default_rng(0).permutation(len(rows)), int(0.75 * len(rows))
     table = pack(rows, kinds=named)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), patch.object(features, "scores_of", scores):
         warnings.simplefilter("ignore")
         plan = Plan(ridge=ridge if ridge == "auto" else ridge / cut)
         found = discover(table.take(order[:cut]), plan)
     held = found.model.pseudo_log_likelihood(codes=table.take(order[cut:]).codes())
-    return f"{held.mean():.2f}"
+    return f"{held.mean():.2f}, {len(found.model.edges)} edges"
+
+
+def spaced(margin, n_scores, kind):
+    """Return scores of equal steps: the middle ranks of states that are equally common."""
+    p, step = margin / margin.sum(), np.arange(len(margin)) / len(margin)
+    out = np.zeros((len(p), n_scores))
+    for k in range(n_scores):
+        score = (step - p @ step) ** (k + 1)
+        for earlier in (np.ones(len(p)), *out.T[:k]):
+            score = score - (p @ (score * earlier)) * earlier
+        spread = np.sqrt(p @ score**2)
+        out[:, k] = score / spread if spread > 1e-9 else 0.0
+    return out
+
+
+SCORES = {
+    "middle ranks": ("ordinal", scores_of),
+    "normal quantiles": ("numeric", scores_of),
+    "equal steps": ("ordinal", spaced),
+}
 
 
 def found_again(name, method, seed):
@@ -87,4 +110,9 @@ def survey_lines(n_seeds):
         work = f"{name}, nats per held-out row"
         method = f"edgegraft, kinds={named!r}" + (", two scores" if ridge != "auto" else "")
         out.append(kinds.Line(work, method, [partial(held_out, name, named, ridge)]))
+    for name in ("wenchuan", "bfi"):
+        for words, (named, scores) in SCORES.items():
+            work = f"{name}, nats per held-out row, two scores alone"
+            part = partial(held_out, name, named, 20, scores)
+            out.append(kinds.Line(work, f"edgegraft, {words}", [part]))
     return out
