@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from edgegraft.cli.app import app
 from edgegraft.errors import DataError, EncodingWarning, SettingError
-from edgegraft.study import compare
+from edgegraft.study import compare, group_tests
 from edgegraft.study.permutations import PermutedTests, combined_p_value
 
 RNG = np.random.default_rng(3)
@@ -150,6 +150,34 @@ def test_bad_requests_are_refused():
         compare(X, groups, fdr=0)
 
 
+def test_an_edge_that_permutations_do_not_confirm_does_not_differ(monkeypatch):
+    X, groups = two_groups(1)
+    doubted = compare(X, groups, n_permutations=50)
+    assert doubted.n_different == 1
+    monkeypatch.setattr(group_tests, "rank_p_values", lambda statistics: np.full(51, 0.2))
+    doubted = compare(X, groups, n_permutations=50)
+    assert doubted.n_different == 0
+    assert doubted.edges["q_value"].min() < 0.05
+    first, second = (doubted.models[name] for name in "ab")
+    for k in range(first.n_edges):
+        assert np.allclose(*(own.layout.edge(own.theta, k) for own in (first, second)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "apart"),
+    [([0], 1e-5), ([5], 1e-5), (range(6), 0.05)],
+    ids=["one weak edge", "the strongest", "all weaker"],
+)
+def test_one_weak_one_strong_and_all_differences_are_seen(changed, apart):
+    rng = np.random.default_rng(1)
+    p, along = rng.random((1000, 6)), rng.normal(size=(2, 1000, 6))
+    p[0, list(changed)] = apart
+    if len(changed) == 6:
+        along[:, 0] = [[1.8], [-1.8]]
+    tests = PermutedTests(p, along)
+    assert combined_p_value(tests, np.geomspace(1e-3, 1e-20, 6), np.linspace(0.1, 0.5, 6)) < 0.01
+
+
 def test_combined_p_values_are_uniform_if_rows_are_exchangeable():
     found = []
     for _ in range(400):
@@ -172,7 +200,9 @@ def test_the_command_writes_columns_a_page_and_a_picture(tmp_path):
     assert shown.exit_code == 0, shown.output
     assert "Edges that differ: 1 of" in shown.stdout
     assert "q2" in shown.stdout
-    assert "Groups compared" in files[1].read_text(encoding="utf-8")
+    page = files[1].read_text(encoding="utf-8")
+    assert "Groups compared" in page
+    assert page.count('src="data:image/png;base64,') == 1
     assert files[2].read_bytes()[:4] == b"\x89PNG"
     assert files[0].read_text().startswith("first,second,signed,effect_a")
     found = json.loads(runner.invoke(app, [*arguments[:6], "--json"]).stdout)

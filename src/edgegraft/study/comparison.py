@@ -47,7 +47,8 @@ class Comparison:
         effects have a sign), ``effect_GROUP`` with its interval of 95 %, ``low_GROUP`` to
         ``high_GROUP``, and ``in_GROUP`` (whether it is an edge of that group's own network),
         ``difference`` (of two groups with its interval; of more the range of effects),
-        ``statistic``, ``dof``, ``p_value``, ``q_value``, ``p_permutation`` and ``differs``.
+        ``statistic``, ``dof``, ``p_value``, ``q_value``, ``p_permutation`` and ``differs``: a
+        q-value of at most `fdr`, and of at most .05 by permutations, if there are any.
     variables : dict of str to array
         ``name``, ``n_edges``, ``n_different``, ``p_value`` (that all edges of the variable are
         equal) and ``q_value``.
@@ -186,6 +187,9 @@ def compare(
         free, fitted = differs, model.fit(~differs, fitted)
     if n_permutations:
         tested = judge_edges(given, scores, permuted_labels(given, n_permutations, random_state))
+        differs = free & tested.confirmed()
+        if not np.array_equal(differs, free):
+            free, fitted = differs, model.fit(~differs, fitted)
     names = np.array(given.table.schema.names, object)
     columns = {"first": names[edges[:, 0]], "second": names[edges[:, 1]]}
     columns |= group_effects(given, scores, tested, chosen.own)

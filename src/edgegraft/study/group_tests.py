@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from edgegraft.study.permutations import (
 )
 
 _SHARE = 0.9  # of the level, for edges chosen without regard to groups
+_CONFIRMED = 0.05  # p-value by permutations of an edge that differs
 _NORMAL = 1.959963984540054
 
 
@@ -100,9 +102,23 @@ class EqualityTests(NamedTuple):
             "q_value": chosen.q_values(self.p_value),
         }
         if self.permuted is not None:
-            ranks = [rank_p_values(-own)[0] for own in self.permuted.p_value.T]
-            columns["p_permutation"] = np.array(ranks)
+            columns["p_permutation"] = self._ranks(self.permuted)
         return columns
+
+    def confirmed(self) -> Mask:
+        """Return which edges are among the most different by permutations too, if there are any.
+
+        Further scores of ordered columns have heavy tails in small groups, which the tests of edges
+        do not know of and permutations do.
+        """
+        if self.permuted is None:
+            return np.ones(len(self.verdicts), bool)
+        level = max(_CONFIRMED, 1.0 / len(self.permuted.p_value))
+        return np.asarray(self._ranks(self.permuted) <= level)
+
+    @staticmethod
+    def _ranks(permuted: PermutedTests) -> Floats:
+        return np.array([rank_p_values(-own)[0] for own in permuted.p_value.T])
 
 
 def judge_edges(given: GroupRows, scores: GroupScores, labels: Integers | None) -> EqualityTests:
@@ -144,7 +160,8 @@ def choose_edges(given: GroupRows, plan: Plan) -> ComparedEdges:
         networks = []
         for g in range(len(given.names)):
             table, weights = given.part(g)
-            networks.append(pair_ids(discover(table, plan, weights=weights).model.edges, n))
+            found = discover(table, replace(plan, refit=False), weights=weights)
+            networks.append(pair_ids(found.model.edges, n))
     common = pair_ids(whole.tests.edges, n)
     assert whole.ranking is not None
     ranked = pair_ids(whole.ranking.pairs, n)

@@ -1,17 +1,18 @@
 """Groups drawn anew: the labels of rows permuted, for tests that need no approximation.
 
 If the groups are samples of one population, every assignment of labels is as likely as the observed
-one. The edges of a network or of a variable are judged together in four ways:
+one. The edges of a network or of a variable are judged together in three ways:
 
 - the mean likelihood ratio of one difference that is as large as the edge is in all rows (an edge
-  that only one of two equal groups has), up to 3.5 standard errors;
-- the largest difference, those of strong edges counting more, because they can change by more;
-- the sum of squared differences, weighted by effects, for many small ones;
-- the difference along the weights of all edges, for groups whose edges are all weaker.
+  that only one of two equal groups has), up to 3.5 standard errors; four parts of seven;
+- the largest difference, those of strong edges counting more, because they can change by more: few
+  edges are strong, so that this finds what the first would lose among weak ones; two parts;
+- the difference along the weights of all edges, for groups whose edges are all weaker, which is one
+  direction and needs the least; one part.
 
-Each is ranked among the permutations, and the sum of the reciprocal p-values is ranked again. Rows
-of a cluster keep together: clusters that lie in one group change their label as a whole, in others
-labels are permuted within the cluster.
+Each is ranked among the permutations, and the sum of the reciprocal p-values, times these parts, is
+ranked again. Rows of a cluster keep together: clusters that lie in one group change their label as
+a whole, in others labels are permuted within the cluster.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from edgegraft.study.group_rows import GroupRows
 
 _TINY = float(np.finfo(float).tiny)
 _MAX_CENTRE = 3.5  # standard errors of the difference that is looked for
+_PARTS = (4.0, 2.0, 1.0)  # of one difference, the largest of strong edges, all in one direction
 
 
 def permuted_labels(given: GroupRows, n: int, random_state: int) -> Integers:
@@ -148,14 +150,14 @@ def combined_p_value(tests: PermutedTests, pooled: Floats, effect: Floats) -> fl
         return 1.0
     centre = np.minimum(-ndtri(np.maximum(pooled, _TINY) / 2), _MAX_CENTRE)
     roots = -ndtri(np.maximum(tests.p_value, _TINY) / 2)
-    size = np.abs(effect)
+    size = np.sqrt(np.abs(effect))
     ways = (
         (np.exp(-(centre**2) / 2) * np.cosh(centre * roots)).mean(axis=1),
-        (np.sqrt(size) * roots).max(axis=1),
-        np.square(roots) @ size,
+        (size * roots).max(axis=1),
         np.square(tests.along.sum(axis=2)).sum(axis=0),
     )
-    together = np.sum([1.0 / rank_p_values(way) for way in ways], axis=0)
+    each = [part / rank_p_values(way) for part, way in zip(_PARTS, ways, strict=True)]
+    together = np.sum(each, axis=0)
     return float(rank_p_values(together)[0])
 
 
