@@ -86,31 +86,67 @@ def stability() -> list[Line]:
     return [Line("bfi, 100 replicates: frequency against q-value", figure, "none unstable")]
 
 
-PLANNED = ((0.2, 12, [300, 450]), (0.3, 15, [150, 250]), (0.15, 20, [600, 900]), (0.3, 30, [150]))
+# Effect, columns, edges, rows. The constants of `plan` were fitted to other cases: effects .15, .2
+# and .3 of 12, 15, 20 and 30 columns with as many edges as columns.
+PLANNED = (
+    (0.25, 18, 18, [200, 300]),
+    (0.18, 25, 25, [400, 600]),
+    (0.12, 16, 16, [900, 1300]),
+    (0.35, 20, 20, [110]),
+    (0.2, 14, 21, [350]),
+)
+FITS, FIT_ROWS = (1, 2, 3, 4, 5), [300, 600]
 
 
-def _planned(scale: float, k: int) -> Line:
-    """Compare planned with simulated power of assumed edges, or those of a fit to a survey."""
+def _assumed(count: int, k: int) -> tuple[list[float], list[float]]:
+    """Return planned and simulated power of assumed edges."""
     warnings.simplefilter("ignore")
-    count = max(2, round(60 * scale))
-    if k < len(PLANNED):
-        effect, n, rows = PLANNED[k]
-        work = f"effect {effect}, {n} columns"
-        found = plan(effect=effect, n_columns=n, rows=rows, n_simulations=count, random_state=1)
-    else:
-        draws = np.random.default_rng(1)
-        levels = pack(draw(precision(15, draws), 600, draws), kinds="ordinal")
-        work, rows = "a fit to 600 rows of 15 columns of five levels", [300, 600]
-        fitted = GraftedMRF(random_state=0).fit(levels)
-        found = plan(fitted, rows=rows, n_simulations=count, random_state=1)
-    pairs = zip(rows, found.curve["power"], found.curve["simulated"], strict=True)
-    figure = "; ".join(f"{r} rows: planned {p:.2f}, simulated {s:.2f}" for r, p, s in pairs)
-    return Line(f"{work}, {count} tables each: share of edges found", figure, "within .05")
+    effect, n, n_edges, rows = PLANNED[k]
+    found = plan(
+        effect=effect,
+        n_columns=n,
+        n_edges=n_edges,
+        rows=rows,
+        n_simulations=count,
+        random_state=1,
+    )
+    return found.curve["power"].tolist(), found.curve["simulated"].tolist()
+
+
+def _fitted(count: int, seed: int) -> tuple[list[float], list[float]]:
+    """Return planned and simulated power of the edges of a fit, for half and all of its rows."""
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(seed)
+    levels = pack(draw(precision(15, rng), 600, rng), kinds="ordinal")
+    fitted = GraftedMRF(random_state=0, n_jobs=1).fit(levels)
+    found = plan(fitted, rows=FIT_ROWS, n_simulations=count, random_state=1)
+    return found.curve["power"].tolist(), found.curve["simulated"].tolist()
 
 
 def planning(scale: float) -> list[Line]:
     """Compare planned with simulated power."""
-    return spread(partial(_planned, scale), range(len(PLANNED) + 1))
+    count, few = max(2, round(40 * scale)), max(2, round(20 * scale))
+    found = spread(partial(_assumed, count), range(len(PLANNED)))
+    lines = []
+    for (effect, n, n_edges, rows), (planned, simulated) in zip(PLANNED, found, strict=True):
+        error = [np.sqrt(s * (1 - s) / (count * n_edges)) for s in simulated]
+        each = zip(rows, planned, simulated, error, strict=True)
+        figure = "; ".join(f"{r} rows: {p:.2f} and {s:.2f} ± {e:.2f}" for r, p, s, e in each)
+        work = f"effect {effect}, {n} columns, {n_edges} edges, {count} tables each: share of "
+        lines.append(Line(work + "edges found, planned and simulated", figure, "within .05"))
+    both = np.array(spread(partial(_fitted, few), FITS))
+    apart = both[:, 0] - both[:, 1]
+    for k, rows in enumerate(FIT_ROWS):
+        own = apart[:, k]
+        work = f"{len(FITS)} fits to 600 rows of 15 columns of five levels, {few} tables each of "
+        figure = (
+            f"{both[:, 0, k].mean():.2f} and {both[:, 1, k].mean():.2f}; planned less simulated "
+            f"{own.mean():+.3f} ± {own.std(ddof=1) / np.sqrt(len(own)):.3f}, of one fit from "
+            f"{own.min():+.2f} to {own.max():+.2f}"
+        )
+        work += f"{rows} rows: share of edges found, planned and simulated"
+        lines.append(Line(work, figure, "within .05"))
+    return lines
 
 
 def rules() -> list[Line]:

@@ -10,7 +10,12 @@ from edgegraft import GraftedMRF
 from edgegraft.cli.app import app
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, ModelError, SettingError
-from edgegraft.report import plot_adjacency, plot_edge_intervals, plot_predictability
+from edgegraft.report import (
+    plot_adjacency,
+    plot_centrality,
+    plot_edge_intervals,
+    plot_predictability,
+)
 from edgegraft.study import kernel_weights, lagged, read_network
 
 ROWS = make_chain(7, n_rows=1200, couplings="ising", random_state=2).X
@@ -82,18 +87,58 @@ def test_plots_are_drawn(found, draw, tmp_path):
     draw(found).figure.savefig(tmp_path / "p.png")
 
 
+def test_the_legend_of_centralities_names_their_colours(found):
+    ax = plot_centrality(found)
+    handles, labels = ax.get_legend_handles_labels()
+    assert labels == ["strength", "expected influence"]
+    assert len({handle.get_color() for handle in handles}) == 2
+
+
+def test_rows_of_a_cluster_are_resampled_together(fitted, found):
+    table = {name: np.repeat(column, 3) for name, column in zip(NAMES, ROWS.T, strict=True)}
+    whose = np.repeat(np.arange(len(ROWS)), 3)
+    naive = read_network(fitted, table, n_resamples=20)
+    grouped = read_network(fitted, table, clusters=whose, n_resamples=20, resolutions=[2.0, 0.5])
+    once = dict(zip(NAMES, ROWS.T, strict=True))
+    counted = read_network(fitted, once, sample_weight=np.full(1200, 3.0), n_resamples=20)
+    named = {"once": found, "naive": naive, "grouped": grouped, "counted": counted}
+    width = {
+        name: one.variables["strength_high"] - one.variables["strength_low"]
+        for name, one in named.items()
+    }
+    assert width["counted"] == pytest.approx(width["naive"], rel=0.02)
+    assert counted.absent["excluded"] == pytest.approx(naive.absent["excluded"], rel=0.02)
+    assert width["naive"] == pytest.approx(width["once"] / np.sqrt(3), rel=0.02)
+    assert width["grouped"] == pytest.approx(width["once"], rel=0.02)
+    single, copied = (np.median(one.absent["excluded"]) for one in (found, grouped))
+    assert copied == pytest.approx(single, rel=0.1)
+    assert {"community", "community_0.5"} <= set(grouped.variables)
+    with pytest.raises(DataError, match="has 2 values where the table has 3,600 rows"):
+        read_network(fitted, table, clusters=["a", "b"])
+    with pytest.raises(SettingError, match="resolutions"):
+        read_network(fitted, table, resolutions=[0.0])
+
+
 def test_the_command_reads_a_model_file(fitted, tmp_path):
     model, table = tmp_path / "m.edgegraft", tmp_path / "t.csv"
     fitted.save(model)
-    table.write_text("\n".join([",".join(NAMES), *(",".join(map(str, r)) for r in ROWS.tolist())]))
+    lines = [",".join([*map(str, r), str(k // 2), "2"]) for k, r in enumerate(ROWS.tolist())]
+    table.write_text("\n".join([",".join([*NAMES, "who", "w"]), *lines]))
     files = [str(tmp_path / name) for name in ("v.csv", "r.html", "p.svg")]
     arguments = ["read", str(model), str(table), "-o", files[0], "--report", files[1]]
     done = CliRunner().invoke(app, [*arguments, "--plot", files[2], "--kind", "stability"])
     assert done.exit_code == 0, done.output
     assert "exclude effects above" in done.stdout
-    assert "The network read" in (tmp_path / "r.html").read_text(encoding="utf-8")
-    found = json.loads(CliRunner().invoke(app, [*arguments[:3], "--json"]).stdout)
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "The network read" in page
+    assert page.count('src="data:image/png;base64,') == 5
+    options = ["--json", "--clusters", "who", "--weights", "w", "--resolution", "1.5"]
+    found = json.loads(CliRunner().invoke(app, [*arguments[:3], *options]).stdout)
     assert len(found["variables"]) == 7
+    assert list(found["communities"]) == ["1.5"]
+    wrong = CliRunner().invoke(app, [*arguments[:3], "--clusters", "whose"])
+    assert wrong.exit_code == 2
+    assert "whose" in wrong.output
 
 
 def test_lags_stay_within_subjects_and_skip_gaps():

@@ -50,6 +50,14 @@ _Report = Annotated[Path | None, typer.Option(help="A page with the answers to w
 _Picture = Annotated[
     Path | None, typer.Option("--plot", help="A picture to write: .png, .svg or .pdf.")
 ]
+_Clusters = Annotated[
+    str | None,
+    typer.Option(
+        "--clusters",
+        "--cluster",
+        help="A column that names the person or school of a row, if rows share one.",
+    ),
+]
 _READING = [setting for setting in flagged(TableOptions) if setting.name not in _NOT_HERE]
 
 
@@ -60,14 +68,7 @@ def compare(
     output: _Output = None,
     report: _Report = None,
     picture: _Picture = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            "--clusters",
-            "--cluster",
-            help="A column that names the person or school of a row, if rows share one.",
-        ),
-    ] = None,
+    clusters: _Clusters = None,
     weights: Weights = None,
     level: Annotated[
         float, typer.Option("--fdr", help="Share of false ones among the edges that differ.")
@@ -91,16 +92,14 @@ def compare(
         if report is not None:
             require_report()
         from edgegraft.cli.study_answers import show_comparison, write_comparison
-        from edgegraft.ingest.options import ReadOptions
-        from edgegraft.ingest.rows import read_weights
         from edgegraft.study import compare as compare_groups
 
         reading = settings_from(_READING, options)
         found = compare_groups(
             data,
             by,
-            sample_weight=None if weights is None else read_weights(data, weights, ReadOptions()),
-            clusters=cluster,
+            sample_weight=_weights(data, weights, reading),
+            clusters=clusters,
             fdr=level,
             n_permutations=permutations,
             n_jobs=jobs,
@@ -112,6 +111,17 @@ def compare(
         for path in (output, report, picture):
             if path is not None:
                 say(console, f"Written: [bold]{escape(str(path))}[/].")
+
+
+def _weights(data: Path, column: str | None, reading: dict[str, Any]) -> Any:
+    """Return the weights of the rows of a file; None without a column of them."""
+    if column is None:
+        return None
+    from edgegraft.ingest.options import ReadOptions
+    from edgegraft.ingest.rows import read_weights
+
+    names = ("missing_values", "delimiter", "header", "encoding")
+    return read_weights(data, column, ReadOptions(**{name: reading[name] for name in names}))
 
 
 _Kind = Literal["centrality", "edges", "stability", "adjacency", "network"]
@@ -134,6 +144,12 @@ def read(
             "are dropped, effects as a heat map, the network with rings of what is explained."
         ),
     ] = "centrality",
+    clusters: _Clusters = None,
+    weights: Weights = None,
+    resolutions: Annotated[
+        list[float] | None,
+        typer.Option("--resolution", help="Of the communities; repeat. 0.5, 1 and 2 by default."),
+    ] = None,
     top: Top = 15,
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -152,13 +168,17 @@ def read(
         from edgegraft.cli.study_answers import show_reading, write_reading
         from edgegraft.study import read_network
 
+        reading = settings_from(_CELLS, options)
         found = read_network(
             model,
             data,
+            sample_weight=_weights(data, weights, reading),
+            clusters=clusters,
             held_out=held_out,
+            resolutions=resolutions or (0.5, 1.0, 2.0),
             n_jobs=jobs,
             random_state=seed,
-            **settings_from(_CELLS, options),
+            **reading,
         )
         write_reading(found, model, output, report, picture, kind)
         give(found.summary()) if as_json else show_reading(results(console), found, top)

@@ -53,30 +53,21 @@ def plot_centrality(found: NetworkReading, ax: Axes | None = None) -> Axes:
     order = np.argsort(columns["strength"], kind="stable")
     ax = axes_or_new(ax, 6.5, 1.5 + 0.25 * len(order))
     for name, colour, shift in (("strength", POSITIVE, 0.12), ("influence", NEGATIVE, -0.12)):
-        _intervals(ax, columns, name, order, colour, shift)
+        at = np.arange(len(order)) + shift
+        low, high = (columns[f"{name}_{end}"][order] for end in ("low", "high"))
+        ax.hlines(at, low, high, color=colour, linewidth=1.2)
+        label = "expected influence" if name == "influence" else name
+        ax.plot(columns[name][order], at, "o", color=colour, markersize=4, label=label)
     _names(ax, columns["name"][order])
     ax.axvline(0.0, color=NEUTRAL, linewidth=0.8)
     ax.set(xlabel="sum of effects, with intervals of 95 %")
-    ax.legend(["strength", "expected influence"], frameon=False, loc="lower right")
+    ax.legend(frameon=False, loc="lower right")
     return ax
-
-
-def _intervals(
-    ax: Axes,
-    columns: dict[str, NDArray[np.generic]],
-    name: str,
-    order: NDArray[np.int64],
-    colour: str,
-    shift: float,
-) -> None:
-    at = np.arange(len(order)) + shift
-    low, high = (columns[f"{name}_{end}"][order] for end in ("low", "high"))
-    ax.plot(columns[name][order], at, "o", color=colour, markersize=4)
-    ax.hlines(at, low, high, color=colour, linewidth=1.2)
 
 
 def _names(ax: Axes, names: NDArray[np.object_]) -> None:
     ax.set_yticks(np.arange(len(names)), [shown(name) for name in names])
+    ax.set_ylim(-0.6, len(names) - 0.4)
     literal(ax)
 
 
@@ -102,9 +93,9 @@ def plot_stability(found: NetworkReading, ax: Axes | None = None) -> Axes:
     require_matplotlib()
     ax = axes_or_new(ax, 6.0, 4.0)
     columns = found.dropped
-    for name, colour in (("strength", POSITIVE), ("influence", NEGATIVE)):
+    for name, colour, line in (("strength", POSITIVE, "-"), ("influence", NEGATIVE, "--")):
         label = f"{name}, coefficient {found.coefficient[name]:.2f}"
-        ax.plot(columns["share"], columns[f"{name}_correlation"], color=colour, label=label)
+        ax.plot(columns["share"], columns[f"{name}_correlation"], line, color=colour, label=label)
         ax.fill_between(
             columns["share"],
             columns[f"{name}_low"],
@@ -150,8 +141,9 @@ def plot_predictability(found: NetworkReading, ax: Axes | None = None, *, seed: 
     radii, _ = draw_network(ax, network)
     share = np.nan_to_num(np.clip(found.variables["explained"][network.variables], 0.0, 1.0))
     for (x, y), radius, part in zip(network.spots, radii, share, strict=True):
+        size = float(2.9 * radius) ** 2
+        ax.scatter(x, y, s=size, color="white", linewidths=0, zorder=1.4)  # lines end at the ring
         for portion, colour in ((1.0, "#dddddd"), (float(part), INK)):
-            size = float(2.9 * radius) ** 2
             ax.scatter(x, y, s=size, marker=_ring(portion), color=colour, linewidths=0, zorder=1.5)
     draw_names(ax, network, 1.5 * radii)
     ax.set_title("rings: share of the entropy that the others explain", fontsize=9)
@@ -186,7 +178,13 @@ def plot_comparison(found: Comparison, *, seed: int = 0) -> list[Axes]:
     whole = build_network(model, strengths=largest[order], colour_by="community", seed=seed)
     width, height = figure_size(whole)
     n = len(found.groups) + 1
-    _, axes = plt.subplots(1, n, figsize=(0.8 * n * width, 0.8 * height), layout="constrained")
+    across = _across(n, width, height)
+    down = -(-n // across)
+    size = (0.8 * across * width, 0.8 * down * height)
+    _, grid = plt.subplots(down, across, figsize=size, layout="constrained", squeeze=False)
+    axes = grid.ravel()[:n]
+    for empty in grid.ravel()[n:]:
+        empty.set_axis_off()
     apart = np.nan_to_num(columns["difference"])
     parts = [(name, effects[name], columns[f"in_{name}"]) for name in found.groups]
     noun = "edge differs" if found.n_different == 1 else "edges differ"
@@ -199,6 +197,21 @@ def plot_comparison(found: Comparison, *, seed: int = 0) -> list[Axes]:
         ax.set_title(shown(title), parse_math=False)
         draw_names(ax, part, radii)
     return list(axes)
+
+
+def _across(n: int, width: float, height: float) -> int:
+    """Return how many of `n` pictures stand side by side, such that all are about twice as wide.
+
+    Examples
+    --------
+    >>> _across(3, 6.0, 6.0), _across(4, 12.0, 2.0)
+    (3, 1)
+    """
+
+    def apart(across: int) -> float:
+        return abs(float(np.log(across * width / (-(-n // across) * height) / 2.0)))
+
+    return min(range(1, n + 1), key=apart)
 
 
 def _part(whole: Network, values: Floats, kept: Mask, signed: Mask) -> Network:

@@ -18,7 +18,6 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core.atomic import replace_file
@@ -26,7 +25,8 @@ from edgegraft.errors import DataError
 from edgegraft.io.graph_files import edge_attributes
 from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF
-from edgegraft.report.page_html import as_number, as_script_json, as_text, titled_table
+from edgegraft.report.answer_sections import comparison_section, reading_section
+from edgegraft.report.page_html import as_script_json, as_text
 from edgegraft.report.page_model import chart_data, describe, network_data
 from edgegraft.report.page_sections import (
     certificate_section,
@@ -43,7 +43,6 @@ from edgegraft.study.reading import NetworkReading
 
 _SCRIPTS = ("elements.js", "network.js", "panel.js", "chart.js", "page.js")
 _ELSEWHERE = re.compile(r"^(import .*;\n|export )", re.MULTILINE)
-_MAX_ROWS = 100  # of a table
 
 Section = tuple[str, str, str]
 
@@ -161,62 +160,3 @@ def _asset(name: str) -> str:
 
 def _checksum(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def comparison_section(found: Comparison) -> str:
-    """Report which edges and variables differ between groups."""
-    sizes = ", ".join(
-        f"{name} ({size:,} rows)" for name, size in zip(found.groups, found.sizes, strict=True)
-    )
-    by = "permutations of rows between groups" if found.n_permutations else "tests of edges"
-    tested = len(found.edges["first"])
-    facts = [
-        ["groups", sizes],
-        ["p-value that all networks are equal", f"{found.p_value:.3g}, by {by}"],
-        ["edges that differ", f"{found.n_different:,} of {tested:,} pairs"],
-    ]
-    shown = ["first", "second", *(f"effect_{name}" for name in found.groups)]
-    shown += ["difference", "p_value", "q_value"]
-    body = titled_table("Groups", ("", ""), facts)
-    body += column_table("Edges, the clearest differences first", found.edges, shown)
-    heads = ["name", "n_edges", "n_different", "p_value", "q_value"]
-    return body + column_table("Variables", found.variables, heads)
-
-
-def reading_section(found: NetworkReading) -> str:
-    """Report centrality, predictability, communities and stability of a network."""
-    names = ["name", "community", "n_edges", "strength", "strength_low", "strength_high"]
-    names += ["influence", "bridge", "stays", "accuracy", "usual", "explained", "r2"]
-    names += [name for name in ("held_accuracy", "held_explained") if name in found.variables]
-    order = np.argsort(-found.variables["strength"], kind="stable")
-    variables = {name: found.variables[name][order] for name in names}
-    body = column_table("Variables, the strongest first", variables, names)
-    edges = [name for name in ("q_value", "returns") if name in found.edges]
-    shown = ["first", "second", "effect", "low", "high", *edges]
-    body += column_table("Edges, with intervals of 95 %", found.edges, shown)
-    body += (
-        "<p>Returns is the chance that another sample of as many rows shows the edge. Rows that "
-        "can be dropped such that centralities correlate at least .7 with those of all rows, with "
-        f"a chance of 95 %: {found.coefficient['strength']:.0%} for strength, "
-        f"{found.coefficient['influence']:.0%} for expected influence.</p>"
-    )
-    if found.absent:
-        order = np.argsort(found.absent["excluded"], kind="stable")
-        absent = {name: values[order] for name, values in found.absent.items()}
-        title = "Pairs that are not edges, and the effect above which the rows exclude one"
-        body += column_table(title, absent, ["first", "second", "p_value", "excluded"])
-    return body
-
-
-def column_table(title: str, columns: Mapping[str, Any], names: list[str]) -> str:
-    """Return some columns as a table, its first rows if there are many."""
-    n = len(columns[names[0]])
-    rows = [[_cell(columns[name][k]) for name in names] for k in range(min(n, _MAX_ROWS))]
-    if n > _MAX_ROWS:
-        title += f" ({_MAX_ROWS} of {n:,})"
-    return titled_table(title, [name.replace("_", " ") for name in names], rows)
-
-
-def _cell(value: Any) -> Any:
-    plain = value.item() if isinstance(value, np.generic) else value
-    return as_number(plain) if isinstance(plain, float) else plain

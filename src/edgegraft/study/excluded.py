@@ -2,7 +2,8 @@
 
 Every pair is tested as an addition to the network, in rounds of pairs that share no variable. Its
 statistic is a chi-square with a noncentrality of about ``N atanh(r)^2``; the largest ``r`` under
-which so small a statistic has a chance of 2.5 % is what the rows do not exclude.
+which so small a statistic has a chance of 2.5 % is what the rows do not exclude. Rows of clusters
+count by the variance of the pair's score over rows, as a share of that over clusters.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import numpy as np
 from scipy.special import chndtrinc
 
 from edgegraft.core.pairs import pair_ids
-from edgegraft.core.types import Edges, Floats
+from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.learn.edge_tests import make_tester
+from edgegraft.learn.survey_design import SurveyDesign
+from edgegraft.learn.weighting import Weighting
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.group_fit import JointModel
 from edgegraft.study.group_rows import GroupRows, features_of
@@ -20,27 +23,44 @@ from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 
 _CHANCE = 0.05
+_TINY = float(np.finfo(float).tiny)
 
 
 def excluded_effects(
-    model: PairwiseMRF, table: PackedTable, weights: Floats | None, n_jobs: int
+    model: PairwiseMRF,
+    table: PackedTable,
+    weighting: Weighting | None,
+    n_jobs: int,
+    clusters: Integers | None = None,
 ) -> tuple[Edges, Floats, Floats]:
     """Return the pairs that are not edges, their p-values, and the effects that are excluded."""
-    n, base = model.n_variables, np.ones(table.n_rows) if weights is None else weights
+    n = model.n_variables
+    base, sampling = (np.ones(table.n_rows), False) if weighting is None else weighting
     given = GroupRows(table, ("all",), np.zeros(table.n_rows, np.int64), base, False, None)
     features = features_of(given)
     fit = JointModel(given, features, model.edges, n_jobs).fit(np.ones(model.n_edges, bool))
     scored = features if table.schema.scored else None
-    tester = make_tester(scored, TableRows(table, base), n_jobs)
+    survey = SurveyDesign.of(table.n_rows, clusters=clusters)
+    given_rows = TableRows(table, base)
+    tester = make_tester(scored, given_rows, n_jobs, sampling=sampling, survey=survey)
+    alone = None
+    if survey is not None:
+        alone = make_tester(scored, given_rows, n_jobs, sampling=sampling)
     edges = pair_ids(model.edges, n)
-    pairs, statistic, dof, p = [], [], [], []
+    pairs, statistic, dof, p, worth = [], [], [], [], []
     for batch in _rounds(n):
         new = batch[~np.isin(pair_ids(batch, n), edges)]
         if not len(new):
             continue
         layout = fit.layout.with_edges(np.concatenate((fit.layout.edges, new)))
         theta = layout.carry(fit.thetas[0], fit.layout)
-        found = tester.test(layout, theta, fit.layout.n_edges + np.arange(len(new)))
+        at = fit.layout.n_edges + np.arange(len(new))
+        found = tester.test(layout, theta, at)
+        share = np.ones(len(new))
+        if alone is not None:
+            single = np.maximum(alone.test(layout, theta, at).statistic, _TINY)
+            share = np.clip(found.statistic / single, 0.0, 1.0)
+        worth.append(share)
         pairs.append(new)
         statistic.append(found.statistic)
         dof.append(found.dof)
@@ -50,6 +70,7 @@ def excluded_effects(
     whole, t, d = np.concatenate(pairs), np.concatenate(statistic), np.concatenate(dof)
     known = table.codes() >= 0
     rows = np.array([base @ (known[:, i] & known[:, j]) for i, j in whole.tolist()])
+    rows *= np.concatenate(worth)
     centre = np.array([_largest(x, k) for x, k in zip(t.tolist(), d.tolist(), strict=True)])
     bound = np.where(d > 0, np.tanh(np.sqrt(centre / np.maximum(rows, 1.0))), 1.0)
     order = np.lexsort((whole[:, 1], whole[:, 0]))

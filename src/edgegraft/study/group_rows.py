@@ -71,8 +71,8 @@ def read_groups(
     """
     options = options or ReadOptions()
     named = [name for name in (groups, clusters) if isinstance(name, str)]
-    group = _codes(X, groups, options)
-    cluster = None if clusters is None else _codes(X, clusters, options)
+    group = label_codes(X, groups, options)
+    cluster = None if clusters is None else label_codes(X, clusters, options)
     table = _read(X, named, options)
     for what, codes in (("groups", group[0]), ("clusters", cluster and cluster[0])):
         if codes is not None and len(codes) != table.n_rows:
@@ -125,7 +125,7 @@ def _read(X: Any, named: list[str], options: ReadOptions) -> PackedTable:
     return read_table(X, None, replace(options, drop=[*(options.drop or ()), *named]), stacklevel=4)
 
 
-def _codes(X: Any, given: str | ArrayLike, options: ReadOptions) -> tuple[Integers, list[str]]:
+def label_codes(X: Any, given: str | ArrayLike, options: ReadOptions) -> tuple[Integers, list[str]]:
     """Return the codes of rows, -1 if they are missing, and the names of the codes."""
     if isinstance(given, str):
         cells = np.empty(len(labels := read_labels(X, given, options)), object)

@@ -13,14 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Edges, Floats, Integers
-from edgegraft.errors import ModelError
+from edgegraft.errors import Argument, DataError, ModelError, SettingError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import make_frame
 from edgegraft.ingest.rows import read_table
+from edgegraft.learn.weighting import Weighting, weigh
 from edgegraft.model import PairwiseMRF, load
 from edgegraft.search.structure import communities
 from edgegraft.study.comparison import plain_rows
 from edgegraft.study.excluded import excluded_effects
+from edgegraft.study.group_rows import label_codes
 from edgegraft.study.planning import chance_to_return
 from edgegraft.study.predictability import predictability
 from edgegraft.study.row_influence import RowInfluence
@@ -42,8 +44,9 @@ class NetworkReading:
         ``name``, ``n_edges``, ``strength`` (sum of the sizes of effects) with its interval of 95 %
         ``strength_low`` to ``strength_high``, ``influence`` (sum of signed effects; edges without a
         sign count nothing) with ``influence_low`` and ``influence_high``, ``bridge`` (strength of
-        edges to other communities), ``community`` (-1 without edges), ``stays`` (share of
-        resamples in which members of its community are together with it). With rows also
+        edges to other communities), ``community`` (-1 without edges), ``community_0.5`` and
+        ``community_2`` (at other resolutions), ``stays`` (share of resamples in which members of
+        its community are together with it). With rows also
         ``accuracy``, ``usual`` (of the commonest category), ``nats``, ``entropy``, ``explained``
         (share of the entropy) and ``r2`` (of ordered columns, otherwise NaN); the same with
         ``held_`` of other rows.
@@ -118,6 +121,7 @@ def read_network(
     X: Any,
     *,
     sample_weight: ArrayLike | None = None,
+    clusters: str | ArrayLike | None = None,
     held_out: Any = None,
     resolutions: Sequence[float] = (0.5, 1.0, 2.0),
     n_resamples: int = 200,
@@ -133,7 +137,10 @@ def read_network(
     X : table
         The rows of the fit.
     sample_weight : array of float, optional
-        Of these rows.
+        Of these rows; whole numbers count equal rows, others are those of a sample.
+    clusters : str or array, shape (n_rows,), optional
+        A column of the table, or a label per row: rows of a person or a school, which are resampled
+        and dropped together.
     held_out : table, optional
         Other rows, to predict what the fit has not seen.
     resolutions : sequence of float
@@ -159,22 +166,32 @@ def read_network(
     True
     """
     model = _model_of(fitted)
+    if not len(resolutions) or min(resolutions) <= 0:
+        raise SettingError("resolutions", f"must be numbers above 0, found {resolutions!r}")
+    if n_resamples < 1:
+        raise SettingError("n_resamples", f"must be at least 1, found {n_resamples}")
     n_jobs = resolve_jobs(n_jobs)
     options = ReadOptions(**reading, columns=list(model.names))
     table = read_table(X, model.schema, options)
-    weights = None
+    weighting = None
     if sample_weight is not None:
-        weights = check_weights(sample_weight, table.n_rows)
-    influence = RowInfluence(model, table, weights, n_jobs)
+        weighting = weigh(check_weights(sample_weight, table.n_rows))
+    weights = None if weighting is None else weighting.weights
+    members = None
+    if clusters is not None:
+        members = _members(X, clusters, ReadOptions(**reading), table.n_rows)
+    influence = RowInfluence(model, table, weighting, n_jobs, members)
     rng = np.random.default_rng(random_state)
     resampled = influence.resampled(n_resamples, rng)
     groups = {
         float(r): _communities(model, np.abs(influence.effect), float(r), random_state)
         for r in resolutions
     }
-    chosen = groups.get(1.0, next(iter(groups.values())))
+    used = 1.0 if 1.0 in groups else next(iter(groups))
+    chosen = groups[used]
     variables = _centrality(model, influence, chosen)
-    variables["stays"] = _togetherness(model, chosen, resampled, random_state)
+    variables |= {f"community_{r:g}": own for r, own in groups.items() if r != used}
+    variables["stays"] = _togetherness(model, chosen, resampled, used, random_state)
     variables |= predictability(model, table.codes(), weights)
     if held_out is not None:
         other = predictability(model, read_table(held_out, model.schema, options).codes())
@@ -186,10 +203,23 @@ def read_network(
         groups,
         dropped,
         coefficient,
-        _absent(model, table, weights, n_jobs),
+        _absent(model, table, weighting, n_jobs, members),
         influence,
         model,
     )
+
+
+def _members(X: Any, clusters: str | ArrayLike, options: ReadOptions, n_rows: int) -> Integers:
+    """Return the cluster of each row, from 0."""
+    codes, _ = label_codes(X, clusters, options)
+    if len(codes) != n_rows:
+        raise DataError(
+            Argument("clusters"),
+            f" has {len(codes):,} values where the table has {n_rows:,} rows",
+        )
+    if (codes < 0).any():
+        raise DataError(f"row {int((codes < 0).argmax())} has no cluster: leave such rows out")
+    return codes
 
 
 def _model_of(fitted: Any) -> PairwiseMRF:
@@ -237,12 +267,14 @@ def _communities(model: PairwiseMRF, strength: Floats, resolution: float, seed: 
     return communities(n, edges, strength, seed, resolution=resolution, extra="networkx")
 
 
-def _togetherness(model: PairwiseMRF, community: Integers, resampled: Floats, seed: int) -> Floats:
+def _togetherness(
+    model: PairwiseMRF, community: Integers, resampled: Floats, resolution: float, seed: int
+) -> Floats:
     """Return how often members of a variable's community are together with it in resamples."""
     n = model.n_variables
     together = np.zeros((n, n))
     for row in resampled:
-        own = _communities(model, np.abs(row), 1.0, seed)
+        own = _communities(model, np.abs(row), resolution, seed)
         together += (own[:, None] == own) & (own >= 0)
     same = (community[:, None] == community) & (community >= 0)[:, None]
     np.fill_diagonal(same, False)
@@ -297,12 +329,16 @@ def _edges(model: PairwiseMRF, influence: RowInfluence, n_rows: float) -> dict[s
 
 
 def _absent(
-    model: PairwiseMRF, table: PackedTable, weights: Floats | None, n_jobs: int
+    model: PairwiseMRF,
+    table: PackedTable,
+    weighting: Weighting | None,
+    n_jobs: int,
+    members: Integers | None,
 ) -> dict[str, NDArray[Any]]:
     n = model.n_variables
     if n * (n - 1) // 2 > _MAX_PAIRS:
         return {}
-    pairs, p_value, excluded = excluded_effects(model, table, weights, n_jobs)
+    pairs, p_value, excluded = excluded_effects(model, table, weighting, n_jobs, members)
     names = np.array(model.names, object)
     return {
         "first": names[pairs[:, 0]],

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgegraft.core.types import Floats
+from edgegraft.core.types import Floats, Integers
+from edgegraft.learn.weighting import Weighting
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.group_fit import JointModel
 from edgegraft.study.group_rows import GroupRows, features_of
@@ -26,32 +27,35 @@ class RowInfluence:
         With the effects of its edges (`edge_columns`), or without.
     table : PackedTable
         Under the schema of the model.
-    weights : array of float, optional
+    weighting : Weighting, optional
+        A row that counts as several is as certain as these.
     n_jobs : int
+    clusters : array of int, optional
+        The cluster of each row, from 0: clusters are resampled and dropped as a whole.
 
     Attributes
     ----------
     effect : array of float, shape (m,)
         Those of the model's edge columns if it has them, otherwise of a fit without a ridge.
-    rows : array of float, shape (n_rows, m)
-        What a row adds to each effect; the columns add up to zero.
+    rows : array of float, shape (n_rows or clusters, m)
+        What a row, or a cluster, adds to each effect; the columns add up to zero.
     """
 
     def __init__(
         self,
         model: PairwiseMRF,
         table: PackedTable,
-        weights: Floats | None = None,
+        weighting: Weighting | None = None,
         n_jobs: int = 1,
+        clusters: Integers | None = None,
     ) -> None:
         n = table.n_rows
-        base = np.ones(n) if weights is None else weights
+        base, sampling = (np.ones(n), False) if weighting is None else weighting
         given = GroupRows(table, ("all",), np.zeros(n, np.int64), base, False, None)
         features = features_of(given)
         fit = JointModel(given, features, model.edges, n_jobs)
         scores = GroupScores(given, features, fit.fit(np.ones(model.n_edges, bool)), n_jobs)
         self.effect, self.rows = np.zeros(model.n_edges), np.zeros((n, model.n_edges))
-        self._base = base
         for chosen, batch in scores.batches():
             for k, (own,) in zip(chosen.tolist(), batch, strict=True):
                 if own is None:
@@ -72,6 +76,13 @@ class RowInfluence:
             self.rows[:, usable] *= np.clip(known[usable] / self.effect[usable], 0.1, 10.0)
             self.effect = np.where(np.isnan(known), self.effect, known)
         self.rows -= self.rows.mean(axis=0)
+        if clusters is None:
+            if not sampling:
+                self.rows /= np.sqrt(np.maximum(base, 1.0))[:, None]
+        else:
+            sums = np.zeros((int(clusters.max()) + 1, model.n_edges))
+            np.add.at(sums, clusters, self.rows)
+            self.rows = sums
 
     @property
     def error(self) -> Floats:
