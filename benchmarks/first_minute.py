@@ -93,10 +93,12 @@ def cpu_seconds(
 
     Processes that the script starts to compile kernels count, as it ends them.
     """
+    variables = {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": sources}
+    variables["PYTHONDONTWRITEBYTECODE"] = ""  # as users have it
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [python, "-W", "ignore", "-c", script, str(table)],
-        env=os.environ | {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": sources},
+        env=os.environ | variables,
         cwd=table.parent,
         capture_output=True,
         check=True,

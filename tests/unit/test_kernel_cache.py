@@ -19,6 +19,7 @@ from edgegraft.core.threads import interruptible
 from edgegraft.counts import PairCounts
 from edgegraft.kernels import compiler, structures
 from edgegraft.kernels.compiler import stamp_of
+from edgegraft.kernels.conditionals.scored import score_conditional
 from edgegraft.kernels.counting.bitplanes import look_up, look_up_plainly
 from edgegraft.kernels.search import unseen
 from edgegraft.search import correlations
@@ -140,6 +141,11 @@ def test_a_compilation_that_fails_or_is_given_up_is_over():
         interruption.keeps = True
         with pytest.raises(TypingError):
             unknown(np.ones(3))
+
+
+def test_the_file_of_a_kernel_does_not_depend_on_the_order_of_a_set():
+    options = dict(score_conditional._cache._options)
+    assert options["fastmath"] == "['arcp', 'contract', 'nsz', 'reassoc']"
 
 
 def test_a_damaged_file_is_one_that_is_not_there(tmp_path):

@@ -185,7 +185,7 @@ class _KernelCache:
     """The compiled versions of one kernel on disk, as a dispatcher of numba asks for them."""
 
     def __init__(self, function: Any, options: dict[str, Any]) -> None:
-        self._options = sorted((name, str(value)) for name, value in options.items())
+        self._options = sorted((name, _text(value)) for name, value in options.items())
         self._source = Path(function.__code__.co_filename)
         self._name = f"{self._source.stem}.{function.__qualname__}"
 
@@ -257,6 +257,11 @@ class _KernelCache:
 
     def _stamp(self) -> str:
         return stamp_of(self._source)
+
+
+def _text(option: Any) -> str:
+    """Return an option as text that is the same in every process: sets have no order."""
+    return str(sorted(option)) if isinstance(option, set | frozenset) else str(option)
 
 
 def _load(path: Path) -> Any:
