@@ -14,7 +14,7 @@ class PlainQueue:
 
     def __init__(self, salt):
         order = PairQueue()
-        order.salt = salt
+        order.shuffle(salt)
         order.add(np.arange(N * N), np.zeros(N * N))
         self.tie = np.argsort(order.take(N * N, None))
         self.keys = {}
@@ -31,7 +31,7 @@ class PlainQueue:
 def test_what_is_taken_is_what_sorting_gives(digits):
     rng = np.random.default_rng(digits)
     queue, plain = PairQueue(), PlainQueue(np.uint64(7))
-    queue.salt = np.uint64(7)
+    queue.shuffle(np.uint64(7))
     for _ in range(20):
         fresh = np.setdiff1d(rng.integers(0, N * N, 1500), list(plain.keys))
         keys = rng.normal(size=len(fresh)).round(digits)
@@ -61,7 +61,7 @@ def test_the_order_of_equal_keys_is_a_random_permutation():
 
     def order(salt):
         queue = PairQueue()
-        queue.salt = salt
+        queue.shuffle(salt)
         queue.add(np.arange(5000), np.zeros(5000))
         return queue.take(5000, None)
 

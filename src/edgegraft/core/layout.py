@@ -53,6 +53,8 @@ class Layout:
     widths: Integers = field(default_factory=lambda: np.empty(0, np.int64))
     node_offset: Integers = field(init=False, repr=False)
     edge_offset: Integers = field(init=False, repr=False)
+    #: which variables have fewer features than states: weights of scores, not of states
+    scored: Mask = field(init=False, repr=False)
     n_variables: int = field(init=False, repr=False)
     n_edges: int = field(init=False, repr=False)
     n_parameters: int = field(init=False, repr=False)  # length of the flat vector
@@ -66,7 +68,7 @@ class Layout:
         sizes = widths[edges[:, 0]] * widths[edges[:, 1]]
         edge_offset = node_offset[-1] + np.concatenate(([0], np.cumsum(sizes)))
         # A frozen dataclass is filled through its dictionary.
-        vars(self).update(states=states, edges=edges, widths=widths)
+        vars(self).update(states=states, edges=edges, widths=widths, scored=widths < states)
         vars(self).update(node_offset=_frozen(node_offset), edge_offset=_frozen(edge_offset))
         vars(self).update(n_variables=len(states), n_edges=len(edges))
         vars(self).update(n_parameters=int(edge_offset[-1]))
@@ -84,11 +86,6 @@ class Layout:
         i, j = self.edges[k]
         flat = theta[self.edge_offset[k] : self.edge_offset[k + 1]]
         return flat.reshape(int(self.widths[i]), int(self.widths[j]))
-
-    @property
-    def scored(self) -> Mask:
-        """Which variables have fewer features than states: weights of scores, not of states."""
-        return self.widths < self.states
 
     def with_edges(self, edges: ArrayLike) -> Layout:
         """Return the layout of other edges between the same variables."""

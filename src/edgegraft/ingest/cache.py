@@ -38,7 +38,6 @@ from edgegraft.ingest.files import FilesSource, FileState, find_files
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import TableKind, open_source, table_kind
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.sources import Source
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.store import FORMAT, PlaneStore, StoreWriter, block_rows
 
@@ -83,26 +82,24 @@ def open_store(
     where = cache_folder() if folder is None else Path(folder)
     where.mkdir(parents=True, exist_ok=True)
     _clear(where)
-    with _source(X, options) as source:
-        kept = isinstance(source, FilesSource)
+    files = find_files(fspath(X)) if table_kind(X) is TableKind.PATH else None
+    with open_source(X, options) if files is None else FilesSource(files, options) as source:
         name = uuid4().hex
         if isinstance(source, FilesSource):
             name = key_of(source.states, schema, options)
         path = where / (name + _SUFFIX)
         found = _found(path)
         if found is None:
-            _write(path, source, schema, options, max_bytes)
+            findings, n_columns = Findings(), len(options.choose(source.names, source.named))
+            with _roomy(where), replacing(path) as file:
+                writer = StoreWriter(file, block_rows(n_columns), max_bytes)
+                stored = store_source(source, schema, options, findings, writer)
+                writer.finish(*stored, source=source.where, notes=asdict(findings))
             _shrink(where, path, max_bytes)
-            found = PlaneStore(path, keep=kept)
+            found = PlaneStore(path, keep=files is not None)
     for warning in Findings(**found.notes).warnings():
         warnings.warn(warning, stacklevel=2)
     return found
-
-
-def _source(X: Any, options: ReadOptions) -> Source:
-    if table_kind(X) is TableKind.PATH:
-        return FilesSource(find_files(fspath(X)), options)
-    return open_source(X, options)
 
 
 def key_of(states: list[FileState], schema: Schema | None, options: ReadOptions) -> str:
@@ -139,21 +136,6 @@ def _found(path: Path) -> PlaneStore | None:
     with suppress(OSError):
         os.utime(path)
     return store
-
-
-def _write(
-    path: Path,
-    source: Source,
-    schema: Schema | None,
-    options: ReadOptions,
-    max_bytes: int | None,
-) -> None:
-    findings = Findings()
-    n_columns = len(options.choose(source.names, source.named))
-    with _roomy(path.parent), replacing(path) as file:
-        writer = StoreWriter(file, block_rows(n_columns), max_bytes)
-        stored = store_source(source, schema, options, findings, writer)
-        writer.finish(*stored, source=source.where, notes=asdict(findings))
 
 
 @contextmanager

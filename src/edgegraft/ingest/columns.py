@@ -3,7 +3,7 @@
 A batch is reduced to its distinct values and an index for each cell; only the distinct values
 are looked at one by one. `OpenColumn` learns its categories and gives them provisional codes, in
 the order in which they turn up; their final order is known only at the end of the data.
-`ClosedColumn` and `BinnedColumn` know their codes from a schema.
+`ClosedColumn` knows its codes, or the edges of its bins, from a schema.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from edgegraft.ingest.cells import (
     reject_infinity,
     unseen_category,
 )
-from edgegraft.ingest.code_buffer import CodeBuffer, DirectCodes, near_counts
+from edgegraft.ingest.code_buffer import CodeBuffer, Codes, DirectCodes, near_counts
 from edgegraft.ingest.column_kinds import Observed
 from edgegraft.ingest.findings import missing_values
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.table.arrow import LabelKind, kind_of, labels_of, simplify, type_name
+from edgegraft.table.arrow import LabelKind, kind_of, labels_of, plain_type, simplify, type_name
 from edgegraft.table.schema import MAX_STATES, Variable
 from edgegraft.table.store import MISSING
 
@@ -52,6 +52,7 @@ class OpenColumn:
     def __init__(
         self, name: str, dtype: pa.DataType, options: ReadOptions, from_text: bool = False
     ) -> None:
+        dtype = plain_type(dtype)
         self.declared = pt.is_dictionary(dtype)
         self.ordered = bool(self.declared and dtype.ordered)
         value_type = dtype.value_type if self.declared else dtype
@@ -85,6 +86,12 @@ class OpenColumn:
             from_text=self.from_text,
             first_rows=self.first_rows,
         )
+
+    def take(self, n_rows: int) -> Codes:
+        """Take out the first rows; of a column that is to be read again, nothing is kept."""
+        if self.overflowed:
+            return np.full(n_rows, MISSING, np.uint16)
+        return self.buffer.take(n_rows)
 
     def append(self, array: pa.Array, place: Place) -> None:
         """Receive cells, whose rows messages call by `place`."""
@@ -227,13 +234,13 @@ class OpenColumn:
 
 
 class ClosedColumn:
-    """A column whose categories a schema has fixed."""
+    """A column whose categories, or bins, a schema has fixed."""
 
     def __init__(self, variable: Variable, options: ReadOptions, from_text: bool) -> None:
-        self.name = variable.name
         self.variable = variable
         self.buffer = CodeBuffer()
-        self._unseen = options.unseen
+        self.take = self.buffer.take
+        self._options, self._from_text = options, from_text
         self._read_as = type(variable.categories[0]) if from_text else None
         self._missing = options.missing_labels(from_text)
         self._code: dict[Any, int] = {label: k for k, label in enumerate(variable.categories)}
@@ -243,6 +250,11 @@ class ClosedColumn:
 
     def append(self, array: pa.Array, place: Place) -> None:
         """Receive cells, whose rows messages call by `place`."""
+        own = self.variable
+        if own.edges is not None:
+            values = numbers_of(own.name, array, self._options, self._from_text, place, own)
+            self.buffer.append(assign_bins(values, own.edges))
+            return
         found = self._direct.find(array)
         if found is not None:
             self.buffer.append(found)
@@ -257,8 +269,8 @@ class ClosedColumn:
                 continue
             firsts = _first_places(indices, len(labels)) if firsts is None else firsts
             # Declared categories that do not occur do no harm.
-            if firsts[k] >= 0 and self._unseen == "error":
-                raise unseen_category(self.variable, label, place(int(firsts[k])))
+            if firsts[k] >= 0 and self._options.unseen == "error":
+                raise unseen_category(own, label, place(int(firsts[k])))
         self.buffer.append(codes[indices])
 
     def code_of(self, label: Any) -> int | None:
@@ -268,24 +280,6 @@ class ClosedColumn:
         if self._read_as is not None:
             label = read_text_as(label, self._read_as)
         return self._code.get(label)
-
-
-class BinnedColumn:
-    """A numeric column whose bin edges are known."""
-
-    def __init__(self, variable: Variable, options: ReadOptions, from_text: bool) -> None:
-        self.name = variable.name
-        self.variable = variable
-        self.buffer = CodeBuffer()
-        self._options = options
-        self._from_text = from_text
-
-    def append(self, array: pa.Array, place: Place) -> None:
-        """Receive cells, whose rows messages call by `place`."""
-        assert self.variable.edges is not None
-        cells = self.name, array, self._options, self._from_text, place
-        values = numbers_of(*cells, self.variable)
-        self.buffer.append(assign_bins(values, self.variable.edges))
 
 
 def distinct(array: pa.Array) -> tuple[list[Any], NDArray[np.integer[Any]]]:

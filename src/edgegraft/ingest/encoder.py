@@ -16,82 +16,17 @@ import pyarrow as pa
 
 from edgegraft.errors import Argument, DataError, DataTypeError, listing
 from edgegraft.ingest.binning import RowSample
-from edgegraft.ingest.cells import Place, numbers_of
+from edgegraft.ingest.cells import numbers_of
 from edgegraft.ingest.code_buffer import BytesOrCodes, CodeBuffer, Codes
-from edgegraft.ingest.columns import BinnedColumn, ClosedColumn, OpenColumn
+from edgegraft.ingest.columns import ClosedColumn, OpenColumn
 from edgegraft.ingest.decide import decide_or_note, decide_sampled
 from edgegraft.ingest.findings import Findings, Problems
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source, watched
-from edgegraft.table.arrow import check_type, plain_type
+from edgegraft.table.arrow import check_type
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Schema, Variable
 from edgegraft.table.store import MISSING, StoredColumn, StoreWriter
-
-
-class Encoder:
-    """Some columns of a source on their way from batches to codes.
-
-    `variables` are those of the columns whose categories are known. A `writer` receives blocks of
-    rows, which otherwise stay in memory.
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        names: Sequence[str],
-        variables: dict[str, Variable],
-        options: ReadOptions,
-        writer: StoreWriter | None = None,
-    ) -> None:
-        self.names = list(names)
-        self.columns = [_empty_column(source, name, variables.get(name), options) for name in names]
-        self.n_rows = 0
-        self._n_written = 0
-        self._writer = writer
-        if writer is not None:
-            writer.begin(names)
-
-    def append(self, batch: pa.RecordBatch, place: Place) -> None:
-        """Receive a batch, whose rows messages call by `place`; refuse all bad columns together."""
-        problems = Problems()
-        for name, column, array in zip(self.names, self.columns, batch.columns, strict=True):
-            try:
-                column.append(array, place)
-            except DataError as error:
-                problems.add(name, error)
-        problems.raise_all()
-        self.n_rows += batch.num_rows
-        if self._writer is not None:
-            while self.n_rows - self._n_written >= self._writer.rows:
-                self._write(self._writer, self._writer.rows)
-
-    def finish(self) -> None:
-        """Write the last block, if the rows go to a store."""
-        if self._writer is not None and self.n_rows > self._n_written:
-            self._write(self._writer, self.n_rows - self._n_written)
-
-    def _write(self, writer: StoreWriter, rows: int) -> None:
-        writer.add(
-            [
-                # Of a column that is to be read again, nothing is kept.
-                np.full(rows, MISSING, np.uint16)
-                if isinstance(column, OpenColumn) and column.overflowed
-                else column.buffer.take(rows)
-                for column in self.columns
-            ]
-        )
-        self._n_written += rows
-
-
-def _empty_column(
-    source: Source, name: str, variable: Variable | None, options: ReadOptions
-) -> OpenColumn | ClosedColumn | BinnedColumn:
-    if variable is None:
-        dtype = plain_type(source.fields.field(name).type)
-        return OpenColumn(name, dtype, options, source.from_text)
-    known = BinnedColumn if variable.binned else ClosedColumn
-    return known(variable, options, source.from_text)
 
 
 def encode_source(
@@ -128,12 +63,13 @@ def store_source(
     return schema, reading.n_rows, stored
 
 
-def open_encoder(source: Source, options: ReadOptions) -> Encoder:
-    """Return an encoder that has read all of a source, whose categories are still open."""
+def read_open(source: Source, options: ReadOptions) -> tuple[list[OpenColumn], int]:
+    """Return the columns of a source, whose categories are still open, and the number of rows."""
     reading = _Reading(source, options, Findings())
     names = options.choose(source.names, source.named)
     reading.select(names)
-    return reading.read(names, {})
+    columns = reading.read(names, {}, watched(source, names, options.on_rows))
+    return [column for column in columns if isinstance(column, OpenColumn)], reading.n_rows
 
 
 class _Encoded(NamedTuple):
@@ -170,11 +106,11 @@ class _Reading:
         self.select(names)
         again: dict[str, str] = {}  # columns of very many numbers, and their types
         for group in source.groups(names) if self._writer is None else [names]:
-            encoder = self.read(group, variables)
-            self.n_rows = encoder.n_rows
+            batches = watched(source, group, self._options.on_rows)
+            columns = self.read(group, variables, batches)
             if not self.n_rows:
                 raise DataError(f"{source.where} has no rows")
-            for name, column in zip(group, encoder.columns, strict=True):
+            for name, column in zip(group, columns, strict=True):
                 if not isinstance(column, OpenColumn):
                     self.encoded[name] = _Encoded(column.variable, column.buffer, None)
                 elif column.overflowed:
@@ -201,14 +137,43 @@ class _Reading:
                 self._problems.add(name, error)
         self._problems.raise_all()
 
-    def read(self, names: Sequence[str], variables: dict[str, Variable]) -> Encoder:
-        """Read some columns once."""
-        source = self._source
-        encoder = Encoder(source, names, variables, self._options, self._writer)
-        for batch in watched(source, names, self._options.on_rows):
-            encoder.append(batch, source.place(encoder.n_rows))
-        encoder.finish()
-        return encoder
+    def read(
+        self,
+        names: Sequence[str],
+        variables: dict[str, Variable],
+        batches: Iterable[pa.RecordBatch],
+    ) -> list[OpenColumn | ClosedColumn]:
+        """Return columns that have read all batches, those of `variables` under their codes.
+
+        All columns that cannot be used are refused together. A writer receives blocks of rows,
+        which otherwise stay in memory.
+        """
+        source, options, writer = self._source, self._options, self._writer
+        columns: list[OpenColumn | ClosedColumn] = [
+            ClosedColumn(variables[name], options, source.from_text)
+            if name in variables
+            else OpenColumn(name, source.fields.field(name).type, options, source.from_text)
+            for name in names
+        ]
+        if writer is not None:
+            writer.begin(names)
+        n_rows = n_written = 0
+        for batch in batches:
+            problems, place = Problems(), source.place(n_rows)
+            for name, column, array in zip(names, columns, batch.columns, strict=True):
+                try:
+                    column.append(array, place)
+                except DataError as error:
+                    problems.add(name, error)
+            problems.raise_all()
+            n_rows += batch.num_rows
+            while writer is not None and n_rows - n_written >= writer.rows:
+                writer.add([column.take(writer.rows) for column in columns])
+                n_written += writer.rows
+        if writer is not None and n_rows > n_written:
+            writer.add([column.take(n_rows - n_written) for column in columns])
+        self.n_rows = n_rows
+        return columns
 
     def _encode_again(self, dtypes: dict[str, str]) -> None:
         """Bin columns that have more distinct numbers than there are codes.
@@ -238,14 +203,8 @@ class _Reading:
             except DataError as error:
                 self._problems.add(name, error)
         self._problems.raise_all()
-        encoder = Encoder(source, names, variables, options, self._writer)
-        batches: Iterable[pa.RecordBatch] = (
-            [sample.batch()] if sample.complete else source.batches(names)
-        )
-        for batch in batches:
-            encoder.append(batch, source.place(encoder.n_rows))
-        encoder.finish()
-        for name, column in zip(names, encoder.columns, strict=True):
+        batches = [sample.batch()] if sample.complete else source.batches(names)
+        for name, column in zip(names, self.read(names, variables, batches), strict=True):
             self.encoded[name] = _Encoded(variables[name], column.buffer, None)
 
 

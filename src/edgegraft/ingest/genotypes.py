@@ -23,6 +23,7 @@ from edgegraft.ingest.sources import TableSource
 from edgegraft.table import PackedTable, Schema, Variable
 from edgegraft.table.arrow import decode_table
 from edgegraft.table.packed import Cells, empty_cells
+from edgegraft.table.schema import Kind
 
 SUFFIXES = (".bed", ".vcf", ".bcf")
 
@@ -224,17 +225,14 @@ def _assemble(
         occurring[own] = bits
         cells[own, :n_rows] = np.take_along_axis(_CODES[bits], block, axis=1)
         first += len(block)
+    kinds: list[Kind] = [(options and options.kind_for(name)) or "nominal" for name in names]
     schema = Schema(
-        _variable(name, _STATES[bits], options)
-        for name, bits in zip(names, occurring.tolist(), strict=True)
+        Variable(
+            name, _STATES[bits], ordered=kind != "nominal", kind=kind, reason="copies of an allele"
+        )
+        for name, bits, kind in zip(names, occurring.tolist(), kinds, strict=True)
     )
     return PackedTable(schema, cells, n_rows)
-
-
-def _variable(name: str, states: tuple[int, ...], options: ReadOptions | None) -> Variable:
-    kind = (None if options is None else options.kind_for(name)) or "nominal"
-    ordered = kind != "nominal"
-    return Variable(name, states, ordered=ordered, kind=kind, reason="copies of an allele")
 
 
 #: Of each set of numbers of copies (bit k: k copies occur), the states and the codes of numbers.

@@ -205,14 +205,12 @@ def read_labels(X: Any, name: str, options: ReadOptions | None = None) -> list[A
     ['Ulm', None]
     """
     if isinstance(X, PackedTable):
-        cells = labels(X.schema, X.codes()).column(name).to_pylist() if name in X.schema else None
-        if cells is None:
-            raise _lacking(name, list(X.schema.names))
-        return list(cells)
+        X, options = labels(X.schema, X.codes()), None
     options = options or ReadOptions()
     with open_source(X, options) as source:
         if name not in source.names:
-            raise _lacking(name, list(source.names))
+            hint = suggestion(name, source.names)
+            raise DataError(f"the table has no column '{name}': {hint}")
         source.select([name])
         missing = options.missing_labels(source.from_text)
         return [
@@ -220,10 +218,6 @@ def read_labels(X: Any, name: str, options: ReadOptions | None = None) -> list[A
             for batch in source.batches([name])
             for cell in batch.column(0).to_pylist()
         ]
-
-
-def _lacking(name: str, names: list[str]) -> DataError:
-    return DataError(f"the table has no column '{name}': {suggestion(name, names)}")
 
 
 def read_weights(X: Any, name: str, options: ReadOptions) -> Floats:
@@ -241,7 +235,14 @@ def read_weights(X: Any, name: str, options: ReadOptions) -> Floats:
             for cell in batch.column(0).to_pylist():
                 weight = _weight(cell, missing)
                 if weight is None:
-                    raise _refused(name, cell, missing, source.place(first)(len(weights) - first))
+                    row = source.place(first)(len(weights) - first)
+                    gone = _is_missing(cell, missing)
+                    found = "the cell is missing" if gone else f"{cell!r} was found"
+                    raise DataError(
+                        f"weights in column '{name}', row {row} (counted from 0): {found}, "
+                        "expected a number that is not negative; give rows that should not count "
+                        "the weight 0"
+                    )
                 weights.append(weight)
     if weights and not any(weights):
         raise DataError(f"every cell of the weights' column '{name}' is zero, so no row counts")
@@ -258,11 +259,3 @@ def _weight(cell: Any, missing: Collection[Any]) -> float | None:
 
 def _is_missing(cell: Any, missing: Collection[Any]) -> bool:
     return cell in missing or (isinstance(cell, float) and math.isnan(cell))
-
-
-def _refused(name: str, cell: Any, missing: Collection[Any], row: str) -> DataError:
-    found = "the cell is missing" if _is_missing(cell, missing) else f"{cell!r} was found"
-    return DataError(
-        f"weights in column '{name}', row {row} (counted from 0): {found}, expected a number that "
-        "is not negative; give rows that should not count the weight 0"
-    )

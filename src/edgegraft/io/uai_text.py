@@ -22,8 +22,10 @@ import gzip
 import os
 import re
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -91,19 +93,13 @@ class NumberFile:
 
     def error(self, position: int, problem: str) -> FileFormatError:
         """Return the error that reports `problem` for the token at `position`."""
-        line, token = next(
-            (line, token)
-            for k, (line, token) in enumerate(_tokens_by_line(self.text, self.start))
-            if k == position
-        )
-        return _at(self.path, line, token, problem)
+        tokens = _tokens_by_line(self.text, self.start)
+        return _at(self.path, *next(islice(tokens, position, None)), problem)
 
     def truncated(self, expected: str) -> FileFormatError:
         """Return the error for a file that ends before `expected`."""
-        line, token = 1, b""
-        for line, token in _tokens_by_line(self.text, 0):  # noqa: B007 - the last one is wanted
-            pass
-        return _at(self.path, line, token, f"the file ends here, before {expected}")
+        last = deque(_tokens_by_line(self.text, 0), maxlen=1) or [(1, b"")]
+        return _at(self.path, *last[0], f"the file ends here, before {expected}")
 
 
 def read_numbers(
@@ -126,13 +122,17 @@ def read_numbers(
         text = _COMMENT.sub(b"", text)
     word, start = _opening_word(text, alphabet)
     if word not in words:
-        raise _wrong_opening(source, text, words)
+        wanted = " or ".join(word or "a number" for word in words)
+        opening = next(_tokens_by_line(text, 0), (1, b""))
+        raise _at(source, *opening, f"the file should open with {wanted}")
     if restart and (place := text.rfind(restart)) >= 0:
         start = place + len(restart)
     try:
         values = _convert(text, start, alphabet)
     except ValueError:
-        raise _first_bad(source, text, start, alphabet) from None
+        tokens = _tokens_by_line(text, start)
+        bad = next(found for found in tokens if not _is_number(found[1], alphabet))
+        raise _at(source, *bad, "a decimal number was expected") from None
     return NumberFile(source, text, word, start, values)
 
 
@@ -162,12 +162,6 @@ def _opening_word(text: bytes, alphabet: bytes) -> tuple[str, int]:
     return found[1].decode("ascii", "replace").upper(), found.end()
 
 
-def _wrong_opening(path: str, text: bytes, words: tuple[str, ...]) -> FileFormatError:
-    line, token = next(_tokens_by_line(text, 0), (1, b""))
-    wanted = " or ".join(word or "a number" for word in words)
-    return _at(path, line, token, f"the file should open with {wanted}")
-
-
 def _convert(text: bytes, start: int, alphabet: bytes) -> NDArray[np.float64]:
     blocks = [np.empty(0)]
     while start < len(text):
@@ -187,15 +181,6 @@ def _is_number(token: bytes, alphabet: bytes) -> bool:
     except ValueError:
         return False
     return not token.translate(None, alphabet)
-
-
-def _first_bad(path: str, text: bytes, start: int, alphabet: bytes) -> FileFormatError:
-    line, token = next(
-        (line, token)
-        for line, token in _tokens_by_line(text, start)
-        if not _is_number(token, alphabet)
-    )
-    return _at(path, line, token, "a decimal number was expected")
 
 
 def _tokens_by_line(text: bytes, start: int) -> Iterator[tuple[int, bytes]]:

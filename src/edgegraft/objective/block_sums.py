@@ -103,10 +103,12 @@ def do_jobs(
     One thread processes a bundle and writes its part of the results, so these do not depend on the
     number of threads.
     """
-    results = [_empty_results(len(columns.states), job) for job in jobs]
-    tasks = []
-    for job, result in zip(jobs, results, strict=True):
-        task = partial(_work, columns, _inputs(columns, layout, theta, job.forward), job, result)
+    results, tasks = [], []
+    for job in jobs:
+        sums = np.zeros(int(job.scatter.groups.table[-1]))
+        nodes = np.zeros((job.scatter.n_bundles, int(job.scatter.widths.max(initial=1))))
+        results.append(Results(sums, nodes, np.zeros(len(columns.states))))
+        task = partial(_work, columns, _inputs(layout, theta, job.forward), job, results[-1])
         n_pieces = 1 if n_jobs == 1 else min(len(job.chosen), _PIECES * n_jobs)
         # Every n-th bundle: neighbours in order often take equally long.
         tasks += [(task, job.chosen[k::n_pieces]) for k in range(n_pieces)]
@@ -121,24 +123,13 @@ def gradient_of(job: Job, result: Results, layout: Layout, scale: float, out: Fl
     add(*sums, *at, job.scatter.directed, job.scatter.lanes, scale, out)
 
 
-def _inputs(
-    columns: Columns, layout: Layout, theta: Floats, sources: BundleSources
-) -> tuple[Floats, Floats]:
+def _inputs(layout: Layout, theta: Floats, sources: BundleSources) -> tuple[Floats, Floats]:
     nodes = np.empty((sources.n_bundles, int(sources.widths.max(initial=1))))
     tables = np.zeros(int(sources.groups.table[-1]))
     at = layout.node_offset, layout.states
     write = for_size(direct, len(theta), 1000)
     write(theta, *at, sources.directed, sources.lanes, nodes, tables)
     return tables, nodes
-
-
-def _empty_results(n: int, job: Job) -> Results:
-    widest = int(job.scatter.widths.max(initial=1))
-    return Results(
-        np.zeros(int(job.scatter.groups.table[-1])),
-        np.zeros((job.scatter.n_bundles, widest)),
-        np.zeros(n),
-    )
 
 
 def _work(

@@ -68,7 +68,7 @@ class PairQueue:
     """
 
     def __init__(self) -> None:
-        self._salt = np.uint64(0)
+        self.salt = np.uint64(0)  # which permutation orders equal keys
         self._ids = np.empty(0, np.int64)
         self._keys = np.empty(0)
         self._horizon = -np.inf
@@ -77,15 +77,10 @@ class PairQueue:
     def __len__(self) -> int:
         return len(self._ids) + len(self._waiting)
 
-    @property
-    def salt(self) -> np.uint64:
-        """Which permutation orders equal keys."""
-        return self._salt
-
-    @salt.setter
-    def salt(self, salt: np.uint64) -> None:
+    def shuffle(self, salt: np.uint64) -> None:
+        """Choose another order of equal keys."""
         self._waiting.add(*self.clear())
-        self._salt = salt
+        self.salt = salt
 
     def add(self, ids: Ids, keys: Floats) -> None:
         """Queue pairs that are not in the queue."""
@@ -154,7 +149,7 @@ class PairQueue:
         order = np.argsort(keys, kind="stable")
         self._ids, self._keys = ids[order], keys[order]
         if (self._keys[1:] == self._keys[:-1]).any():
-            order = np.lexsort((_mixed(ids, self._salt), keys))
+            order = np.lexsort((_mixed(ids, self.salt), keys))
             self._ids, self._keys = ids[order], keys[order]
 
 

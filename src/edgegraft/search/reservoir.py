@@ -111,9 +111,7 @@ class Reservoir:
                 f"mask must be one bool for each of {len(self)} edges, found shape {gone.shape} "
                 f"of {gone.dtype}"
             )
-        out = ScoredEdges(self._edges[gone], self._scores[gone])
-        self._edges, self._scores = self._edges[~gone], self._scores[~gone]
-        return out
+        return self.take(np.flatnonzero(gone))
 
     def take(self, indices: ArrayLike) -> ScoredEdges:
         """Take out edges by index, as a rule selected them; return them in that order.

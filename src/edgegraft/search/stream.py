@@ -84,6 +84,7 @@ class CandidateStream:
         if not np.isfinite(default_priority):
             raise ValueError(f"default_priority must be finite, found {default_priority}")
         self.n_variables = int(n_variables)
+        self.n_pairs = self.n_variables * (self.n_variables - 1) // 2
         self.default_priority = float(default_priority)
         self._places = PairMap()
         self._queue = PairQueue()
@@ -98,11 +99,6 @@ class CandidateStream:
             f"CandidateStream({self.n_variables:,} variables: {self.n_prioritised:,} prioritised, "
             f"{self.n_unseen:,} unseen, {self.n_frozen:,} frozen)"
         )
-
-    @property
-    def n_pairs(self) -> int:
-        """Number of pairs of variables."""
-        return self.n_variables * (self.n_variables - 1) // 2
 
     @property
     def n_unseen(self) -> int:
@@ -127,7 +123,7 @@ class CandidateStream:
         if k < 0:
             raise ValueError(f"the number of edges to draw must not be negative, found {k}")
         if not self._salted:
-            self._queue.salt = rng.integers(0, 2**64, dtype=np.uint64)
+            self._queue.shuffle(rng.integers(0, 2**64, dtype=np.uint64))
             self._salted = True
         words = rng.integers(0, 2**64, 4, dtype=np.uint64)
         k = min(k, self.n_unseen + self.n_prioritised)
@@ -269,7 +265,7 @@ class CandidateStream:
         stream = cls(len(part["boosts"]), default_priority=float(part["default_priority"]))
         stream._unseen.boosts[:] = part["boosts"]
         stream._salted = bool(part["salted"])
-        stream._queue.salt = np.uint64(part["salt"])
+        stream._queue.shuffle(np.uint64(part["salt"]))
         out, frozen, queued = (
             pairs_of_ids(part[name], stream.n_variables) for name in ("out", "frozen", "queued")
         )

@@ -24,7 +24,7 @@ from edgegraft.ingest.cells import read_number
 from edgegraft.ingest.column_kinds import Observed
 from edgegraft.ingest.columns import ClosedColumn, OpenColumn
 from edgegraft.ingest.decide import decide_or_note
-from edgegraft.ingest.encoder import encode_source, open_encoder
+from edgegraft.ingest.encoder import encode_source, read_open
 from edgegraft.ingest.findings import Findings, Problems
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
@@ -153,8 +153,7 @@ def open_part(X: Any, options: ReadOptions) -> OpenPart:
     if _is_empty(X):
         return OpenPart((), 0)
     with open_source(X, options) as source:
-        encoder = open_encoder(source, options)
-    columns = tuple(column for column in encoder.columns if isinstance(column, OpenColumn))
+        columns, n_rows = read_open(source, options)
     overflowed = [column.name for column in columns if column.overflowed]
     if overflowed:
         raise DataError(
@@ -162,7 +161,7 @@ def open_part(X: Any, options: ReadOptions) -> OpenPart:
             "be gathered: give bins by a schema, which pack(sample).schema of some rows has, as "
             "schema="
         )
-    return OpenPart(columns if encoder.n_rows else (), encoder.n_rows)
+    return OpenPart(tuple(columns) if n_rows else (), n_rows)
 
 
 def pack_part(X: Any, schema: Schema, options: ReadOptions) -> PackedTable | None:
