@@ -14,7 +14,7 @@ from edgegraft.errors import DataError, ModelError, SettingError
 from edgegraft.inference import ExactEngine, GibbsEngine, annealed_log_partition, gibbs_sample
 from edgegraft.inference.persistent import HostDraws, PersistentChains
 from edgegraft.ingest import pack
-from edgegraft.learn import margins
+from edgegraft.learn import fit_for_prediction, margins
 from edgegraft.learn.margins import match_margins
 from edgegraft.model import PairwiseMRF, questions
 from edgegraft.objective.likelihood import Likelihood
@@ -186,6 +186,18 @@ def test_a_model_is_fitted_again_only_as_far_as_unseen_rows_gain(monkeypatch):
     same, refit = refit_by_likelihood(model, train, ridge=0.02, n_steps=4)
     assert same is model
     assert np.isinf(refit.pull)
+
+
+def test_a_refit_of_ordered_columns_starts_from_the_fit_for_prediction():
+    rng = np.random.default_rng(0)
+    normal = rng.normal(size=(400, 1)) + rng.normal(size=(400, 5))
+    table = pack(np.digitize(normal, [-1.5, 0.0, 1.5]), kinds="ordinal")
+    made = fit_for_prediction(TableRows(table))
+    weights = np.ones(400)
+    refitting = refit_module._Refitting(made.model, table, weights, PersistentChains(), 1)
+    assert refitting.layout.n_parameters < made.model.layout.n_parameters  # weights of scores
+    start = refitting._start(weights, (made.penalty, made.ridge))
+    np.testing.assert_allclose(start, refitting.first, atol=0.02)
 
 
 def test_the_gain_is_that_of_exact_inference():

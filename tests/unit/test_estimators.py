@@ -169,6 +169,20 @@ def test_predict_proba_of_a_column():
     np.testing.assert_array_equal(every[:, 2:6], chance)
 
 
+def test_columns_that_a_table_lacks_are_missing_for_predictions():
+    frame = survey()
+    estimator = GraftedMRF(random_state=0).fit(frame)
+    known = frame[["smoker"]].reindex(columns=frame.columns)
+    np.testing.assert_allclose(
+        estimator.predict_proba(frame[["smoker"]], "cough"),
+        estimator.predict_proba(known, "cough"),
+    )
+    with pytest.raises(DataError, match="does not know"):
+        estimator.predict(frame[["smoker"]].assign(coughs=1), "cough")
+    with pytest.raises(DataError, match="none of the fitted columns"):
+        estimator.predict(frame[["smoker"]].rename(columns={"smoker": "x"}), "cough")
+
+
 def test_predict_proba_of_an_array_without_the_target():
     rows = chain()
     estimator = GraftedMRF(random_state=0).fit(rows)

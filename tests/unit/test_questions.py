@@ -9,7 +9,7 @@ import pytest
 
 from edgegraft.errors import ConvergenceWarning, ImpossibleEvidenceError, ModelError
 from edgegraft.inference import AutoEngine, BeliefPropagation, ExactBudget, affordability
-from edgegraft.model import PairwiseMRF
+from edgegraft.model import PairwiseMRF, evidence
 from edgegraft.table import Schema
 from tests.brute import Brute
 
@@ -81,6 +81,24 @@ def test_row_likelihoods_sum_over_missing_cells(model):
     keep = (brute.codes[:, [1, 2, 4, 5]] == rows[0, [1, 2, 4, 5]]).all(axis=1)
     truth = np.log([brute.p[keep].sum(), 1.0])
     np.testing.assert_allclose(model.log_likelihood(codes=rows).rows, truth, atol=1e-10)
+
+
+@pytest.mark.parametrize("affordable", [True, False])
+def test_predictions_sum_over_missing_cells(model, monkeypatch, affordable):
+    brute, rng = Brute(model), np.random.default_rng(0)
+    if not affordable:
+        monkeypatch.setattr(evidence, "affordable", lambda *_: None)
+    rows = brute.codes[rng.integers(len(brute.codes), size=12)].copy()
+    rows[rng.random(rows.shape) < 0.6] = -1
+    rows[0] = -1  # nothing is known: the model's shares
+    for i in range(6):
+        found = model.predict_proba(target=model.names[i], codes=rows)
+        for row, shares in zip(rows, found, strict=True):
+            known = np.flatnonzero((row >= 0) & (np.arange(6) != i))
+            same = (brute.codes[:, known] == row[known]).all(axis=1)
+            truth = np.bincount(brute.codes[same, i], brute.p[same], len(shares))
+            atol = 1e-9 if affordable else 0.06
+            np.testing.assert_allclose(shares, truth / truth.sum(), atol=atol)
 
 
 def test_pseudolikelihood_and_predictions_are_conditionals(model):

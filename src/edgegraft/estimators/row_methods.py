@@ -54,13 +54,14 @@ class RowMethods(_Transformer, ReadingParameters):
     def predict_proba(self, X: Any, target: str | int | None = None) -> Floats:
         """Return the probabilities of a column's categories given the other cells of each row.
 
-        Exact where every neighbour of the target is known; edges of missing neighbours are left
-        out, an approximation.
+        Missing cells are summed over: exactly, or by Gibbs draws (errors of about .01) if too much
+        is missing of a dense network for that.
 
         Parameters
         ----------
         X : table of the fitted columns
-            The target's own cells play no part, and the column may be absent.
+            The target's own cells play no part, and the column may be absent. If the columns have
+            names, those that are absent are missing.
         target : str or int, optional
             Name or position of the column. By default all columns, their probabilities side by
             side in the order of ``schema_``.
@@ -90,7 +91,7 @@ class RowMethods(_Transformer, ReadingParameters):
         Parameters
         ----------
         X : table of the fitted columns
-            The target's own cells play no part, and the column may be absent.
+            As for :meth:`predict_proba`.
         target : str or int, optional
             Name or position of the column. By default all columns, side by side.
         quantiles : float or array of float, optional
@@ -170,7 +171,10 @@ class RowMethods(_Transformer, ReadingParameters):
         return self._kind.build(self.schema_, codes, rng)
 
     def _codes(self, X: Any, optional: str | None = None) -> NDArray[np.int64]:
-        """Return a table's codes; the column `optional` may be absent and is missing then."""
+        """Return a table's codes; the column `optional` may be absent and is missing then.
+
+        If one is optional, so are all others of a table with names.
+        """
         check_is_fitted(self)
         return self._codes_of(self._table(X), optional)
 
@@ -182,21 +186,26 @@ class RowMethods(_Transformer, ReadingParameters):
         if table_kind(X) is TableKind.ARRAY:
             X = np.asanyarray(X)
             if optional is not None and X.shape[1:] == (len(schema) - 1,):
-                return self._codes_without(X, optional)
+                return self._codes_without(X, {optional})
             self._check_width(X)
         else:
             labels = column_labels(X)
             self._check_names(labels)
-            if optional is not None and labels is not None and optional not in map(str, labels):
-                return self._codes_without(X, optional)
+            absent = set(schema.names).difference(map(str, labels or schema.names))
+            if optional is not None and absent:
+                return self._codes_without(X, absent)
         return read_codes(X, schema, self._read_options(X))
 
-    def _codes_without(self, X: Any, absent: str) -> NDArray[np.int64]:
+    def _codes_without(self, X: Any, absent: set[str]) -> NDArray[np.int64]:
         from edgegraft.ingest.rows import read_codes
 
-        others = [name for name in self.schema_.names if name != absent]
-        codes = read_codes(X, self.schema_.select(others), self._read_options(X))
-        return np.insert(codes, self.schema_.index(absent), -1, axis=1)
+        present = [name for name in self.schema_.names if name not in absent]
+        if not present:
+            raise DataError("the table has none of the fitted columns")
+        found = read_codes(X, self.schema_.select(present), self._read_options(X))
+        codes = np.full((len(found), len(self.schema_)), -1, np.int64)
+        codes[:, [self.schema_.index(name) for name in present]] = found
+        return codes
 
     def _check_width(self, X: NDArray[Any]) -> None:
         """Refuse an array of another number of columns, in the words of scikit-learn."""

@@ -25,8 +25,8 @@ from edgegraft.core.pairs import stretches
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ImpossibleEvidenceError, ModelError, listing, suggestion
 from edgegraft.inference import ExactBudget, ExactEngine, affordable
-from edgegraft.kernels.conditionals.completion import fill_alone, fill_by_gibbs
-from edgegraft.kernels.conditionals.row_conditionals import Neighbours
+from edgegraft.kernels.conditionals.completion import fill_alone, fill_by_gibbs, sweep_cells
+from edgegraft.kernels.conditionals.row_conditionals import Neighbours, state_conditionals
 from edgegraft.model.answers import NodeMarginals
 from edgegraft.table import Schema
 
@@ -186,3 +186,57 @@ def complete_rows(
             )  # fmt: skip
             n_approximate += 1
     return out, n_approximate
+
+
+_BURN_IN, _DRAWS = 50, 200  # sweeps of rows that know too little for exact inference
+_ROWS_PER_BLOCK = 4096
+
+
+def expected_conditionals(
+    layout: Layout, theta: Floats, neighbours: Neighbours, codes: Integers, i: int
+) -> Floats:
+    """Return ``p(x_i | known cells)`` of rows, the missing ones summed over, by row.
+
+    Exact if that is affordable, else the mean conditional over Gibbs draws of the missing cells.
+    """
+    asked = codes.copy()
+    asked[:, i] = -1
+    distinct, which = np.unique(asked, axis=0, return_inverse=True)
+    out, drawn = np.empty((len(distinct), int(layout.states[i]))), []
+    for r, row in enumerate(distinct):
+        part = condition(layout, theta, row)
+        state = affordable(part.layout, ROW_BUDGET)  # searched once per pattern of gaps
+        if state is None:
+            drawn.append(r)
+            continue
+        values = ExactEngine().run(part.theta, state)[0].values
+        out[r] = part.layout.node(values, int(np.searchsorted(part.free, i)))
+    rng = np.random.default_rng(0)
+    for first in range(0, len(drawn), _ROWS_PER_BLOCK):
+        rows = drawn[first : first + _ROWS_PER_BLOCK]
+        out[rows] = _mean_conditionals(layout, theta, neighbours, distinct[rows], i, rng)
+    return np.asarray(out[which.ravel()])
+
+
+def _mean_conditionals(
+    layout: Layout,
+    theta: Floats,
+    neighbours: Neighbours,
+    rows: Integers,
+    i: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return the mean conditional of a variable over draws of the missing cells of rows."""
+    gaps = rows < 0
+    starts, cells = np.concatenate(([0], np.cumsum(gaps.sum(axis=1)))), np.nonzero(gaps)[1]
+    codes = np.where(gaps, rng.integers(0, layout.states, rows.shape), rows)
+    found = np.empty((len(rows), int(layout.states[i])))
+    total = np.zeros_like(found)
+    for k in range(_BURN_IN + _DRAWS):
+        uniform = rng.random((1, len(cells)))
+        given = layout.states, layout.node_offset, neighbours
+        sweep_cells(theta, codes, cells, starts, *given, uniform)
+        if k >= _BURN_IN:
+            state_conditionals(theta, codes, i, *given, found)
+            total += found
+    return total / _DRAWS
