@@ -51,10 +51,8 @@ class LearnRows(NamedTuple):
     @property
     def table(self) -> PackedTable | PlaneStore:
         """The table that describes the columns, in memory or on disk."""
-        if isinstance(self.fitted.rows, PackedTable):
-            return self.fitted.rows
-        assert self.fitted.store is not None
-        return self.fitted.store
+        assert self.fitted.table is not None  # files are not on a cluster
+        return self.fitted.table
 
     @property
     def sample_rows(self) -> int:

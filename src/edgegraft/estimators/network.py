@@ -166,7 +166,6 @@ class NetworkEstimator(RowMethods):
         from edgegraft.ingest.output import OutputForm
         from edgegraft.learn.checkpoint import remember
         from edgegraft.learn.provenance import details_of
-        from edgegraft.table import PackedTable
 
         search, plan, schema = found.search, found.plan, rows.rows.schema
         strengths = found.model.edge_strengths()
@@ -183,9 +182,8 @@ class NetworkEstimator(RowMethods):
         self._kind, self._plan, self._search = OutputForm.of(X), plan, remember(search)
         file = {"file": Path(X).name} if isinstance(X, str | PathLike) else {}
         self._details = details_of(found, file | rows.source(search.objective.n_rows))
-        table = rows.rows if isinstance(rows.rows, PackedTable) else rows.store
-        if table is not None:
-            self._details["data_quality"] = data_quality(table)
+        if rows.table is not None:
+            self._details["data_quality"] = data_quality(rows.table)
         self.model_ = found.final_model
         self.network_model_ = found.model
         self.prediction_ = found.prediction

@@ -58,12 +58,16 @@ class OpenRows(Closing):
     store: PlaneStore | None = None  # that the rows were read through
     budget: Budget | None = None  # what learning may take, if there is a limit of memory
 
+    @property
+    def table(self) -> PackedTable | PlaneStore | None:
+        """The table that describes the columns, in memory or on disk; None on a cluster."""
+        return self.rows if isinstance(self.rows, PackedTable) else self.store
+
     def source(self, n_fitted: float) -> dict[str, Any]:
         """Return what a model file keeps of the rows; `n_fitted` is the weight of those fitted."""
-        described = self.rows if isinstance(self.rows, PackedTable) else self.store
         source: dict[str, Any] = {"rows": self.rows.n_rows}
-        if described is not None:
-            source["missing"] = described.n_missing.tolist()
+        if self.table is not None:
+            source["missing"] = self.table.n_missing.tolist()
         if not isinstance(self.rows, PackedTable):
             source["sample"] = self.sample_rows  # on which edges were tested
             if n_fitted < self.rows.weight:

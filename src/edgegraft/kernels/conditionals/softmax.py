@@ -184,10 +184,10 @@ def softmax_block(logits, weights, tops, totals, n_columns, alternatives, interl
 
     `alternatives` is 1, 2, 4 or 8, or, interleaved, any multiple of sixteen.
     """
-    if interleaved:
-        if alternatives == 1:
-            _softmax_block(logits, weights, tops, totals, n_columns, 1, 1)
-        elif alternatives == 2:
+    if alternatives == 1:
+        _softmax_block(logits, weights, tops, totals, n_columns, 1, 0)
+    elif interleaved:
+        if alternatives == 2:
             _softmax_block(logits, weights, tops, totals, n_columns, 2, 1)
         elif alternatives == 4:
             _softmax_block(logits, weights, tops, totals, n_columns, 4, 1)
@@ -197,8 +197,6 @@ def softmax_block(logits, weights, tops, totals, n_columns, alternatives, interl
             for column in range(n_columns):
                 at = column * alternatives
                 softmax_row(logits, at, weights, tops, totals, column, alternatives)
-    elif alternatives == 1:
-        _softmax_block(logits, weights, tops, totals, n_columns, 1, 0)
     elif alternatives == 2:
         _softmax_block(logits, weights, tops, totals, n_columns, 2, 0)
     elif alternatives == 4:

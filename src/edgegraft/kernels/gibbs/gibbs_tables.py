@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.conditionals.lookup import pack_groups
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours
 
 FLOOR = -1e8
@@ -62,66 +63,31 @@ def tabulate(
     Merged groups make updates cheaper and tables larger; without `max_rows` the first of
     `GROUP_SIZES` that keeps its budget is taken.
     """
+    states, plain = np.array(states), np.ones(len(states), np.int64)
     for rows, budget in GROUP_SIZES if max_rows is None else ((max_rows, 0),):
-        groups = _group(states, neighbours.start, neighbours.other, rows)
-        if groups[3][-1] <= budget:
+        groups = pack_groups(neighbours.start, neighbours.other, states, plain, rows * plain)
+        n_groups = np.diff(groups.start)
+        width = np.maximum((states - (n_groups == 1) + 3) // 4 * 4, 4)
+        sizes = groups.codes * np.repeat(width, n_groups)
+        if sizes.sum() <= budget:
             break
-    width, group_start, group_entry, group_value, step = groups
     tables = GibbsTables(
-        np.array(states),
+        states,
         width,
         np.array(node_offset),
-        group_start,
-        group_entry,
-        group_value,
+        groups.start,
+        groups.source_start,
+        np.concatenate(([0], np.cumsum(sizes))),
         neighbours.other,
-        step,
+        groups.step * np.repeat(width, np.diff(neighbours.start)),
         neighbours.table,
         neighbours.step,
         neighbours.own_step,
         np.empty(len(theta)),
-        np.empty(group_value[-1]),
+        np.empty(int(sizes.sum())),
     )
     refill(tables, np.asarray(theta, np.float64))
     return tables
-
-
-@kernel
-def _padded(length):
-    return max(4, (length + 3) // 4 * 4)
-
-
-@kernel
-def _group(states, start, neighbour, max_rows):
-    """Cut each variable's neighbours, in order, into groups of at most `max_rows` joint states."""
-    n, m = len(states), len(neighbour)
-    width = np.empty(n, np.int64)
-    group_start = np.zeros(n + 1, np.int64)
-    group_entry = np.zeros(n + m + 1, np.int64)
-    group_value = np.zeros(n + m + 1, np.int64)
-    step = np.empty(m, np.int64)
-    rows_of = np.empty(n + m, np.int64)
-    g = 0
-    for i in range(n):
-        rows = 1
-        for e in range(start[i], start[i + 1]):
-            if e > start[i] and rows * states[neighbour[e]] > max_rows:
-                rows_of[g] = rows
-                group_entry[g + 1] = e
-                g += 1
-                rows = 1
-            step[e] = rows
-            rows *= states[neighbour[e]]
-        rows_of[g] = rows
-        group_entry[g + 1] = start[i + 1]
-        g += 1
-        group_start[i + 1] = g
-        alone = g - group_start[i] == 1
-        width[i] = _padded(states[i] - 1 if alone else states[i])
-        step[start[i] : start[i + 1]] *= width[i]
-        for k in range(group_start[i], g):
-            group_value[k + 1] = group_value[k] + rows_of[k] * width[i]
-    return width, group_start, group_entry[: g + 1], group_value[: g + 1], step
 
 
 @kernel
