@@ -21,7 +21,7 @@ from edgegraft.kernels import compiler, structures
 from edgegraft.kernels.compiler import stamp_of
 from edgegraft.kernels.conditionals.scored import score_conditional
 from edgegraft.kernels.counting.bitplanes import look_up, look_up_plainly
-from edgegraft.kernels.search import unseen
+from edgegraft.kernels.search import candidates
 from edgegraft.search import correlations
 from edgegraft.table import PackedTable
 
@@ -194,7 +194,7 @@ def test_kernels_in_plain_python_give_the_same(monkeypatch):
         known = pick(structures.find)(keys, values, ids[::2] + np.arange(30) % 2)
         words, out = np.arange(1, 5, dtype=np.uint64) << np.uint64(60), np.zeros(9, np.int64)
         left = np.concatenate((ids[:3], np.arange(40)))
-        drawn = pick(unseen.draw_from_list)(keys, values, left, 43, words, out)
+        drawn = pick(candidates.draw_from_list)(keys, values, left, 43, words, out)
         monkeypatch.setattr(correlations, "for_size", lambda kernel, size, pick=pick: pick(kernel))
         blocks = correlations.Correlations(source).of(all_pairs(5)).values
         results = keys, values, old, known, left, words, out, drawn, blocks

@@ -23,8 +23,7 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.device.counts import count_on_device
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.compiler import for_size
-from edgegraft.kernels.counting.histogram import count_codes
-from edgegraft.kernels.counting.popcount import count_planes, count_planes_plainly
+from edgegraft.kernels.counting.pairs import count_codes, count_planes, count_planes_plainly
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import Rows, TableRows, add_in_order, as_rows
 from edgegraft.table.packed import MIN_CODED

@@ -19,7 +19,15 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import ModelError
-from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals, score
+from edgegraft.inference.engine import (
+    Assignment,
+    Capabilities,
+    Info,
+    Marginals,
+    add_responses,
+    product_tables,
+    score,
+)
 from edgegraft.inference.messages import (
     Floored,
     MessageState,
@@ -32,7 +40,6 @@ from edgegraft.inference.messages import (
     pass_messages,
     wire,
 )
-from edgegraft.inference.pair_tables import add_responses, product_tables
 from edgegraft.kernels.messages.forests import decide, improve_forest, polish
 
 _PAIR_METHODS = {"product": "product of beliefs", "linear-response": "linear response"}

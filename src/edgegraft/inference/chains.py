@@ -20,7 +20,7 @@ from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.errors import ModelError
 from edgegraft.kernels.gibbs.gibbs_moments import measure_indicators
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
-from edgegraft.kernels.gibbs.sweeps import start_uniform
+from edgegraft.kernels.gibbs.sweeps import fill_uniform
 
 if TYPE_CHECKING:
     from edgegraft.device import Device
@@ -98,7 +98,10 @@ def make_streams(random_state: RandomState, n_chains: int) -> Streams:
 def scattered(layout: Layout, streams: Streams) -> Chains:
     """Return chains whose variables are drawn uniformly: as far apart as chains can start."""
     state = np.empty((layout.n_variables, streams.shape[1]), np.uint16)
-    start_uniform(layout.states, state, streams)
+    uniform = np.empty(streams.shape[1])
+    for own, n_states in zip(state, layout.states, strict=True):
+        fill_uniform(streams, uniform)
+        own[:] = uniform * n_states
     return Chains(state, streams)
 
 

@@ -31,8 +31,14 @@ from edgegraft.inference.affordability import (
     readable_bytes,
 )
 from edgegraft.inference.elimination import Elimination, ExactCost, build_tree
-from edgegraft.inference.engine import Assignment, Capabilities, Info, Marginals, score
-from edgegraft.inference.pair_tables import product_tables
+from edgegraft.inference.engine import (
+    Assignment,
+    Capabilities,
+    Info,
+    Marginals,
+    product_tables,
+    score,
+)
 from edgegraft.kernels.elimination import buckets, junction, junction_draws
 
 _CAPABILITIES = Capabilities("exact", exact=True, log_partition="exact", pair_marginals="exact")

@@ -23,7 +23,7 @@ from edgegraft.errors import DataError
 from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.lanes import LANES as ROW_LANES
 from edgegraft.kernels.counting.bitplanes import pack_columns, pack_columns_plainly
-from edgegraft.kernels.counting.popcount import LANES, Planes
+from edgegraft.kernels.counting.pairs import LANES, Planes
 from edgegraft.table import old_file
 from edgegraft.table.schema import Schema
 

@@ -24,7 +24,7 @@ from edgegraft.core.atomic import Closing
 from edgegraft.core.container import ContainerFormat, ContainerReader, ContainerWriter
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.kernels.counting.bitplanes import pack_codes, unpack_codes
-from edgegraft.kernels.counting.popcount import LANES
+from edgegraft.kernels.counting.pairs import LANES
 from edgegraft.table.packed import MAX_PLANES, Cells, PackedTable, empty_cells
 from edgegraft.table.schema import Schema
 

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from edgegraft.kernels.compiler import kernel
-from edgegraft.kernels.counting.popcount import TILE, add_tile, popcount
+from edgegraft.kernels.counting.pairs import TILE, add_tile, popcount
 
 
 class Asked(NamedTuple):

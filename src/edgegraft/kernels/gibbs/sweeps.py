@@ -89,16 +89,6 @@ def record(tables, state, streams, thinning, first_row, row_step, out):
 
 
 @kernel
-def start_uniform(states, state, streams):
-    """Draw every variable of every chain uniformly from its states."""
-    uniform = np.empty(state.shape[1])
-    for i in range(len(states)):
-        fill_uniform(streams, uniform)
-        for c in range(len(uniform)):
-            state[i, c] = np.uint16(uniform[c] * states[i])
-
-
-@kernel
 def find_rows(tables, g, state, row_at):
     """Where, for each chain, the row of group `g` starts in the values."""
     row_at[:] = tables.group_value[g]
