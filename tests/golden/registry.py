@@ -120,7 +120,7 @@ def sorted_edges(model: Any) -> Result:
 
 def norms(model: Any, edges: Any) -> Any:
     """Return the norms of the tables of a model's edges, which the results call strengths."""
-    found = edge_strengths(model.schema, model.layout, model.theta, None, None)
+    found = edge_strengths(model, None, None)
     return found[find_pairs(edges, model.edges, len(model.names))]
 
 

@@ -144,7 +144,7 @@ class PairwiseMRF(RowQuestions):
         known = self.edge_columns.get("strength")
         if known is not None and without is None and correction is None:
             return known
-        return edge_strengths(self.schema, self.layout, self.theta, without, correction)
+        return edge_strengths(self, without, correction)
 
     def with_edge_columns(self, columns: Mapping[str, ArrayLike]) -> PairwiseMRF:
         """Return the same model that knows more of its edges."""

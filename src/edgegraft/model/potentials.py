@@ -172,21 +172,15 @@ Correction = Literal["apc"]
 
 
 def edge_strengths(
-    schema: Schema,
-    layout: Layout,
-    theta: NDArray[np.float64],
-    without: Label | Iterable[Label] | None,
-    correction: Correction | None,
-) -> NDArray[np.float64]:
+    model: NamedPotentials, without: Label | Iterable[Label] | None, correction: Correction | None
+) -> Floats:
     """Return the strength of each edge; see :meth:`PairwiseMRF.edge_strengths`."""
     if correction not in (None, "apc"):
         raise ValueError(f"correction must be None or 'apc', found {correction!r}")
-    out = np.empty(layout.n_edges)
-    counted = _counted(schema, without)
-    strengths(
-        theta, layout.states, layout.edges, layout.node_offset, layout.edge_offset, counted, out
-    )
-    return out if correction is None else _correct(schema, layout, out)
+    layout, out = model.layout, np.empty(model.n_edges)
+    where = layout.states, layout.edges, layout.node_offset, layout.edge_offset
+    strengths(model.theta, *where, _counted(model.schema, without), out)
+    return out if correction is None else _correct(model, out)
 
 
 def _counted(schema: Schema, without: Label | Iterable[Label] | None) -> NDArray[np.bool_]:
@@ -209,16 +203,15 @@ def _counted(schema: Schema, without: Label | Iterable[Label] | None) -> NDArray
     return np.array([state not in left_out for state in states], np.bool_)
 
 
-def _correct(schema: Schema, layout: Layout, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+def _correct(model: NamedPotentials, raw: Floats) -> Floats:
     if not np.isfinite(raw).all():
-        i, j = layout.edges[int(np.argmax(~np.isfinite(raw)))]
+        i, j = model.edges[int(np.argmax(~np.isfinite(raw)))]
         raise ModelError(
-            f"edge ({schema.names[i]!r}, {schema.names[j]!r}) forbids a pair of states, so its "
+            f"edge ({model.names[i]!r}, {model.names[j]!r}) forbids a pair of states, so its "
             "strength is infinite and no average-product correction exists; use correction=None"
         )
-    n = layout.n_variables
-    first, second = layout.edges.T
-    by_variable = np.bincount(layout.edges.ravel(), np.repeat(raw, 2), n) / max(n - 1, 1)
+    n, (first, second) = model.n_variables, model.edges.T
+    by_variable = np.bincount(model.edges.ravel(), np.repeat(raw, 2), n) / max(n - 1, 1)
     mean = by_variable.mean() if n else 0.0
     if mean == 0:
         return raw

@@ -137,9 +137,8 @@ def wide_nodes(wiring, potentials):
 @kernel
 def linear_marginals(wiring, potentials, value, inverse, out):
     """Write node and edge beliefs of plain messages to `out`; return the Bethe log Z."""
-    start, links, states, node_offset = (
-        wiring.start, wiring.links, wiring.states, wiring.node_offset,
-    )  # fmt: skip
+    start, links = wiring.start, wiring.links
+    states, node_offset = wiring.states, wiring.node_offset
     unary, unary_exp, tables = potentials.unary, potentials.unary_exp, potentials.tables
     wide = wide_nodes(wiring, potentials)
     beliefs = out[: node_offset[-1]]
@@ -170,9 +169,8 @@ def linear_marginals(wiring, potentials, value, inverse, out):
 @kernel
 def log_marginals(wiring, potentials, value, out):
     """Write node and edge beliefs of log messages to `out`; return the free energy's log Z."""
-    start, links, states, node_offset = (
-        wiring.start, wiring.links, wiring.states, wiring.node_offset,
-    )  # fmt: skip
+    start, links = wiring.start, wiring.links
+    states, node_offset = wiring.states, wiring.node_offset
     tables, log_tables, weight = potentials.tables, potentials.log_tables, potentials.weight
     rho = weight[wiring.edge]
     beliefs = np.empty(node_offset[-1])

@@ -67,9 +67,8 @@ def forest_log_partition(wiring, potentials, value, order, upward):
     edges' terms without ``rho_e``. The mean over the forests gives the model back, and the
     log-partition function is convex: the result bounds it from above, whatever the messages.
     """
-    start, links, states, node_offset = (
-        wiring.start, wiring.links, wiring.states, wiring.node_offset,
-    )  # fmt: skip
+    start, links = wiring.start, wiring.links
+    states, node_offset = wiring.states, wiring.node_offset
     edge = wiring.edge
     tables, log_tables = potentials.tables, potentials.log_tables
     edge_top, weight = potentials.edge_top, potentials.weight
@@ -103,9 +102,8 @@ def forest_log_partition(wiring, potentials, value, order, upward):
 @kernel
 def decide(wiring, potentials, value, assignment):
     """Choose states one variable after another; -1 marks the undecided."""
-    start, links, states, node_offset = (
-        wiring.start, wiring.links, wiring.states, wiring.node_offset,
-    )  # fmt: skip
+    start, links = wiring.start, wiring.links
+    states, node_offset = wiring.states, wiring.node_offset
     unary, log_tables = potentials.unary, potentials.log_tables
     scores = np.empty(states.max())
     for i in wiring.order[::-1]:
@@ -124,9 +122,8 @@ def decide(wiring, potentials, value, assignment):
 @kernel
 def polish(wiring, potentials, assignment):
     """Change single variables while that raises the score; return the number of changes."""
-    start, links, states, node_offset = (
-        wiring.start, wiring.links, wiring.states, wiring.node_offset,
-    )  # fmt: skip
+    start, links = wiring.start, wiring.links
+    states, node_offset = wiring.states, wiring.node_offset
     unary, log_tables = potentials.unary, potentials.log_tables
     scores = np.empty(states.max())
     waiting = np.ones(len(states), np.bool_)
@@ -158,9 +155,8 @@ def improve_forest(wiring, potentials, turn, assignment):
     Nodes join the forest in the order `turn` unless they would close a loop. The score never
     falls: the states that the forest had are among those compared.
     """
-    start, links, states, node_offset = (
-        wiring.start, wiring.links, wiring.states, wiring.node_offset,
-    )  # fmt: skip
+    start, links = wiring.start, wiring.links
+    states, node_offset = wiring.states, wiring.node_offset
     unary, log_tables = potentials.unary, potentials.log_tables
     inside = _induced_forest(start, links, turn)
     all_edges = np.ones(len(wiring.into_first), np.bool_)

@@ -33,9 +33,8 @@ def flood(wiring, potentials, value, inverse, kind, damping, tol, max_iter, floo
 
     Returns the messages, their reciprocals, the sweeps made and the largest change of the last.
     """
-    start, links, states, node_offset = (
-        wiring.start, wiring.links, wiring.states, wiring.node_offset,
-    )  # fmt: skip
+    start, links = wiring.start, wiring.links
+    states, node_offset = wiring.states, wiring.node_offset
     unary, unary_exp = potentials.unary, potentials.unary_exp
     tables, log_tables = potentials.tables, potentials.log_tables
     rho = potentials.weight[wiring.edge]
@@ -72,9 +71,8 @@ def chase(wiring, potentials, value, inverse, kind, damping, tol, max_updates, f
     `value`, `inverse` and `key` (how far each node is out of date) are changed. `dirty` nodes are
     visited whatever their key. Returns the number of message updates.
     """
-    start, links, states, node_offset = (
-        wiring.start, wiring.links, wiring.states, wiring.node_offset,
-    )  # fmt: skip
+    start, links = wiring.start, wiring.links
+    states, node_offset = wiring.states, wiring.node_offset
     unary, unary_exp = potentials.unary, potentials.unary_exp
     tables, log_tables = potentials.tables, potentials.log_tables
     rho = potentials.weight[wiring.edge]
