@@ -150,7 +150,7 @@ def test_truncated_files_are_refused(tmp_path):
 def test_foreign_files_and_changed_bytes_are_refused(tmp_path):
     path = tmp_path / "t.pack"
     path.write_bytes(b"PAR1" + bytes(1000))
-    with pytest.raises(FileFormatError, match="is not a packed table.*save one with"):
+    with pytest.raises(FileFormatError, match=r"is not a packed table.*save one with"):
         PackedTable.open(path)
     example().save(path)
     whole = bytearray(path.read_bytes())

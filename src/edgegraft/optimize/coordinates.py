@@ -73,7 +73,10 @@ class Coordinates:
 
     def curvature(self, diagonal: Floats) -> Floats:
         """Return a diagonal Hessian in the solver's coordinates."""
-        return self._mapped(diagonal, centre_curvature, MIN_SHARE)
+        out = diagonal.copy()
+        if self._projection is not None:
+            centre_curvature(self._projection, out, MIN_SHARE)
+        return out
 
     def _mapped(self, values: Floats, change: Any, *arguments: float) -> Floats:
         """Return a copy that a kernel has changed in place."""

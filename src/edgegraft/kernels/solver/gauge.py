@@ -196,28 +196,21 @@ def centre_gradient(p, gradient):
                 k += 1
 
 
-@kernel
-def centre_curvature(p, diagonal, least):
+def centre_curvature(p: Projection, diagonal: Array, least: float) -> None:
     """Scale the diagonal of each entry by the share of its indicator that no node explains."""
-    base = p.edge_offset[0]
-    for e in range(len(p.edges)):
-        i, j = p.edges[e, 0], p.edges[e, 1]
-        r, s = p.states[i], p.states[j]
-        first = p.inverse_offset[e]
-        exact = first < p.inverse_offset[e + 1]
-        k = p.edge_offset[e]
-        for a in range(r):
-            for b in range(s):
-                if exact:
-                    row, other = first + a * (r + s), first + (r + b) * (r + s)
-                    lever = p.inverse[row + a] + p.inverse[other + r + b]
-                    lever += 2.0 * p.inverse[row + r + b]
-                    left = 1.0 - p.pairs[k - base] * lever
-                else:
-                    left = 1.0 - p.margins[p.node_offset[i] + a]
-                    left *= 1.0 - p.margins[p.node_offset[j] + b]
-                diagonal[k] *= min(1.0, max(least, left))
-                k += 1
+    for which, cells in by_shape(p.states, p.edges, p.edge_offset):
+        _, r, s = cells.shape
+        if p.inverse_offset[which[0]] < p.inverse_offset[which[0] + 1]:
+            at = p.inverse_offset[which, None, None] + np.arange((r + s) ** 2).reshape(r + s, r + s)
+            inverse = p.inverse[at]
+            own = np.diagonal(inverse, axis1=1, axis2=2)
+            lever = own[:, :r, None] + own[:, None, r:] + 2.0 * inverse[:, :r, r:]
+            left = 1.0 - p.pairs[cells - p.edge_offset[0]] * lever
+        else:
+            first, second = p.node_offset[p.edges[which].T]
+            left = 1.0 - p.margins[first[:, None] + np.arange(r)][:, :, None]
+            left = left * (1.0 - p.margins[second[:, None] + np.arange(s)][:, None, :])
+        diagonal[cells] *= np.clip(left, least, 1.0)
 
 
 @njit(inline="always")
