@@ -18,7 +18,7 @@ from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.estimators.parameters import make_seed
 from edgegraft.estimators.row_methods import RowMethods
-from edgegraft.ingest.frames import column_labels
+from edgegraft.ingest.kinds import column_labels
 
 if TYPE_CHECKING:
     from edgegraft.ingest.rows import OpenRows

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from edgegraft.config import ModelOptions, Plan, Setting, TableOptions, Unseen, settings_of
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import DataError, listing
-from edgegraft.ingest.frames import TableKind, column_labels, library_of, table_kind
+from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_kind
 from edgegraft.table.schema import KINDS, Schema
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from edgegraft.core.checks import check_weights
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, ModelError
 from edgegraft.estimators.parameters import ReadingParameters
-from edgegraft.ingest.frames import TableKind, column_labels, table_kind
+from edgegraft.ingest.kinds import TableKind, column_labels, table_kind
 
 if TYPE_CHECKING:
     from edgegraft.ingest.output import OutputForm

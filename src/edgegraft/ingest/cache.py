@@ -36,7 +36,8 @@ from edgegraft.errors import Argument, DiskFullError, FileFormatError
 from edgegraft.ingest.encoder import store_source
 from edgegraft.ingest.files import FilesSource, FileState, find_files
 from edgegraft.ingest.findings import Findings
-from edgegraft.ingest.frames import TableKind, open_source, table_kind
+from edgegraft.ingest.frames import open_source
+from edgegraft.ingest.kinds import TableKind, table_kind
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.store import FORMAT, PlaneStore, StoreWriter, block_rows

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from edgegraft.core.atomic import replacing
 from edgegraft.core.types import Mask
 from edgegraft.ingest import encode
-from edgegraft.ingest.frames import TableKind, column_labels, library_of, table_kind
+from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_kind
 from edgegraft.table import PackedTable, Schema, Variable
 from edgegraft.table.arrow import Codes, labels
 

@@ -32,8 +32,9 @@ from edgegraft.ingest.column_kinds import settle_levels
 from edgegraft.ingest.encoder import encode_source
 from edgegraft.ingest.files import find_files
 from edgegraft.ingest.findings import Findings
-from edgegraft.ingest.frames import TableKind, open_source, plugin_of, table_kind
+from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.genotypes import is_genotypes, read_genotypes
+from edgegraft.ingest.kinds import TableKind, plugin_of, table_kind
 from edgegraft.ingest.memory import SAMPLE_ROWS, Budget, check_limit, read_size, share_out
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.table import PackedTable, Schema
