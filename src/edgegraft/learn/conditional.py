@@ -178,7 +178,6 @@ class Conditionals(ABC):
         """Whether conditionals have to do without the rows in which a neighbour is missing."""
         return bool(self.known.size) and not self.completed
 
-    @abstractmethod
     def describe(
         self,
         i: int,
@@ -193,6 +192,16 @@ class Conditionals(ABC):
         `base` is that without the last edge, if it is known and the parameters of that edge are
         zero. `known` is returned if it is the conditional asked for.
         """
+        node = self.read(i, layout, theta, edges)
+        return known if known is not None and known.is_of(node) else self.inform(node, base)
+
+    @abstractmethod
+    def read(self, i: int, layout: Layout, theta: Floats, edges: Integers) -> Conditional:
+        """Return a conditional at the parameters of a model, without its information."""
+
+    @abstractmethod
+    def inform(self, node: Conditional, base: Conditional | None) -> Conditional:
+        """Return a conditional with its information, if there are rows and memory for it."""
 
     @abstractmethod
     def without(self, node: Conditional, other: int) -> Conditional:

@@ -118,22 +118,10 @@ class FeatureConditionals(Conditionals):
         shown = shown @ self.features.matrix(i).T
         return float(strength_of(shown[self.margins[other] > 0][:, self.margins[i] > 0]))
 
-    def describe(
-        self,
-        i: int,
-        layout: Layout,
-        theta: Floats,
-        edges: Integers,
-        base: Conditional | None = None,
-        known: Conditional | None = None,
-    ) -> Conditional:
-        """Return the conditional of variable `i`, whose edges are the `edges`-th of the layout."""
-        node = self._at(i, layout, theta, edges)
-        if known is not None and known.is_of(node):
-            return known
-        if self.known.size and len(edges):
-            node = self._settle(node)
-        return self._informed(node)
+    def inform(self, node: Conditional, base: Conditional | None) -> Conditional:
+        """Return a conditional with its information, if there are rows and memory for it."""
+        settle = self.known.size and len(node.design.sources)
+        return self._informed(self._settle(node) if settle else node)
 
     def unexplained(
         self, layout: Layout, theta: Floats, only: Sequence[int] | None = None
@@ -141,7 +129,7 @@ class FeatureConditionals(Conditionals):
         """Return what conditionals leave of the variances of their columns' linear features."""
         groups, none = edges_by_end(layout.edges), np.empty(0, np.int64)
         chosen = range(len(self.states)) if only is None else only
-        nodes = (self._at(i, layout, theta, groups.get(i, none)) for i in chosen)
+        nodes = (self.read(i, layout, theta, groups.get(i, none)) for i in chosen)
         return np.array([self._variance(node) for node in nodes])
 
     def _variance(self, node: Conditional) -> float:
@@ -159,7 +147,8 @@ class FeatureConditionals(Conditionals):
         spread = float(whole.sum() if own.linear.all() else whole[0])
         return left / total / max(spread, TINY)
 
-    def _at(self, i: int, layout: Layout, theta: Floats, edges: Integers) -> Conditional:
+    def read(self, i: int, layout: Layout, theta: Floats, edges: Integers) -> Conditional:
+        """Return a conditional at the parameters of a model, without its information."""
         sources = layout.edges[edges].sum(axis=1) - i
         slopes = [np.zeros((0, int(layout.widths[i])))]
         for k, j in zip(edges.tolist(), sources.tolist(), strict=True):

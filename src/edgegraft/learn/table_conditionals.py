@@ -171,16 +171,8 @@ class TableConditionals(Conditionals):
         shares = [total / float(side.node.weights.sum()) for side in sides]
         return weights, self.variances * both, total, shares
 
-    def describe(
-        self,
-        i: int,
-        layout: Layout,
-        theta: Floats,
-        edges: Integers,
-        base: Conditional | None = None,
-        known: Conditional | None = None,
-    ) -> Conditional:
-        """Return the conditional of variable `i`, whose edges are the `edges`-th of the layout."""
+    def read(self, i: int, layout: Layout, theta: Floats, edges: Integers) -> Conditional:
+        """Return a conditional at the parameters of a model, without its information."""
         sources = layout.edges[edges].sum(axis=1) - i
         start = np.cumsum(np.concatenate(([1], self.sizes[sources])))
         coefficients = self._coefficients(i, layout, theta, edges, sources)
@@ -189,25 +181,25 @@ class TableConditionals(Conditionals):
             weights = weights * self.known[i]
         elif self.incomplete:
             weights = weights * self.known[np.append(sources, i)].all(axis=0)
-        n_columns, q = coefficients.shape
-        found = Conditional(
-            self._design(i, sources, start), weights, coefficients[0], coefficients, start, (q, q)
-        )
-        if known is not None and known.is_of(found):
-            return known
-        enough = weights.sum() >= ROWS_PER_COLUMN * n_columns
+        design, q = self._design(i, sources, start), coefficients.shape[1]
+        return Conditional(design, weights, coefficients[0], coefficients, start, (q, q))
+
+    def inform(self, node: Conditional, base: Conditional | None) -> Conditional:
+        """Return a conditional with its information, if there are rows and memory for it."""
+        n_columns, q = node.coefficients.shape
+        enough = node.weights.sum() >= ROWS_PER_COLUMN * n_columns
         if q == 0 or not enough or 8 * (n_columns * q) ** 2 > self.max_bytes:
-            return found
+            return node
         if self.elsewhere is not None:
-            return replace(found, usable=True)
+            return replace(node, usable=True)
         if self.incomplete:
-            found = self._settle(found)
+            node = self._settle(node)
         inverse = None
         if base is not None and base.inverse is not None and not self.known.size:
-            inverse = self._extended_inverse(found, base.inverse)
+            inverse = self._extended_inverse(node, base.inverse)
         if inverse is None:
-            inverse = self._inverse(found)
-        return replace(found, inverse=inverse, usable=True)
+            inverse = self._inverse(node)
+        return replace(node, inverse=inverse, usable=True)
 
     def without(self, node: Conditional, other: int) -> Conditional:
         """Return the conditional with the table of one neighbour at zero, and intercepts refitted.
