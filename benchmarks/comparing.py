@@ -52,7 +52,7 @@ NULLS = (
     Null(50, (800, 800), 0.0, 15),
 )
 POWER_PAIRS, POWER_COLUMNS, POWER_ROWS = 60, 10, 300
-TIMED_PAIRS = 2
+TIMED_PAIRS = 1
 CHANGES = ("one edge gone", "one edge of .45 halved", "all edges weaker, by 0 to 70 %")
 Found = TypeVar("Found")
 
@@ -144,8 +144,9 @@ def _rate(*p: Sequence[float]) -> str:
     One sequence has a p-value per pair, several ones those of one pair each.
     """
     if len(p) == 1:
-        share = float(np.mean(np.array(p[0]) <= LEVEL))
-        return f"{share:.3f} ± {np.sqrt(share * (1 - share) / len(p[0])):.3f}"
+        n, share = len(p[0]), float(np.mean(np.array(p[0]) <= LEVEL))
+        near = share if 0 < share < 1 else (share * n + 1) / (n + 2)  # none or all are not certain
+        return f"{share:.3f} ± {np.sqrt(near * (1 - near) / n):.3f}"
     shares, sizes = np.array([[np.mean(np.array(own) <= LEVEL), len(own)] for own in p]).T
     share = float(np.average(shares, weights=sizes))
     error = np.sqrt(np.sum((sizes * (shares - share)) ** 2)) / sizes.sum()

@@ -105,7 +105,7 @@ def test_missing_cells_a_lacking_category_and_three_groups():
     ]
     frame["q1"][:50] = [None] * 50
     frame["group"] = np.where(np.arange(1200) % 400 == 0, "c", groups).tolist()
-    with pytest.raises(DataError, match=r"fewer than 20 rows.*'c'"):
+    with pytest.raises(DataError, match=r"fewer than 20 rows.*'c \(3\)'"):
         compare(frame, "group")
     thirds = np.where(np.arange(1200) < 400, "c", groups)
     frame["group"] = [None if k == 7 else label for k, label in enumerate(thirds.tolist())]

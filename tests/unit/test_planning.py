@@ -61,5 +61,10 @@ def test_what_cannot_be_planned_is_refused():
         plan(effect=1.5)
     with pytest.raises(SettingError, match="n_edges"):
         plan(n_columns=3, n_edges=4)
+    for name, value in {"n_columns": 1, "fdr": 3.0, "rows": [-5]}.items():
+        with pytest.raises(SettingError, match=name):
+            plan(**{name: value})
+    for typed in (["--edges", "999"], ["--plot", "power.xyz"]):
+        assert CliRunner().invoke(app, ["plan", *typed]).exit_code == 2
     with pytest.raises(DataError, match="expected a fitted GraftedMRF"):
         plan(3)

@@ -151,10 +151,7 @@ def plot(
 ) -> None:
     """Draw the network of a model, the table of an edge, or probabilities given evidence."""
     with working(model, writes=[output], force=force, quiet=quiet) as console:
-        if output.suffix.lower() not in _PICTURES:
-            raise ModelError(
-                f"'{output}' does not end in the suffix of a picture: use .png, .svg or .pdf"
-            )
+        require_picture(output)
         network = {"around": around, "top": strongest, "min_strength": min_strength}
         if (set(network.values()) != {None}) + bool(edge) + bool(of or given) > 1:
             raise ModelError(
@@ -177,6 +174,14 @@ def plot(
             axes = plot_network(known, **network, seed=seed)  # type: ignore[arg-type]
         save_picture(axes, output, dpi)
         say(console, f"The picture is in [bold]{escape(str(output))}[/].")
+
+
+def require_picture(path: Path | None) -> None:
+    """Stop before the work if a file does not have the suffix of a picture."""
+    if path is not None and path.suffix.lower() not in _PICTURES:
+        raise ModelError(
+            f"'{path}' does not end in the suffix of a picture: use .png, .svg or .pdf"
+        )
 
 
 def save_picture(axes: Any, path: Path, dpi: int = 200) -> None:

@@ -19,6 +19,7 @@ from edgegraft.cli.console import (
     warned,
     working,
 )
+from edgegraft.cli.model_commands import require_picture
 from edgegraft.cli.options import (
     AsJson,
     DataFile,
@@ -89,6 +90,7 @@ def compare(
         files = require_table(data)
         for path in (output, report, picture):
             refuse_overwriting(path, force, tuple(files))
+        require_picture(picture)
         if report is not None:
             require_report()
         from edgegraft.cli.study_answers import show_comparison, write_comparison
@@ -148,7 +150,11 @@ def read(
     weights: Weights = None,
     resolutions: Annotated[
         list[float] | None,
-        typer.Option("--resolution", help="Of the communities; repeat. 0.5, 1 and 2 by default."),
+        typer.Option(
+            "--resolution",
+            "--resolutions",
+            help="Of the communities; repeat. 0.5, 1 and 2 by default.",
+        ),
     ] = None,
     top: Top = 15,
     seed: Seed = 0,
@@ -164,6 +170,7 @@ def read(
     """
     written = [output, report, picture]
     with working(model, data, held_out, writes=written, force=force, quiet=quiet) as console:
+        require_picture(picture)
         require_report()
         from edgegraft.cli.study_answers import show_reading, write_reading
         from edgegraft.study import read_network
@@ -195,7 +202,10 @@ def plan(
     effect: Annotated[float, typer.Option(help="Partial correlation of the edges.")] = 0.1,
     columns: Annotated[int, typer.Option(min=2, help="Number of columns.")] = 20,
     edges: Annotated[
-        int | None, typer.Option(min=1, help="Number of edges; as many as columns by default.")
+        int | None,
+        typer.Option(
+            "--edges", "--n-edges", min=1, help="Number of edges; as many as columns by default."
+        ),
     ] = None,
     dof: Annotated[
         int, typer.Option(min=1, help="Degrees of freedom of a test; 1 if columns are ordered.")
@@ -218,6 +228,7 @@ def plan(
 ) -> None:
     """Plan the rows of a study: how many find an edge, or a share of a network's edges."""
     with working(model, writes=[picture], force=force, quiet=quiet) as console:
+        require_picture(picture)
         from edgegraft.cli.study_answers import show_plan, write_curve
         from edgegraft.study import plan as plan_rows
 

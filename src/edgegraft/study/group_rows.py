@@ -145,7 +145,7 @@ def _check_sizes(names: tuple[str, ...], codes: Integers) -> None:
     sizes = np.bincount(codes, minlength=len(names))
     if sizes.min() < MIN_ROWS:
         small = [
-            f"'{name}' ({size})" for name, size in zip(names, sizes, strict=True) if size < MIN_ROWS
+            f"{name} ({size})" for name, size in zip(names, sizes, strict=True) if size < MIN_ROWS
         ]
         raise DataError(
             f"groups of fewer than {MIN_ROWS} rows cannot be compared: {listing(small)}; merge "

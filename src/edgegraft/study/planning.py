@@ -7,7 +7,8 @@ measured on networks of two neighbours per column, of two states and of levels, 
 Every neighbour takes a row. An edge is found if its p-value passes the level that the false
 discovery rate leaves, which depends on how many are found: statistics of all edges are drawn
 together, and cut as those of a fit are. Edges that are not found explain nothing beside the others,
-which raises roots of statistics by about a tenth of their share.
+which raises roots of statistics by about a tenth of their share, strong edges counting by their
+size.
 
 Of a fit the size per row is ``(statistic - d) / N``, what chance adds being taken off.
 """
@@ -60,7 +61,8 @@ class _Study(NamedTuple):
     def power(self, n_rows: float) -> Floats:
         """Return the chance of each edge to be found, over draws of all statistics."""
         centre = np.sqrt(_free_rows(n_rows, self.degree) * self.size)
-        lost = 1.0 - self._found(centre).mean()
+        weights = np.maximum(self.size, 1e-12)
+        lost = 1.0 - float(np.average(self._found(centre), weights=weights))
         return self._found(centre * (1.0 + _CLEARER * lost * _others(self.degree)))
 
     def _found(self, centre: Floats) -> Floats:
@@ -197,6 +199,10 @@ def plan(
     """
     if not 0 < power < 1:
         raise SettingError("power", f"must lie between 0 and 1, found {power}")
+    if fdr is not None and not 0 < fdr <= 1:
+        raise SettingError("fdr", f"must be above 0 and at most 1, found {fdr}")
+    if rows is not None and np.min(rows) < 2:
+        raise SettingError("rows", f"must be at least 2, found {np.min(rows)}")
     if fitted is None:
         study, now, kept, model = _assumed(effect, n_columns, n_edges, dof, fdr), None, None, None
     else:
@@ -271,6 +277,8 @@ def _assumed(
 ) -> _Study:
     n_pairs = n_columns * (n_columns - 1) // 2
     count = min(n_columns, n_pairs) if n_edges is None else n_edges
+    if n_columns < 2:
+        raise SettingError("n_columns", f"must be at least 2, found {n_columns}")
     if not 0 < abs(effect) < 1:
         raise SettingError("effect", f"must lie between 0 and 1, found {effect}")
     if not 1 <= count <= n_pairs:
