@@ -95,7 +95,7 @@ PLANNED = (
     (0.35, 20, 20, [110]),
     (0.2, 14, 21, [350]),
 )
-FITS, FIT_ROWS = range(1, 11), [300, 600]
+FITS, FIT_ROWS = range(1, 11), [300, 600]  # the first five fits were seen before a last change
 
 
 def _assumed(count: int, k: int) -> tuple[list[float], list[float]]:
