@@ -69,7 +69,7 @@ class RowQuestions(Questions):
         """Return ``p(target = category | the other known cells)`` for each row.
 
         Missing cells are summed over: exactly, or by 200 Gibbs draws per row if too much is missing
-        of a dense network for that (errors of about .01).
+        of a dense network for that (a standard error of at most .035 if the draws mix well).
 
         Parameters
         ----------
