@@ -113,7 +113,7 @@ def test_growing_counts_only_what_is_new():
     asked = []
 
     class Spy:
-        schema, n_rows, margins = counts.schema, counts.n_rows, counts.margins
+        schema, rows, n_rows, margins = counts.schema, counts.rows, counts.n_rows, counts.margins
 
         def pairs(self, edges):
             asked.append(len(edges))
