@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-from edgegraft.kernels import helpers
+from edgegraft.kernels import compile_workers
 
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
@@ -149,10 +149,10 @@ def interruptible() -> Iterator[Interruption]:
 
     signal.signal(signal.SIGINT, handle)
     _listening.append(found)
-    helpers.before_compiling = found.check_compiler
+    compile_workers.before_compiling = found.check_compiler
     try:
         yield found
     finally:
         _listening.clear()
-        helpers.before_compiling = helpers.no_check
+        compile_workers.before_compiling = compile_workers.no_check
         signal.signal(signal.SIGINT, previous)

@@ -37,7 +37,7 @@ from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 from numba.misc.appdirs import AppDirs
 
-from edgegraft.kernels import helpers
+from edgegraft.kernels import compile_workers
 
 _ROOT = Path(__file__).parent
 SHIPPED = _ROOT / "compiled"
@@ -134,7 +134,7 @@ class Compilation(event.Listener):  # type: ignore[misc]
     @property
     def line(self) -> str:
         """What is being compiled, nothing if nothing is."""
-        done = helpers.HELPERS.progress() or str(self._count)
+        done = compile_workers.HELPERS.progress() or str(self._count)
         return f"compiling kernels, once: {done}" if self._depth else ""
 
     def on_start(self, event: Any) -> None:
@@ -202,9 +202,9 @@ class _KernelCache:
         context.refresh()
         found = self._find(signature, context)
         if found is None:
-            helpers.before_compiling()
+            compile_workers.before_compiling()
         path = None if found else self.path_of(signature, context)
-        if path is not None and helpers.HELPERS.bring(path):
+        if path is not None and compile_workers.HELPERS.bring(path):
             found = self._find(signature, context)
         return found
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import typeof
 
-from edgegraft.kernels import helpers
+from edgegraft.kernels import compile_workers
 from edgegraft.kernels.conditionals import effective_scores as tests
 from edgegraft.kernels.conditionals import pseudolikelihood as sums
 from edgegraft.kernels.conditionals.lookup import Groups, fill_joint, find_rows, sum_out
@@ -80,9 +80,9 @@ def _fixed(array: Any) -> Any:
 
 def main() -> None:
     """Compile what no other process has claimed."""
-    helpers.HELPERS = helpers.Helpers(Path(sys.argv[1]))
+    compile_workers.HELPERS = compile_workers.Helpers(Path(sys.argv[1]))
     for kernel, types, path in planned():
-        if not path.exists() and not helpers.HELPERS.is_claimed(path):
+        if not path.exists() and not compile_workers.HELPERS.is_claimed(path):
             kernel.compile(types)
 
 

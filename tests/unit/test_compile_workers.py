@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from edgegraft.core.threads import interruptible
-from edgegraft.kernels import helpers, plan
-from edgegraft.kernels.helpers import Helpers
+from edgegraft.kernels import compile_workers, plan
+from edgegraft.kernels.compile_workers import Helpers
 
 # Fits a table from an empty cache, and lists the kernels that this process compiled.
 FIT = """
@@ -100,7 +100,7 @@ def test_a_kernel_whose_process_has_ended_or_takes_too_long_is_not_waited_for(
     here._processes = [Ended(1)]
     assert not here.bring(path)
     here._processes = [Ended(None)]
-    monkeypatch.setattr(helpers, "MAX_WAIT", 0.05)
+    monkeypatch.setattr(compile_workers, "MAX_WAIT", 0.05)
     assert not here.bring(path)
 
 
@@ -115,17 +115,19 @@ def test_without_the_folder_of_claims_helpers_stop(tmp_path):
     [("MAX_HELPERS", 0), ("MIN_KERNELS", 100), ("_may_start", lambda: False)],
 )
 def test_no_process_is_started_where_it_is_not_worth_it(tmp_path, monkeypatch, setting, value):
-    monkeypatch.setattr(helpers, setting, value)
+    monkeypatch.setattr(compile_workers, setting, value)
     monkeypatch.setattr(plan, "planned", lambda: [(None, (), tmp_path / f"{k}") for k in range(9)])
-    monkeypatch.setattr(helpers, "_run", lambda claims: pytest.fail("a process was started"))
+    monkeypatch.setattr(
+        compile_workers, "_run", lambda claims: pytest.fail("a process was started")
+    )
     here = Helpers()
     assert not here.bring(tmp_path / "3")
 
 
 def test_progress_counts_the_planned_kernels_that_are_there(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "planned", lambda: [(None, (), tmp_path / f"{k}") for k in range(9)])
-    monkeypatch.setattr(helpers, "_run", lambda claims: Ended(0))
-    monkeypatch.setattr(helpers, "_cores", lambda: 2)
+    monkeypatch.setattr(compile_workers, "_run", lambda claims: Ended(0))
+    monkeypatch.setattr(compile_workers, "_cores", lambda: 2)
     here = Helpers()
     assert not here.bring(tmp_path / "other")
     assert here.progress() == ""
