@@ -148,6 +148,8 @@ def test_bad_requests_are_refused():
         compare({"a": groups, "b": groups}, "grp")
     with pytest.raises(SettingError, match="fdr"):
         compare(X, groups, fdr=0)
+    with pytest.raises(TypeError, match=r"compare\(\) has no argument .* mean 'n_permutations'"):
+        compare(X, groups, permutations=100)
 
 
 def test_an_edge_that_permutations_do_not_confirm_does_not_differ(monkeypatch):

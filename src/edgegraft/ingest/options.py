@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from inspect import signature
 from typing import Any, cast
 
 import numpy as np
@@ -39,6 +40,17 @@ class ReadOptions(TableOptions):
         None, "Rows in memory of the fit that is resumed; 0 if it had all.", cells=False
     )
     on_rows: OnRows | None = field(default=None, metadata={"cells": False})  # gets reports
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], given: Mapping[str, Any]) -> ReadOptions:
+        """Return the options that a function got as its further keyword arguments."""
+        options = {each.name for each in fields(cls)}
+        for name in given.keys() - options:
+            known = [*signature(function).parameters, *sorted(options)]
+            raise TypeError(
+                f"{function.__name__}() has no argument {name!r}: {suggestion(name, known)}"
+            )
+        return cls(**given)
 
     def __post_init__(self) -> None:
         check_settings(self, _PLAIN)

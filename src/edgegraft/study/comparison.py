@@ -169,7 +169,7 @@ def compare(
         raise SettingError("fdr", f"must be above 0 and at most 1, found {fdr}")
     if n_permutations < 0:
         raise SettingError("n_permutations", f"must be at least 0, found {n_permutations}")
-    options = ReadOptions(**reading)
+    options = ReadOptions.of(compare, reading)
     given = read_groups(X, groups, weights=sample_weight, clusters=clusters, options=options)
     n_jobs = resolve_jobs(n_jobs)
     chosen = choose_edges(given, Plan(n_jobs=n_jobs, random_state=random_state))

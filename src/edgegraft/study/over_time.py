@@ -71,7 +71,7 @@ def lagged(
     """
     if isinstance(lags, bool) or not isinstance(lags, int) or lags < 1:
         raise SettingError("lags", f"must be an integer of at least 1, found {lags!r}")
-    options = ReadOptions(**reading)
+    options = ReadOptions.of(lagged, reading)
     with open_source(X, options) as source:
         names = list(source.names)
     for name in (subject, time):

@@ -171,7 +171,7 @@ def read_network(
     if n_resamples < 1:
         raise SettingError("n_resamples", f"must be at least 1, found {n_resamples}")
     n_jobs = resolve_jobs(n_jobs)
-    options = ReadOptions(**reading, columns=list(model.names))
+    options = ReadOptions.of(read_network, reading | {"columns": list(model.names)})
     table = read_table(X, model.schema, options)
     weighting = None
     if sample_weight is not None:

@@ -107,7 +107,7 @@ class ClusterRows(Rows):
         _need_dask()
         self.client = client
         self.wait_for_workers = wait_for_workers
-        chosen, given = ReadOptions(**options), as_sources(partitions)
+        chosen, given = ReadOptions.of(ClusterRows, options), as_sources(partitions)
         with _cluster_errors(client):
             sources = computed(client, given)
             if schema is None:
