@@ -10,6 +10,7 @@ from edgegraft import GraftedMRF
 from edgegraft.cli.app import app
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, ModelError, SettingError
+from edgegraft.model import PairwiseMRF
 from edgegraft.report import (
     plot_adjacency,
     plot_centrality,
@@ -17,6 +18,7 @@ from edgegraft.report import (
     plot_predictability,
 )
 from edgegraft.study import kernel_weights, lagged, read_network
+from edgegraft.study.predictability import predictability
 
 ROWS = make_chain(7, n_rows=1200, couplings="ising", random_state=2).X
 NAMES = [f"q{k}" for k in range(7)]
@@ -146,6 +148,7 @@ def test_lags_stay_within_subjects_and_skip_gaps():
     rows = lagged(diary, subject="who", time="day")
     assert rows.columns == {"mood": [2, 5], "mood_lag1": [1, 4]}
     assert rows.clusters.tolist() == ["a", "b"]
+    assert repr(rows) == "LaggedRows(2 rows of 2 subjects x 2 columns, lags among them)"
     two = lagged({"mood": [1, 2, 3]}, lags=2)
     assert two.columns["mood_lag2"] == [None, 1]
     with pytest.raises(DataError, match="same 'day'"):
@@ -180,3 +183,12 @@ def test_weights_around_a_moment_show_a_network_that_changes():
     assert len(late.edges_) == 1
     with pytest.raises(SettingError, match="bandwidth"):
         kernel_weights(time, 0.5, 0)
+
+
+def test_a_variable_that_nothing_explains_has_no_share_by_rounding():
+    categories, shares = {"a": [0, 1, 2], "b": [0, 1]}, np.array([3, 2, 5])
+    model = PairwiseMRF.from_potentials(categories, nodes={"a": np.log(shares)})
+    codes = np.column_stack((np.repeat([0, 1, 2], 10 * shares), np.arange(100) % 2))
+    found = predictability(model, codes)
+    assert found["explained"].tolist() == [0.0, 0.0]
+    assert found["r2"][1] == 0.0

@@ -42,6 +42,13 @@ class LaggedRows(NamedTuple):
     clusters: NDArray[np.object_] | None
     rules: list[str]
 
+    def __repr__(self) -> str:
+        n_rows = len(next(iter(self.columns.values())))
+        subjects = "" if self.clusters is None else f" of {len(set(self.clusters)):,} subjects"
+        return (
+            f"LaggedRows({n_rows:,} rows{subjects} x {len(self.columns)} columns, lags among them)"
+        )
+
 
 def lagged(
     X: Any, lags: int = 1, *, subject: str | None = None, time: str | None = None, **reading: Any

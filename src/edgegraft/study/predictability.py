@@ -11,6 +11,8 @@ from edgegraft.core.types import Floats
 from edgegraft.model import PairwiseMRF
 from edgegraft.table.numbers import scores_of
 
+_ROUNDING = 1e-9  # of shares: a variable that nothing explains has exactly 0
+
 
 def predictability(
     model: PairwiseMRF, codes: NDArray[np.integer[Any]], weights: Floats | None = None
@@ -51,4 +53,6 @@ def predictability(
             left = np.square(scores[own] - p @ scores)
             whole = float(shares @ scores**2 - (shares @ scores) ** 2)
             columns["r2"][i] = 1.0 - float(weight @ left) / whole if whole > 0 else np.nan
+    for name in ("explained", "r2"):
+        columns[name][np.abs(columns[name]) < _ROUNDING] = 0.0
     return columns
