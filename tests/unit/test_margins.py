@@ -1,5 +1,7 @@
 """Shares of a network's model are those of the data."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,8 @@ from edgegraft.estimators import GraftedMRF
 from edgegraft.inference.exact import ExactEngine
 from edgegraft.inference.gibbs import GibbsEngine
 from edgegraft.ingest import pack
-from edgegraft.learn import margins
-from edgegraft.learn.margins import match_margins
+from edgegraft.learn import discovery, margins
+from edgegraft.learn.margins import Agreement, match_margins
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.table import PackedTable
@@ -74,3 +76,15 @@ def test_too_large_models_are_left_alone(table, monkeypatch):
     monkeypatch.setattr(margins, "_LOOK_UPS", 1.0)
     model = PairwiseMRF(table.schema, np.array([(0, 1)]), np.zeros(45))
     assert match_margins(model, PairCounts(table), 1e-3) == (model, None)
+
+
+@pytest.mark.parametrize(("difference", "warned"), [(0.06, True), (0.04, False)])
+def test_a_model_whose_shares_are_far_off_warns(table, monkeypatch, difference, warned):
+    def match(model, *_, **__):
+        return model, Agreement(difference, 0.1, "gibbs", 0.01)
+
+    monkeypatch.setattr(discovery, "match_margins", match)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        discovery.discover(table)
+    assert any("differ from the data's by at most 0.06" in str(w.message) for w in caught) == warned

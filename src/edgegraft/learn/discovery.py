@@ -22,7 +22,7 @@ from edgegraft.config import Plan
 from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import Interruption, interruptible, one_blas_thread
 from edgegraft.core.types import Floats, Mask
-from edgegraft.errors import IdentificationWarning
+from edgegraft.errors import ConvergenceWarning, IdentificationWarning
 from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
 from edgegraft.learn.certificate import Certificate, ScoredPairs, certify, score_inactive
@@ -52,6 +52,7 @@ from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows, TableRows
 
+_MAX_DIFFERENCE = 0.05  # of a share in the model from that in the data
 _SHOWN = 5  # groups of copies that are warned of
 _COMPLETIONS = 2  # fits for prediction to rows whose missing cells the fit before has drawn
 
@@ -236,6 +237,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
         last, agreement = match_margins(
             last, stages.counts(), ridge, journal, fit_edges=nominal, seed=plan.random_state
         )
+        _warn_of_shares(agreement)
     tested = model if confirmed is None else confirmed.model
     last = last.with_edge_columns(_edge_columns(last, tested, tests, stages, journal))
     final = final if plan.cuts else search
@@ -254,6 +256,17 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     if confirmed is None:
         return found
     return _with_evidence(found, confirmed, scored)
+
+
+def _warn_of_shares(agreement: Agreement | None) -> None:
+    """Warn if the model's shares of categories are far from the data's."""
+    if agreement is not None and agreement.columns > _MAX_DIFFERENCE:
+        warnings.warn(
+            f"{agreement} It may have a second mode, in which chains stay: its edges hold, but its "
+            "probabilities are off; fewer edges (a smaller fdr=) may help",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
 
 
 def _over_given_rows(search: SearchState, ended: SearchState) -> SearchState:
