@@ -87,6 +87,7 @@ class FeatureConditionals(Conditionals):
         super().__init__(table, weights, sampling=sampling, survey=survey, max_bytes=max_bytes)
         self.features = features
         self.margins = state_weights(table, self.weights)
+        self._rarest = np.array([own.min(initial=np.inf) for own in self.margins])
         self.contrasts = contrasts or [
             contrasts_of(features, i, own) for i, own in enumerate(self.margins)
         ]
@@ -102,8 +103,7 @@ class FeatureConditionals(Conditionals):
 
     def are_few(self, i: int | Integers, j: int | Integers) -> Mask:
         """Return whether the rarer states of two binary columns would meet in few rows."""
-        rarest = np.array([own.min(initial=np.inf) for own in self.margins])
-        few = rarest[i] * rarest[j] < _FEW * max(float(self.weights.sum()), TINY)
+        few = self._rarest[i] * self._rarest[j] < _FEW * max(float(self.weights.sum()), TINY)
         return np.asarray(few & (self.states[i] == 2) & (self.states[j] == 2))
 
     def evidence(self, sides: list[Side]) -> tuple[Floats, Floats, float, list[float]]:
