@@ -44,6 +44,7 @@ def test_learn_shows_columns_on_stderr_and_no_progress_without_a_terminal(learne
     assert "41 (5.1%)" in done.stderr  # missing cells of cough
     assert "3 bins" in done.stderr
     assert "Köln, west" in done.stderr
+    assert "numeric (72 different numbers): age" in done.stderr
     assert str(path) in done.stderr
     assert "\x1b" not in done.stderr
     assert "reading" not in done.stderr

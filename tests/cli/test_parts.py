@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
+
 import pytest
 import typer
+from rich.console import Console
 
 from edgegraft.cli.console import as_option, reported
 from edgegraft.cli.options import parse_bins, parse_names
+from edgegraft.cli.summary import show_variables
 from edgegraft.cli.typed_evidence import parse_given
 from edgegraft.errors import Argument, DataError
 from edgegraft.table import Schema, Variable
@@ -79,3 +84,18 @@ def test_lists_of_columns_and_bins():
     for texts in (["5", "a=3"], ["a="], ["-1"]):
         with pytest.raises(DataError, match="NAME=NUMBER"):
             parse_bins(texts)
+
+
+def test_reasons_of_kinds_are_shown_once_however_many_columns_share_them():
+    text = Variable("a", ("x", "y"), "string", reason="text")
+    variables = [replace(text, name=f"q{k}") for k in range(8)]
+    own = [replace(text, name=f"r{k}", reason=f"its own reason {k}") for k in range(9)]
+    shown = Console(file=io.StringIO(), width=200)
+    kinds = {v.name: {"kind": v.kind, "reason": v.reason} for v in (*own, *variables)}
+    found = {"categories": {name: ["x", "y"] for name in kinds}, "kinds": kinds, "edges": []}
+    show_variables(shown, found)
+    lines = shown.file.getvalue().splitlines()
+    reasons = [line for line in lines if line.startswith("nominal (")]
+    assert reasons[0] == "nominal (text): q0, q1, q2, q3, q4 and 3 more"
+    assert len(reasons) == 8
+    assert lines[-1] == "... and 2 more reasons; --json has all."

@@ -26,7 +26,7 @@ _HUBS = 5
 _SIGNS = {1: ("blue", "+"), -1: ("dark_orange", "-"), 0: ("default", " ")}
 _COLUMNS = 25
 _LABELS = 6
-_REASON = 80  # letters
+_REASON, _REASONS, _NAMES = 80, 8, 5  # letters; lines; columns per line
 _DOUBTFUL = (" ", "?", "-", "--", ".", "*")  # often written for a missing cell, not read as one
 
 
@@ -135,14 +135,15 @@ def show_variables(console: Console, found: Json) -> None:
     rows = [
         [
             cell(name),
-            *_kind_cells(found["kinds"][name]),
+            found["kinds"][name]["kind"],
             str(degree[name]),
             _labels(found["categories"][name], 8),
         ]
         for name in names[:_COLUMNS]
     ]
-    heads = ["variable", "kind", "why", ">edges", "categories"]
+    heads = ["variable", "kind", ">edges", "categories"]
     show_table(console, counted(len(names), "variable"), heads, rows)
+    _show_reasons(console, found["kinds"])
     if len(names) > _COLUMNS:
         say(console, f"... and {len(names) - _COLUMNS:,} more variables; --json has all.")
 
@@ -211,13 +212,16 @@ def show_columns(console: Console, table: PackedTable | PlaneStore) -> None:
     for i in order[:_COLUMNS]:
         variable, missing = table.schema[i], int(table.n_missing[i])
         share = f"{missing:,} ({missing / table.n_rows:.1%})" if missing else ""
-        kind = _kind_cells({"kind": variable.kind, "reason": variable.reason})
-        rows.append(
-            [cell(variable.name), *kind, f"{variable.n_states:,}", share, _states(variable)]
-        )
+        count = f"{variable.n_states:,}"
+        rows.append([cell(variable.name), variable.kind, count, share, _states(variable)])
     title = f"{counted(table.n_variables, 'column')} of {counted(table.n_rows, 'row')}"
-    heads = ["column", "kind", "why", ">states", ">missing", "categories"]
+    heads = ["column", "kind", ">states", ">missing", "categories"]
     show_table(console, title, heads, rows)
+    kinds = {
+        variable.name: {"kind": variable.kind, "reason": variable.reason}
+        for variable in table.schema
+    }
+    _show_reasons(console, kinds)
     if len(order) > _COLUMNS:
         say(console, f"... and {len(order) - _COLUMNS:,} more columns.")
     for token in _DOUBTFUL:
@@ -234,8 +238,19 @@ def _kind_of(variable: Json) -> Json:
     return {"kind": variable.get("kind", "nominal"), "reason": variable.get("reason", "")}
 
 
-def _kind_cells(kind: Json) -> list[str]:
-    return [kind["kind"], cell(kind["reason"], _REASON)]
+def _show_reasons(console: Console, kinds: Mapping[str, Json]) -> None:
+    """Show why columns have their kinds, a line per reason: most columns share one."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name, kind in kinds.items():
+        if kind["reason"]:
+            groups.setdefault((kind["kind"], kind["reason"]), []).append(name)
+    largest = sorted(groups.items(), key=lambda group: -len(group[1]))
+    for (kind, reason), names in largest[:_REASONS]:
+        few = ", ".join(cell(name, 30) for name in names[:_NAMES])
+        more = f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else ""
+        say(console, f"{kind} ({cell(reason, _REASON)}): {few}{more}")
+    if len(largest) > _REASONS:
+        say(console, f"... and {len(largest) - _REASONS:,} more reasons; --json has all.")
 
 
 def _remarkable(table: PackedTable | PlaneStore, i: int) -> bool:

@@ -66,10 +66,10 @@ def pack(
         and for columns of up to 65,535 distinct values; beyond both they are those of a fixed
         sample of 2**20 rows, an approximation.
     kinds : {"auto", "nominal", "ordinal", "count", "numeric"} or dict, default "auto"
-        What columns are, all or by name; ``schema[name].kind`` and ``.reason`` tell what was found.
+        What columns are, all or by name; ``schema[name].kind`` and ``.reason`` give what was found.
         Ordered categories are ordinal, text and booleans nominal, columns of many numbers numeric
         or, if they are whole, begin at 0 and have a tail, count. Few whole numbers are ordinal if
-        what other columns tell of them is mostly a trend (docs/kinds.md).
+        their dependence on other columns is mostly a trend (docs/kinds.md).
     order : list of str, optional
         Orders of text categories: ``"low<middle<high"`` for every column of these, or
         ``"size=S<M<L"`` for one.

@@ -184,7 +184,7 @@ def _may_be_levels(variable: Variable) -> bool:
 def _decided(variable: Variable, share: float | None) -> Variable:
     if share is None:
         return replace(variable, reason="whole numbers, on which no other column depends")
-    found = f"whole numbers; {share:.0%} of what other columns tell of them is a trend"
+    found = f"whole numbers; {share:.0%} of their dependence on other columns is a trend"
     needed = MIN_SHARE if variable.n_states > 4 else MIN_SHARE_OF_FEW
     return replace(variable, kind="ordinal" if share >= needed else "nominal", reason=found)
 
