@@ -124,6 +124,7 @@ def test_files_without_header_have_weights_by_place(inside, tmp_path):
         (["1", "many", "2"], ("row 1", "'many'")),
         (["inf", "1", "2"], ("row 0", "'inf'")),
         (["0", "0", "0"], ("every cell", "zero")),
+        (["1", "0,619"], ["row 1", "'0,619'", "write numbers plainly, with a decimal point"]),
     ],
 )
 def test_bad_weights_are_refused_by_column_and_row(inside, tmp_path, cells, words):

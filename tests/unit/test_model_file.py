@@ -225,3 +225,19 @@ def test_asking_what_a_file_holds_brings_in_no_heavy_library(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert json.loads(done.stdout) == [{"settings": {"penalty": 1}}, ["x0", "x1"], []]
+
+
+def test_the_edges_of_a_file_are_a_frame_with_all_that_is_known_of_them(tmp_path):
+    model = PairwiseMRF.from_potentials(
+        {name: [0, 1] for name in "abc"},
+        edges={("a", "c"): np.eye(2), ("a", "b"): 2 * np.eye(2)},
+    )
+    model.save(tmp_path / "m", edge_columns={"q_value": [0.25, 0.5]})
+    found = edgegraft.load(tmp_path / "m").edges_frame()
+    assert found.to_dict("list") == {
+        "first": ["a", "a"],
+        "second": ["b", "c"],
+        "strength": [2.0, 1.0],
+        "q_value": [0.5, 0.25],
+    }
+    assert PairwiseMRF.from_potentials({"a": [0, 1]}).edges_frame().shape == (0, 3)

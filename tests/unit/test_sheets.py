@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from edgegraft import pack
+from tests.cli.running import edgegraft
 
 ROWS = [
     ["a", "b", "c"],
@@ -53,6 +54,19 @@ def test_a_table_is_the_same_in_every_file(tmp_path, plain, name, write):
     found = pack(tmp_path / name)
     assert found.schema == plain.schema
     assert (found.codes() == plain.codes()).all()
+
+
+def test_commands_read_other_columns_of_a_spreadsheet_than_the_model(tmp_path):
+    write_xlsx(tmp_path / "rows.xlsx")
+    model, filled = tmp_path / "rows.edgegraft", tmp_path / "filled.csv"
+    done = edgegraft("learn", tmp_path / "rows.xlsx", "-o", model, "--weights", "b", "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    done = edgegraft("impute", model, tmp_path / "rows.xlsx", "-o", filled)
+    assert done.returncode == 0, done.stderr
+    written = filled.read_text().splitlines()
+    assert written[0] == "a,b,c"
+    assert len(written) == len(ROWS)
+    assert not any(line.endswith(",") for line in written)
 
 
 def test_spss_labels_are_ordered_categories(tmp_path):

@@ -212,8 +212,8 @@ def show_columns(console: Console, table: PackedTable | PlaneStore) -> None:
     for i in order[:_COLUMNS]:
         variable, missing = table.schema[i], int(table.n_missing[i])
         share = f"{missing:,} ({missing / table.n_rows:.1%})" if missing else ""
-        count = f"{variable.n_states:,}"
-        rows.append([cell(variable.name), variable.kind, count, share, _states(variable)])
+        states = f"{variable.n_states:,}"
+        rows.append([cell(variable.name), variable.kind, states, share, _states(variable)])
     title = f"{counted(table.n_variables, 'column')} of {counted(table.n_rows, 'row')}"
     heads = ["column", "kind", ">states", ">missing", "categories"]
     show_table(console, title, heads, rows)
@@ -241,9 +241,9 @@ def _kind_of(variable: Json) -> Json:
 def _show_reasons(console: Console, kinds: Mapping[str, Json]) -> None:
     """Show why columns have their kinds, a line per reason: most columns share one."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for name, kind in kinds.items():
-        if kind["reason"]:
-            groups.setdefault((kind["kind"], kind["reason"]), []).append(name)
+    for name, found in kinds.items():
+        if found["reason"]:
+            groups.setdefault((found["kind"], found["reason"]), []).append(name)
     largest = sorted(groups.items(), key=lambda group: -len(group[1]))
     for (kind, reason), names in largest[:_REASONS]:
         few = ", ".join(cell(name, 30) for name in names[:_NAMES])

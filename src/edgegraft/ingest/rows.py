@@ -27,7 +27,7 @@ from edgegraft.core.threads import physical_memory, resolve_jobs
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import Argument, DataError, DataTypeError, UnseenCategoryError, suggestion
 from edgegraft.ingest.cache import CACHE_SIZE, open_store
-from edgegraft.ingest.cells import read_number
+from edgegraft.ingest.cells import dressed_number, read_number
 from edgegraft.ingest.column_kinds import settle_levels
 from edgegraft.ingest.encoder import encode_source
 from edgegraft.ingest.files import find_files
@@ -243,10 +243,12 @@ def read_weights(X: Any, name: str, options: ReadOptions) -> Floats:
                     row = source.place(first)(len(weights) - first)
                     gone = _is_missing(cell, missing)
                     found = "the cell is missing" if gone else f"{cell!r} was found"
+                    remedy = "give rows that should not count the weight 0"
+                    if isinstance(cell, str) and dressed_number([cell.strip()]):
+                        remedy = "write numbers plainly, with a decimal point"
                     raise DataError(
                         f"weights in column '{name}', row {row} (counted from 0): {found}, "
-                        "expected a number that is not negative; give rows that should not count "
-                        "the weight 0"
+                        f"expected a number that is not negative; {remedy}"
                     )
                 weights.append(weight)
     if weights and not any(weights):

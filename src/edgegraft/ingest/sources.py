@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -72,6 +72,7 @@ class TableSource(Source):
         self.named = named
         self._convert = convert
         self._batch_rows = batch_rows
+        self._table: pa.Table | None = None
 
     def select(self, columns: Sequence[str]) -> None:
         """Convert the given columns."""
@@ -80,7 +81,9 @@ class TableSource(Source):
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the given columns."""
-        chosen = self._table.select(list(columns))
+        if self._table is None:
+            self.select(columns)
+        chosen = cast(pa.Table, self._table).select(list(columns))
         yield from chosen.to_batches(max_chunksize=self._batch_rows)
 
 

@@ -28,8 +28,8 @@ def check_format(path: Path | None) -> None:
     """Refuse a name without the suffix of a format for rows."""
     if path is not None and not _is_parquet(path) and suffix_of(path) not in _DELIMITERS:
         raise DataError(
-            f"'{path}' does not say in which format rows are to be written: use a name in .csv or "
-            ".tsv (also with .gz), or in .parquet"
+            f"rows cannot be written to '{path}': use a name that ends in .csv or .tsv (also with "
+            ".gz) or in .parquet"
         )
 
 

@@ -150,10 +150,35 @@ class PairwiseMRF(RowQuestions):
         """Return the same model that knows more of its edges."""
         return PairwiseMRF(self.schema, self.edges, self.theta, {**self.edge_columns, **columns})
 
+    def edges_frame(self) -> Any:
+        """Return the edges with their names and all that is known of them, strongest first.
+
+        It is a frame of pandas if that is installed, otherwise of polars, otherwise an Arrow
+        table. A model that was learned, or loaded from a file of ``edgegraft learn``, has the
+        columns of ``GraftedMRF.edges_frame``; one built by hand has names and strengths.
+
+        Examples
+        --------
+        >>> model = PairwiseMRF.from_potentials(
+        ...     {"a": [0, 1], "b": [0, 1], "c": [0, 1]}, edges={("a", "c"): [[1, 0], [0, 1]]}
+        ... )
+        >>> model.edges_frame().to_dict("list")
+        {'first': ['a'], 'second': ['c'], 'strength': [1.0]}
+        """
+        from edgegraft.ingest.output import make_frame
+
+        columns = {"strength": self.edge_strengths(), **self.edge_columns}
+        order = np.argsort(-columns["strength"], kind="stable")
+        ends = np.array(self.names, object)[self.edges[order]]
+        known = {name: values[order] for name, values in columns.items()}
+        return make_frame({"first": ends[:, 0], "second": ends[:, 1], **known})
+
     def adjacency(self, strengths: ArrayLike | None = None) -> Floats:
         """Return the symmetric matrix of edge strengths, 0 for pairs without an edge.
 
-        `strengths` are numbers to use instead of :meth:`edge_strengths`, one per edge.
+        `strengths` are numbers to use instead of :meth:`edge_strengths`, one per edge; those of
+        ``model.edge_columns["weight"]`` have signs. Rows and columns are in the order of
+        ``model.names``.
 
         Examples
         --------
