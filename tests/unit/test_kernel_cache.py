@@ -18,10 +18,10 @@ from edgegraft.core.pairs import all_pairs
 from edgegraft.core.threads import interruptible
 from edgegraft.counts import PairCounts
 from edgegraft.kernels import compiler, structures
+from edgegraft.kernels import search as candidates
 from edgegraft.kernels.compiler import stamp_of
 from edgegraft.kernels.conditionals.scored import score_conditional
 from edgegraft.kernels.counting.bitplanes import look_up, look_up_plainly
-from edgegraft.kernels.search import candidates
 from edgegraft.search import correlations
 from edgegraft.table import PackedTable
 

@@ -1,12 +1,17 @@
 """Pair tables as correlation blocks of white contrasts.
 
-Each variable is written in functions of its states that have variance 1 and are uncorrelated among
-themselves (:mod:`edgegraft.kernels.search.correlations`), so the one-hot covariance becomes a
-correlation matrix with identity blocks on its diagonal. Norms of its blocks, and of the blocks of
-its inverse, do not depend on which state a one-hot code leaves out, and rare states have no more
-weight than they deserve: in a plain one-hot inverse their entries grow like 1/p and drown the
-others. An ordered variable has one contrast, its linear score: pairs of ordered variables are then
-ranked with the power of one parameter.
+Variable ``i`` with observed states of probabilities ``p`` has the weighted Helmert contrasts
+
+    f_k(a) = c for a before k,  -c P / p_k for a = k,  0 after it,
+    c^2 = p_k / (P (P + p_k)),  P = sum of p over the states before k,
+
+which have mean 0, variance 1 and no correlation among themselves, so the one-hot covariance becomes
+a correlation matrix with identity blocks on its diagonal; the squared norm of a block is
+chi-square / N of the table. Norms of blocks, and of the blocks of the inverse, do not depend on
+which state a one-hot code leaves out, and rare states have no more weight than they deserve: in a
+plain one-hot inverse their entries grow like 1/p and drown the others. An ordered variable has one
+contrast, its linear score: pairs of ordered variables are then ranked with the power of one
+parameter.
 """
 
 from __future__ import annotations
@@ -17,16 +22,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.core.pairs import stretches
 from edgegraft.core.threads import one_blas_thread
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.counts import PairCounts
+from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.kernels.compiler import for_size
-from edgegraft.kernels.search.correlations import Contrasts, correlate, fill_contrasts
+from edgegraft.kernels.search import Contrasts, correlate
 from edgegraft.table.blocks import TableRows, add_in_order
 from edgegraft.table.numbers import scores_of
 
 PSEUDOCOUNT = 5.0  # rows added to each table, spread over its cells
 _CHUNK = 1 << 22  # contrasts of rows held at a time
+_BLOCK_BYTES = 1 << 25
 
 
 class Blocks(NamedTuple):
@@ -57,7 +65,7 @@ class Correlations:
         self._scored = source.schema.widths < source.schema.n_states
         self._contrasts = _contrasts(counts, np.array(margins.offsets, np.int64), self._scored)
         self.column_start = self._contrasts.column_start  # of each variable, and their number
-        fill_contrasts(counts, self._contrasts, self.pseudocount)
+        _fill_contrasts(counts, self._contrasts, self.pseudocount)
         for i in np.flatnonzero(self._scored):
             self._fill_scores(int(i), counts)
 
@@ -74,7 +82,22 @@ class Correlations:
             basis[basis_start[i] : basis_start[i + 1]] = flat
 
     def matrix(self) -> Floats:
-        """Return all blocks as one matrix, from products of the contrasts over the rows."""
+        """Return all blocks as one matrix, from products over the rows if any column is scored."""
+        if self.source.schema.scored:
+            return self._matrix_of_rows()
+        starts = self.column_start
+        matrix, widths = np.eye(int(starts[-1])), np.diff(starts)
+        for edges in all_pair_blocks(self.source.schema.n_states, _BLOCK_BYTES):
+            blocks = self.of(edges)
+            (top, left), size = starts[edges.T], blocks.size
+            cell = stretches(np.zeros_like(size), size)
+            x, y = np.divmod(cell, np.repeat(widths[edges[:, 1]], size))
+            x += np.repeat(top, size)
+            y += np.repeat(left, size)
+            matrix[x, y] = matrix[y, x] = blocks.values
+        return matrix
+
+    def _matrix_of_rows(self) -> Floats:
         starts, columns = self._contrasts.column_start, np.diff(self._contrasts.column_start)
         n, owner = len(columns), np.repeat(np.arange(len(columns)), np.diff(starts))
         work = partial(_products, contrasts=self._contrasts)
@@ -83,8 +106,9 @@ class Correlations:
         state_start, occurs = self._contrasts.state_start, self._contrasts.occurs
         observed = np.add.reduceat(occurs.astype(np.float64), state_start[:-1])
         added = self.pseudocount / np.outer(observed, observed)[np.ix_(owner, owner)]
+        shown = np.split(occurs, state_start[1:-1])
         whole = np.concatenate(
-            [_matrix_of(self._contrasts, i)[self._shown(i)].sum(axis=0) for i in range(n)]
+            [_matrix_of(self._contrasts, i)[shown[i]].sum(axis=0) for i in range(n)]
         )
         total = (known + self.pseudocount)[np.ix_(owner, owner)]
         spread = added * observed[owner] * whole[:, None]
@@ -93,10 +117,6 @@ class Correlations:
         matrix[owner[:, None] == owner] = 0.0
         matrix[np.diag_indices_from(matrix)] = 1.0
         return np.asarray(matrix)
-
-    def _shown(self, i: int) -> Mask:
-        state_start, occurs = self._contrasts.state_start, self._contrasts.occurs
-        return np.asarray(occurs[state_start[i] : state_start[i + 1]])
 
     def of(self, edges: Edges) -> Blocks:
         """Return the blocks of a batch of pairs."""
@@ -161,3 +181,32 @@ def _contrasts(counts: Floats, state_start: NDArray[np.int64], scored: Mask) -> 
     basis_start = np.concatenate(([0], np.cumsum(columns * np.diff(state_start))))
     basis = np.zeros(int(basis_start[-1]))
     return Contrasts(state_start, column_start, basis_start, basis, occurs)
+
+
+def _fill_contrasts(margins: Floats, contrasts: Contrasts, pseudocount: float) -> None:
+    """Write the contrasts of every variable, ``(s_i, columns)`` row by row.
+
+    States that never occur have rows of zeros. Variables of other numbers of columns are left.
+    """
+    start, columns = contrasts.state_start, np.diff(contrasts.column_start)
+    occurs = contrasts.occurs
+    observed = np.add.reduceat(occurs.astype(np.int64), start[:-1])
+    due = (observed > 1) & (columns == observed - 1)
+    shapes = np.stack((np.diff(start), observed), axis=1)[due]
+    for states, seen in np.unique(shapes, axis=0):
+        chosen = np.flatnonzero(due)[(shapes == (states, seen)).all(axis=1)]
+        places = start[chosen][:, None] + np.arange(states)
+        shown = np.nonzero(occurs[places])[1].reshape(len(chosen), seen)
+        counts = np.take_along_axis(margins[places], shown, axis=1)
+        total = margins[places].sum(axis=1, keepdims=True)
+        p = (counts + pseudocount / seen) / (total + pseudocount)
+        before, own = np.cumsum(p, axis=1)[:, :-1], p[:, 1:]
+        c = np.sqrt(own / (before * (before + own)))
+        upper = np.arange(seen)[:, None] <= np.arange(seen - 1)
+        values = np.where(upper, c[:, None], 0.0)
+        at = np.arange(seen - 1)
+        values[:, at + 1, at] = -c * before / own
+        tables = np.zeros((len(chosen), states, seen - 1))
+        np.put_along_axis(tables, shown[:, :, None], values, axis=1)
+        to = contrasts.basis_start[chosen][:, None] + np.arange(states * (seen - 1))
+        contrasts.basis[to] = tables.reshape(len(chosen), -1)

@@ -28,15 +28,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
-from edgegraft.core.pairs import all_pairs, pair_ids, pairs_of_ids
+from edgegraft.core.pairs import all_pairs, pair_ids, pairs_of_ids, stretches
 from edgegraft.core.threads import one_blas_thread, run
 from edgegraft.core.types import Floats, Integers
 from edgegraft.counts import PairCounts
-from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.device import Device
 from edgegraft.device.inverse import invert_on_device
 from edgegraft.errors import MemoryBudgetError
-from edgegraft.kernels.search.correlations import local_strengths, lower_block_norms, place_blocks
 from edgegraft.search.correlations import PSEUDOCOUNT, Correlations
 from edgegraft.search.ranking import Chance, Partners, Ranking, screen, strongest
 from edgegraft.table.blocks import TableRows
@@ -49,8 +47,8 @@ PAIRS_PER_VARIABLE = 5
 SAMPLE_ROWS = 4096
 SHRINKAGE = 0.05  # of local inverses
 _MIN_PIVOT = 1e-5  # one that is all rounding passes the factorisation and spoils the inverse
-_BLOCK_BYTES = 1 << 25
 _CHUNK_CELLS = 1 << 23  # of tables and blocks held at a time
+_BATCH_CELLS = 1 << 20  # of matrices that are inverted together
 
 
 def rank_pairs(
@@ -155,22 +153,21 @@ def mean_field(
             f"the mean-field inverse would have {n_columns:,} columns, more than the "
             f"{max_columns:,} allowed: use the local form, or merge rare states"
         )
-    matrix = _correlation_matrix(correlations)
+    matrix, columns = correlations.matrix(), np.diff(correlations.column_start)
     if shrinkage is None:
-        shrinkage = _chance_share(matrix, correlations) ** 2
+        squares = float(np.vdot(matrix, matrix)) - n_columns
+        by_chance = (n_columns**2 - int((columns**2).sum())) / correlations.n_rows
+        shrinkage = min(1.0, by_chance / squares) ** 2 if squares > 0.0 else 1.0
     # One thread: the last bits would depend on their number, and on a busy machine threads that
     # wait for each other took a hundred times as long.
     with one_blas_thread():
         inverse, used = _inverse(matrix, shrinkage, source.rows.device)
-    columns = np.diff(correlations.column_start)
     n = len(columns)
     owner = np.repeat(np.arange(n), columns)
     scale = np.bincount(owner, inverse.diagonal(), n) / np.maximum(columns, 1)
     chance = Chance(columns, scale, correlations.known, correlations.n_rows)
-    strengths = np.empty(n * (n - 1) // 2)
-    lower_block_norms(inverse, correlations.column_start, strengths)
-    edges = all_pairs(n)
-    return strongest(edges, strengths, n_top, f"mean field, shrinkage {used:.3g}", chance)
+    strengths = _block_norms(inverse, correlations.column_start)
+    return strongest(all_pairs(n), strengths, n_top, f"mean field, shrinkage {used:.3g}", chance)
 
 
 def local_field(
@@ -230,7 +227,8 @@ def local_field(
             correlations, nodes, partners.partner[nodes], shrinkage
         )
 
-    run(work, _chunks(correlations, partners.partner), n_jobs)
+    with one_blas_thread():  # the threads are ours
+        run(work, _chunks(correlations, partners.partner), n_jobs)
     ids, strengths = _both_sides(partners.partner, one_sided)
     method = f"local mean field given {k} partners, found by: {partners.method}"
     columns = np.diff(correlations.column_start)
@@ -238,22 +236,16 @@ def local_field(
     return strongest(pairs_of_ids(ids, n), strengths, n_top, method, chance)
 
 
-def _correlation_matrix(correlations: Correlations) -> Floats:
-    if correlations.source.schema.scored:
-        return correlations.matrix()
-    start = correlations.column_start
-    matrix = np.eye(int(start[-1]))
-    for edges in all_pair_blocks(correlations.source.schema.n_states, _BLOCK_BYTES):
-        blocks = correlations.of(edges)
-        place_blocks(blocks.values, blocks.start, edges, start, matrix)
-    return matrix
-
-
-def _chance_share(matrix: Floats, correlations: Correlations) -> float:
-    widths = np.diff(correlations.column_start)
-    off_diagonal = len(matrix) ** 2 - int((widths**2).sum())
-    squares = float(np.vdot(matrix, matrix)) - len(matrix)
-    return min(1.0, off_diagonal / correlations.n_rows / squares) if squares > 0.0 else 1.0
+def _block_norms(matrix: Floats, column_start: Integers) -> Floats:
+    """Return the norm of every pair's block, ``i < j`` in order, read from the lower triangle."""
+    n = len(column_start) - 1
+    out, wide = np.zeros(n * (n - 1) // 2), np.flatnonzero(np.diff(column_start))
+    for k, j in enumerate(wide.tolist()):
+        rows = matrix[column_start[j] : column_start[j + 1], : column_start[j]]
+        i = wide[:k]
+        squares = np.add.reduceat(np.square(rows).sum(axis=0), column_start[i]) if k else 0.0
+        out[i * (2 * n - i - 1) // 2 + j - i - 1] = np.sqrt(squares)
+    return out
 
 
 def _inverse(
@@ -283,10 +275,7 @@ def _invert(matrix: Floats) -> Floats | None:
 
 
 def _neighbourhoods(
-    correlations: Correlations,
-    nodes: Integers,
-    partner: Integers,
-    shrinkage: float,
+    correlations: Correlations, nodes: Integers, partner: Integers, shrinkage: float
 ) -> tuple[Floats, Floats]:
     """Return the strength of each node's pairs with its partners, and its own scale."""
     n = len(correlations.column_start) - 1
@@ -296,24 +285,49 @@ def _neighbourhoods(
     absent = (first < 0) | (second < 0)
     ids = pair_ids(np.stack((first, second), axis=1), n)
     unique, index = np.unique(ids[~absent], return_inverse=True)
-    between = np.zeros((len(nodes), members.shape[1], members.shape[1]), np.int64)
-    signed = np.zeros(ids.shape, np.int64)
-    signed[~absent] = index
-    between[:, x, y] = np.where(first > second, -1 - signed, signed)
+    place = np.zeros(ids.shape, np.int64)
+    place[~absent] = index
     blocks = correlations.of(pairs_of_ids(unique, n))
+    widths = np.where(members >= 0, np.diff(correlations.column_start)[members], 0)
     out, scale = np.zeros(partner.shape), np.zeros(len(nodes))
-    local_strengths(
-        nodes,
-        partner,
-        between,
-        blocks.values,
-        blocks.start,
-        correlations.column_start,
-        shrinkage,
-        out,
-        scale,
-    )
+    # Neighbourhoods of one shape together; all have it if columns have as many states.
+    shapes, group = np.unique(widths, axis=0, return_inverse=True)
+    for g, shape in enumerate(shapes):
+        own, start = int(shape[0]), np.cumsum(shape) - shape
+        at_once = max(1, _BATCH_CELLS // max(1, int(shape.sum())) ** 2)
+        chosen = np.flatnonzero(group.ravel() == g) if own else np.empty(0, np.int64)
+        high, wide = shape[x], shape[y]
+        pair = np.repeat(np.arange(len(x)), high * wide)
+        cell = stretches(np.zeros_like(high), high * wide)
+        a, b = np.divmod(cell, wide[pair])
+        for some in (chosen[k : k + at_once] for k in range(0, len(chosen), at_once)):
+            turned = (first > second)[some][:, pair]
+            at = np.where(turned, b * high[pair] + a, cell)
+            values = blocks.values[blocks.start[place[some][:, pair]] + at]
+            matrix = np.tile(np.eye(int(shape.sum())), (len(some), 1, 1))
+            row, column = start[x][pair] + a, start[y][pair] + b
+            matrix[:, row, column] = matrix[:, column, row] = values
+            rows = _own_rows(matrix, own, shrinkage)
+            scale[some] = np.trace(rows[:, :, :own], axis1=1, axis2=2) / own
+            there = np.flatnonzero(shape[1:])
+            squares = np.add.reduceat(np.square(rows).sum(axis=1), start[1:][there], axis=1)
+            out[some[:, None], there] = np.sqrt(squares)
     return out, scale
+
+
+def _own_rows(matrix: Floats, own: int, shrinkage: float) -> Floats:
+    """Return the first rows of the inverse of each shrunk matrix, shrunk until it is definite."""
+    size = matrix.shape[1]
+    shrunk = (1.0 - shrinkage) * matrix
+    shrunk[:, np.arange(size), np.arange(size)] = 1.0
+    try:
+        np.linalg.cholesky(shrunk)
+    except np.linalg.LinAlgError:
+        # Correlations over the rows known to each pair need not fit together.
+        if len(matrix) > 1:
+            return np.concatenate([_own_rows(each[None], own, shrinkage) for each in matrix])
+        return _own_rows(matrix, own, shrinkage + 0.25 * (1.0 - shrinkage) + 1e-9)
+    return np.asarray(np.linalg.solve(shrunk, np.eye(size)[:, :own]).transpose(0, 2, 1))
 
 
 def _chunks(correlations: Correlations, partner: Integers) -> list[Integers]:

@@ -21,7 +21,7 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.device.partners import can_screen, screen_on_device
-from edgegraft.kernels.search.candidates import merge, offer_binary, offer_pairs
+from edgegraft.kernels.search import merge, offer_binary, offer_pairs
 from edgegraft.search.correlations import Correlations
 from edgegraft.table.blocks import TableRows
 

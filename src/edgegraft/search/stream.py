@@ -24,7 +24,7 @@ from edgegraft.core.adjacency import PairMap
 from edgegraft.core.pairs import all_pairs, as_edges, one_each, pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Ids
 from edgegraft.errors import EdgeError, MemoryBudgetError
-from edgegraft.kernels.search.candidates import OUT
+from edgegraft.kernels.search import OUT
 from edgegraft.search.pair_queue import PairList, PairQueue, export_state, read_state
 from edgegraft.search.unseen import UnseenPairs
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from edgegraft.core.adjacency import PairMap
 from edgegraft.core.types import Ids, Integers, Mask
 from edgegraft.kernels.compiler import for_size
-from edgegraft.kernels.search.candidates import MAX_REJECTIONS, draw_from_level, draw_from_list
+from edgegraft.kernels.search import MAX_REJECTIONS, draw_from_level, draw_from_list
 
 
 class UnseenPairs:

@@ -1,1 +1,0 @@
-"""Ranking, candidates, activation."""
