@@ -91,10 +91,10 @@ def test_a_builder_gives_back_what_it_got_under_any_recoding_and_batching(data):
 @pytest.mark.parametrize(
     ("codes", "schema", "message"),
     [
-        ([[0.5]], None, "two-dimensional array of integers"),
-        ([0, 1], None, "1 dimension"),
-        (np.empty((0, 3), int), None, "0 rows and 3 columns"),
-        ([[0, 1]], Schema.from_states([2]), "2 columns where the schema has 1"),
+        ([[0.5]], None, "codes have the type float64: expected integers"),
+        ([0, 1], None, r"codes have shape \(2,\)"),
+        (np.empty((0, 3), int), None, r"codes have shape \(0, 3\)"),
+        ([[0, 1]], Schema.from_states([2]), r"codes have shape \(1, 2\): expected \(rows, 1\)"),
         (
             [[0, 3]],
             Schema.from_states([2, 3]),

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.core.types import Edges, Floats
+from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import DataError, EdgeError, ModelError
 
 if TYPE_CHECKING:
@@ -96,6 +96,37 @@ def owner_of(layout: Layout, at: int, names: Sequence[Any] | None = None) -> str
     k = int(np.searchsorted(layout.edge_offset, at, side="right")) - 1
     i, j = layout.edges[k].tolist()
     return f"edge ({named[i]!r}, {named[j]!r})"
+
+
+def check_codes(codes: ArrayLike, names: Sequence[str], states: Integers) -> NDArray[Any]:
+    """Return rows of codes as an array, refusing what is neither a state of its column nor -1.
+
+    >>> check_codes([[0, 3]], ["sex", "age"], np.array([2, 3]))
+    Traceback (most recent call last):
+    edgegraft.errors.DataError: row 0, column 'age' holds the code 3: its codes are 0 to 2, and ...
+    """
+    array = np.asarray(codes)
+    if array.ndim != 2 or array.shape[1] != len(names):
+        raise DataError(
+            f"codes have shape {array.shape}: expected (rows, {len(names)}), one column per "
+            "variable"
+        )
+    if array.dtype.kind not in "iub":
+        raise DataError(
+            f"codes have the type {array.dtype}: expected integers; pass categories as a table, "
+            "not as codes"
+        )
+    if not array.size:
+        return array
+    bad = (array.min(axis=0) < -1) | (array.max(axis=0) >= states)
+    if bad.any():
+        i = int(np.argmax(bad))
+        row = int(np.argmax((array[:, i] < -1) | (array[:, i] >= states[i])))
+        raise DataError(
+            f"row {row}, column '{names[i]}' holds the code {array[row, i]}: its codes are 0 to "
+            f"{states[i] - 1}, and -1 for a missing cell"
+        )
+    return array
 
 
 def check_weights(weights: ArrayLike, n_rows: int) -> Floats:

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
-from edgegraft.core.checks import check_theta
+from edgegraft.core.checks import check_codes, check_theta
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError, ModelError
 from edgegraft.ingest.rows import read_codes
@@ -141,27 +141,10 @@ class NamedPotentials:
         """Return rows as checked codes, from a table or from codes that are called so."""
         if (X is None) == (codes is None):
             raise TypeError("give the rows once: a table of categories, or codes=")
-        return self.encode(X) if codes is None else self._check_codes(np.asarray(codes))
-
-    def _check_codes(self, codes: NDArray[Any]) -> Integers:
-        if codes.ndim != 2 or codes.shape[1] != self.n_variables:
-            raise DataError(
-                f"codes have shape {codes.shape}: expected (rows, {self.n_variables}), one column "
-                "per variable"
-            )
-        if codes.dtype.kind not in "iu":
-            raise DataError(
-                f"codes have the type {codes.dtype}: expected integers; pass a table of "
-                "categories without codes="
-            )
-        bad = (codes < -1) | (codes >= self.layout.states)
-        if bad.any():
-            row, i = (int(k) for k in np.argwhere(bad)[0])
-            raise DataError(
-                f"row {row}, column '{self.names[i]}' holds the code {codes[row, i]}: its "
-                f"codes are 0 to {self.layout.states[i] - 1}, and -1 for a missing cell"
-            )
-        return np.ascontiguousarray(codes, np.int64)
+        if codes is None:
+            return self.encode(X)
+        checked = check_codes(codes, self.names, self.layout.states)
+        return np.ascontiguousarray(checked, np.int64)
 
     @cached_property
     def _neighbours(self) -> Neighbours:

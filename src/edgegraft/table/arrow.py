@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.core.checks import check_codes
 from edgegraft.errors import Argument, DataError, DataTypeError
 from edgegraft.table.numbers import numbers_of
 from edgegraft.table.schema import Schema, Variable
@@ -156,24 +157,12 @@ Codes = NDArray[np.integer[Any]]
 
 def decode_table(schema: Schema, codes: ArrayLike) -> pa.Table:
     """Return ``(n_rows, n)`` codes as a table; see :meth:`Schema.decode`."""
-    cells = np.asarray(codes)
-    if cells.ndim != 2 or cells.shape[1] != len(schema) or cells.dtype.kind not in "iub":
-        raise DataError(
-            f"codes must be integers of shape (n_rows, {len(schema)}), found {cells.dtype} of "
-            f"shape {cells.shape}"
-        )
+    cells = check_codes(codes, schema.names, schema.n_states)
     columns = [_decode(variable, cells[:, i]) for i, variable in enumerate(schema)]
     return pa.table(columns, names=list(schema.names))
 
 
 def _decode(variable: Variable, codes: Codes) -> pa.Array:
-    wrong = np.flatnonzero((codes < -1) | (codes >= variable.n_states))
-    if wrong.size:
-        row = int(wrong[0])
-        raise DataError(
-            f"variable '{variable.name}', row {row}: code {codes[row]} is not one of "
-            f"0 to {variable.n_states - 1} (or -1 for missing)"
-        )
     indices = pa.array(codes.astype(np.int32), mask=codes < 0)
     if variable.binned:
         return pa.DictionaryArray.from_arrays(indices, list(variable.categories), ordered=True)

@@ -1,15 +1,16 @@
-"""Packed tables as earlier releases wrote them: bit planes, and codes for many states.
+"""Packed tables as earlier versions wrote them: bit planes, and codes for many states.
 
     magic (8 bytes) | format version (u32) | header length (u32) | header (JSON) | planes | codes
 
-The arrays begin at multiples of 4,096 bytes. They are read whole and turned into codes.
+The arrays begin at multiples of 4,096 bytes. They are read whole and turned into codes. A column
+of more than 16 states has codes; one of up to 64 has planes, the last of which is left out if no
+cell is missing.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.errors import FileFormatError
-from edgegraft.kernels.counting.bitplanes import unpack_codes
 from edgegraft.table.schema import Schema
 
 MAGIC = b"EGPACK\r\n"
@@ -28,86 +28,55 @@ _VECTOR = 512  # rows of a whole vector of a plane
 _MAX_PLANES = 64
 _MIN_CODED = 16
 _PREFIX = struct.Struct("<8sII")
-_REMEDY = "pack the data again"
-
-MakeCells = Callable[[Schema, int], NDArray[Any]]
 
 
-def is_old(path: str | PathLike[str]) -> bool:
-    """Return whether a file has the format of earlier releases."""
+def read_old(path: str | PathLike[str]) -> tuple[NDArray[np.int64], Schema] | None:
+    """Return codes and schema of a file, having checked that it is whole; None of other files."""
     with Path(path).open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
-
-
-def read_old(path: str | PathLike[str], make_cells: MakeCells) -> tuple[Schema, NDArray[Any], int]:
-    """Return schema, codes and number of rows of a file, having checked that it is whole."""
-    content = Path(path).read_bytes()
+        if file.read(len(MAGIC)) != MAGIC:
+            return None
+        content = MAGIC + file.read()
     try:
-        _, version, length = _PREFIX.unpack_from(content)
-        if version != VERSION:
-            raise FileFormatError(f"it has format version {version}, not {VERSION}")
-        header = json.loads(content[_PREFIX.size : _PREFIX.size + length])
-        schema, n_rows = Schema.from_json(header["schema"]), int(header["n_rows"])
-        missing = np.array(header["n_missing"], np.int64)
-        if missing.shape != (len(schema),) or not n_rows > 0 or (missing < 0).any():
-            raise FileFormatError("the missing cells stated do not fit the schema")
-        words, codes = _arrays(content, _PREFIX.size + length, header, schema, n_rows, missing)
-    except FileFormatError as error:
-        raise FileFormatError(f"'{path}': {error}; {_REMEDY}") from None
+        return _decode(content)
     except (struct.error, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise FileFormatError(
-            f"'{path}' is a damaged packed table ({error!r:.80}); {_REMEDY}"
+            f"'{path}' is a damaged packed table ({error!s:.120}); pack the data again"
         ) from None
-    cells = make_cells(schema, n_rows)
-    _decode(cells, words, codes, schema.n_states, n_rows, missing == 0)
-    return schema, cells, n_rows
 
 
-def _counts(n_states: NDArray[np.int64], complete: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the number of planes of each variable."""
-    return np.where(n_states > _MAX_PLANES, 0, n_states - complete)
-
-
-def _arrays(
-    content: bytes,
-    start: int,
-    header: dict[str, Any],
-    schema: Schema,
-    n_rows: int,
-    missing: NDArray[np.int64],
-) -> tuple[NDArray[np.uint64], NDArray[np.uint16]]:
-    planes = (int(_counts(schema.n_states, missing == 0).sum()), 8 * -(-n_rows // _VECTOR))
-    coded = (int((schema.n_states > _MIN_CODED).sum()), n_rows)
-    if header["words"] != list(planes) or header["codes"] != list(coded):
-        raise FileFormatError("the arrays do not fit the schema")
-    at_words = -(-start // _ALIGNMENT) * _ALIGNMENT
-    n_words, n_codes = planes[0] * planes[1], coded[0] * coded[1]
-    at_codes = -(-(at_words + 8 * n_words) // _ALIGNMENT) * _ALIGNMENT
-    if at_codes + 2 * n_codes != len(content):
-        raise FileFormatError(
-            f"it holds {len(content)} bytes where its header says {at_codes + 2 * n_codes}: the "
-            "file is truncated or damaged"
-        )
-    words = np.frombuffer(content, np.uint64, n_words, at_words).reshape(planes)
-    return words, np.frombuffer(content, np.uint16, n_codes, at_codes).reshape(coded)
-
-
-def _decode(
-    cells: NDArray[Any],
-    words: NDArray[np.uint64],
-    codes: NDArray[np.uint16],
-    n_states: NDArray[np.int64],
-    n_rows: int,
-    complete: NDArray[np.bool_],
-) -> None:
-    row, first = 0, 0
-    for i, count in enumerate(_counts(n_states, complete).tolist()):
-        out, states = cells[i, :n_rows], int(n_states[i])
-        if states > _MIN_CODED:
-            out[:] = np.minimum(codes[row], states)
-            row += 1
-        else:
-            plain = np.arange(states + 1, dtype=cells.dtype)
-            without_bit = plain[states - bool(complete[i])]
-            unpack_codes(words[first : first + count], plain, without_bit, out)
-        first += count
+def _decode(content: bytes) -> tuple[NDArray[np.int64], Schema]:
+    _, version, length = _PREFIX.unpack_from(content)
+    if version != VERSION:
+        raise ValueError(f"it has format version {version}, not {VERSION}")
+    end = _PREFIX.size + length
+    header = json.loads(content[_PREFIX.size : end])
+    schema, n_rows = Schema.from_json(header["schema"]), int(header["n_rows"])
+    states, missing = schema.n_states, np.array(header["n_missing"], np.int64)
+    if missing.shape != (len(schema),) or not n_rows > 0 or (missing < 0).any():
+        raise ValueError("the missing cells stated do not fit the schema")
+    counts = np.where(states > _MAX_PLANES, 0, states - (missing == 0)).tolist()
+    arrays: list[NDArray[Any]] = []
+    for name, dtype, shape in (
+        ("words", np.dtype("<u8"), [sum(counts), 8 * -(-n_rows // _VECTOR)]),
+        ("codes", np.dtype("<u2"), [int((states > _MIN_CODED).sum()), n_rows]),
+    ):
+        if header[name] != shape:
+            raise ValueError("the arrays do not fit the schema")
+        start = -(-end // _ALIGNMENT) * _ALIGNMENT
+        end = start + shape[0] * shape[1] * dtype.itemsize
+        arrays.append(np.frombuffer(content[start:end], dtype).reshape(shape))
+    if end != len(content):
+        raise ValueError(f"it holds {len(content)} bytes where its header says {end}")
+    planes, coded = iter(arrays[0]), iter(arrays[1])
+    out = np.empty((n_rows, len(schema)), np.int64)
+    for i, count in enumerate(counts):
+        # A cell without a bit has the state whose plane is left out, or is missing.
+        codes = np.full(n_rows, states[i] - 1 if missing[i] == 0 else -1)
+        for state in range(count):
+            bits = np.unpackbits(next(planes).view(np.uint8), bitorder="little")
+            codes[bits[:n_rows] == 1] = state
+        if states[i] > _MIN_CODED:
+            codes = next(coded).astype(np.int64)
+            codes[codes >= states[i]] = -1
+        out[:, i] = codes
+    return out, schema

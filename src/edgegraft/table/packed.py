@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.core.checks import check_codes
 from edgegraft.core.container import ContainerFormat, ContainerReader, write_container
-from edgegraft.core.types import Integers
 from edgegraft.errors import DataError
 from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.lanes import LANES as ROW_LANES
 from edgegraft.kernels.counting.bitplanes import pack_columns, pack_columns_plainly
 from edgegraft.kernels.counting.pairs import LANES, Planes
-from edgegraft.table import old_file
+from edgegraft.table.old_file import read_old
 from edgegraft.table.schema import Schema
 
 Cells = NDArray[np.unsignedinteger[Any]]
@@ -95,25 +95,16 @@ class PackedTable:
         states 0 to its largest code, and the names ``x0``, ``x1`` and so on.
         """
         given = np.asarray(codes)
-        if given.ndim != 2 or given.dtype.kind not in "iub":
-            raise DataError(
-                "codes must be a two-dimensional array of integers, found "
-                f"{given.ndim} dimension(s) of {given.dtype}"
-            )
-        n_rows, n = given.shape
-        if n_rows == 0 or n == 0:
-            raise DataError(f"codes have {n_rows} rows and {n} columns: nothing to count")
-        largest, smallest = (
-            extreme.astype(np.int64) for extreme in (given.max(axis=0), given.min(axis=0))
-        )
+        if given.ndim != 2 or not given.size:
+            raise DataError(f"codes have shape {given.shape}: expected rows and columns to count")
         if schema is None:
-            schema = Schema.from_states(np.maximum(largest, 0) + 1)
-        _check_codes(schema, smallest, largest)
+            schema = Schema.from_states(given.max(axis=0, initial=0).astype(np.int64) + 1)
+        check_codes(given, schema.names, schema.n_states)
+        n_rows = len(given)
         cells = empty_cells(schema, n_rows)
-        for i in range(n):
-            cells[i, :n_rows] = given[:, i]
-            if smallest[i] < 0:
-                cells[i, :n_rows][given[:, i] < 0] = schema.n_states[i]
+        for i, column in enumerate(given.T):
+            cells[i, :n_rows] = column
+            cells[i, :n_rows][column < 0] = schema.n_states[i]
         return cls(schema, cells, n_rows)
 
     @classmethod
@@ -132,8 +123,8 @@ class PackedTable:
     @classmethod
     def open(cls, path: str | PathLike[str]) -> PackedTable:
         """Map a file that :meth:`save` wrote, after verifying its checksum."""
-        if old_file.is_old(path):
-            return cls(*old_file.read_old(path, empty_cells))
+        if (old := read_old(path)) is not None:
+            return cls.from_codes(*old)
         with ContainerReader(path, FORMAT) as reader:
             schema = reader.field("schema", Schema.from_json)
             n_rows = reader.field("n_rows", int)
@@ -235,16 +226,3 @@ def _padded(n_rows: int) -> int:
 def _type_of(schema: Schema) -> np.dtype[Any]:
     largest = schema.n_states.max(initial=1)
     return np.dtype(np.uint8 if largest <= np.iinfo(np.uint8).max else np.uint16)
-
-
-def _check_codes(schema: Schema, smallest: Integers, largest: Integers) -> None:
-    if len(schema) != len(largest):
-        raise DataError(f"codes have {len(largest)} columns where the schema has {len(schema)}")
-    bad = (largest >= schema.n_states) | (smallest < -1)
-    if bad.any():
-        i = int(np.argmax(bad))
-        found = int(largest[i]) if largest[i] >= schema.n_states[i] else int(smallest[i])
-        raise DataError(
-            f"column '{schema.names[i]}' holds the code {found}: its codes are 0 to "
-            f"{int(schema.n_states[i]) - 1}, and -1 for a missing cell"
-        )
