@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from edgegraft.cli.options import parse_names
 from edgegraft.errors import ModelError, listing, nearest, suggestion
-from edgegraft.ingest.binning import assign_bins
-from edgegraft.ingest.cells import read_number, read_text_as
+from edgegraft.ingest.cells import read_text_as
 from edgegraft.table import Schema, Variable
 
 _SHOWN = 8  # names or categories in a message
@@ -110,11 +107,7 @@ def _unknown(schema: Schema, name: str, option: str) -> ModelError:
 def _category(variable: Variable, text: str) -> Any:
     """Return the category that a text means, read as the cells of a text file are, or None."""
     categories = variable.categories
-    number = read_number(text)
-    if variable.edges is not None and number is not None and np.isfinite(number):
-        return categories[int(assign_bins(np.array([number]), variable.edges)[0])]
+    kind = float if variable.binned else type(categories[0])
     known = {str(category): category for category in categories}
-    if text in known:
-        return known[text]
-    label = read_text_as(text, type(categories[0]))
-    return next((category for category in categories if category == label), None)
+    code = variable.state_of(known[text] if text in known else read_text_as(text, kind))
+    return None if code is None else categories[code]

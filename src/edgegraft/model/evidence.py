@@ -52,16 +52,12 @@ def parse_evidence(schema: Schema, given: Mapping[str, Any] | None) -> dict[int,
     evidence = {}
     for name, label in (given or {}).items():
         i = variable_index(schema, name)
-        labels = schema[i].categories
-        code = next((k for k, known in enumerate(labels) if _same(known, label)), None)
-        if code is None:  # a number in a level, or a category that was pooled
-            plain = label.item() if isinstance(label, np.generic) else label
-            code = schema[i].state_of(plain)
+        code = schema[i].state_of(label)
         if code is None:
             numbers = "a number, or one of " if schema[i].binned else ""
             raise ModelError(
                 f"variable {name!r} has no category {label!r}; its categories are "
-                f"{numbers}{listing(labels)}"
+                f"{numbers}{listing(schema[i].categories)}"
             )
         evidence[i] = code
     return evidence
@@ -84,13 +80,6 @@ def variable_index(schema: Schema, name: str) -> int:
         hint = suggestion(str(name), schema.names)
         raise ModelError(f"the model has no variable {name!r}; {hint}")
     return schema.index(name)
-
-
-def _same(category: Any, label: Any) -> bool:
-    # True == 1 in Python; a label must be of its category's kind as well as equal to it.
-    if isinstance(category, bool) != isinstance(label, bool | np.bool_):
-        return False
-    return bool(category == label)
 
 
 def condition(layout: Layout, theta: Floats, codes: Integers) -> Conditioned:

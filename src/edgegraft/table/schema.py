@@ -149,8 +149,10 @@ class Variable:
         >>> age.state_of(42), age.state_of("[0, 30)"), age.state_of("old")
         (1, 0, None)
         """
+        label = label.item() if isinstance(label, np.generic) else label
         for k, known in enumerate(self.categories):
-            if type(known) is type(label) and known == label:  # 1 and True are not the same
+            # 1 == True in Python, and they are not the same category.
+            if isinstance(known, bool) == isinstance(label, bool) and known == label:
                 return k
         if self.pooled and label in self.pooled:
             return self.n_states - 1
