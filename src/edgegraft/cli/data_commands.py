@@ -57,19 +57,19 @@ def impute(
     with working(model, data, writes=[output], force=force, quiet=quiet) as console:
         from edgegraft.cli.table_answers import complete
         from edgegraft.ingest.options import ReadOptions
-        from edgegraft.io.exports import write_blocks
+        from edgegraft.io.exports import check_format, write_rows
         from edgegraft.model import load
 
+        check_format(output)
         reading = ReadOptions(**settings_from(_OPTIONS, options))
-        done = complete(load(model), data, reading, method, seed)
-        write_blocks(output, done.names, done.blocks)
+        columns, n_filled, approximation = complete(load(model), data, reading, method, seed)
+        write_rows(output, columns)
         where = "" if output is None else f" The rows are in [bold]{escape(str(output))}[/]."
         say(
             console,
-            f"{done.n_filled:,} missing {'cell was' if done.n_filled == 1 else 'cells were'} "
-            f"filled.{where}",
+            f"{n_filled:,} missing {'cell was' if n_filled == 1 else 'cells were'} filled.{where}",
         )
-        say_approximation(console, done.approximation)
+        say_approximation(console, approximation)
 
 
 @with_options(_OPTIONS)
@@ -93,14 +93,14 @@ def score(
     with working(model, data, writes=[output], force=force, quiet=quiet) as console:
         from edgegraft.cli.table_answers import scores, show_scores
         from edgegraft.ingest.options import ReadOptions
-        from edgegraft.io.exports import check_format, write_columns
+        from edgegraft.io.exports import check_format, write_rows
         from edgegraft.model import load
 
         check_format(output)
         reading = ReadOptions(**settings_from(_OPTIONS, options))
         found = scores(load(model), data, reading, weights)
         if output is not None:
-            write_columns(output, {"log_pseudolikelihood": found.rows.tolist()})
+            write_rows(output, {"log_pseudolikelihood": found.rows.tolist()})
         give(found.summary()) if as_json else show_scores(results(console), found)
 
 

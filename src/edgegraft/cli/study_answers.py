@@ -42,9 +42,9 @@ def write_comparison(
 ) -> None:
     """Write what was asked for of a comparison: columns, a page, a picture."""
     if output is not None:
-        from edgegraft.io.exports import write_columns
+        from edgegraft.io.exports import write_rows
 
-        write_columns(output, {name: list(values) for name, values in found.edges.items()})
+        write_rows(output, {name: list(values) for name, values in found.edges.items()})
     if report is not None:
         from edgegraft.report import write_report
 
@@ -95,9 +95,9 @@ def write_reading(
 ) -> None:
     """Write what was asked for of a reading: columns, a page, a picture."""
     if output is not None:
-        from edgegraft.io.exports import write_columns
+        from edgegraft.io.exports import write_rows
 
-        write_columns(output, {name: list(values) for name, values in found.variables.items()})
+        write_rows(output, {name: list(values) for name, values in found.variables.items()})
     if report is not None:
         from edgegraft.model import read_details
         from edgegraft.report import write_report

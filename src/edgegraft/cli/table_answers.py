@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -16,21 +15,12 @@ from edgegraft.errors import DataError, listing
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_codes, read_weights
+from edgegraft.io.exports import as_text
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.predictability import predictability
 from edgegraft.table.arrow import labels
 
-Block = Mapping[str, list[Any]]
 _SHOWN = 40
-
-
-class Completed(NamedTuple):
-    """The rows of a file with their missing cells filled."""
-
-    names: list[str]
-    blocks: Iterator[Block]
-    n_filled: int
-    approximation: str | None
 
 
 def _codes(
@@ -57,37 +47,27 @@ def complete(
     reading: ReadOptions,
     method: Literal["map", "draw"],
     seed: int,
-) -> Completed:
-    """Fill the missing cells of a file."""
+) -> tuple[dict[str, list[Any]], int, str | None]:
+    """Return the columns of a file with their missing cells filled, how many, and how.
+
+    The last is None unless cells were filled by an approximation.
+    """
     before = _codes(model, path, reading)
-    with open_source(path, reading) as source:
-        names = list(source.names)
     rng = np.random.default_rng(seed)
     after = model.complete(before, method=method, random_state=rng)
     table = labels(model.schema, after.codes, rng if method == "draw" else None)
-    cells = {}
-    for i, variable in enumerate(model.schema):
-        rows = np.flatnonzero(before[:, i] < 0)
-        if len(rows):
-            filled = table.column(i).take(rows).to_pylist()
-            name = variable.name if reading.header else names[i]
-            cells[name] = dict(zip(rows.tolist(), filled, strict=True))
-    n_filled = int((before < 0).sum())
-    return Completed(names, _filled(path, reading, names, cells), n_filled, after.approximation)
-
-
-def _filled(
-    path: Path, reading: ReadOptions, names: list[str], cells: Mapping[str, Mapping[int, Any]]
-) -> Iterator[Block]:
-    """Yield the rows of a file, with other values in some cells, by column and row."""
-    done = 0
-    with open_source(path, replace(reading, missing_values=())) as source:
-        for batch in source.batches(names):
-            block = batch.to_pydict()
-            for name, values in cells.items():
-                block[name] = [values.get(done + r, cell) for r, cell in enumerate(block[name])]
-            done += batch.num_rows
-            yield block
+    with open_source(path, reading) as source:
+        source.select(source.names)
+        batches = list(source.batches(source.names))
+        columns = {
+            name: [cell for batch in batches for cell in batch.column(k).to_pylist()]
+            for k, name in enumerate(source.names)
+        }
+    for i, name in enumerate(model.names if reading.header else source.names):
+        filled = table.column(i).to_pylist()
+        for row in np.flatnonzero(before[:, i] < 0).tolist():
+            columns[name][row] = as_text(filled[row]) if source.from_text else filled[row]
+    return columns, int((before < 0).sum()), after.approximation
 
 
 class RowScores(NamedTuple):

@@ -6,9 +6,9 @@ import csv
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,9 @@ from edgegraft.ingest.output import write_parquet
 from edgegraft.io.graph_files import edge_attributes, write_gexf, write_graphml
 from edgegraft.io.uai_write import model_to_uai
 from edgegraft.model import PairwiseMRF
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _BLOCK = 65536  # rows converted to Python values at a time
@@ -33,56 +36,34 @@ def check_format(path: Path | None) -> None:
         )
 
 
-def write_rows(path: Path | None, table: Any) -> None:
-    """Write an Arrow table atomically to a file by its suffix, or to stdout as CSV."""
+def write_rows(
+    path: Path | None, columns: Mapping[str, Sequence[Any]] | pa.Table, line_end: str = "\n"
+) -> None:
+    """Write columns atomically to a file by its suffix, or to stdout as CSV.
+
+    `pack` reads the text back; None is an empty cell.
+    """
+    if not isinstance(columns, Mapping):
+        columns = dict(zip(columns.column_names, columns.columns, strict=True))
     if path is not None and _is_parquet(path):
-        write_parquet(path, {name: table.column(name) for name in table.column_names})
-        return
-    blocks = (table.slice(first, _BLOCK).to_pydict() for first in range(0, table.num_rows, _BLOCK))
-    write_blocks(path, table.column_names, blocks)
-
-
-def write_columns(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
-    """Write columns of values to a file by its suffix."""
-    if _is_parquet(path):
         write_parquet(path, columns)
-    else:
-        write_blocks(path, list(columns), [columns])
-
-
-def write_blocks(
-    path: Path | None, names: Sequence[str], blocks: Iterable[Mapping[str, Sequence[Any]]]
-) -> None:
-    """Write blocks of named columns as delimited text, to a file or to stdout."""
-    if path is None:
-        write_text(sys.stdout, names, blocks)
         return
-    check_format(path)
-    out = io.StringIO()
-    write_text(out, names, blocks, _DELIMITERS[suffix_of(path)])
-    replace_file(path, out.getvalue())
-
-
-def write_text(
-    out: TextIO,
-    names: Sequence[str],
-    blocks: Iterable[Mapping[str, Sequence[Any]]],
-    delimiter: str = ",",
-    line_end: str = "\n",
-) -> None:
-    """Write blocks of named columns as text that `pack` reads back; None is an empty cell."""
+    out = sys.stdout if path is None else io.StringIO()
+    delimiter = "," if path is None else _DELIMITERS.get(suffix_of(path), ",")
     writer = csv.writer(out, delimiter=delimiter, lineterminator=line_end)
-    writer.writerow(names)
-    for block in blocks:
-        columns = [[_cell(value) for value in block[name]] for name in names]
-        writer.writerows(zip(*columns, strict=True))
+    writer.writerow(columns)
+    for first in range(0, max(map(len, columns.values()), default=0), _BLOCK):
+        parts = [values[first : first + _BLOCK] for values in columns.values()]
+        plain = [part.to_pylist() if hasattr(part, "to_pylist") else part for part in parts]
+        writer.writerows(zip(*(map(as_text, part) for part in plain), strict=True))
+    if path is not None and isinstance(out, io.StringIO):
+        replace_file(path, out.getvalue())
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
+def as_text(value: Any) -> str:
+    """Return a cell as text files have it."""
+    if value is None or isinstance(value, bool):
+        return {None: "", True: "true", False: "false"}[value]
     return str(value)
 
 
@@ -137,9 +118,7 @@ def _write_csv(path: Any, model: PairwiseMRF, edge_columns: Any) -> None:
     for name, values in table.items():
         if not isinstance(values, list):
             table[name] = [None if value != value else value for value in values.tolist()]
-    out = io.StringIO()
-    write_text(out, list(table), [table], line_end="\r\n")  # as RFC 4180 has it
-    replace_file(path, out.getvalue())
+    write_rows(Path(path), table, line_end="\r\n")  # as RFC 4180 has it
 
 
 _WRITERS: dict[str, Callable[[Any, PairwiseMRF, Any], None]] = {
