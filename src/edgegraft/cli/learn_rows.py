@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.markup import escape
@@ -25,7 +25,6 @@ from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.memory import enough, needed_for_all
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import OpenRows, open_rows, read_labels, read_weights
-from edgegraft.learn import Discovery
 from edgegraft.learn.pair_rules import PairRules
 from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.table import PackedTable
@@ -37,16 +36,10 @@ _WORTH_KEEPING = 1.0  # seconds of reading
 class LearnRows(NamedTuple):
     """The open rows of a request."""
 
-    request: Request
     fitted: OpenRows  # as the search takes them
     weights: Floats | None  # None if all are 1
     notes: list[str]  # decisions about columns that the user should know of
-    design: SurveyDesign | None = None
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether all rows are in memory."""
-        return isinstance(self.fitted.rows, PackedTable)
+    design: SurveyDesign | None
 
     @property
     def table(self) -> PackedTable | PlaneStore:
@@ -57,15 +50,7 @@ class LearnRows(NamedTuple):
     @property
     def sample_rows(self) -> int:
         """Rows of the sample that the search begins on; 0 if all rows are in memory."""
-        return 0 if self.in_memory else self.fitted.sample_rows
-
-    def source(self, found: Discovery) -> dict[str, Any]:
-        """Return the description of the rows that a model file keeps."""
-        source: dict[str, Any] = {"file": Path(self.request.data).name}
-        source |= self.fitted.source(found.search.objective.n_rows)
-        if self.weights is not None:
-            source |= {"weights": self.request.weights, "weight": float(self.weights.sum())}
-        return source
+        return 0 if isinstance(self.fitted.rows, PackedTable) else self.fitted.sample_rows
 
 
 @contextmanager
@@ -97,13 +82,15 @@ def open_request(
                 if request.weights is not None:
                     weights = read_weights(path, request.weights, request.read_options())
                 fitted = stack.enter_context(open_rows(path, None, options, weights))
-        rows = LearnRows(request, fitted, weights, notes, design)
-        if checkpoint is not None and key and perf_counter() - began > _WORTH_KEEPING:
-            _keep(rows, checkpoint, key)
+        rows = LearnRows(fitted, weights, notes, design)
+        slow = perf_counter() - began > _WORTH_KEEPING
         if not isinstance(fitted.rows, PackedTable):
             progress.over(fitted.rows.weight)
             if request.bootstrap:
                 raise _no_bootstrap(rows.table)
+        elif checkpoint is not None and key and slow and fitted.store is None:
+            with suppress(OSError):  # they are read again, and the checkpoint reports the disk
+                KeptRows(fitted.rows, weights, notes).write(Request.rows_of(checkpoint), key)
         yield rows
 
 
@@ -112,13 +99,7 @@ def _check_rules(request: Request, options: ReadOptions) -> None:
     if not request.learning["rules"]:
         return
     with open_source(Path(request.data), options) as source:
-        names = list(source.names)
-    given, dropped = (
-        {names[column] if isinstance(column, int) else column for column in columns}
-        for columns in (options.columns or names, options.drop or ())
-    )
-    left = [name for name in names if name in given - dropped]
-    PairRules.read(request.learning["rules"], left)
+        PairRules.read(request.learning["rules"], options.choose(source.names, source.named))
 
 
 def _read_design(request: Request) -> SurveyDesign | None:
@@ -132,14 +113,6 @@ def _read_design(request: Request) -> SurveyDesign | None:
     return SurveyDesign.of(len(next(iter(columns.values()), ())), **columns)
 
 
-def _keep(rows: LearnRows, checkpoint: Path, key: str) -> None:
-    """Keep rows in memory beside a checkpoint; those of a store are kept in it."""
-    if not isinstance(rows.fitted.rows, PackedTable) or rows.fitted.store is not None:
-        return
-    with suppress(OSError):  # without it they are read again, and the checkpoint reports the disk
-        KeptRows(rows.fitted.rows, rows.weights, rows.notes).write(Request.rows_of(checkpoint), key)
-
-
 def _no_bootstrap(table: PackedTable | PlaneStore) -> MemoryBudgetError:
     needed = enough(needed_for_all(table.n_rows, table.n_variables))
     return MemoryBudgetError(
@@ -150,22 +123,19 @@ def _no_bootstrap(table: PackedTable | PlaneStore) -> MemoryBudgetError:
     )
 
 
-def show_rows(console: Console, rows: LearnRows) -> None:
+def show_rows(console: Console, request: Request, rows: LearnRows) -> None:
     """Show the columns, the weights, and where the rows are kept."""
     show_columns(console, rows.table)
     if rows.weights is not None:
-        name, whole = rows.request.weights, rows.weights.sum()
-        text = (
-            f"Rows are weighted by '{name}': {rows.table.n_rows:,} rows weigh {whole:,.6g} in all."
-        )
-        say(console, escape(text))
+        text = f"{rows.table.n_rows:,} rows weigh {rows.weights.sum():,.6g} in all."
+        say(console, escape(f"Rows are weighted by '{request.weights}': {text}"))
     budget, store = rows.fitted.budget, rows.fitted.store
     if budget is None or store is None:
         return
     kept = f"bit planes ({size(store.nbytes)}) are kept in '{store.path}'."
     text = (
         f"All rows fit in the {size(budget.limit)} of memory allowed; their {kept}"
-        if rows.in_memory
+        if not rows.sample_rows
         else f"The rows do not fit in the {size(budget.limit)} of memory allowed: edges are tested "
         f"on a sample of about {rows.sample_rows:,} rows, on which the search may begin as well; "
         f"it ends over all rows, whose {kept}"

@@ -17,7 +17,6 @@ from edgegraft.cli.learn_request import Request, resume_command
 from edgegraft.cli.learn_rows import LearnRows, open_request, show_rows
 from edgegraft.cli.progress import Progress
 from edgegraft.cli.summary import describe_columns, describe_model, show_model
-from edgegraft.config import Plan
 from edgegraft.core.threads import interruptible
 from edgegraft.counts.information import data_quality
 from edgegraft.learn import Discovery, Event, SearchState, discover, resume_discovery
@@ -62,7 +61,7 @@ class LearnRun:
                 rows = stack.enter_context(opening)
                 progress.interruption.check()  # nothing has been learned that could be kept
                 self._request = replace(self._request, sample_rows=rows.sample_rows)
-                show_rows(self._console, rows)
+                show_rows(self._console, self._request, rows)
                 progress.stage("ranking pairs")
                 found = self._discover(rows, resumed)
             columns = dict(found.final_model.edge_columns)
@@ -70,7 +69,7 @@ class LearnRun:
                 with warned(self._console):
                     columns |= self._bootstrap(found, rows)
             progress.stage("writing")
-            details = details_of(found, rows.source(found), self._request.settings())
+            details = details_of(found, self._source(found, rows), self._request.settings())
             details["data_quality"] = data_quality(
                 rows.table, dropped=self._request.dropped(), notes=rows.notes
             )
@@ -114,6 +113,12 @@ class LearnRun:
                 command = f"Resume from the last checkpoint with:\n  {resume_command(checkpoint)}"
                 say(self._console, escape(command))
             raise
+
+    def _source(self, found: Discovery, rows: LearnRows) -> dict[str, Any]:
+        """Return the description of the rows that a model file keeps."""
+        source = {"file": Path(self._request.data).name}
+        source |= rows.fitted.source(found.search.objective.n_rows)
+        return source | _weight(self._request, rows)
 
     def on_event(self, event: Event, state: SearchState) -> None:
         """Write the request with a checkpoint."""
@@ -196,14 +201,20 @@ def _stored(found: Discovery, details: dict[str, Any], columns: dict[str, Any]) 
     )
 
 
+def _weight(request: Request, rows: LearnRows) -> dict[str, Any]:
+    if rows.weights is None:
+        return {}
+    return {"weights": request.weights, "weight": float(rows.weights.sum())}
+
+
 def show_dry_run(request: Request, console: Console, as_json: bool) -> None:
     """Read the data and report what learning would take, without doing it."""
     plan = request.plan()
     progress = Progress(console, plan.max_time)
     with progress.shown(), open_request(request, console, progress) as rows:
         progress.stage("trying the search on some of the rows")
+        budget, store, table = rows.fitted.budget, rows.fitted.store, rows.table
         with warned(Console(quiet=True)):  # a pilot is expected to end early
-            budget = rows.fitted.budget
             found = estimate_run(
                 rows.fitted.rows,
                 plan,
@@ -211,41 +222,33 @@ def show_dry_run(request: Request, console: Console, as_json: bool) -> None:
                 n_sampled=rows.sample_rows,
                 max_bytes=0 if budget is None else budget.limit,
             )
-        if as_json:
-            _give(rows, found)
-        else:
-            _show(results(console), rows, plan, found)
+        n_pairs = table.n_variables * (table.n_variables - 1) // 2
+        if not as_json:
+            _show_estimate(results(console), request, rows, n_pairs, found)
+            return
+        memory = {
+            "limit": None if budget is None else budget.limit,
+            "all_rows_fit": not rows.sample_rows,
+            "sample_rows": rows.sample_rows or None,
+            "store": None if store is None else str(store.path),
+        }
+        result = {"rows": table.n_rows, "columns": describe_columns(table)}
+        result |= _weight(request, rows) | {"memory": memory, "dry_run": True}
+        give(result | {"pairs": n_pairs, "estimate": found._asdict()})
 
 
-def _give(rows: LearnRows, found: Estimate) -> None:
-    """Write what a run would take to stdout, as JSON."""
-    table, budget, store = rows.table, rows.fitted.budget, rows.fitted.store
-    n = table.n_variables
-    result: dict[str, Any] = {"rows": table.n_rows, "columns": describe_columns(table)}
-    if rows.weights is not None:
-        result |= {"weights": rows.request.weights, "weight": float(rows.weights.sum())}
-    result["memory"] = {
-        "limit": None if budget is None else budget.limit,
-        "all_rows_fit": rows.in_memory,
-        "sample_rows": rows.sample_rows or None,
-        "store": None if store is None else str(store.path),
-    }
-    give(result | {"dry_run": True, "pairs": n * (n - 1) // 2, "estimate": found._asdict()})
-
-
-def _show(console: Console, rows: LearnRows, plan: Plan, found: Estimate) -> None:
-    """Show what a run would take."""
-    show_rows(console, rows)
-    n = rows.table.n_variables
-    about = "at least" if found.at_least else "about"
-    passes = "" if rows.in_memory else ", and passes over all rows come on top"
-    lines = (
-        f"{n * (n - 1) // 2:,} pairs would be searched by {plan.strategy} under the "
-        f"{plan.objective}; the model would go to '{near(Path(rows.request.output))}'.",
+def _show_estimate(
+    console: Console, request: Request, rows: LearnRows, n_pairs: int, found: Estimate
+) -> None:
+    show_rows(console, request, rows)
+    plan, about = request.plan(), "at least" if found.at_least else "about"
+    passes = ", and passes over all rows come on top" if rows.sample_rows else ""
+    for line in (
+        f"{n_pairs:,} pairs would be searched by {plan.strategy} under the {plan.objective}; the "
+        f"model would go to '{near(Path(request.output))}'.",
         f"Memory: about {size(found.n_bytes)}.",
         f"Time: {about} {clock(found.seconds)} (a guess, by a pilot over "
         f"{found.pilot_rows:,} rows that found {found.pilot_edges:,} edges; it may be wrong by "
         f"a factor of three{passes}).",
-    )
-    for line in lines:
+    ):
         say(console, escape(line))
