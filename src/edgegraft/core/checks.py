@@ -130,7 +130,7 @@ def check_codes(codes: ArrayLike, names: Sequence[str], states: Integers) -> NDA
 
 
 def check_weights(weights: ArrayLike, n_rows: int) -> Floats:
-    """Return a copy of row weights, refusing what cannot be a weight.
+    """Return a copy of row weights, read-only as kernels expect, refusing what cannot be one.
 
     >>> check_weights([1, 1e300], 2)
     Traceback (most recent call last):
@@ -156,4 +156,5 @@ def check_weights(weights: ArrayLike, n_rows: int) -> Floats:
             f"and {MAX_WEIGHT:g} at most; the largest is that of row {row}, {array[row]:.3g}. A "
             "row of weight 2 counts as two rows: scale them to add up to the number of rows"
         )
+    array.flags.writeable = False
     return array

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from array import array
-from collections.abc import Collection
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import gettempdir
@@ -27,7 +27,7 @@ from edgegraft.core.threads import physical_memory, resolve_jobs
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import Argument, DataError, DataTypeError, UnseenCategoryError, suggestion
 from edgegraft.ingest.cache import CACHE_SIZE, open_store
-from edgegraft.ingest.cells import dressed_number, read_number
+from edgegraft.ingest.cells import Place, dressed_number, read_number
 from edgegraft.ingest.column_kinds import settle_levels
 from edgegraft.ingest.encoder import encode_source
 from edgegraft.ingest.files import find_files
@@ -103,16 +103,19 @@ def open_rows(
     limit = _limit(X, kind, options)
     if limit is None:
         table = read_table(X, schema, options, stacklevel=3)
-        return OpenRows(table, _checked(weights, table.n_rows))
+        return OpenRows(table, None if weights is None else check_weights(weights, table.n_rows))
     check_limit(limit)
-    store = _open_store(X, kind, schema, options)
+    size = CACHE_SIZE if options.cache_size is None else read_size(options.cache_size)
+    folder = options.cache_dir
+    if folder is None and kind is TableKind.STREAM:
+        folder = gettempdir()  # what a stream leaves on disk is not kept
+    store = open_store(X, schema=schema, folder=folder, max_bytes=size, options=options)
     try:
         n_jobs = resolve_jobs(options.n_jobs)
         budget = share_out(limit, store.n_rows, store.n_variables, n_jobs, options.sample_rows)
-        checked = _checked(weights, store.n_rows)
+        rows = StoredRows(store, weights, budget.n_jobs, budget.kept_bytes)
         if budget.whole:
-            return OpenRows(store.table(), checked, SAMPLE_ROWS, store, budget)
-        rows = StoredRows(store, checked, budget.n_jobs, budget.kept_bytes)
+            return OpenRows(store.table(), rows.weights, SAMPLE_ROWS, store, budget)
         return OpenRows(rows, None, budget.sample_rows, store, budget)
     except BaseException:
         store.close()
@@ -175,10 +178,6 @@ def _recoded(table: PackedTable, schema: Schema | None) -> PackedTable:
     return read_table(labels(table.schema, table.codes()), schema)
 
 
-def _checked(weights: ArrayLike | None, n_rows: int) -> Floats | None:
-    return None if weights is None else check_weights(weights, n_rows)
-
-
 def _limit(X: Any, kind: TableKind, options: ReadOptions) -> int | None:
     """Return the bytes that learning may take; None if the rows are in memory or small."""
     if kind not in (TableKind.PATH, TableKind.STREAM) or is_genotypes(X):
@@ -195,14 +194,6 @@ def _limit(X: Any, kind: TableKind, options: ReadOptions) -> int | None:
     return int(_USED * memory)
 
 
-def _open_store(X: Any, kind: TableKind, schema: Schema | None, options: ReadOptions) -> PlaneStore:
-    size = CACHE_SIZE if options.cache_size is None else read_size(options.cache_size)
-    folder = options.cache_dir
-    if folder is None and kind is TableKind.STREAM:
-        folder = gettempdir()  # what a stream leaves on disk is not kept
-    return open_store(X, schema=schema, folder=folder, max_bytes=size, options=options)
-
-
 def read_labels(X: Any, name: str, options: ReadOptions | None = None) -> list[Any]:
     """Return the cells of one column, None for those that are missing.
 
@@ -211,58 +202,43 @@ def read_labels(X: Any, name: str, options: ReadOptions | None = None) -> list[A
     """
     if isinstance(X, PackedTable):
         X, options = labels(X.schema, X.codes()), None
-    options = options or ReadOptions()
-    with open_source(X, options) as source:
-        if name not in source.names:
-            hint = suggestion(name, source.names)
-            raise DataError(f"the table has no column '{name}': {hint}")
-        source.select([name])
-        missing = options.missing_labels(source.from_text)
-        return [
-            None if _is_missing(cell, missing) else cell
-            for batch in source.batches([name])
-            for cell in batch.column(0).to_pylist()
-        ]
+    found = _column_of(X, name, options or ReadOptions(), f"the table has no column '{name}': ")
+    return [cell for cells, _ in found for cell in cells]
 
 
 def read_weights(X: Any, name: str, options: ReadOptions) -> Floats:
     """Return the column `name` as row weights: every cell a number, none of them negative."""
     weights = array("d")  # a list would take four times the memory
-    with open_source(X, options) as source:
-        if name not in source.names:
-            hint = suggestion(name, source.names)
-            raise DataError(
-                Argument("weights"), f" names column '{name}', which the table lacks: {hint}"
-            )
-        missing = options.missing_labels(source.from_text)
-        for batch in source.batches([name]):
-            first = len(weights)
-            for cell in batch.column(0).to_pylist():
-                weight = _weight(cell, missing)
-                if weight is None:
-                    row = source.place(first)(len(weights) - first)
-                    gone = _is_missing(cell, missing)
-                    found = "the cell is missing" if gone else f"{cell!r} was found"
-                    remedy = "give rows that should not count the weight 0"
-                    if isinstance(cell, str) and dressed_number([cell.strip()]):
-                        remedy = "write numbers plainly, with a decimal point"
-                    raise DataError(
-                        f"weights in column '{name}', row {row} (counted from 0): {found}, "
-                        f"expected a number that is not negative; {remedy}"
-                    )
-                weights.append(weight)
+    lacking = Argument("weights"), f" names column '{name}', which the table lacks: "
+    for cells, place in _column_of(X, name, options, *lacking):
+        for k, cell in enumerate(cells):
+            number = read_number(cell.strip()) if isinstance(cell, str) else cell
+            if not isinstance(number, int | float) or not 0 <= number < math.inf:
+                found = "the cell is missing" if cell is None else f"{cell!r} was found"
+                remedy = "give rows that should not count the weight 0"
+                if isinstance(cell, str) and dressed_number([cell.strip()]):
+                    remedy = "write numbers plainly, with a decimal point"
+                raise DataError(
+                    f"weights in column '{name}', row {place(k)} (counted from 0): {found}, "
+                    f"expected a number that is not negative; {remedy}"
+                )
+            weights.append(float(number))
     if weights and not any(weights):
         raise DataError(f"every cell of the weights' column '{name}' is zero, so no row counts")
     return np.array(weights, np.float64)
 
 
-def _weight(cell: Any, missing: Collection[Any]) -> float | None:
-    """Return a cell as a weight, None if it is not one."""
-    number = read_number(cell.strip()) if isinstance(cell, str) else cell
-    if not isinstance(number, int | float) or _is_missing(cell, missing):
-        return None
-    return float(number) if 0 <= number < math.inf else None
-
-
-def _is_missing(cell: Any, missing: Collection[Any]) -> bool:
-    return cell in missing or (isinstance(cell, float) and math.isnan(cell))
+def _column_of(
+    X: Any, name: str, options: ReadOptions, *lacking: str | Argument
+) -> Iterator[tuple[list[Any], Place]]:
+    """Yield the cells of a column, None if missing, in batches, and what messages call the rows."""
+    with open_source(X, options) as source:
+        if name not in source.names:
+            raise DataError(*lacking, suggestion(name, source.names))
+        source.select([name])
+        missing, first_row = options.missing_labels(source.from_text), 0
+        for batch in source.batches([name]):
+            cells = batch.column(0).to_pylist()
+            known = [None if cell in missing or cell != cell else cell for cell in cells]
+            yield known, source.place(first_row)
+            first_row += batch.num_rows

@@ -81,7 +81,7 @@ class TableRows(Rows):
     ) -> None:
         self.table, self.schema, self.device = table, table.schema, device
         self.n_rows = table.n_rows if n_rows is None else n_rows
-        self.weights = _checked(weights, table.n_rows)
+        self.weights = None if weights is None else check_weights(weights, table.n_rows)
         self.n_jobs = resolve_jobs(n_jobs)
         self._derived: dict[Any, Any] = {}
 
@@ -148,7 +148,7 @@ class StoredRows(Rows):
         self.store, self.schema, self.device = store, store.schema, device
         self.n_rows, self.n_blocks = store.n_rows, len(store.starts) - 1
         self.n_jobs = resolve_jobs(n_jobs)
-        self.weights = _checked(weights, store.n_rows)
+        self.weights = None if weights is None else check_weights(weights, store.n_rows)
         self._free = self._max_bytes = max_bytes
         self._kept: dict[int, tuple[TableRows, int]] = {}
         self._lock = Lock()
@@ -278,12 +278,3 @@ def draw_rows(n: int, share: float, rng: np.random.Generator) -> Integers:
 def _draw_from(block: TableRows, seed: int, share: float) -> tuple[Cells, Floats | None]:
     rows = draw_rows(block.table.n_rows, share, np.random.default_rng(seed))
     return block.table.cells[:, rows], None if block.weights is None else block.weights[rows]
-
-
-def _checked(weights: ArrayLike | None, n_rows: int) -> Floats | None:
-    """Return a copy of row weights, read-only as kernels are compiled for them."""
-    if weights is None:
-        return None
-    checked = check_weights(weights, n_rows)
-    checked.flags.writeable = False
-    return checked

@@ -15,22 +15,32 @@ from edgegraft.table.schema import Schema, Variable
 
 FORMAT = "edgegraft-schema"
 VERSION = 1
+_NEEDED = object()
+#: Type and default of every field of a variable, in the order in which they are written.
+_FIELDS: dict[str, tuple[type, Any]] = {
+    "name": (str, _NEEDED),
+    "dtype": (str, _NEEDED),
+    "categories": (list, _NEEDED),
+    "ordered": (bool, False),
+    "edges": (list, None),
+    "means": (list, None),
+    "kind": (str, "nominal"),
+    "pooled": (list, ()),
+    "reason": (str, ""),
+}
+_NUMBERS = ("edges", "means")
 
 
 def dump_schema(schema: Schema) -> str:
-    """Return the schema as one line of JSON."""
-    variables = []
-    for variable in schema:
-        entry = {"name": variable.name, "dtype": variable.dtype, "categories": variable.categories}
-        further = {
-            "ordered": variable.ordered,
-            "edges": variable.edges,
-            "means": variable.means,
-            "kind": None if variable.kind == "nominal" else variable.kind,
-            "pooled": variable.pooled,
-            "reason": variable.reason,
+    """Return the schema as one line of JSON; fields that have their default are left out."""
+    variables = [
+        {
+            key: value
+            for key, (_, default) in _FIELDS.items()
+            if (value := getattr(variable, key)) != default
         }
-        variables.append(entry | {key: value for key, value in further.items() if value})
+        for variable in schema
+    ]
     document = {"format": FORMAT, "version": VERSION, "variables": variables}
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -64,50 +74,26 @@ def _load_variable(position: int, entry: Any) -> Variable:
     where = f"variable {position} of the schema"
     if not isinstance(entry, dict):
         raise FileFormatError(f"{where} is {type(entry).__name__}, not an object")
-    name = _field(where, entry, "name", str)
-    where = f"variable '{name}' of the schema"
-    edges, means = _numbers(where, entry, "edges"), _numbers(where, entry, "means")
-    dtype = _field(where, entry, "dtype", str)
-    if type_from_name(dtype) is None:
-        raise FileFormatError(f'{where}: unknown "dtype" {dtype!r}')
-    return Variable(
-        name=name,
-        categories=tuple(_hashable(where, _field(where, entry, "categories", list))),
-        dtype=dtype,
-        ordered=_field(where, entry, "ordered", bool, False),
-        edges=edges,
-        kind=_field(where, entry, "kind", str, "nominal"),
-        reason=_field(where, entry, "reason", str, ""),
-        pooled=tuple(_hashable(where, _field(where, entry, "pooled", list, []))),
-        means=means,
-    )
-
-
-def _numbers(where: str, entry: dict[str, Any], key: str) -> tuple[float, ...] | None:
-    found = _field(where, entry, key, list, None)
-    if found is not None and not all(type(value) in (int, float) for value in found):
-        raise FileFormatError(f'{where}: "{key}" must be numbers, found {found!r}')
-    return None if found is None else tuple(float(value) for value in found)
-
-
-def _hashable(where: str, labels: list[Any]) -> list[Any]:
-    for label in labels:
-        if isinstance(label, list | dict) or label is None:
-            raise FileFormatError(f"{where}: {label!r} cannot be a category")
-    return labels
-
-
-_REQUIRED = object()
-
-
-def _field(
-    where: str, entry: dict[str, Any], key: str, kind: type, default: Any = _REQUIRED
-) -> Any:
-    if key not in entry and default is not _REQUIRED:
-        return default
-    value = entry.get(key)
-    if not isinstance(value, kind):
-        raise FileFormatError(
-            f'{where}: "{key}" must be a {kind.__name__}, found {type(value).__name__}'
-        )
-    return value
+    found: dict[str, Any] = {}
+    for key, (kind, default) in _FIELDS.items():
+        value: Any = entry.get(key, default)
+        found[key] = value
+        if key not in entry and default is not _NEEDED:
+            continue
+        if not isinstance(value, kind):
+            what = "nothing" if value is _NEEDED else type(value).__name__
+            raise FileFormatError(f'{where}: "{key}" must be a {kind.__name__}, found {what}')
+        if key == "name":
+            where = f"variable '{value}' of the schema"
+        if key == "dtype" and type_from_name(value) is None:
+            raise FileFormatError(f'{where}: unknown "dtype" {value!r}')
+        if key in _NUMBERS:
+            if not all(type(number) in (int, float) for number in value):
+                raise FileFormatError(f'{where}: "{key}" must be numbers, found {value!r}')
+            found[key] = tuple(map(float, value))
+        elif kind is list:
+            for label in value:
+                if isinstance(label, list | dict) or label is None:
+                    raise FileFormatError(f"{where}: {label!r} cannot be a category")
+            found[key] = tuple(value)
+    return Variable(**found)
