@@ -257,7 +257,10 @@ def test_other_columns_are_named(fitted):
             ask(frame.rename(columns={"d": "e"}))
         with pytest.raises(DataError, match="columns that the schema does not know: 'e'"):
             ask(frame.assign(e=0))
-        with pytest.raises(ValueError, match="X has 3 features, but GraftedMRF is expecting 4"):
+        with (
+            pytest.warns(UserWarning, match="does not have valid feature names"),
+            pytest.raises(ValueError, match="X has 3 features, but GraftedMRF is expecting 4"),
+        ):
             ask(frame.to_numpy()[:, :3])
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, check_scalar
+from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
 
 from edgegraft.core.checks import check_weights
 from edgegraft.core.types import Floats
@@ -182,45 +181,28 @@ class RowMethods(_Transformer, ReadingParameters):
         """Return the codes of what :meth:`_table` returned."""
         from edgegraft.ingest.rows import read_codes
 
-        schema = self.schema_
+        schema, absent = self.schema_, set[str]()
         if table_kind(X) is TableKind.ARRAY:
             X = np.asanyarray(X)
             if optional is not None and X.shape[1:] == (len(schema) - 1,):
-                return self._codes_without(X, {optional})
-            self._check_width(X)
+                absent = {optional}
+            else:
+                validate_data(self, X, reset=False, skip_check_array=True)
         else:
             labels = column_labels(X)
             self._check_names(labels)
-            absent = set(schema.names).difference(map(str, labels or schema.names))
-            if optional is not None and absent:
-                return self._codes_without(X, absent)
-        return read_codes(X, schema, self._read_options(X))
-
-    def _codes_without(self, X: Any, absent: set[str]) -> NDArray[np.int64]:
-        from edgegraft.ingest.rows import read_codes
-
-        present = [name for name in self.schema_.names if name not in absent]
-        if not present:
+            if optional is not None:
+                absent = set(schema.names).difference(map(str, labels or schema.names))
+        if len(absent) == len(schema):
             raise DataError("the table has none of the fitted columns")
-        found = read_codes(X, self.schema_.select(present), self._read_options(X))
-        codes = np.full((len(found), len(self.schema_)), -1, np.int64)
-        codes[:, [self.schema_.index(name) for name in present]] = found
+        present = [i for i, name in enumerate(schema.names) if name not in absent]
+        own = schema.select(present) if absent else schema
+        found = read_codes(X, own, self._read_options(X))
+        if not absent:
+            return found
+        codes = np.full((len(found), len(schema)), -1, np.int64)
+        codes[:, present] = found
         return codes
-
-    def _check_width(self, X: NDArray[Any]) -> None:
-        """Refuse an array of another number of columns, in the words of scikit-learn."""
-        name, width = type(self).__name__, X.shape[1]
-        if width != self.n_features_in_:
-            raise DataError(
-                f"X has {width} features, but {name} is expecting {self.n_features_in_} features "
-                "as input."
-            )
-        if hasattr(self, "feature_names_in_"):
-            warnings.warn(
-                f"X does not have valid feature names, but {name} was fitted with feature names",
-                UserWarning,
-                stacklevel=4,
-            )
 
     def _check_names(self, labels: list[Any] | None) -> None:
         """Refuse names where the fit had none, and they are not those it gave the columns."""

@@ -146,28 +146,11 @@ def pack(
            [ 1,  0],
            [-1,  0]], dtype=int32)
     """
+    options = {name: value for name, value in locals().items() if name not in ("X", "schema")}
     from edgegraft.ingest.options import ReadOptions  # pyarrow takes a while to load
     from edgegraft.ingest.rows import read_table
 
-    options = ReadOptions(
-        columns=columns,
-        drop=drop,
-        bins=bins,
-        kinds=kinds,
-        order=order,
-        bin_rule=bin_rule,
-        max_numeric_states=max_numeric_states,
-        max_categories=max_categories,
-        max_states=max_states,
-        missing_values=missing_values,
-        unseen=unseen,
-        delimiter=delimiter,
-        header=header,
-        encoding=encoding,
-        batch_rows=batch_rows,
-        n_jobs=n_jobs,
-    )
-    return read_table(X, schema, options, stacklevel=3)
+    return read_table(X, schema, ReadOptions(**options), stacklevel=3)
 
 
 def encode(X: Any, schema: Schema, *, unseen: Unseen = "error") -> NDArray[np.int32]:

@@ -57,6 +57,16 @@ class CsvSource(Source):
             else [f"x{i}" for i in range(len(first))]
         )
         check_names(self.names, f"the header of '{path}'")
+        # Spreadsheets often write semicolons: one column whose name looks like several.
+        other = next((c for c in ";\t|," if c != self._delimiter and c in self.names[0]), None)
+        if options.delimiter is None and len(self.names) == 1 and other is not None:
+            raise FileFormatError(
+                f"'{path}' seems to have one column, called {self.names[0]!r}: if its columns are "
+                f"separated by {other!r}, say ",
+                Argument("delimiter", other),
+                "; if not, ",
+                Argument("delimiter", self._delimiter),
+            )
         self.fields = pa.schema([(name, pa.string()) for name in self.names])
         wanted = longest * options.batch_rows
         self._block = max(MIN_BLOCK, 16 * longest, min(wanted, MAX_BLOCK))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from edgegraft.core.atomic import suffix_of
-from edgegraft.errors import Argument, DataError, DataTypeError, FileFormatError, listing
+from edgegraft.errors import Argument, DataError, DataTypeError, listing
 from edgegraft.ingest.cells import Place
 from edgegraft.ingest.csv_source import COMPRESSIONS, CsvSource, foreign_content
 from edgegraft.ingest.genotypes import SUFFIXES as GENOTYPES
@@ -72,10 +72,7 @@ def _open_file(path: Path, options: ReadOptions) -> Source:
         raise FileNotFoundError(f"there is no file '{path}'")
     suffix, compressed = suffix_of(path, COMPRESSIONS), path.suffix.lower() in COMPRESSIONS
     if suffix in _TEXT:
-        source = CsvSource(path, options, _TEXT[suffix])
-        if options.delimiter is None:
-            _doubt_delimiter(path, source.names, _TEXT[suffix] or ",")
-        return source
+        return CsvSource(path, options, _TEXT[suffix])
     if suffix in _PARQUET and not compressed:
         return ArrowSource(path, options, parquet_file)
     if suffix in _IPC and not compressed:
@@ -206,18 +203,3 @@ class FilesSource(Source):
 def _kind(dtype: pa.DataType) -> object:
     dtype = plain_type(dtype)
     return kind_of(dtype.value_type if pt.is_dictionary(dtype) else dtype)
-
-
-def _doubt_delimiter(path: Path, names: list[str], delimiter: str) -> None:
-    """Refuse one column whose name looks like several: spreadsheets often write semicolons."""
-    if len(names) != 1:
-        return
-    for other in (";", "\t", "|", ","):
-        if other != delimiter and other in names[0]:
-            raise FileFormatError(
-                f"'{path}' seems to have one column, called {names[0]!r}: if its columns are "
-                f"separated by {other!r}, say ",
-                Argument("delimiter", other),
-                "; if not, ",
-                Argument("delimiter", delimiter),
-            )

@@ -17,7 +17,7 @@ FORMAT = "edgegraft-schema"
 VERSION = 1
 _NEEDED = object()
 #: Type and default of every field of a variable, in the order in which they are written.
-_FIELDS: dict[str, tuple[type, Any]] = {
+_FIELDS: dict[str, tuple[Any, Any]] = {
     "name": (str, _NEEDED),
     "dtype": (str, _NEEDED),
     "categories": (list, _NEEDED),
