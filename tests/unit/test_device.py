@@ -16,7 +16,6 @@ from edgegraft.counts import PairCounts, pair_counts
 from edgegraft.datasets import make_scale_free
 from edgegraft.device import (
     Device,
-    binary_partners,
     device,
     find_device,
     pair_sums,
@@ -150,7 +149,7 @@ def test_the_ranking(there):
 @pytest.mark.parametrize("tile", [2, 4096])
 def test_the_strongest_partners(there, states, tile, monkeypatch):
     monkeypatch.setattr(partners, "_TILE", tile)
-    monkeypatch.setattr(partners, "_CELLS", 8 * tile)
+    monkeypatch.setattr(partners, "CELLS", 8 * tile)
     codes = random_codes(states, 500, seed=6)
     codes[:300, 3] = codes[:300, 1]
     codes[:100, 5] = codes[:100, 0]
@@ -166,9 +165,9 @@ def test_the_strongest_partners(there, states, tile, monkeypatch):
 
 @pytest.mark.parametrize("k", [3, 12])
 def test_the_strongest_partners_of_many_two_state_columns(there, k, monkeypatch):
-    monkeypatch.setattr(binary_partners, "BLOCK", 16)
-    monkeypatch.setattr(binary_partners, "CELLS", 300)
-    monkeypatch.setattr(binary_partners, "_BYTES", 5000)
+    monkeypatch.setattr(partners, "BLOCK", 16)
+    monkeypatch.setattr(partners, "CELLS", 300)
+    monkeypatch.setattr(partners, "_BYTES", 5000)
     rng = np.random.default_rng(7)
     codes = (rng.random((501, 70)) < rng.uniform(0.01, 0.99, 70)).astype(int)
     codes[:, 9], codes[:, 40], codes[0, 9] = 0, codes[:, 3] ^ (rng.random(501) < 0.2), 1

@@ -20,7 +20,7 @@ from edgegraft.core.checks import check_edges
 from edgegraft.core.pairs import FlatTables, PairTables, table_offsets
 from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
-from edgegraft.device.counts import count_on_device
+from edgegraft.device.pair_sums import count_on_device
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.counting.pairs import count_codes, count_planes, count_planes_plainly

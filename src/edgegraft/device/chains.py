@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.types import Floats, Integers
-from edgegraft.device.columns import to_host
-from edgegraft.device.device import Device, Tensor, torch_module
+from edgegraft.device.device import Device, Tensor, to_host, torch_module
 
 _SHARE = 8  # of the free memory that one array may take
 _FORBIDDEN = -1e4  # log-potential of what is impossible: finite, and below all noise
@@ -33,18 +32,9 @@ class _Class(NamedTuple):
 
 
 class DeviceChains:
-    """Chains of a model on a device.
+    """Chains of a model on a device, from the states `start`, shape (n, n_chains).
 
     The same seed gives the same chains on the same device.
-
-    Parameters
-    ----------
-    layout : Layout
-        Variables and edges.
-    device : Device
-    start : array of int, shape (n, n_chains)
-        First states.
-    seed : int
     """
 
     def __init__(self, layout: Layout, device: Device, start: NDArray[np.uint16], seed: int):
@@ -204,8 +194,6 @@ class DeviceChains:
 def colours_of(layout: Layout) -> Integers:
     """Return a colour per variable such that neighbours differ, variables of high degree first.
 
-    Examples
-    --------
     >>> colours_of(Layout([2, 2, 2], [(0, 1), (1, 2)])).tolist()
     [1, 0, 1]
     """

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgegraft.core.types import Floats, Integers
+from edgegraft.core.types import Integers
 from edgegraft.device.device import Device, Tensor, torch_module
 from edgegraft.table.blocks import TableRows
 
@@ -41,15 +41,7 @@ class Step(NamedTuple):
 
 
 class DeviceColumns:
-    """The cells of a block on a device.
-
-    Parameters
-    ----------
-    block : TableRows
-    device : Device
-    dtype : float32 or float64
-        Of what is computed from them.
-    """
+    """The cells of a block on a device; `dtype` is that of what is computed from them."""
 
     def __init__(self, block: TableRows, device: Device, dtype: type[np.floating]) -> None:
         torch = torch_module()
@@ -183,9 +175,3 @@ def columns_on(block: TableRows, dtype: type[np.floating]) -> DeviceColumns:
     device = block.device
     assert device is not None
     return block.derive((device, dtype), lambda given: DeviceColumns(given, device, dtype))
-
-
-def to_host(values: Tensor) -> Floats:
-    """Return values as a double precision array."""
-    found: Floats = values.double().cpu().numpy()
-    return found

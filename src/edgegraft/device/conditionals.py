@@ -10,66 +10,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from edgegraft.core.types import Floats, Integers
-from edgegraft.device.columns import columns_on, to_host
-from edgegraft.device.device import Tensor, torch_module
+from edgegraft.device.columns import columns_on
+from edgegraft.device.device import Tensor, to_host, torch_module
 from edgegraft.kernels.conditionals.effective_scores import Design, logit_pairs
 from edgegraft.table.blocks import TableRows
+
+if TYPE_CHECKING:
+    from edgegraft.learn.conditional import Conditional
 
 _SHARE = 24  # of the free memory that the arrays of a batch may take
 _ALIKE = 1.25  # columns of the largest conditional of a batch over those of the smallest
 
 
-class Node(Protocol):
-    """A conditional, as :class:`edgegraft.learn.conditional.Conditional`."""
-
-    @property
-    def design(self) -> Design:
-        """Which states its columns show."""
-        ...
-
-    @property
-    def weights(self) -> Floats:
-        """Row weights, zero for rows that are not used."""
-        ...
-
-    @property
-    def coefficients(self) -> Floats:
-        """One row per column, one column per logit."""
-        ...
-
-    def columns_of(self, other: int) -> slice:
-        """Return the columns of a neighbour."""
-        ...
+Ends = Sequence[Sequence[tuple["Conditional", int]]]
+Wanted = tuple["Conditional", list[tuple[int, int]]]
 
 
 class Rules(NamedTuple):
-    """How conditionals are settled before their scores are taken.
+    """How conditionals are settled before their scores are taken."""
 
-    Attributes
-    ----------
-    newton_steps : int
-        Steps from the given coefficients, for rows of which some are not used.
-    pull : float
-        Weight of the given coefficients in these steps, in rows.
-    max_move : float
-        Largest change of a coefficient in a step.
-    margin_steps, margin_tol
-        Of intercepts that are moved until the states have their shares.
-    min_information : float
-        Added to the diagonal, as a share of the largest.
-    """
-
-    newton_steps: int
-    pull: float
-    max_move: float
-    margin_steps: int
+    newton_steps: int  # from the given coefficients, for rows of which some are not used
+    pull: float  # weight of the given coefficients in these steps, in rows
+    max_move: float  # largest change of a coefficient in a step
+    margin_steps: int  # of intercepts that are moved until the states have their shares
     margin_tol: float
-    min_information: float
+    min_information: float  # added to the diagonal, as a share of the largest
 
 
 class EdgeSums(NamedTuple):
@@ -95,13 +65,7 @@ class _Batch(NamedTuple):
 class ConditionalsOnDevice:
     """Sums over the rows of a table for the conditionals of its variables.
 
-    Parameters
-    ----------
-    block : TableRows
-        With a device.
-    weights, variances : array of float, shape (n_rows,)
-        Row weights, and factors of the squares of rows' scores in the variance of their sum.
-    rules : Rules
+    `variances` are factors of the squares of rows' scores in the variance of their sum.
     """
 
     def __init__(self, block: TableRows, weights: Floats, variances: Floats, rules: Rules) -> None:
@@ -112,7 +76,7 @@ class ConditionalsOnDevice:
 
     def edge_sums(
         self,
-        edges: Sequence[Sequence[tuple[Node, int]]],
+        edges: Ends,
         bases: Sequence[Floats],
         *,
         settle: bool = False,
@@ -120,22 +84,16 @@ class ConditionalsOnDevice:
     ) -> list[EdgeSums | int]:
         """Return the sums of edges; the number of the variable where information is not finite.
 
-        Parameters
-        ----------
-        edges : sequence of sequences of (Node, int)
-            The conditionals of one or both ends, and the other end of each.
-        bases : sequence of array
-            Of each edge, from its contrasts to coordinates in which all states are alike.
-        settle : bool
-            Refit the coefficients to the rows used.
-        move : bool
-            Move intercepts until the states have their shares.
+        `edges` are the conditionals of one or both ends, and the other end of each; `bases` lead
+        from an edge's contrasts to coordinates in which all states are alike. With `settle`
+        coefficients are refitted to the rows used, with `move` intercepts are moved until the
+        states have their shares.
         """
         found: dict[int, EdgeSums | int] = {}
         for chosen in self._chunks(edges):
             scores: dict[tuple[int, int], _Score] = {}
             failed: dict[int, int] = {}
-            wanted: dict[int, tuple[Node, list[tuple[int, int]]]] = {}
+            wanted: dict[int, Wanted] = {}
             for k in chosen:
                 for side, (node, _) in enumerate(edges[k]):
                     wanted.setdefault(id(node), (node, []))[1].append((k, side))
@@ -153,7 +111,7 @@ class ConditionalsOnDevice:
             found |= self._sum([k for k in chosen if k not in failed], edges, scores)
         return [found[k] for k in range(len(edges))]
 
-    def _chunks(self, edges: Sequence[Sequence[tuple[Node, int]]]) -> Iterator[list[int]]:
+    def _chunks(self, edges: Ends) -> Iterator[list[int]]:
         """Yield the edges in runs whose scores fit the memory."""
         room = self._device.free_bytes // _SHARE
         chunk: list[int] = []
@@ -168,13 +126,11 @@ class ConditionalsOnDevice:
         if chunk:
             yield chunk
 
-    def _batches(
-        self, wanted: list[tuple[Node, list[tuple[int, int]]]]
-    ) -> Iterator[list[tuple[Node, list[tuple[int, int]]]]]:
+    def _batches(self, wanted: list[Wanted]) -> Iterator[list[Wanted]]:
         """Yield conditionals with as many logits, about as many columns, that fit the memory."""
         room = self._device.free_bytes // _SHARE
         by_shape = sorted(wanted, key=lambda each: each[0].coefficients.shape[::-1])
-        batch: list[tuple[Node, list[tuple[int, int]]]] = []
+        batch: list[Wanted] = []
         for each in by_shape:
             columns, logits = each[0].coefficients.shape
             needed = 8 * (self._columns.n_rows * 2 * (columns + 2 * logits))
@@ -189,7 +145,7 @@ class ConditionalsOnDevice:
         if batch:
             yield batch
 
-    def _make(self, nodes: list[Node]) -> _Batch:
+    def _make(self, nodes: list[Conditional]) -> _Batch:
         widest = max(len(node.coefficients) for node in nodes)
         logits = nodes[0].coefficients.shape[1]
         index = np.full((len(nodes), widest), self._columns.zeros)
@@ -285,7 +241,7 @@ class ConditionalsOnDevice:
     def _score(
         self,
         group: list[tuple[int, int, int]],
-        edges: Sequence[Sequence[tuple[Node, int]]],
+        edges: Ends,
         bases: Sequence[Floats],
         made: _Batch,
         residuals: Tensor,
@@ -320,7 +276,7 @@ class ConditionalsOnDevice:
     def _sum(
         self,
         chosen: list[int],
-        edges: Sequence[Sequence[tuple[Node, int]]],
+        edges: Ends,
         scores: dict[tuple[int, int], _Score],
     ) -> dict[int, EdgeSums | int]:
         """Return the sums of edges over both sides."""
@@ -357,21 +313,19 @@ class _Score(NamedTuple):
     shift: Tensor
 
 
-def _size(node: Node, other: int) -> int:
+def _size(node: Conditional, other: int) -> int:
     columns = node.columns_of(other)
     return int((columns.stop - columns.start) * node.coefficients.shape[1])
 
 
-def _cells(node: Node, other: int) -> Integers:
+def _cells(node: Conditional, other: int) -> Integers:
     """Return the parameters of an edge's table, the end of the smaller index first."""
     columns, logits = node.columns_of(other), node.coefficients.shape[1]
     cells = np.arange(columns.start * logits, columns.stop * logits).reshape(-1, logits)
     return np.asarray((cells if other < node.design.target else cells.T).ravel())
 
 
-def _alike(
-    asked: list[tuple[int, int, int]], edges: Sequence[Sequence[tuple[Node, int]]]
-) -> Iterator[list[tuple[int, int, int]]]:
+def _alike(asked: list[tuple[int, int, int]], edges: Ends) -> Iterator[list[tuple[int, int, int]]]:
     """Yield sides whose tables have the same shape, in the same order of the ends."""
 
     def key(each: tuple[int, int, int]) -> tuple[int, bool]:

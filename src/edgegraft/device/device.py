@@ -1,4 +1,4 @@
-"""Where sums over rows are computed, and the memory there."""
+"""Where sums over rows are computed, the memory there, and operations that several sums share."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from edgegraft.core.types import Floats
 from edgegraft.errors import MemoryBudgetError, MissingExtraError, SettingError
 
 Tensor = Any  # of PyTorch, which need not be installed
@@ -19,15 +20,9 @@ _HOST_BYTES = 1 << 28  # that PyTorch may take on the processor for one step
 
 @dataclass(frozen=True)
 class Device:
-    """A device of PyTorch.
+    """A device of PyTorch."""
 
-    Attributes
-    ----------
-    name : str
-        "cuda", or "cpu" for PyTorch on the processor.
-    """
-
-    name: str
+    name: str  # "cuda", or "cpu" for PyTorch on the processor
 
     @property
     def is_gpu(self) -> bool:
@@ -62,16 +57,11 @@ class Device:
 
 
 def find_device(asked: str) -> Device | None:
-    """Return the device of a setting; None for the processor with kernels of its own.
+    """Return the device of a setting; None for the processor with kernels of its own, "cpu".
 
-    Parameters
-    ----------
-    asked : {"cpu", "cuda", "auto", "torch"}
-        "auto" is a GPU if PyTorch finds one. "torch" is PyTorch on the processor: slower than
-        "cpu", with the same results as on a GPU but for rounding.
+    "auto" is a GPU, "cuda", if PyTorch finds one. "torch" is PyTorch on the processor: slower than
+    "cpu", with the same results as on a GPU but for rounding.
 
-    Examples
-    --------
     >>> find_device("cpu") is None
     True
     """
@@ -102,3 +92,26 @@ def torch_module() -> Any:
         warnings.simplefilter("ignore")
         torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([]).long(), [], (1, 1))
     return torch
+
+
+def to_host(values: Tensor) -> Floats:
+    """Return values as a double precision array."""
+    found: Floats = values.double().cpu().numpy()
+    return found
+
+
+def half_product(left: Tensor, right: Tensor) -> Tensor:
+    """Return ``left right'`` of arrays in half precision, with sums in single precision."""
+    if left.is_cuda:
+        return torch_module().mm(left, right.T, out_dtype=torch_module().float32)
+    return left.float() @ right.float().T
+
+
+def invert_on_device(matrix: Floats, device: Device, smallest: float) -> Floats | None:
+    """Return the inverse of a symmetric matrix, None if a pivot is below `smallest`."""
+    torch = torch_module()
+    device.check(3 * matrix.nbytes, "the inverse of all correlations")
+    factor, failed = torch.linalg.cholesky_ex(device.put(matrix))
+    if int(failed) or float(factor.diagonal().min()) <= smallest:
+        return None
+    return to_host(torch.cholesky_inverse(factor))

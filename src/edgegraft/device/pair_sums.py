@@ -1,4 +1,4 @@
-"""Sums over rows of products of two arrays with a row per state, for pairs of variables.
+"""Sums over rows of products of two arrays with a row per state, for pairs of variables; counts.
 
     sums_ij(a, b) = sum_r left_i(a, r) right_j(b, r)
 
@@ -9,13 +9,16 @@ states, the product of the whole arrays costs less, and pairs are read off it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgegraft.core.pairs import table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
-from edgegraft.device.columns import DeviceColumns, to_host
-from edgegraft.device.device import Tensor, torch_module
+from edgegraft.device.columns import DeviceColumns, columns_on
+from edgegraft.device.device import Tensor, half_product, to_host, torch_module
+from edgegraft.table.blocks import TableRows
 
 DENSE_STATES = 1024
 """States of all variables up to which the products of all pairs are computed."""
@@ -23,6 +26,7 @@ DENSE_STATES = 1024
 _MAX_STATES = 1 << 14  # of a product of all pairs: a gigabyte in single precision
 _FLOPS_PER_BYTE = 15.0  # of a GPU: products of whole arrays against reading rows of pairs
 _SHARE = 16  # of the free memory that the rows of a batch of pairs may take
+EXACT_ROWS = 1 << 24  # up to which sums of ones are exact in single precision
 
 
 def worth_all(columns: DeviceColumns, edges: Edges, states: Integers) -> bool:
@@ -35,16 +39,9 @@ def worth_all(columns: DeviceColumns, edges: Edges, states: Integers) -> bool:
 
 
 class PairTablesOnDevice:
-    """Tables of pairs, added up over steps.
+    """Tables of pairs in any orientation, added up over steps.
 
-    Parameters
-    ----------
-    columns : DeviceColumns
-    edges : array of int, shape (m, 2)
-        In any orientation.
-    states : array of int, shape (n,)
-    both : bool
-        Whether to add the products of the two arrays in the other order.
+    With `both`, the products of the two arrays in the other order are added.
     """
 
     def __init__(
@@ -127,3 +124,42 @@ def _rows_of(columns: DeviceColumns, variables: Integers, n_states: int) -> Tens
     """Return where the states of each of the variables are among all states."""
     first = columns.device.put(columns.start[variables])
     return first[:, None] + torch_module().arange(n_states, device=first.device)
+
+
+def count_on_device(block: TableRows, edges: Edges) -> NDArray[Any]:
+    """Return the tables of a block's rows, one after another."""
+    exact = block.weights is None and block.table.n_rows <= EXACT_ROWS
+    columns = columns_on(block, np.float32 if exact else np.float64)
+    states = block.schema.n_states
+    out = PairTablesOnDevice(columns, edges, states, both=False)
+    if worth_all(columns, edges, states):
+        out.read(block.derive("all pairs", lambda _: _all_pairs(columns)))
+    else:
+        for step in columns.steps():
+            out.add(_weighted(step.shown, step.weights), step.shown)
+    tables = out.tables()
+    return np.rint(tables).astype(np.int64) if block.weights is None else tables
+
+
+def _all_pairs(columns: DeviceColumns) -> Any:
+    """Return the counts of all pairs of states.
+
+    Without weights they are exact in half precision with sums in single precision, as GPUs have it.
+    """
+    torch = torch_module()
+    plain = columns.weights is None and columns.device.is_gpu
+    dtype = torch.bfloat16 if plain else torch.float64
+    total = None
+    for rows in columns.row_slices(dtype.itemsize):
+        for first in range(rows.start, rows.stop, EXACT_ROWS):
+            part = slice(first, min(first + EXACT_ROWS, rows.stop))
+            shown = columns.show(part, dtype)
+            weights = None if columns.weights is None else columns.weights[part]
+            left = _weighted(shown, weights)
+            product = half_product(left, shown) if plain else left @ shown.T
+            total = product.double() if total is None else total + product
+    return total
+
+
+def _weighted(shown: Any, weights: Any) -> Any:
+    return shown if weights is None else shown * weights

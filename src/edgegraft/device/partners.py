@@ -4,32 +4,41 @@
 
 Counts of a tile of variables with a tile of others are one matrix product of zeros and ones, exact
 in half precision with sums in single precision. Of each tile only the strongest partners are kept,
-so memory does not grow with the square of the variables. Of two states one is enough; very many
-two-state columns are compared by :mod:`~edgegraft.device.binary_partners`.
+so memory does not grow with the square of the variables. Of two states one is enough.
+
+Of very many two-state columns each pair is compared once. Correlations of all pairs are products of
+standardised columns in half precision, whose error is below a hundredth. They only say which pairs
+may be among the strongest of either end: those above the weakest partner that is kept so far, and
+their correlations are computed again, exactly. After the first block few are: ``k log(n / block)``
+of each column's pairs.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core.types import Floats
-from edgegraft.device import binary_partners
 from edgegraft.device.columns import DeviceColumns, Group, columns_on
-from edgegraft.device.device import Tensor, torch_module
+from edgegraft.device.device import Tensor, half_product, torch_module
+from edgegraft.device.pair_sums import EXACT_ROWS
 from edgegraft.table.blocks import TableRows
 
-_EXACT_ROWS = 1 << 24  # up to which sums of ones are exact in single precision
-_CELLS = 1 << 28  # of the counts of a tile
 _TILE = 4096  # variables
+BLOCK = 8192  # columns that are compared with others at a time
+CELLS = 1 << 28  # pairs compared at a time
+_DOUBT = 0.96  # of a correlation in half precision, whose columns are off by 2^-9 each at most
+_BYTES = 1 << 28  # of columns whose pairs are compared exactly
+_PADDED = 16  # rows, so that products are of whole vectors
 
 
 def can_screen(block: TableRows) -> bool:
     """Return whether all pairs can be compared on the block's device."""
     table = block.table
-    few = table.n_rows <= _EXACT_ROWS and block.weights is None
+    few = table.n_rows <= EXACT_ROWS and block.weights is None
     return block.device is not None and few and not table.n_missing.any()
 
 
@@ -41,14 +50,14 @@ def screen_on_device(block: TableRows, k: int) -> tuple[NDArray[np.int64], Float
     k = max(1, min(k, n - 1))
     order = columns.order
     partner, strength = np.full((n, k), -1, np.int64), np.full((n, k), -np.inf)
-    if binary_partners.suits(columns):
-        best = binary_partners.strongest_pairs(columns, k)
+    if _suits(columns):
+        best = _strongest_pairs(columns, k)
         place = best[1].cpu().numpy()
         partner[order] = np.where(place >= 0, order[place], -1)
         strength[order] = best[0].cpu().numpy()
         return partner, strength
     for group in columns.groups:
-        tile = max(1, min(_TILE, group.n, _CELLS // group.states // max(1, columns.n_states)))
+        tile = max(1, min(_TILE, group.n, CELLS // group.states // max(1, columns.n_states)))
         for first in range(0, group.n, tile):
             own = slice(first, min(first + tile, group.n))
             best = _strongest(columns, group, own, k)
@@ -67,11 +76,11 @@ def _strongest(columns: DeviceColumns, group: Group, own: slice, k: int) -> tupl
     n_own = own.stop - own.start
     score = torch.full((n_own, 0), -torch.inf, device=device)
     place = torch.empty((n_own, 0), dtype=torch.int64, device=device)
-    left = _states_shown(columns, group, own)
+    left = columns.show_states(_states(group, own))
     mine = columns.first_of[group] + torch.arange(own.start, own.stop, device=device)
     for other in columns.groups:
         states = max(1, other.states)
-        tile = max(1, min(other.n, _CELLS // max(1, n_own * group.states * states)))
+        tile = max(1, min(other.n, CELLS // max(1, n_own * group.states * states)))
         for first in range(0, other.n, tile):
             theirs = slice(first, min(first + tile, other.n))
             found = _dependence(columns, group, own, left, other, theirs)
@@ -86,13 +95,11 @@ def _strongest(columns: DeviceColumns, group: Group, own: slice, k: int) -> tupl
     return score, place
 
 
-def _states_shown(columns: DeviceColumns, group: Group, chosen: slice) -> Tensor:
-    """Return the zeros and ones of variables in half precision; one state of two suffices."""
+def _states(group: Group, chosen: slice) -> slice:
+    """Return the states of some variables of a group; one state of two suffices."""
     start = group.first + chosen.start * group.states
-    rows = slice(start, group.first + chosen.stop * group.states)
-    if group.states == 2:
-        rows = slice(start + 1, rows.stop, 2)
-    return columns.show_states(rows)
+    stop = group.first + chosen.stop * group.states
+    return slice(start + 1, stop, 2) if group.states == 2 else slice(start, stop)
 
 
 def _dependence(
@@ -100,9 +107,10 @@ def _dependence(
 ) -> Tensor:
     """Return chi-square / N of all pairs, less its expectation under independence."""
     n_rows = float(columns.n_rows)
-    right = left if (other, theirs) == (group, own) else _states_shown(columns, other, theirs)
-    counts = _multiply(left, right)
-    mine, yours = (_shares(columns, g, at) for g, at in ((group, own), (other, theirs)))
+    same = (other, theirs) == (group, own)
+    right = left if same else columns.show_states(_states(other, theirs))
+    counts = half_product(left, right)
+    mine, yours = (columns.shares[_states(g, at)] for g, at in ((group, own), (other, theirs)))
     counts /= n_rows
     counts -= mine[:, None] * yours  # centred: the sum loses no digits
     if group.states == other.states == 2:
@@ -133,17 +141,123 @@ def _of_tables(
     return found - free[0][:, None] * free[1] / n_rows
 
 
-def _shares(columns: DeviceColumns, group: Group, chosen: slice) -> Tensor:
-    """Return the shares of the rows that the states of variables have."""
-    start = group.first + chosen.start * group.states
-    rows = slice(start, group.first + chosen.stop * group.states)
-    if group.states == 2:
-        rows = slice(start + 1, rows.stop, 2)
-    return columns.shares[rows]
+class _Best(NamedTuple):
+    """The strongest partners so far, strongest first."""
+
+    score: Tensor  # (n, k) squared correlation
+    place: Tensor  # (n, k)
+    least: Tensor  # (n,) size of the smallest correlation among them
 
 
-def _multiply(left: Tensor, right: Tensor) -> Any:
+def _suits(columns: DeviceColumns) -> bool:
+    """Return whether all columns have two states, and there are enough of them."""
+    return len(columns.groups) == 1 and columns.groups[0].states == 2 and _n(columns) >= BLOCK
+
+
+def _strongest_pairs(columns: DeviceColumns, k: int) -> tuple[Tensor, Tensor]:
+    """Return chi-square / N less its expectation, and place, of each column's `k` best partners."""
     torch = torch_module()
-    if left.is_cuda:
-        return torch.mm(left, right.T, out_dtype=torch.float32)
-    return left.float() @ right.float().T
+    n, device = _n(columns), columns.device.name
+    p = (columns.shares[1::2].double() * columns.n_rows).round() / columns.n_rows
+    spread = (p * (1 - p)).sqrt()
+    shape = n, min(k, n - 1)
+    best = _Best(
+        torch.full(shape, -1.0, dtype=torch.float64, device=device),
+        torch.full(shape, -1, dtype=torch.int64, device=device),
+        torch.full((n,), torch.inf, device=device),
+    )
+    cuts = [n * b // max(1, n // BLOCK) for b in range(max(1, n // BLOCK) + 1)]
+    blocks = [slice(*ends) for ends in pairwise(cuts)]
+    for own in blocks:
+        _begin(columns, own, p, spread, best)
+    for own in blocks:
+        left = _standardised(columns, own, p, spread)
+        wide = max(1, CELLS // len(left))
+        for first in range(own.stop, n, wide):
+            other = slice(first, min(first + wide, n))
+            i, j = _hits(columns, left, own, _standardised(columns, other, p, spread), other, best)
+            for part in range(0, len(i), max(1, _BYTES // columns.n_rows)):
+                at = slice(part, part + max(1, _BYTES // columns.n_rows))
+                value = _exact(columns, i[at], j[at], p, spread)
+                _offer(best, i[at], j[at], value)
+                _offer(best, j[at], i[at], value)
+    found = best.place >= 0
+    return torch.where(found, best.score - 1.0 / columns.n_rows, -torch.inf), best.place
+
+
+def _n(columns: DeviceColumns) -> int:
+    return int(columns.groups[0].n)
+
+
+def _begin(columns: DeviceColumns, own: slice, p: Tensor, spread: Tensor, best: _Best) -> None:
+    """Compare the columns of a block with each other."""
+    shown = columns.show_states(slice(2 * own.start + 1, 2 * own.stop, 2))
+    both = half_product(shown, shown).double() / columns.n_rows
+    mine, size = p[own], spread[own]
+    score = (both - mine[:, None] * mine).square_()
+    score /= (size[:, None] * size).square_().clamp_(min=1e-30)
+    score.fill_diagonal_(-1.0)
+    score[size == 0] = score[:, size == 0] = -1.0  # a constant column depends on nothing
+    k = min(best.score.shape[1], len(score) - 1)
+    found, at = score.topk(k, 1)
+    best.score[own, :k] = found
+    best.place[own, :k] = torch_module().where(found >= 0, at + own.start, -1)
+    best.least[own] = best.score[own, -1].clamp(min=0).sqrt().float()
+    best.least[own][size == 0] = torch_module().inf
+
+
+def _standardised(columns: DeviceColumns, own: slice, p: Tensor, spread: Tensor) -> Tensor:
+    """Return columns of mean 0 and variance 1 in half precision, the rows padded with zeros."""
+    torch = torch_module()
+    mine = p[own, None]
+    size = spread[own, None]
+    scale = torch.where(size > 0, 1 / size.clamp(min=1e-30), 0)
+    zero, one = ((x - mine) * scale for x in (0, 1))
+    shown = columns.codes_of(slice(own.start, own.stop)) == 1
+    found = torch.where(shown, one.bfloat16(), zero.bfloat16())
+    return torch.nn.functional.pad(found, (0, -found.shape[1] % _PADDED))
+
+
+def _hits(
+    columns: DeviceColumns, left: Tensor, own: slice, right: Tensor, other: slice, best: _Best
+) -> tuple[Tensor, Tensor]:
+    """Return the pairs that may be among the strongest of one of their ends."""
+    torch = torch_module()
+    found = torch.mm(left, right.T) if left.is_cuda else (left.float() @ right.float().T)
+    found = found.abs_()
+    mine, theirs = (best.least[at] * (_DOUBT * columns.n_rows) for at in (own, other))
+    least = torch.minimum(mine.min(), theirs.min())
+    i, j = (found > least).nonzero(as_tuple=True)
+    kept = found[i, j] > torch.minimum(mine[i], theirs[j])
+    return i[kept] + own.start, j[kept] + other.start
+
+
+def _exact(columns: DeviceColumns, i: Tensor, j: Tensor, p: Tensor, spread: Tensor) -> Tensor:
+    """Return the squared correlations of pairs."""
+    both = columns.codes_of(i) & columns.codes_of(j)
+    shared = both.sum(1, dtype=torch_module().float64) / columns.n_rows
+    return ((shared - p[i] * p[j]) / (spread[i] * spread[j])).square_()
+
+
+def _offer(best: _Best, target: Tensor, partner: Tensor, value: Tensor) -> None:
+    """Let partners in that are stronger than the weakest so far; none of them is in already."""
+    torch = torch_module()
+    better = value > best.score[target, -1]
+    target, partner, value = target[better], partner[better], value[better]
+    if not len(target):
+        return
+    order = torch.argsort(value, descending=True, stable=True)
+    order = order[torch.argsort(target[order], stable=True)]
+    target, partner, value = target[order], partner[order], value[order]
+    own, group, sizes = torch.unique_consecutive(target, return_inverse=True, return_counts=True)
+    rank = torch.arange(len(target), device=target.device) - (sizes.cumsum(0) - sizes)[group]
+    k = best.score.shape[1]
+    first = rank < k
+    group, rank = group[first], rank[first]
+    score = torch.full((len(own), k), -1.0, dtype=value.dtype, device=value.device)
+    place = torch.full((len(own), k), -1, dtype=torch.int64, device=value.device)
+    score[group, rank], place[group, rank] = value[first], partner[first]
+    found, at = torch.cat((best.score[own], score), 1).topk(k, 1)
+    best.place[own] = torch.cat((best.place[own], place), 1).gather(1, at)
+    best.score[own] = found
+    best.least[own] = found[:, -1].clamp(min=0).sqrt().float()

@@ -15,8 +15,8 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats
 from edgegraft.device import pair_sums
-from edgegraft.device.columns import DeviceColumns, Step, columns_on, to_host
-from edgegraft.device.device import Tensor, torch_module
+from edgegraft.device.columns import DeviceColumns, Step, columns_on
+from edgegraft.device.device import Tensor, to_host, torch_module
 from edgegraft.device.pair_sums import PairTablesOnDevice, worth_all
 from edgegraft.table.blocks import TableRows
 

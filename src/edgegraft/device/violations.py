@@ -18,9 +18,9 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats
-from edgegraft.device.binary_partners import BLOCK, CELLS
 from edgegraft.device.columns import columns_on
-from edgegraft.device.device import Tensor, torch_module
+from edgegraft.device.device import Tensor, half_product, torch_module
+from edgegraft.device.partners import BLOCK, CELLS
 from edgegraft.device.pseudolikelihood import point_at
 from edgegraft.table.blocks import TableRows
 
@@ -83,10 +83,11 @@ class _Tiles:
             first = rows.stop
         share = 2 * _HALF + 2 * _SUM * (min(_ROWS, n_rows) + n_rows / _ROWS)
         norms = self._mean * (1 - self._mean) * n_rows / self._factor**2
+        left = torch.linalg.vector_norm(self._left, dim=1, keepdim=True, dtype=torch.float32)
         #: Two products of columns that bound what a pair's sum may be off by.
         self._errors = (
             (2.0 * sums.abs() / self._factor, 1 / self._factor),
-            (share * _norms(self._left), norms.sqrt()),
+            (share * left.double(), norms.sqrt()),
         )
 
     def cells(self, own: slice) -> Tensor:
@@ -103,7 +104,7 @@ class _Tiles:
         for row in range(0, left.shape[1], _ROWS):
             rows = slice(row, row + _ROWS)
             for a, b in factors:
-                found += _multiply(a[:, rows], b[:, rows])
+                found += half_product(a[:, rows], b[:, rows])
         found.abs_()
         for u, v in self._errors:
             for a, b in ((u, v), (v, u)):
@@ -112,14 +113,3 @@ class _Tiles:
         i, j = i + own.start, j + other.start
         places = torch.stack((i, j), 1)[i < j].cpu().numpy()
         return np.asarray(np.sort(self._columns.order[places], axis=1))
-
-
-def _norms(values: Tensor) -> Tensor:
-    norm = torch_module().linalg.vector_norm
-    return norm(values, dim=1, keepdim=True, dtype=torch_module().float32).double()
-
-
-def _multiply(left: Tensor, right: Tensor) -> Tensor:
-    if left.is_cuda:
-        return torch_module().mm(left, right.T, out_dtype=torch_module().float32)
-    return left.float() @ right.float().T

@@ -32,8 +32,7 @@ from edgegraft.core.pairs import all_pairs, pair_ids, pairs_of_ids, stretches
 from edgegraft.core.threads import one_blas_thread, run
 from edgegraft.core.types import Floats, Integers
 from edgegraft.counts import PairCounts
-from edgegraft.device import Device
-from edgegraft.device.inverse import invert_on_device
+from edgegraft.device.device import Device, invert_on_device
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.search.correlations import PSEUDOCOUNT, Correlations
 from edgegraft.search.ranking import Chance, Partners, Ranking, screen, strongest
