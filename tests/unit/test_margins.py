@@ -5,15 +5,19 @@ import warnings
 import numpy as np
 import pytest
 
+from edgegraft.core import Layout
+from edgegraft.core.pairs import all_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_grid, make_scale_free
 from edgegraft.estimators import GraftedMRF
 from edgegraft.inference.exact import ExactEngine
 from edgegraft.inference.gibbs import GibbsEngine
+from edgegraft.inference.sampling import gibbs_sample
 from edgegraft.ingest import pack
 from edgegraft.learn import discovery, margins
 from edgegraft.learn.margins import Agreement, match_margins
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.table import PackedTable
 
@@ -56,6 +60,7 @@ def test_chains_are_as_good_as_their_noise(table, max_states, monkeypatch):
     rng = np.random.default_rng(0)
     start = PairwiseMRF(table.schema, np.array(layout), rng.normal(0, 0.5, 36 + 99))
     monkeypatch.setattr(margins, "affordable", lambda *_: None)
+    monkeypatch.setattr(margins, "_EDGES_ALIKE", 1.0)
     found, agreement = match_margins(start, PairCounts(table), 1e-3)
     assert agreement.engine == "gibbs"
     assert differences(start, table)[0] > 0.1
@@ -69,6 +74,54 @@ def test_a_grid_too_wide_for_exact_inference():
     fitted = GraftedMRF(random_state=0).fit(rows)
     engine = GibbsEngine(n_sweeps=1000, burn_in=300)
     assert differences(fitted.model_, pack(rows), engine)[0] < 0.02
+
+
+@pytest.fixture(scope="module")
+def two_modes():
+    """Return a model of two modes, and rows of the smaller one.
+
+    All pairs attract each other, and few ones too little to make more of them: chains that start
+    with none stay so, and their rows have the conditionals of the whole model.
+    """
+    n = 20
+    pairs = all_pairs(n)
+    theta = np.concatenate((np.tile([0.0, -4.2], n), np.tile([0.0, 0.0, 0.0, 0.5], len(pairs))))
+    rows, _ = gibbs_sample(
+        Layout([2] * n, pairs), theta, 6000, n_chains=1000, burn_in=30, thinning=3,
+        random_state=0, start=np.zeros(n, int),
+    )  # fmt: skip
+    table = PackedTable.from_codes(rows[rows.sum(axis=1) <= n // 2])
+    return PairwiseMRF(table.schema, pairs, theta), table
+
+
+@pytest.mark.parametrize("scored", [False, True])
+def test_a_mode_without_rows_is_taken_out_of_the_model(two_modes, scored, monkeypatch):
+    (start, table), features = two_modes, None
+    counts = PairCounts(table)
+    if scored:  # the same model, its tables made of scores
+        features = Features.of(table.schema, counts.margins().values, np.ones(20, int))
+        p = table.codes().mean(axis=0)
+        nodes = np.stack((np.zeros(20), -4.2 + 0.5 * (p.sum() - p)), axis=1).ravel()
+        weights = 0.5 * np.sqrt((p * (1 - p))[start.edges].prod(axis=1))
+        theta = features.expand(np.concatenate((nodes, weights)), features.layout(start.edges))
+        start = PairwiseMRF(table.schema, start.edges, theta)
+    monkeypatch.setattr(margins, "affordable", lambda *_: None)
+    assert differences(start, table)[0] > 0.5
+    with monkeypatch.context() as patch:
+        patch.setattr(margins, "_ALIKE", 1.0)
+        patch.setattr(margins, "_EDGES_ALIKE", 1.0)
+        assert match_margins(start, counts, 1e-4)[1].columns > 0.5  # by node vectors alone
+    found, agreement = match_margins(start, counts, 1e-4, features=features)
+    assert agreement.columns < 0.005
+    assert max(differences(found, table)) < 0.01
+    # What the rows say of each column given the others is kept.
+    before, after = (m.pseudo_log_likelihood(codes=table.codes()).mean() for m in (start, found))
+    assert after > before - 0.01
+    if features is not None:
+        again = features.expand(
+            features.weights_of(found.theta, found.edges), features.layout(found.edges)
+        )
+        assert np.allclose(again, found.theta)
 
 
 def test_too_large_models_are_left_alone(table, monkeypatch):

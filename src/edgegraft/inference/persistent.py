@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
-from edgegraft.device import find_device
 from edgegraft.inference.chains import (
     BLOCK,
     Chains,
@@ -31,6 +30,7 @@ from edgegraft.kernels.gibbs.gibbs_moments import observe
 from edgegraft.kernels.gibbs.sweeps import sweep
 
 if TYPE_CHECKING:
+    from edgegraft.device import Device
     from edgegraft.device.chains import DeviceChains
 
 
@@ -105,7 +105,8 @@ class PersistentChains:
         Sweeps before the first run.
     n_jobs : int or None, default 1
     random_state : int or None, default 0
-    device : {"cpu", "cuda", "auto", "torch"}
+    device : Device, optional
+        Where the chains run; by default on the processor, by kernels.
     """
 
     n_chains: int = 512
@@ -113,7 +114,7 @@ class PersistentChains:
     burn_in: int = 200
     n_jobs: int | None = 1
     random_state: int | None = 0
-    device: str = "cpu"
+    device: Device | None = None
 
     def init(self, layout: Layout) -> PersistentState:
         """Return chains scattered over all states."""
@@ -125,12 +126,11 @@ class PersistentChains:
     ) -> tuple[Marginals, PersistentState, Info]:
         """Move the chains; return their marginals and the state to continue from."""
         n_sweeps = self.n_sweeps if state.warm else self.burn_in + self.n_sweeps
-        device = find_device(self.device)
-        if device is None:
+        if self.device is None:
             chains, values = self._move(theta, state, n_sweeps)
             after = state._replace(chains=chains, warm=True)
         else:
-            there = state.there or put_on_device(state.layout, theta, state.chains, device)
+            there = state.there or put_on_device(state.layout, theta, state.chains, self.device)
             there.load(theta)
             there.sweep(n_sweeps)
             values = there.means(np.ones(self.n_chains))

@@ -233,9 +233,9 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     last, fitted, final = _last_model(search, kept, plan)
     agreement = None
     if plan.refit and plan.objective == "pseudolikelihood":
-        ridge, nominal = last_ridge(plan, search.objective), search.objective.features is None
+        ridge, features = last_ridge(plan, search.objective), search.objective.features
         last, agreement = match_margins(
-            last, stages.counts(), ridge, journal, fit_edges=nominal, seed=plan.random_state
+            last, stages.counts(), ridge, journal, features=features, seed=plan.random_state
         )
         _warn_of_shares(agreement)
     tested = model if confirmed is None else confirmed.model

@@ -11,6 +11,11 @@ made of scores, the node vectors alone are moved until the shares of the columns
 with ``p`` the data's shares, ``q`` the model's and ``C`` the covariance of all indicators under the
 model, from Gibbs chains that continue from step to step. For many states ``C`` would take longer
 than the fit: there every variable is moved as if it were alone, by ``log p - log q``.
+
+A pseudolikelihood sees the model around the rows alone, and a dense network may have a second mode
+that has none of them and most of the probability. No node vectors cure that. If shares still differ
+after they have been moved, the tables are fitted by likelihood with persistent chains, which go
+where the model goes (:mod:`~edgegraft.optimize.by_chains`), and pulled to those that they were.
 """
 
 from __future__ import annotations
@@ -31,8 +36,10 @@ from edgegraft.inference.persistent import PersistentChains
 from edgegraft.inference.small import SmallExactEngine
 from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
+from edgegraft.optimize.by_chains import Fit, climb, pull_to
 from edgegraft.optimize.solver import Stopping, minimize
 
 _EXACT = ExactBudget(seconds=0.01, nbytes=1 << 26)  # a fit takes some dozen runs
@@ -46,6 +53,9 @@ _ENOUGH = 0.005  # difference that is not worth correcting by chains
 _FARTHEST = 1.0  # step of a log-potential
 _MAX_STATES = 1000  # whose covariance takes a tenth of a second to solve for
 _DAMPING, _MIN_VARIANCE = 0.05, 1e-6  # added to the variances of the draws
+_ALIKE, _EDGES_ALIKE = 0.01, 0.03  # differences up to which tables stay the pseudolikelihood's
+_PULL_ROWS, _STEPS = 30.0, 100  # of a fit of the tables by chains
+_LONGER = 4  # chains of a model with several modes mix slowly
 
 Round = Callable[[Floats], tuple[Floats, NDArray[Any]]]
 """From parameters to the shares of chains that follow them, and states of the chains."""
@@ -74,15 +84,15 @@ def match_margins(
     ridge: float,
     journal: Journal | None = None,
     *,
-    fit_edges: bool = True,
+    features: Features | None = None,
     seed: int = 0,
 ) -> tuple[PairwiseMRF, Agreement | None]:
     """Return the model with the shares of the data, and how well they agree, None if too large.
 
     The model was fitted by pseudolikelihood to the rows of `counts`; `ridge` is that of edge
-    tables. The journal keeps the answer, so that a resumed run does not repeat the work. With
-    `fit_edges` the tables are fitted as well if exact inference takes milliseconds. `seed` is that
-    of chains, for which the model must not be too large.
+    tables, `features` those that its tables are made of if columns are ordered. The journal keeps
+    the answer, so that a resumed run does not repeat the work. `seed` is that of chains, for which
+    the model must not be too large.
 
     >>> from edgegraft.table import PackedTable
     >>> counts = PairCounts(PackedTable.from_codes([[0, 0], [1, 1], [1, 1], [0, 1]]))
@@ -93,7 +103,7 @@ def match_margins(
     """
 
     def match() -> Floats:
-        found = _match(model, counts, ridge, fit_edges, seed)
+        found = _match(model, counts, ridge, features, seed)
         if found is None:
             return np.empty(0)
         theta, (columns, edges, engine, error) = found
@@ -108,7 +118,7 @@ def match_margins(
 
 
 def _match(
-    model: PairwiseMRF, counts: PairCounts, ridge: float, fit_edges: bool, seed: int
+    model: PairwiseMRF, counts: PairCounts, ridge: float, features: Features | None, seed: int
 ) -> tuple[Floats, Agreement] | None:
     """Return the parameters of a model with the shares of the data; None if it is too large."""
     layout = model.layout
@@ -116,7 +126,7 @@ def _match(
         return None
     if affordable(layout, _EXACT) is not None:
         loss = Likelihood(counts, SmallExactEngine())
-        if fit_edges:
+        if features is None:
             stopping = Stopping(_TOL, _ITERATIONS)
             found = minimize(loss, Penalty(0.0, ridge), layout, model.theta, stopping, quiet=True)
             if found.info.converged:
@@ -125,14 +135,42 @@ def _match(
         theta = _move_nodes(loss, state, model.theta)
         gradient = loss.evaluate(theta, state).gradient
         return theta, _agreement(gradient, layout, "exact")
+    return _match_by_chains(model, counts, features, seed)
+
+
+def _match_by_chains(
+    model: PairwiseMRF, counts: PairCounts, features: Features | None, seed: int
+) -> tuple[Floats, Agreement] | None:
+    """Move node vectors, and fit the tables if that is not enough; None if the model is large."""
+    layout, device = model.layout, counts.rows.device
     work = (layout.n_variables + 2 * layout.n_edges) * layout.states.mean() / 2
-    device = counts.rows.device
     look_ups = _LOOK_UPS if device is None else _DEVICE_LOOK_UPS
     sweeps = min(_MAX_SWEEPS, int((look_ups / (_CHAINS * work) - _BURN_IN) / _ROUNDS))
     if sweeps < _MIN_SWEEPS:
         return None
     data = Likelihood(counts, SmallExactEngine())
-    return _follow_chains(model, data, _chains(layout, sweeps, seed, device))
+    found = _follow_chains(layout, model.theta, data, _chains(layout, sweeps, seed, device))
+    if found[1].columns <= _ALIKE and found[1].edges <= _EDGES_ALIKE:
+        return found
+    theta = _fit_tables(model, counts, features, seed)
+    again = _follow_chains(layout, theta, data, _chains(layout, _LONGER * sweeps, seed, device))
+    return min(again, found, key=lambda each: each[1].columns + each[1].edges)
+
+
+def _fit_tables(
+    model: PairwiseMRF, counts: PairCounts, features: Features | None, seed: int
+) -> Floats:
+    """Return the parameters of a fit by likelihood with chains, pulled to the tables as given."""
+    device, layout, first = counts.rows.device, model.layout, model.theta
+    if features is not None:
+        layout = features.layout(model.edges)
+        first = features.weights_of(first, model.edges)
+    fit = Fit.of(counts, layout, features)
+    chains = PersistentChains(_CHAINS, random_state=seed, device=device)
+    # The norm is that of the tables, whatever they are made of.
+    norm = fit.features.squared.fold(np.ones(model.layout.n_parameters), layout)
+    pull = pull_to(first, layout, _PULL_ROWS / counts.rows.weight * norm)
+    return fit.features.expand(climb(fit, chains, first, pull, _STEPS).theta, layout)
 
 
 def _move_nodes(loss: Likelihood, state: Any, theta: Floats) -> Floats:
@@ -155,8 +193,7 @@ def _chains(layout: Layout, sweeps: int, seed: int, device: Device | None) -> Ro
     thinning = max(1, sweeps // _RECORDS)
     state: Any
     if device is not None:
-        setting = device.name if device.is_gpu else "torch"
-        there = PersistentChains(_RECORDS * _CHAINS, thinning, _BURN_IN, 1, seed, setting)
+        there = PersistentChains(_RECORDS * _CHAINS, thinning, _BURN_IN, 1, seed, device)
         state = there.init(layout)
 
         def look(theta: Floats) -> tuple[Floats, NDArray[Any]]:
@@ -179,12 +216,14 @@ def _chains(layout: Layout, sweeps: int, seed: int, device: Device | None) -> Ro
     return run
 
 
-def _follow_chains(model: PairwiseMRF, data: Likelihood, look: Round) -> tuple[Floats, Agreement]:
+def _follow_chains(
+    layout: Layout, start: Floats, data: Likelihood, look: Round
+) -> tuple[Floats, Agreement]:
     """Move node vectors against chains, in shorter and shorter steps; keep what agrees better."""
-    layout, n_nodes = model.layout, int(model.layout.node_offset[-1])
+    n_nodes = int(layout.node_offset[-1])
     shares = data.margins()
     frequencies = np.concatenate((shares, data.pair_frequencies(layout)))
-    theta, path, differences = model.theta.copy(), [], []
+    theta, path, differences = start.copy(), [], []
     for k in range(_ROUNDS):
         values, draws = look(theta)
         differences.append(values - frequencies)

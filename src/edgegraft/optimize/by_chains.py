@@ -84,7 +84,7 @@ def make_chains(
     """Return the chains of a fit: more of them on a GPU."""
     there = find_device(device)
     many = GPU_CHAINS if there is not None and there.is_gpu else CHAINS
-    return PersistentChains(n_chains or many, n_jobs=n_jobs, random_state=seed, device=device)
+    return PersistentChains(n_chains or many, n_jobs=n_jobs, random_state=seed, device=there)
 
 
 def climb(fit: Fit, chains: PersistentChains, start: Floats, pull: Pull, n_steps: int) -> Climb:
@@ -187,6 +187,17 @@ def penalty_pull(groups: Groups) -> Pull:
         stiffness = np.zeros_like(theta)
         stiffness[first:] = np.repeat(slope + 2.0 * groups.ridge, sizes)
         return stiffness * theta, stiffness
+
+    return pull
+
+
+def pull_to(anchor: Floats, layout: Layout, strength: float | Floats) -> Pull:
+    """Return the pull of ``strength (w - w_0)^2``, summed, with ``w_0`` the edges of `anchor`."""
+    stiffness = np.broadcast_to(2.0 * strength, anchor.shape).copy()
+    stiffness[: int(layout.node_offset[-1])] = 0.0
+
+    def pull(theta: Floats) -> tuple[Floats, Floats]:
+        return stiffness * (theta - anchor), stiffness
 
     return pull
 

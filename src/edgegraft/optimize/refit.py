@@ -34,7 +34,15 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import GroupWeight, make_penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured
-from edgegraft.optimize.by_chains import STEPS, Climb, Fit, climb, make_chains, warn_unsettled
+from edgegraft.optimize.by_chains import (
+    STEPS,
+    Climb,
+    Fit,
+    climb,
+    make_chains,
+    pull_to,
+    warn_unsettled,
+)
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
@@ -226,12 +234,7 @@ class _Refitting:
     def climb(self, start: Floats, anchor: Floats, weights: Floats, pull: float) -> Climb:
         """Return the likelihood's answer, pulled to `anchor`."""
         fit = Fit.of(PairCounts(self._weigh(weights)), self.layout, self._features)
-        stiffness = np.full(len(start), 2.0 * pull / weights.sum())
-        stiffness[: int(self.layout.node_offset[-1])] = 0.0
-
-        def towards(theta: Floats) -> tuple[Floats, Floats]:
-            return stiffness * (theta - anchor), stiffness
-
+        towards = pull_to(anchor, self.layout, pull / weights.sum())
         return climb(fit, self._chains, start, towards, self._n_steps)
 
     def _start(self, weights: Floats, strengths: tuple[float, float]) -> Floats:
