@@ -20,11 +20,9 @@ from edgegraft.cli.summary import describe_columns, describe_model, show_model
 from edgegraft.core.threads import interruptible
 from edgegraft.counts.information import data_quality
 from edgegraft.learn import Discovery, Event, SearchState, discover, resume_discovery
-from edgegraft.learn.checkpoint import save as save_checkpoint
 from edgegraft.learn.pilot import Estimate, estimate_run
 from edgegraft.learn.prediction import columns_of_all
 from edgegraft.learn.provenance import details_of
-from edgegraft.learn.steps import restart
 from edgegraft.model import StoredModel
 from edgegraft.table import PackedTable
 
@@ -77,9 +75,6 @@ class LearnRun:
             self._write(found, stored)
             reason = found.search.reason
             resumable = found.interrupted or (reason is not None and reason.resumable)
-            if checkpoint is not None and resumable:
-                restart(found.search)  # checkpoints hold the state that a restart was given
-                save_checkpoint(checkpoint, found.search)
             if checkpoint is not None and (resumable or resumed):
                 self._request.write(checkpoint)
             if checkpoint is not None and not resumable:

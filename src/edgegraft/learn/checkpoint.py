@@ -6,7 +6,9 @@ remember those before (belief propagation), files are written only every ``check
 activations, and more often at first: there the loop discards everything except its parameters,
 whether or not a file is written. Either way a resumed search has exactly the state of an
 uninterrupted one, and gives the same bits. What follows the search is in the file's journal
-(:mod:`~edgegraft.learn.journal`). Files are containers of plain arrays with checksums,
+(:mod:`~edgegraft.learn.journal`). A search that a budget has changed is in the file twice, as it is
+and as it was before: a larger budget continues from there, and gives what it would have given from
+the beginning. Files are containers of plain arrays with checksums,
 replaced atomically. They contain settings and numbers but no code: a search with a custom penalty
 or policy is refused.
 """
@@ -40,7 +42,7 @@ from edgegraft.table import Schema
 
 FORMAT = ContainerFormat(
     "edgegraft-checkpoint",
-    6,
+    7,
     "checkpoint",
     "give the file that was written with checkpoint=",
     "begin the search anew",
@@ -51,6 +53,7 @@ _SAME = 1e-9  # relative difference of objectives that a different order of sums
 _PENALTY = ("penalty", "ridge", "kind", "group_weight", "penalize_nodes")
 
 
+_UNCUT = "uncut."
 _FORGED = (KeyError, TypeError, ValueError, IndexError, AttributeError)  # by no release
 
 Description = tuple[Header, Arrays]
@@ -68,6 +71,7 @@ class Checkpoints:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._last: Description | None = None  # what the fits since then started from
+        self._uncut: Description | None = None  # the last one that no budget had changed
         self._fits: dict[str, FitProgress] = {}  # those fits
         self._next = self._next_description = 0.0  # when one is due
         self._had_ended = False
@@ -94,6 +98,8 @@ class Checkpoints:
             state.problem = replace(state.problem, watch=self, journal=self._journal)
             if resumed and self.path.exists():
                 self._fits = read_fits(self.path, self._journal)
+                if state.cut_short:
+                    self._uncut = _uncut_part(*read_container(self.path, FORMAT)[:2])
 
     def on_fit(self, state: SearchState) -> None:
         """Write the search after a fit: the first, and by time."""
@@ -121,6 +127,10 @@ class Checkpoints:
         return self._fits.get(key)
 
     def _keep(self, state: SearchState, write: bool) -> None:
+        if not state.cut_short:
+            self._uncut = None
+        elif self._last is not None and not self._last[0]["cut_short"]:
+            self._uncut = self._last
         self._last, self._fits = _describe_exactly(state), {}
         self._next_description = perf_counter() + SECONDS / 4
         if write:
@@ -129,7 +139,10 @@ class Checkpoints:
     def _write(self, description: Description) -> None:
         began, (header, arrays) = perf_counter(), description
         journal, results = self._journal.state()
-        header = header | {"fits": list(self._fits), "journal": journal}
+        header = header | {"fits": list(self._fits), "journal": journal, "uncut": None}
+        if self._uncut is not None:
+            header["uncut"] = self._uncut[0]
+            arrays = arrays | {f"{_UNCUT}{name}": v for name, v in self._uncut[1].items()}
         arrays = arrays | {f"journal.{name}": v for name, v in results.items()}
         for k, fit in enumerate(self._fits.values()):
             arrays = arrays | {f"fit.{k}.{name}": v for name, v in fit.arrays().items()}
@@ -146,11 +159,6 @@ class Checkpoints:
             )
         now = perf_counter()
         self._next = now + max(SECONDS, _SHARE * (now - began))
-
-
-def save(path: str | os.PathLike[str], state: SearchState) -> None:
-    """Write a search that has just been restarted, or refuse a penalty that a file cannot store."""
-    write_container(path, FORMAT, *_describe_exactly(state))
 
 
 def _has_ended(state: SearchState) -> bool:
@@ -198,8 +206,7 @@ def read_fits(path: Path, journal: KeptJournal) -> dict[str, FitProgress]:
     """Return the fits that had begun when a file was written, by their keys; fill the journal."""
     header, arrays, *_ = read_container(path, FORMAT)
     try:
-        if "journal" in header:  # files written by `save` have none
-            journal.restore(header["journal"], part_of(arrays, "journal."))
+        journal.restore(header["journal"], part_of(arrays, "journal."))
         return {
             key: FitProgress.of_arrays(key, part_of(arrays, f"fit.{k}."))
             for k, key in enumerate(header["fits"])
@@ -273,8 +280,27 @@ def _check(problem: Problem) -> None:
         )
 
 
-def load(path: str | os.PathLike[str], objective: Objective) -> SearchState:
-    """Return the search of a checkpoint file, over the same data, ready for `run_search`."""
+def _uncut_part(header: Header, arrays: Arrays) -> Description | None:
+    """Return the search of a file as it was before a budget changed it, None if none has."""
+    return (header["uncut"], part_of(arrays, _UNCUT)) if header["uncut"] else None
+
+
+def _same_budgets(settings: Header, max_time: float | None, max_edges: int | None) -> bool:
+    given = {"max_time": max_time, "max_edges": max_edges}
+    return all(value in (None, settings[name]) for name, value in given.items())
+
+
+def load(
+    path: str | os.PathLike[str],
+    objective: Objective,
+    max_time: float | None = None,
+    max_edges: int | None = None,
+) -> SearchState:
+    """Return the search of a checkpoint file, over the same data, ready for `run_search`.
+
+    With other budgets than those of the file, if they are given, it is the search as it was before
+    a budget changed it.
+    """
     header, arrays, version, _ = read_container(path, FORMAT)
     if version != FORMAT.version:
         raise FileFormatError(
@@ -282,7 +308,11 @@ def load(path: str | os.PathLike[str], objective: Objective) -> SearchState:
             "begin the search anew"
         )
     try:
-        return _restored(path, objective, header, arrays)
+        if not _same_budgets(header["settings"], max_time, max_edges):
+            header, arrays = _uncut_part(header, arrays) or (header, arrays)
+        state = _restored(path, objective, header, arrays)
+        state.problem = state.problem.within(max_time, max_edges)
+        return state
     except _FORGED as error:
         if isinstance(error, FileFormatError):
             raise
@@ -328,9 +358,7 @@ def resume(
         Budgets of the whole search, including what it has used so far, instead of those of the
         checkpoint.
     """
-    state = load(path, objective)
-    state.problem = state.problem.within(max_time, max_edges)
-    return run_search(state, observers)
+    return run_search(load(path, objective, max_time, max_edges), observers)
 
 
 def _penalty(header: Header, arrays: Arrays) -> Penalty:

@@ -191,7 +191,8 @@ def resume_discovery(
     """Resume from a checkpoint of :func:`discover`, over the same rows and with the same plan.
 
     The settings and the penalty of the search are those of the checkpoint, except for the budgets
-    given here: `max_time` seconds and `max_edges` edges, which include the search so far.
+    given here: `max_time` seconds and `max_edges` edges, which include the search so far. The
+    result is, to the last bit, that of a run which was not stopped and had these budgets.
     """
     watching = [*observers, Checkpoints(path)]
     with interruptible() as interruption:

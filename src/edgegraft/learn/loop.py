@@ -103,6 +103,7 @@ def run_search(
             state.reason = state.spent or (StopReason.OBSERVER if stopped else None)
             if interruption.asked:
                 state.reason = StopReason.INTERRUPTED
+        state.cut_short |= state.reason.resumable
         if not state.settled:
             steps.fit_fully(state)
             steps.drop_zeros(state)

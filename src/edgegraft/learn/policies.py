@@ -118,7 +118,8 @@ class Policy(ABC):
 
     def activate(self, state: SearchState) -> bool:
         """Move the chosen candidates into the graph; return whether there were any."""
-        chosen = self.choose(state.reservoir, len(state.graph))[: state.room]
+        chosen = self.choose(state.reservoir, len(state.graph))
+        chosen = chosen[: state.admit(len(chosen))]
         if not len(chosen):
             return False
         state.graph.add(state.reservoir.take(chosen).edges)
@@ -190,7 +191,7 @@ class FeatureWise(Policy):
         held = np.where(state.allowed[first:], 0.0, np.abs(solution.gradient[first:]))
         inside = float(held.max(initial=0.0))
         chosen = self.choose(waiting, len(state.graph))
-        outside = float(waiting.scores[chosen[0]]) if len(chosen) and state.room != 0 else 0.0
+        outside = float(waiting.scores[chosen[0]]) if state.admit(min(1, len(chosen))) else 0.0
         if max(inside, outside) <= state.penalty.penalty + self.slack:
             return False
         if inside >= outside:

@@ -126,13 +126,12 @@ class Stages:
         while True:
             make, *waiting = waiting
             try:
-                state = load(path, make()[0])
+                state = load(path, make()[0], max_time, max_edges)
                 break
             except FileFormatError:
                 # A later stage has another loss; what is not a checkpoint is reported at the end.
                 if not waiting:
                     raise
-        state.problem = state.problem.within(max_time, max_edges)
         return self._continue(run_search(state, observers), waiting, observers)
 
     def _continue(

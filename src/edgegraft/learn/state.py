@@ -51,6 +51,7 @@ _SCALARS = [
     "n_significant",
     "n_closed",
     "sharpened",
+    "cut_short",
 ]
 
 Header = dict[str, Any]
@@ -96,6 +97,9 @@ class SearchState:
         Frozen pairs whose offsets are of the current parameters.
     sharpened : int
         Edges at which the second look of :func:`~edgegraft.learn.discover` began; 0 before it.
+    cut_short : bool
+        Whether a budget of edges or time has changed what was done: with a larger one the search
+        would have taken another step.
     fitted : bool
         Whether a step has been fitted, and its reservoir not yet scored at the new parameters.
     returned : Counter of int
@@ -125,6 +129,7 @@ class SearchState:
     n_closed: int = 0
     n_fresh: int = 0
     sharpened: int = 0
+    cut_short: bool = False
     fitted: bool = False
     returned: Counter[int] = field(default_factory=Counter)
     restarted_from: Floats | None = None
@@ -293,6 +298,15 @@ class SearchState:
             few = max(int(_SECOND_LOOK * self.sharpened), self.graph.layout.n_variables)
             limits.append(self.sharpened + few)
         return max(0, min(limits) - len(self.graph)) if limits else None
+
+    def admit(self, n: int) -> int:
+        """Return how many of `n` edges have room, and note if the budget is in their way."""
+        room = self.room
+        if room is None or room >= n:
+            return n
+        budget = self.settings.max_edges
+        self.cut_short |= budget is not None and room == max(0, budget - len(self.graph))
+        return room
 
     @property
     def full(self) -> StopReason | None:

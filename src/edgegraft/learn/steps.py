@@ -44,7 +44,7 @@ def begin(state: SearchState) -> bool:
     scores, violates = (np.concatenate(part) for part in zip(*judged, strict=True))
     _freeze(state, edges[~violates], state.offsets(scores[~violates]))
     edges, scores = edges[violates], scores[violates]
-    room = len(edges) if state.room is None else state.room
+    room = state.admit(len(edges))
     state.stream.restore(edges[room:], state.offsets(scores[room:]))
     if not len(edges):
         return False
@@ -92,6 +92,7 @@ def _largest_batch(state: SearchState) -> int:
 def _enough(state: SearchState, tests: int) -> bool:
     strategy = state.policy.strategy
     if state.spent:
+        state.cut_short |= state.spent.resumable
         return True
     if strategy.exhaustive:
         return False
