@@ -24,8 +24,8 @@ def put_together(parts, options=OPTIONS):
     opened = [open_part(part, options) for part in parts]
     findings = Findings()
     schema = settle(merge([part.survey() for part in opened]), options, findings)
-    tables = [part.close(schema, options) for part in opened]
-    return schema, np.concatenate([table.codes() for table in tables if table]), findings
+    tables = [part.close(schema.to_json(), options) for part in opened]
+    return schema, np.concatenate([rows.table.codes() for rows in tables if rows]), findings
 
 
 def whole_and_parts(frame, cuts):
@@ -61,9 +61,9 @@ def test_parts_have_the_schema_and_codes_of_the_whole(frame, cuts):
     schema, codes, _ = put_together(parts)
     assert schema == table.schema
     np.testing.assert_array_equal(codes, table.codes())
-    packed = [pack_part(part, table.schema, OPTIONS) for part in parts]
+    packed = [pack_part(part, table.schema.to_json(), OPTIONS) for part in parts]
     np.testing.assert_array_equal(
-        np.concatenate([part.codes() for part in packed if part]), table.codes()
+        np.concatenate([rows.table.codes() for rows in packed if rows]), table.codes()
     )
 
 
@@ -103,8 +103,8 @@ def test_text_files_find_their_types_together(tmp_path):
 def test_a_part_can_be_closed_again():
     part = open_part(pd.DataFrame({"a": [0, 1, 2] * 50}), OPTIONS)
     schema = settle(part.survey(), OPTIONS, Findings())
-    first, second = part.close(schema, OPTIONS), part.close(schema, OPTIONS)
-    np.testing.assert_array_equal(first.codes(), second.codes())
+    first, second = part.close(schema.to_json(), OPTIONS), part.close(schema.to_json(), OPTIONS)
+    np.testing.assert_array_equal(first.table.codes(), second.table.codes())
 
 
 def test_whole_numbers_with_holes_go_with_those_without():

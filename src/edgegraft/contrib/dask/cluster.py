@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from edgegraft.contrib.dask.partitions import (
+    OpenPart,
     as_sources,
-    close_part,
     computed,
     on_each,
     open_part,
-    pack_rows,
+    pack_part,
     settle,
     survey_of,
 )
@@ -113,10 +113,14 @@ class ClusterRows(Rows):
             if schema is None:
                 opened = on_each(client, open_part, sources, chosen)
                 self._results(opened, fetch=False)
-                schema = self._settle(survey_of(client, opened), chosen)
-                held = on_each(client, close_part, opened, schema.to_json(), chosen)
+                findings = Findings()
+                survey = self._results([survey_of(client, opened)])[0]
+                schema = settle(survey, chosen, findings)
+                for warning in findings.warnings():
+                    warnings.warn(warning, stacklevel=2)
+                held = on_each(client, OpenPart.close, opened, schema.to_json(), chosen)
             else:
-                held = on_each(client, pack_rows, sources, schema.to_json(), chosen)
+                held = on_each(client, pack_part, sources, schema.to_json(), chosen)
             self._results(held, fetch=False)
         self.schema = schema
         self._held = held
@@ -134,7 +138,7 @@ class ClusterRows(Rows):
         with _cluster_errors(self.client):
             # A task of its own: sent once, computed again if it is lost with a worker. As bytes:
             # arrays that Dask sends are read-only, and kernels would be compiled once more.
-            shared = self.client.submit(_same, dumps(work), pure=False)
+            shared = self.client.submit(bytes, dumps(work), pure=False)
             asked = [
                 self.client.submit(_ask, shared, part, *values, pure=False)
                 for part, *values in zip(self._held, *each, strict=True)
@@ -164,13 +168,6 @@ class ClusterRows(Rows):
         of two, so that measurements that differ little advise the same.
         """
         return batch_size(rates or self.measure(), len(self.schema), share)
-
-    def _settle(self, survey: Future, options: ReadOptions) -> Schema:
-        findings = Findings()
-        schema = settle(self._results([survey])[0], options, findings)
-        for warning in findings.warnings():
-            warnings.warn(warning, stacklevel=3)
-        return schema
 
     def _results(self, futures: Sequence[Future], fetch: bool = True) -> list[Any]:
         """Wait for futures, and return their results unless they stay on the workers."""
@@ -236,10 +233,6 @@ def batch_size(rates: Rates, n_variables: int, share: float = 0.1) -> int:
     wanted = max(rates.round_trip / (share * rates.pair), _MIN_TESTS, n_variables / 4)
     n_pairs = max(1, n_variables * (n_variables - 1) // 2)
     return int(min(2 ** np.ceil(np.log2(wanted)), n_pairs))
-
-
-def _same(work: bytes) -> bytes:
-    return work
 
 
 def _ask(work: bytes, block: TableRows | None, *values: Any) -> Any:

@@ -93,18 +93,6 @@ def survey_of(client: Client, opened: Sequence[Future]) -> Future:
     return level[0]
 
 
-def close_part(part: OpenPart, schema: str, options: ReadOptions) -> TableRows | None:
-    """Return an open partition packed under the schema of all of them; None without rows."""
-    table = part.close(_read_schema(schema), options)
-    return None if table is None else TableRows(table)
-
-
-def pack_rows(source: Any, schema: str, options: ReadOptions) -> TableRows | None:
-    """Return a partition packed under a schema that was known beforehand; None without rows."""
-    table = pack_part(source, _read_schema(schema), options)
-    return None if table is None else TableRows(table)
-
-
 @lru_cache(maxsize=16)
 def _read_schema(text: str) -> Schema:
     """Return a schema from its JSON; the partitions of a worker share one."""
@@ -136,16 +124,17 @@ class OpenPart:
         """Return the labels of every column, and how often each occurs."""
         return Survey(tuple(column.observed() for column in self.columns), self.n_rows)
 
-    def close(self, schema: Schema, options: ReadOptions) -> PackedTable | None:
-        """Return the part packed under a schema that knows all its labels; None without rows."""
+    def close(self, schema_json: str, options: ReadOptions) -> TableRows | None:
+        """Return the part packed under the schema of all parts; None without rows."""
         if not self.n_rows:
             return None
+        schema = _read_schema(schema_json)
         at = {column.name: column for column in self.columns}
         columns = (
             at[own.name].buffer.finish(_codes_of(at[own.name], own, options), own.n_states)
             for own in schema
         )
-        return PackedTable.from_columns(schema, columns, self.n_rows)
+        return TableRows(PackedTable.from_columns(schema, columns, self.n_rows))
 
 
 def open_part(X: Any, options: ReadOptions) -> OpenPart:
@@ -164,12 +153,12 @@ def open_part(X: Any, options: ReadOptions) -> OpenPart:
     return OpenPart(tuple(columns) if n_rows else (), n_rows)
 
 
-def pack_part(X: Any, schema: Schema, options: ReadOptions) -> PackedTable | None:
+def pack_part(X: Any, schema_json: str, options: ReadOptions) -> TableRows | None:
     """Return a part packed under a schema that is known beforehand; None without rows."""
     if _is_empty(X):
         return None
     with open_source(X, options) as source:
-        return encode_source(source, schema, options, Findings())
+        return TableRows(encode_source(source, _read_schema(schema_json), options, Findings()))
 
 
 def merge(surveys: Sequence[Survey]) -> Survey:
