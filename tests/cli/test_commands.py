@@ -102,7 +102,7 @@ def test_tracebacks_are_shown_on_request(tmp_path):
 
 
 def test_infer_refuses_evidence_that_does_not_fit(inside, chain, tmp_path):
-    for evidence, message in (({7: 0}, "variable 7"), ({1: 9}, "states are 0 to 2")):
+    for evidence, message in (({7: 0}, "variable 7"), ({1: 9}, "'x1' has no category 9")):
         write_evidence(tmp_path / "evidence", evidence)
         done = inside("infer", chain, "--task", "PR", "--evidence", tmp_path / "evidence")
         refused(done, message)

@@ -57,7 +57,9 @@ def as_option(argument: Argument) -> str:
     elif isinstance(value, Mapping):
         texts = [f"{key}={item}" for key, item in value.items()]
     elif isinstance(value, list | tuple):
-        texts = [_joined(value)]
+        line = io.StringIO()  # names separated by commas, as ``--drop`` reads them
+        csv.writer(line, lineterminator="").writerow(value)
+        texts = [line.getvalue()]
     else:
         texts = ["tab" if value == "\t" else str(value)]
     return " ".join(f"{flag} {quote(text)}" for text in texts)
@@ -114,13 +116,6 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes / unit:,.0f} {name}"
 
 
-def _joined(names: Sequence[object]) -> str:
-    """Return names separated by commas, as ``--drop`` reads them."""
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(names)
-    return line.getvalue()
-
-
 _DEBUG = {"on": False}
 _BAD_INPUT = (
     ValueError,
@@ -155,7 +150,13 @@ def reported(quiet: bool = False) -> Iterator[Console]:
     except Exception as error:
         if _DEBUG["on"]:
             raise
-        _fail(_text(error))
+        if isinstance(error, _BAD_INPUT + _FAILED):
+            _fail(message(error) or type(error).__name__)
+        else:
+            _fail(
+                f"{type(error).__name__}: {error}; this should not happen: run `edgegraft --debug "
+                "...` for the traceback, and report it"
+            )
         raise typer.Exit(2 if isinstance(error, _BAD_INPUT) else 1) from None
 
 
@@ -176,15 +177,6 @@ def working(
         for path in writes:
             refuse_overwriting(path, force, read)
         yield console
-
-
-def _text(error: Exception) -> str:
-    if isinstance(error, _BAD_INPUT + _FAILED):
-        return message(error) or type(error).__name__
-    return (
-        f"{type(error).__name__}: {error}; this should not happen: run `edgegraft --debug ...` "
-        "for the traceback, and report it"
-    )
 
 
 def _fail(text: str) -> None:

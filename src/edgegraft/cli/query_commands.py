@@ -74,9 +74,11 @@ def query(
             give(found)
             say_approximation(console, found["approximation"])
             return
-        out = results(console)
+        out, exact = results(console), found["exact"]
         _show_state(out, found) if likeliest else _show_marginals(out, found)
-        say(out, _trust(found))
+        trust = "exact" if exact else f"an approximation ({escape(found['approximation'])})"
+        by = "The state is" if likeliest else f"Answered by the engine '{found['engine']}':"
+        say(out, f"{by} {trust}.")
 
 
 def ask_marginals(
@@ -90,22 +92,25 @@ def ask_marginals(
     before = model.marginals(engine=engine, random_state=seed) if given else found
     return {
         "given": dict(given),
-        "probabilities": {name: _states(found, before, name) for name in of},
+        # Lists, because categories need not be text.
+        "probabilities": {
+            name: [
+                {"category": category, "probability": p, "without_evidence": q}
+                for category, p, q in zip(
+                    model.schema[name].categories,
+                    found.array(name).tolist(),
+                    before.array(name).tolist(),
+                    strict=True,
+                )
+            ]
+            for name in of
+        },
         "numbers": _numbers(found, before, [name for name in of if name not in given]),
         "engine": found.engine.name,
         "exact": found.engine.exact,
         "approximation": found.approximation,
         "converged": bool(found.info.converged),
     }
-
-
-def _states(found: NodeMarginals, before: NodeMarginals, name: str) -> list[Json]:
-    """Return the probabilities of each category; a list, because categories need not be text."""
-    columns = found.schema[name].categories, found.array(name).tolist(), before.array(name).tolist()
-    return [
-        {"category": category, "probability": p, "without_evidence": q}
-        for category, p, q in zip(*columns, strict=True)
-    ]
 
 
 def _numbers(found: NodeMarginals, before: NodeMarginals, of: Sequence[str]) -> Json:
@@ -164,14 +169,6 @@ def _show_state(console: Console, found: Json) -> None:
     title = _title("Likeliest joint state", found["given"])
     show_table(console, title, ["variable", "category"], rows)
     say(console, "(All variables together; each alone may prefer another category.)")
-
-
-def _trust(found: Json) -> str:
-    """Return which engine answered, and how far the answer can be trusted."""
-    trust = "exact" if found["exact"] else f"an approximation ({escape(found['approximation'])})"
-    if "engine" not in found:
-        return f"The state is {trust}."
-    return f"Answered by the engine '{found['engine']}': {trust}."
 
 
 def _title(what: str, given: Mapping[str, Any]) -> str:
@@ -268,11 +265,6 @@ def _named(model: PairwiseMRF, evidence: Mapping[int, int]) -> dict[str, int]:
         if not 0 <= i < model.n_variables:
             raise ModelError(
                 f"the evidence names variable {i}: the model has 0 to {model.n_variables - 1}"
-            )
-        states = int(model.layout.states[i])
-        if not 0 <= code < states:
-            raise ModelError(
-                f"the evidence sets variable {i} to {code}: its states are 0 to {states - 1}"
             )
         given[model.names[i]] = code
     return given

@@ -50,7 +50,13 @@ def describe_model(model: StoredModel, columns: Mapping[str, Any], path: Path) -
         "parameters": len(model.theta),
         "written_by": model.written_by,
         "categories": {variable["name"]: variable["categories"] for variable in variables},
-        "kinds": {variable["name"]: _kind_of(variable) for variable in variables},
+        "kinds": {
+            variable["name"]: {
+                "kind": variable.get("kind", "nominal"),
+                "reason": variable.get("reason", ""),
+            }
+            for variable in variables
+        },
         "edges": edges,
         "hubs": _hubs(model.names, model.edges[network], columns["strength"][network]),
         "details": model.details,
@@ -207,7 +213,11 @@ def show_columns(console: Console, table: PackedTable | PlaneStore) -> None:
     """Show the columns; of many, those that are binned, constant or incomplete come first."""
     order = list(range(table.n_variables))
     if len(order) > _COLUMNS:
-        order.sort(key=lambda i: not _remarkable(table, i))
+        plain = [
+            not (variable.binned or variable.n_states == 1 or missing)
+            for variable, missing in zip(table.schema, table.n_missing, strict=True)
+        ]
+        order.sort(key=lambda i: plain[i])
     rows = []
     for i in order[:_COLUMNS]:
         variable, missing = table.schema[i], int(table.n_missing[i])
@@ -234,10 +244,6 @@ def show_columns(console: Console, table: PackedTable | PlaneStore) -> None:
             )
 
 
-def _kind_of(variable: Json) -> Json:
-    return {"kind": variable.get("kind", "nominal"), "reason": variable.get("reason", "")}
-
-
 def _show_reasons(console: Console, kinds: Mapping[str, Json]) -> None:
     """Show why columns have their kinds, a line per reason: most columns share one."""
     groups: dict[tuple[str, str], list[str]] = {}
@@ -251,11 +257,6 @@ def _show_reasons(console: Console, kinds: Mapping[str, Json]) -> None:
         say(console, f"{kind} ({cell(reason, _REASON)}): {few}{more}")
     if len(largest) > _REASONS:
         say(console, f"... and {len(largest) - _REASONS:,} more reasons; --json has all.")
-
-
-def _remarkable(table: PackedTable | PlaneStore, i: int) -> bool:
-    variable = table.schema[i]
-    return variable.binned or variable.n_states == 1 or bool(table.n_missing[i])
 
 
 def _states(variable: Variable) -> str:

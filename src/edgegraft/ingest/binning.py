@@ -90,16 +90,13 @@ def _edge_texts(edges: tuple[float, ...]) -> list[str]:
         texts = [f"{edge:.{digits}g}" for edge in edges]
         near = np.abs(np.array(texts, np.float64) - edges) <= slack
         if near.all() and len(set(texts)) == len(set(edges)):
-            return [_plain(text) for text in texts]
+            shown = [(text, float(text)) for text in texts]  # 2e+03 is 2000
+            whole = [value.is_integer() and abs(value) < 1e15 for _, value in shown]
+            return [
+                str(int(value)) if plain else text
+                for (text, value), plain in zip(shown, whole, strict=True)
+            ]
     return [repr(edge) for edge in edges]
-
-
-def _plain(text: str) -> str:
-    """Write small exponents out: ``2e+03`` is 2000."""
-    value = float(text)
-    if value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return text
 
 
 def assign_bins(values: Floats, edges: tuple[float, ...]) -> NDArray[np.uint16]:

@@ -36,27 +36,26 @@ _TEXT_DTYPE = {
 }
 
 
-def decide_or_note(
+def decide(
     column: Observed, options: ReadOptions, findings: Findings, problems: Problems
 ) -> tuple[Variable, NDArray[np.uint16]] | None:
-    """Return what :func:`decide` does; None, with the problem noted, of a column without use."""
+    """Return the variable, and the final code of every label, of a column.
+
+    None, with the problem noted, if it has no known cell, identifies its rows, or was to be binned
+    and cannot.
+    """
+    found = None
     if not column.counts.any():
         problems.empty.append(column.name)
-        return None
-    try:
-        return decide(column, options, findings)
-    except DataError as error:
-        problems.add(column.name, error)
-        return None
+    else:
+        with problems.noted(column.name):
+            found = _decide(column, options, findings)
+    return found
 
 
-def decide(
+def _decide(
     column: Observed, options: ReadOptions, findings: Findings
 ) -> tuple[Variable, NDArray[np.uint16]]:
-    """Return the variable, and the final code of every label, of a column that has a known cell.
-
-    Refuses a column that identifies its rows, or was to be binned and cannot.
-    """
     n_observed = int(column.counts.sum())
     odd = _read_text(column) if column.from_text else []
     _apply_order(column, options)

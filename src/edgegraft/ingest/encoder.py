@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from edgegraft.errors import Argument, DataError, DataTypeError, listing
+from edgegraft.errors import Argument, DataError, listing
 from edgegraft.ingest.binning import RowSample
 from edgegraft.ingest.cells import numbers_of
 from edgegraft.ingest.code_buffer import BytesOrCodes, CodeBuffer, Codes
 from edgegraft.ingest.columns import ClosedColumn, OpenColumn
-from edgegraft.ingest.decide import decide_or_note, decide_sampled
+from edgegraft.ingest.decide import decide, decide_sampled
 from edgegraft.ingest.findings import Findings, Problems
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source, watched
@@ -115,7 +115,7 @@ class _Reading:
                     self.encoded[name] = _Encoded(column.variable, column.buffer, None)
                 elif column.overflowed:
                     again[name] = column.dtype
-                elif found := decide_or_note(
+                elif found := decide(
                     column.observed(), self._options, self._findings, self._problems
                 ):
                     self.encoded[name] = _Encoded(found[0], column.buffer, found[1])
@@ -131,10 +131,8 @@ class _Reading:
         """Select the columns that are wanted, refusing those that have no categories."""
         self._source.select(names)
         for name in names:
-            try:
+            with self._problems.noted(name):
                 check_type(name, self._source.fields.field(name).type)
-            except DataTypeError as error:
-                self._problems.add(name, error)
         self._problems.raise_all()
 
     def read(
@@ -161,10 +159,8 @@ class _Reading:
         for batch in batches:
             problems, place = Problems(), source.place(n_rows)
             for name, column, array in zip(names, columns, batch.columns, strict=True):
-                try:
+                with problems.noted(name):
                     column.append(array, place)
-                except DataError as error:
-                    problems.add(name, error)
             problems.raise_all()
             n_rows += batch.num_rows
             while writer is not None and n_rows - n_written >= writer.rows:
@@ -197,11 +193,9 @@ class _Reading:
             first_row += batch.num_rows
         variables: dict[str, Variable] = {}
         for name in names:
-            try:
+            with self._problems.noted(name):
                 found = decide_sampled(name, dtypes[name], sample, options, self._findings)
                 variables[name] = found
-            except DataError as error:
-                self._problems.add(name, error)
         self._problems.raise_all()
         batches = [sample.batch()] if sample.complete else source.batches(names)
         for name, column in zip(names, self.read(names, variables, batches), strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from edgegraft.errors import (
@@ -106,7 +107,8 @@ class Problems:
     """Errors by column.
 
     >>> problems = Problems()
-    >>> problems.add("a", DataError("column 'a' is odd"))
+    >>> with problems.noted("a"):
+    ...     raise DataError("column 'a' is odd")
     >>> problems.empty += ["b", "c"]
     >>> problems.raise_all()
     Traceback (most recent call last):
@@ -120,15 +122,25 @@ use drop=['a', 'b', 'c']
         self.empty: list[str] = []  # columns without one observed cell
         self._found: list[tuple[str, DataError | DataTypeError]] = []
 
-    def add(self, name: str, error: DataError | DataTypeError) -> None:
-        """Note what is wrong with a column."""
-        self._found.append((name, error))
+    @contextmanager
+    def noted(self, name: str) -> Iterator[None]:
+        """Note what is found to be wrong with a column in the block, which then ends."""
+        try:
+            yield
+        except (DataError, DataTypeError) as error:
+            self._found.append((name, error))
 
     def raise_all(self) -> None:
         """Raise one error that reports every column noted so far; return if there is none."""
         errors = [error for _, error in self._found]
         if self.empty:
-            errors.append(_all_missing(self.empty))
+            one = len(self.empty) == 1
+            have, them = ("has", "it") if one else ("have", "them")
+            text = (
+                f"{'column' if one else 'columns'} {listing(self.empty)} {have} no observed value "
+                f"at all: leave {them} out with "
+            )
+            errors.append(DataError(text, Argument("drop", self.empty)))
         if not errors:
             return
         if len(errors) == 1:
@@ -144,12 +156,3 @@ use drop=['a', 'b', 'c']
         if kind is UnseenCategoryError:
             raise kind(*parts[:-1])
         raise kind(*parts, "to leave all of them out use ", Argument("drop", names))
-
-
-def _all_missing(names: list[str]) -> DataError:
-    one = len(names) == 1
-    return DataError(
-        f"{'column' if one else 'columns'} {listing(names)} {'has' if one else 'have'} no observed "
-        f"value at all: leave {'it' if one else 'them'} out with ",
-        Argument("drop", names),
-    )

@@ -62,26 +62,17 @@ class ReadOptions(TableOptions):
                 read_size(0 if size is None else size)
             except ValueError as error:
                 raise SettingError(option, f"is an {error}") from None
-        self._check_bins()
+        for which, count in _by_column(self.bins):
+            if count is not None:
+                _check_count("bins", count, 2, MAX_STATES, which)
         self._check_kinds()
         self._check_text()
         for option in ("columns", "drop", *KINDS, "order"):
             if isinstance(getattr(self, option), str):
                 raise DataError(Argument(option), " takes a list of names, not one string")
 
-    def _check_bins(self) -> None:
-        if isinstance(self.bins, Mapping):
-            for name, count in self.bins.items():
-                _check_count("bins", count, 2, MAX_STATES, f"for column '{name}' ")
-        elif self.bins is not None:
-            _check_count("bins", self.bins, 2, MAX_STATES)
-
     def _check_kinds(self) -> None:
-        if isinstance(self.kinds, Mapping):
-            wanted = [(f"for column '{name}' ", kind) for name, kind in self.kinds.items()]
-        else:
-            wanted = [("", self.kinds)]
-        for which, kind in wanted:
+        for which, kind in _by_column(self.kinds):
             if kind not in (*KINDS, "auto"):
                 raise SettingError(
                     "kinds",
@@ -180,6 +171,13 @@ class ReadOptions(TableOptions):
                 "no column is left after ", Argument("columns"), " and ", Argument("drop")
             )
         return chosen
+
+
+def _by_column(given: Any) -> list[tuple[str, Any]]:
+    """Return what was given for all columns, or for each, after the words that name it."""
+    if not isinstance(given, Mapping):
+        return [("", given)]
+    return [(f"for column '{name}' ", value) for name, value in given.items()]
 
 
 def _split_order(text: str) -> tuple[str | None, list[str]]:

@@ -23,7 +23,7 @@ from edgegraft.ingest.binning import assign_bins
 from edgegraft.ingest.cells import read_number
 from edgegraft.ingest.column_kinds import Observed
 from edgegraft.ingest.columns import ClosedColumn, OpenColumn
-from edgegraft.ingest.decide import decide_or_note
+from edgegraft.ingest.decide import decide
 from edgegraft.ingest.encoder import encode_source, read_open
 from edgegraft.ingest.findings import Findings, Problems
 from edgegraft.ingest.frames import open_source
@@ -189,17 +189,17 @@ def settle(survey: Survey, options: ReadOptions, findings: Findings) -> Schema:
     problems, variables = Problems(), []
     for column in survey.columns:
         # A copy: text is read in place, and a survey may be settled again.
-        found = decide_or_note(replace(column), options, findings, problems)
+        found = decide(replace(column), options, findings, problems)
         variables += [] if found is None else [found[0]]
         if found is not None and found[0].n_states > options.max_states:
-            error = DataError(
-                f"column '{column.name}' has {found[0].n_states:,} categories in all partitions "
-                f"together, more than {options.max_states}, such as {listing(column.labels, 3)}: "
-                "leave it out with ",
-                Argument("drop", [column.name]),
-                " or merge categories first",
-            )
-            problems.add(column.name, error)
+            with problems.noted(column.name):
+                raise DataError(
+                    f"column '{column.name}' has {found[0].n_states:,} categories in all "
+                    f"partitions together, more than {options.max_states}, such as "
+                    f"{listing(column.labels, 3)}: leave it out with ",
+                    Argument("drop", [column.name]),
+                    " or merge categories first",
+                )
     problems.raise_all()
     return Schema(variables)
 
