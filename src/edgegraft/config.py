@@ -2,9 +2,9 @@
 
 A setting is a field of a dataclass. Its type states the kinds of value and the words that it takes;
 its metadata state the bounds, the help text and the command-line option. The rest is derived:
-checks (:class:`Settings`, :class:`Plan`), scikit-learn's parameter constraints and the constructor
-of the estimators, the options of ``edgegraft learn``, and the JSON of checkpoints and model files.
-A new setting is therefore a field here and the code that acts on it.
+checks (:class:`Settings`, :class:`Plan`), the constructor of the estimators, the options of
+``edgegraft learn``, and the JSON of checkpoints and model files. A new setting is therefore a field
+here and the code that acts on it.
 
 This module imports the standard library alone, so that ``edgegraft learn --help`` is
 immediate.

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from edgegraft.config import Aim, ModelOptions, PenaltyOptions
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.estimators.network import NetworkEstimator
-from edgegraft.estimators.parameters import constraints_of, plan_of, suit_batches
+from edgegraft.estimators.parameters import plan_of, suit_batches
 
 if TYPE_CHECKING:
     from edgegraft.table import Schema
@@ -243,11 +243,9 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         from edgegraft.learn.pair_rules import PairRules
         from edgegraft.learn.survey_design import SurveyDesign
 
-        self._validate_params()
         plan = plan_of(self)
         find_device(plan.device)  # refused before the table is read, as are rules
         PairRules.read(plan.rules, ())
-        X = self._table(X, fitting=True)
         options = self._read_options(
             X,
             fitting=True,
@@ -256,6 +254,7 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
             cache_dir=self.cache_dir,
             cache_size=self.cache_size,
         )
+        X = self._table(X, fitting=True)
         with open_rows(X, self.schema, options, sample_weight) as given:
             plan = suit_batches(plan, given.rows)
             found = discover(
@@ -267,9 +266,6 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
             )
             self._take(found, X, given)
         return self
-
-
-GraftedMRF._parameter_constraints = constraints_of(GraftedMRF)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""The parameters of an estimator: what they may be, their plan, and how tables are read.
+"""The parameters of an estimator: their plan, and how tables are read.
 
 Tables are checked in the words of scikit-learn, then read as any other.
 """
@@ -7,74 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from numbers import Integral, Real
-from os import PathLike
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from edgegraft.config import ModelOptions, Plan, Setting, TableOptions, Unseen, settings_of
+from edgegraft.config import ModelOptions, Plan, TableOptions, Unseen
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.errors import DataError, listing
+from edgegraft.errors import DataError, SettingError, listing
 from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_kind
-from edgegraft.table.schema import KINDS, Schema
 
 if TYPE_CHECKING:
     from edgegraft.ingest.options import ReadOptions
     from edgegraft.table import PackedTable
     from edgegraft.table.blocks import Rows
 
-_SIZE = [Interval(Integral, 1, None, closed="left"), str, None]
-_OWN: dict[str, list[Any]] = {
-    "schema": [Schema, None],
-    "random_state": ["random_state", np.random.Generator],
-    "max_memory": _SIZE,
-    "cache_dir": [str, PathLike, None],
-    "cache_size": _SIZE,
-    "drop": ["array-like", None],
-    "bins": [Interval(Integral, 1, None, closed="left"), Mapping, None],
-    "kinds": [StrOptions({"auto", *KINDS}), Mapping],
-    "order": ["array-like", None],
-    "rules": ["array-like", None],
-    "missing_values": ["array-like", set, frozenset],
-}
-"""Parameters of the estimators whose declaration does not state all that they may be."""
-
-
-def constraints_of(estimator: type) -> dict[str, list[Any]]:
-    """Return what each parameter may be, in the terms of scikit-learn's parameter validation."""
-    settings = settings_of(TableOptions) | settings_of(Plan)
-    names = [declared.name for declared in fields(estimator)]
-    return {
-        name: _OWN[name] if name in _OWN else _constraint(settings[name])
-        for name in names
-        if name in _OWN or name in settings
-    }
-
-
-def _constraint(setting: Setting) -> list[Any]:
-    allowed: list[Any] = [StrOptions(set(setting.words))] if setting.words else []
-    for kind in setting.kinds:
-        allowed.append("boolean" if kind is bool else _interval(setting, kind))
-    return allowed + [None] * setting.optional
-
-
-def _interval(setting: Setting, kind: type) -> Any:
-    number = Integral if kind is int else Real
-    low = setting.minimum if setting.above is None else setting.above
-    if low is None and setting.maximum is None:
-        return number
-    left, right = setting.above is None, setting.maximum is not None
-    closed = {(True, True): "both", (True, False): "left", (False, True): "right"}
-    return Interval(number, low, setting.maximum, closed=closed.get((left, right), "neither"))
-
 
 def plan_of(estimator: ModelOptions, **others: Any) -> Plan:
     """Return the plan of an estimator's parameters; `others` take precedence."""
     seed = make_seed(getattr(estimator, "random_state", None))
     n_jobs = estimator.n_jobs
-    jobs = resolve_jobs(None if n_jobs is None else int(n_jobs))
+    jobs = resolve_jobs(int(n_jobs) if isinstance(n_jobs, Integral) else n_jobs)
     return Plan.from_options(estimator, random_state=seed, n_jobs=jobs, **others)
 
 
@@ -92,7 +45,12 @@ def make_seed(random_state: Any) -> int:
         return int(random_state)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
-    return int(np.random.default_rng(random_state).integers(2**31 - 1))
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return int(np.random.default_rng(random_state).integers(2**31 - 1))
+    raise SettingError(
+        "random_state",
+        f"must be an integer, a RandomState, a Generator or None, found {random_state!r}",
+    )
 
 
 @dataclass(kw_only=True, eq=False)
@@ -113,14 +71,18 @@ class ReadingParameters:
         return without_columns(as_table(X, type(self).__name__), self.drop, strict=fitting)
 
     def _read_options(self, X: Any, *, fitting: bool = False, **others: Any) -> ReadOptions:
-        """Return how a table of :meth:`_table` is read; bins are those of the fit afterwards."""
+        """Return how a table is read; bins are those of the fit afterwards.
+
+        Columns of tables in memory are left out by :meth:`_table`.
+        """
         from edgegraft.ingest.options import ReadOptions
 
         always = ("missing_values", "unseen")
         names = [field.name for field in fields(ReadingParameters)] if fitting else always
-        options = {name: getattr(self, name) for name in names}
+        options = {name: getattr(self, name) for name in (*names, "drop")}
+        checked = ReadOptions(**options | others)
         in_files = table_kind(X) in (TableKind.PATH, TableKind.STREAM)
-        return ReadOptions(**options | {"drop": self.drop if in_files else None} | others)
+        return checked if in_files else replace(checked, drop=None)
 
 
 def without_columns(X: Any, drop: Sequence[str | int] | None, *, strict: bool = False) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from inspect import signature
+from os import PathLike
 from typing import Any, cast
 
 import numpy as np
@@ -60,16 +61,21 @@ class ReadOptions(TableOptions):
             size = getattr(self, option)
             try:
                 read_size(0 if size is None else size)
-            except ValueError as error:
+            except (ValueError, TypeError) as error:
                 raise SettingError(option, f"is an {error}") from None
+        if not isinstance(self.cache_dir, str | PathLike | None):
+            raise SettingError("cache_dir", f"must be a path or None, found {self.cache_dir!r}")
         for which, count in _by_column(self.bins):
             if count is not None:
                 _check_count("bins", count, 2, MAX_STATES, which)
+        for option in ("columns", "drop", *KINDS, "order", "missing_values"):
+            given = getattr(self, option)
+            if isinstance(given, str) or not isinstance(given, Iterable | None):
+                what = "tokens: write" if option == "missing_values" else "names: write"
+                found = Argument(option, [given])
+                raise DataError(Argument(option), f" takes a list of {what} ", found)
         self._check_kinds()
         self._check_text()
-        for option in ("columns", "drop", *KINDS, "order"):
-            if isinstance(getattr(self, option), str):
-                raise DataError(Argument(option), " takes a list of names, not one string")
 
     def _check_kinds(self) -> None:
         for which, kind in _by_column(self.kinds):
@@ -113,10 +119,6 @@ class ReadOptions(TableOptions):
         return None
 
     def _check_text(self) -> None:
-        if isinstance(self.missing_values, str):
-            raise DataError(
-                f"missing_values takes a collection of tokens: write ({self.missing_values!r},)"
-            )
         for token in self.missing_values:
             if not isinstance(token, str | int | float):
                 raise DataError(f"missing_values: {token!r} is neither text nor a number")
