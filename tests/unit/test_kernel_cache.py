@@ -63,7 +63,7 @@ print(json.dumps({"compiled": sorted(set(compiled)), "loaded": loaded}))
 SMALL = """
 import json
 import numpy as np
-from edgegraft.kernels.solver.penalty import dot
+from edgegraft.kernels.solver import dot
 dot(np.ones(3), np.ones(3))
 print(json.dumps({"compiled": len(dot.stats.cache_misses)}))
 """

@@ -8,7 +8,7 @@ import pytest
 from edgegraft.core import Layout
 from edgegraft.counts import PairCounts
 from edgegraft.inference import ExactEngine
-from edgegraft.kernels.solver.penalty import dot, rows_times, subtract_rows
+from edgegraft.kernels.solver import dot, rows_times, subtract_rows
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Groups, Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from edgegraft.core import Layout
+from edgegraft.core.edge_tables import to_zero_sum
 from edgegraft.core.types import Floats
 from edgegraft.device import Device
 from edgegraft.inference.chains import (
@@ -26,7 +27,6 @@ from edgegraft.inference.chains import (
 from edgegraft.inference.messages import floored
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables
 from edgegraft.kernels.gibbs.sweeps import anneal
-from edgegraft.kernels.solver.gauge import to_zero_sum
 
 Codes = NDArray[np.uint16]  # (n_variables, n_chains)
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges
+from edgegraft.core.edge_tables import fit_margins
 from edgegraft.core.pairs import PairTables, table_offsets
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Edges, Floats
@@ -48,7 +49,6 @@ from edgegraft.inference.messages import floored
 from edgegraft.kernels.gibbs.gibbs_moments import observe
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables
 from edgegraft.kernels.gibbs.sweeps import sweep
-from edgegraft.kernels.solver.raking import fit_margins
 from edgegraft.table import PackedTable, Schema
 
 _CAPABILITIES = Capabilities("gibbs", False, "none", "sample counts")

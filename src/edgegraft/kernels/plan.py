@@ -18,7 +18,7 @@ from edgegraft.kernels.conditionals import pseudolikelihood as sums
 from edgegraft.kernels.conditionals.lookup import Groups, fill_joint, find_rows, sum_out
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours, log_conditionals
 from edgegraft.kernels.conditionals.softmax import softmax_block
-from edgegraft.kernels.solver.penalty import dot
+from edgegraft.kernels.solver import dot
 
 
 def planned() -> list[tuple[Any, tuple[Any, ...], Path]]:

@@ -20,7 +20,7 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats, Mask
-from edgegraft.kernels.solver.penalty import group_norms
+from edgegraft.kernels.solver import group_norms
 from edgegraft.learn.journal import Journal
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty

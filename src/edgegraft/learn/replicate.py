@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike
 
 from edgegraft.config import Settings
 from edgegraft.core import Layout
+from edgegraft.core.edge_tables import strengths
 from edgegraft.core.pairs import pairs_of_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.counts import PairCounts
-from edgegraft.kernels.solver.gauge import strengths
 from edgegraft.learn import steps
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.policies import Policy, Relaxed, SearchStrategy

@@ -11,7 +11,7 @@ import numpy as np
 
 from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Floats
-from edgegraft.kernels.solver.penalty import group_norms
+from edgegraft.kernels.solver import group_norms
 from edgegraft.learn.policies import FINAL_ITERATIONS
 from edgegraft.learn.state import SearchState
 from edgegraft.search import ScoredEdges, closing_pairs, find_hubs

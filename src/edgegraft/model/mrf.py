@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.edge_tables import to_zero_sum
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, EdgeError, ModelError
-from edgegraft.kernels.solver.gauge import to_zero_sum
 from edgegraft.model.evidence import variable_index
 from edgegraft.model.file import MODEL_FILE, read_details, write_model_file
 from edgegraft.model.potentials import Correction, edge_strengths

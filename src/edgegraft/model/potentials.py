@@ -25,11 +25,11 @@ from numpy.typing import ArrayLike, NDArray
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.checks import check_codes, check_theta
+from edgegraft.core.edge_tables import strengths
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError, ModelError
 from edgegraft.ingest.rows import read_codes
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours, row_energies
-from edgegraft.kernels.solver.gauge import strengths
 from edgegraft.model.evidence import variable_index
 from edgegraft.model.file import Columns, check_edge_columns
 from edgegraft.table import Schema

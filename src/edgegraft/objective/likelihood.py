@@ -12,7 +12,7 @@ Missing cells. A variable's frequencies are over the rows that know it, a pair's
 that know both, and the two need not agree. Left so, the loss would fall without end along
 directions that do not change the model. Pair tables are therefore raked to the margins of their
 variables, which keeps their odds ratios (after adding one row of independence, see
-:mod:`edgegraft.kernels.solver.raking`); tables without missing cells are not touched.
+:mod:`edgegraft.core.edge_tables`); tables without missing cells are not touched.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.edge_tables import pair_frequencies
 from edgegraft.core.pairs import PairTables, pair_ids, stretches
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.pair_counts import PairCounts
@@ -37,8 +38,7 @@ from edgegraft.inference import (
     TreeReweighted,
     answering,
 )
-from edgegraft.kernels.solver.penalty import dot
-from edgegraft.kernels.solver.raking import pair_frequencies
+from edgegraft.kernels.solver import dot
 from edgegraft.objective.objective import Evaluation, Objective
 
 #: Probability that the first parameters give to a state that the data never show: the loss is
@@ -241,11 +241,8 @@ class Likelihood(Objective):
         known = self._totals[tables.edges]
         if (total > 0).all() and (np.abs(known - total[:, None]) <= _SAME * known).all():
             return np.asarray(counts / np.repeat(total, np.diff(tables.offsets)))  # none missing
-        out = np.empty(len(counts))
-        pair_frequencies(
-            counts, tables.edges, tables.offsets, self._node_offset, self._margins, out
-        )
-        return out
+        at = tables.edges, tables.offsets, self._node_offset
+        return pair_frequencies(counts, *at, self._margins)
 
 
 def _frequencies(counts: Floats, totals: Floats, states: Any) -> Floats:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from edgegraft.core import Layout
 from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Edges, Floats
-from edgegraft.kernels.solver.penalty import dot
+from edgegraft.kernels.solver import dot
 from edgegraft.objective.features import Features
 from edgegraft.table import Schema
 from edgegraft.table.blocks import Rows

@@ -28,7 +28,7 @@ from scipy.special import ndtri
 from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.errors import SettingError
-from edgegraft.kernels.solver.penalty import group_norms
+from edgegraft.kernels.solver import group_norms
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Groups, Penalty
 

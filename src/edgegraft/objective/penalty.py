@@ -26,7 +26,7 @@ from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import SettingError
 from edgegraft.kernels.compiler import for_size
-from edgegraft.kernels.solver.penalty import (
+from edgegraft.kernels.solver import (
     group_norms,
     group_prox,
     group_violation,

@@ -28,7 +28,7 @@ from edgegraft.device import find_device
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import ExactEngine
 from edgegraft.inference.persistent import Draws, PersistentChains
-from edgegraft.kernels.solver.penalty import group_norms
+from edgegraft.kernels.solver import group_norms
 from edgegraft.objective.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective

@@ -20,21 +20,18 @@ from typing import Any
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.edge_tables import by_shape
 from edgegraft.core.types import Floats
 from edgegraft.kernels.compiler import for_size
-from edgegraft.kernels.solver.gauge import (
-    SOFTENING,
-    WIDEST,
-    Projection,
-    centre_curvature,
-    centre_gradient,
-    prepare,
-    shift_nodes,
-)
+from edgegraft.kernels.solver import Projection, centre_gradient, shift_nodes
 from edgegraft.objective.features import Features
 
 #: Minimum share of its curvature that an entry keeps.
 MIN_SHARE = 0.02
+#: Edges with more states than this, both ends together, are treated as independent.
+WIDEST = 48
+#: Share of the uniform table mixed in, so that states never seen have an inverse.
+SOFTENING = 1e-6
 
 
 class Coordinates:
@@ -75,7 +72,7 @@ class Coordinates:
         """Return a diagonal Hessian in the solver's coordinates."""
         out = diagonal.copy()
         if self._projection is not None:
-            centre_curvature(self._projection, out, MIN_SHARE)
+            _centre_curvature(self._projection, out)
         return out
 
     def _mapped(self, values: Floats, change: Any, *arguments: float) -> Floats:
@@ -137,5 +134,40 @@ def _project(layout: Layout, margins: Floats, pairs: Floats | None) -> Projectio
         inverse=np.empty(int(offset[-1])),
         inverse_offset=offset,
     )
-    prepare(projection)
+    _prepare(projection)
     return projection
+
+
+def _prepare(p: Projection) -> None:
+    """Fill the inverse matrices of a `Projection` whose other fields are set."""
+    exact = np.flatnonzero(np.diff(p.inverse_offset))
+    cells_from = p.edge_offset - p.edge_offset[0]
+    for which, cells in by_shape(p.states, p.edges, cells_from, exact):
+        tables = p.pairs[cells]
+        _, r, s = tables.shape
+        # A constant may move from f to g: pin it, which leaves f + g as it is.
+        side = np.arange(r + s) < r
+        matrix = np.where(side == side[:, None], 1.0, -1.0) + np.zeros((len(which), 1, 1))
+        matrix[:, :r, r:] += tables
+        matrix[:, r:, :r] += tables.transpose(0, 2, 1)
+        diagonal = np.concatenate((tables.sum(axis=2), tables.sum(axis=1)), axis=1)
+        matrix[:, np.arange(r + s), np.arange(r + s)] += diagonal
+        at = p.inverse_offset[which, None, None] + np.arange((r + s) ** 2).reshape(r + s, r + s)
+        p.inverse[at] = np.linalg.inv(matrix)
+
+
+def _centre_curvature(p: Projection, diagonal: Floats) -> None:
+    """Scale the diagonal of each entry by the share of its indicator that no node explains."""
+    for which, cells in by_shape(p.states, p.edges, p.edge_offset):
+        _, r, s = cells.shape
+        if p.inverse_offset[which[0]] < p.inverse_offset[which[0] + 1]:
+            at = p.inverse_offset[which, None, None] + np.arange((r + s) ** 2).reshape(r + s, r + s)
+            inverse = p.inverse[at]
+            own = np.diagonal(inverse, axis1=1, axis2=2)
+            lever = own[:, :r, None] + own[:, None, r:] + 2.0 * inverse[:, :r, r:]
+            left = 1.0 - p.pairs[cells - p.edge_offset[0]] * lever
+        else:
+            first, second = p.node_offset[p.edges[which].T]
+            left = 1.0 - p.margins[first[:, None] + np.arange(r)][:, :, None]
+            left = left * (1.0 - p.margins[second[:, None] + np.arange(s)][:, None, :])
+        diagonal[cells] *= np.clip(left, MIN_SHARE, 1.0)

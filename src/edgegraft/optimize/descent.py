@@ -27,7 +27,7 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
-from edgegraft.kernels.solver.penalty import dot
+from edgegraft.kernels.solver import dot
 from edgegraft.objective.objective import Objective, State
 from edgegraft.objective.penalty import Groups, Penalty
 from edgegraft.optimize.coordinates import Coordinates, FeatureCoordinates

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_theta
+from edgegraft.core.edge_tables import to_zero_sum
 from edgegraft.core.pairs import all_pairs, as_edges
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.pair_counts import PairCounts, check_size
@@ -35,8 +36,7 @@ from edgegraft.inference import (
     likelihood_engine,
 )
 from edgegraft.ingest.rows import read_table
-from edgegraft.kernels.solver.gauge import to_zero_sum
-from edgegraft.kernels.solver.penalty import group_norms
+from edgegraft.kernels.solver import group_norms
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import SAFE_SWEEPS, Likelihood
 from edgegraft.objective.objective import Objective

@@ -20,7 +20,7 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.core.types import Floats, Integers
 from edgegraft.counts import PairCounts
-from edgegraft.kernels.solver.penalty import dot, rows_times, subtract_rows
+from edgegraft.kernels.solver import dot, rows_times, subtract_rows
 
 #: A pair is kept only if its curvature is at least this share of the diagonal's.
 FLATTEST = 1e-8

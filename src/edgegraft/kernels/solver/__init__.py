@@ -1,1 +1,0 @@
-"""Group norms, gauges, products of the solver."""
