@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
+from edgegraft.ingest import pack
 from edgegraft.learn.edge_tests import EdgeTester, edge_tests
+from edgegraft.learn.feature_conditionals import FeatureConditionals, state_weights
 from edgegraft.learn.replicate_tests import replicate_p_values
 from edgegraft.learn.sparse_tails import tail_at_zero
 from edgegraft.learn.table_conditionals import TableConditionals
+from edgegraft.objective.features import Features
 from edgegraft.table import PackedTable
 from tests.edge_test_twin import blocks, fit
 
@@ -113,3 +116,44 @@ def test_replicates_vary_about_the_score_that_chance_has_not_raised():
     assert (found <= 1).all()
     assert p < 1e-9 < np.median(found[:, 0]) ** 0.5
     assert (found[:, 0] < 1e-4).mean() > 0.9
+
+
+@pytest.mark.parametrize("n_states", [2, 4])
+def test_beside_ordered_columns_unordered_pairs_have_the_tests_of_tables(n_states):
+    rng = np.random.default_rng(n_states)
+    p = [1 - 0.02 * (n_states - 1), *[0.02] * (n_states - 1)]
+    codes = rng.choice(n_states, (2000, 3), p=p)
+    codes[:5, :2] = 1
+    codes[:, 2] = np.where(rng.random(2000) < 0.5, codes[:, 1], codes[:, 2])
+    table = PackedTable.from_codes(codes)
+    model = fit(table, [[0, 1], [1, 2]], 1e-5)
+    margins = np.concatenate(state_weights(table, np.ones(2000)))
+    whole = Features.plain(table.schema)
+    # Columns of two states have one score, if any column is ordered.
+    features = Features.of(table.schema, margins, np.ones(3, int)) if n_states == 2 else whole
+    plain, scored = TableConditionals(table), FeatureConditionals(table, features)
+    layout = features.layout(model.edges)
+    theta = features.weights_of(model.theta, model.edges) if n_states == 2 else model.theta
+    assert scored.are_sparse(0, 1)
+    found, again = (
+        EdgeTester(rows, 1).test(on, at)
+        for rows, on, at in ((plain, model.layout, model.theta), (scored, layout, theta))
+    )
+    np.testing.assert_allclose(again.p_value, found.p_value, rtol=1e-3)
+    tails = []
+    for rows, on, at in ((plain, model.layout, model.theta), (scored, layout, theta)):
+        nodes = rows.describe_all(on, at, 1)
+        tails.append(tail_at_zero([(nodes[0], 1), (nodes[1], 0)], rows))
+    one, other = (tail.p_value(tail.score) for tail in tails)
+    assert other == pytest.approx(one, rel=1e-3)
+
+
+def test_ordered_columns_are_never_sparse():
+    rng = np.random.default_rng(4)
+    codes = np.column_stack((rng.random((500, 2)) < 0.02, rng.integers(0, 5, (500, 2)))).astype(int)
+    table = pack(codes, kinds={"x2": "ordinal", "x3": "ordinal"})
+    margins = np.concatenate(state_weights(table, np.ones(500)))
+    rows = FeatureConditionals(table, Features.of(table.schema, margins))
+    i, j = np.array([(0, 1), (0, 2), (2, 3)]).T
+    assert rows.are_sparse(i, j).tolist() == [True, False, False]
+    assert rows.are_few(i, j).tolist() == [True, False, False]

@@ -27,9 +27,11 @@ from edgegraft.learn.conditional import (
     Conditional,
     Conditionals,
     Side,
+    clean,
     edges_by_end,
     strength_of,
 )
+from edgegraft.learn.rare_states import Rarity, intercept_shift
 from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.objective.features import Features
 from edgegraft.table import PackedTable
@@ -37,7 +39,6 @@ from edgegraft.table import PackedTable
 _ROWS = 4096  # whose scores are held at a time
 _NEWTON_STEPS = 8
 _HALVINGS = 6
-_FEW = 10.0  # expected rows in which the rarer states of two binary columns meet
 MAX_GROUPS = 16  # of the states of an unordered column, besides the most common
 TINY = float(np.finfo(float).tiny)
 
@@ -52,6 +53,11 @@ class Contrasts(NamedTuple):
     scored: bool  # whether the coordinates are scores
     linear: Mask  # (k,) which coordinates are linear: all of an unordered column
     share: Floats | None = None  # (states, groups) of a column whose rare states go together
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has a coordinate for every state, all in one group."""
+        return self.own.shape[1] == self.free.shape[1] and bool(self.linear.all())
 
 
 class FeatureConditionals(Conditionals):
@@ -87,11 +93,13 @@ class FeatureConditionals(Conditionals):
         super().__init__(table, weights, sampling=sampling, survey=survey, max_bytes=max_bytes)
         self.features = features
         self.margins = state_weights(table, self.weights)
-        self._rarest = np.array([own.min(initial=np.inf) for own in self.margins])
         self.contrasts = contrasts or [
             contrasts_of(features, i, own) for i, own in enumerate(self.margins)
         ]
         self.sizes = np.array([column.own.shape[1] for column in self.contrasts], np.int64)
+        self.kept = [np.flatnonzero(column.free.any(axis=1)) for column in self.contrasts]
+        whole = np.array([column.whole for column in self.contrasts], bool)
+        self.rarity = Rarity.of(self.margins, float(self.weights.sum()), whole)
 
     def basis(self, i: int, j: int) -> Floats:
         """Return the identity: the coordinates of columns treat their states alike."""
@@ -101,10 +109,19 @@ class FeatureConditionals(Conditionals):
         """Return which weights of a pair are linear, flat."""
         return np.outer(self.contrasts[i].linear, self.contrasts[j].linear).ravel()
 
+    def are_sparse(self, i: int | Integers, j: int | Integers) -> Mask:
+        """Return whether rare states of two unordered columns would meet in few rows by chance."""
+        return self.rarity.are_sparse(i, j)
+
     def are_few(self, i: int | Integers, j: int | Integers) -> Mask:
-        """Return whether the rarer states of two binary columns would meet in few rows."""
-        few = self._rarest[i] * self._rarest[j] < _FEW * max(float(self.weights.sum()), TINY)
-        return np.asarray(few & (self.states[i] == 2) & (self.states[j] == 2))
+        """Return whether hardly any rare states of two unordered columns would meet by chance."""
+        return self.rarity.are_few(i, j)
+
+    def place_of(self, i: int) -> Integers:
+        """Return the place of each row's state among those kept, -1 for the most common."""
+        place = np.full(self.states[i] + 1, -1, np.int64)
+        place[self.kept[i]] = np.arange(len(self.kept[i]))
+        return np.asarray(place[self.codes[i]])
 
     def evidence(self, sides: list[Side]) -> tuple[Floats, Floats, float, list[float]]:
         """Return weights and factors of the rows, and the sum of those that a side uses."""
@@ -221,14 +238,16 @@ class FeatureConditionals(Conditionals):
         return replace(given, intercept=intercept, coefficients=slopes)
 
     def without(self, node: Conditional, other: int) -> Conditional:
-        """Return a conditional with one edge at zero; its mean goes to the intercept."""
+        """Return a conditional with one edge at zero, and intercepts refitted."""
         rows = self._rows_of(node, other)
         margin = self.margins[other] / max(self.margins[other].sum(), TINY)
         mean = margin @ self.features.matrix(other) @ node.coefficients[rows]
         slopes = node.coefficients.copy()
         slopes[rows] = 0.0
         intercept = node.intercept + self.features.matrix(node.target) @ mean
-        return self._informed(replace(node, intercept=intercept, coefficients=slopes, inverse=None))
+        found = replace(node, intercept=intercept, coefficients=slopes, inverse=None)
+        intercept[self.kept[node.target]] += intercept_shift(found.weights, *self.expect(found))
+        return self._informed(found)
 
     def _rows_of(self, node: Conditional, other: int) -> slice:
         """Return the coefficients of a neighbour's features."""
@@ -281,6 +300,46 @@ class FeatureConditionals(Conditionals):
         rows = slice(first, first + n)
         shown = self._shown(node, rows, self._inputs(node, rows)[0])
         return np.asarray(shown * (node.weights[rows, None] > 0))
+
+    def expect(self, node: Conditional) -> tuple[Floats, Floats]:
+        """Return what all rows show of the states that are kept less what is expected, and that."""
+        kept, place = self.kept[node.target], self.place_of(node.target)
+        p = np.concatenate([self._inputs(node, rows)[0][:, kept] for rows in self._chunks()])
+        shown = (place[:, None] == np.arange(len(kept))) - p
+        return shown * (node.weights[:, None] > 0), p
+
+    def terms(
+        self, node: Conditional, other: int, cell: tuple[int, int], used: Integers
+    ) -> tuple[Floats, Floats]:
+        """Return what own states add to the score of a cell, beside the other parameters.
+
+        As in :mod:`~edgegraft.learn.sparse_tails`; both columns have a coordinate for every state
+        that is kept.
+        """
+        assert node.inverse is not None
+        (q, k), i = node.shape, node.target
+        # Scores of coordinates are those of the cells, turned.
+        steps = [self._steps(c) for c in (other, i)]
+        turns = (np.linalg.inv(step)[:, at] for step, at in zip(steps, cell, strict=True))
+        at = node.columns_of(other)
+        cells = q + np.arange((at.start - 1) * k, (at.stop - 1) * k)
+        projection = clean(node.inverse, cells, np.kron(*turns)[None])[0][:, 0]
+        columns = projection[q:].reshape(-1, k)
+        slope, added = np.repeat(projection[None, :q], len(used), axis=0), projection[None, :q]
+        for j in node.design.sources.tolist():
+            at = node.columns_of(j)
+            table = self.contrasts[j].own @ columns[at.start - 1 : at.stop - 1] @ steps[1].T
+            if j == other:
+                common = table[self.contrasts[j].common]
+                slope, added = slope + common, table[self.kept[j]] - common
+            else:
+                slope += _padded(table)[self.codes[j, used]]
+        return slope, added
+
+    def _steps(self, i: int) -> Floats:
+        """Return what the kept states of a column show beyond the most common one."""
+        own = self.contrasts[i]
+        return np.asarray(own.own[self.kept[i]] - own.own[own.common])
 
     def project_all(self, node: Conditional, projection: Floats) -> Floats:
         """Return the projected scores of all rows."""

@@ -25,6 +25,7 @@ from scipy.special import chdtri, ndtr, xlogy
 from edgegraft.core.types import Floats, Integers
 from edgegraft.learn.conditional import Conditional, Conditionals, clean
 from edgegraft.learn.effective_score import Ends, Verdict, simpler
+from edgegraft.learn.feature_conditionals import FeatureConditionals
 from edgegraft.learn.table_conditionals import TableConditionals
 
 _MAX_EXPONENT = 60.0  # of the term of one row
@@ -32,6 +33,8 @@ _STEPS, _TOL = 50, 1e-9
 _MIN_ROOT = 1e-3  # below it the approximation divides rounding by rounding
 _GRID = 65  # scores whose p-values are worked out for replicates
 _TINY = float(np.finfo(float).tiny)
+
+Rows = TableConditionals | FeatureConditionals
 
 
 class CellTail:
@@ -129,7 +132,7 @@ class CellTail:
 
 def tail_at_zero(ends: Ends, rows: Conditionals) -> CellTail:
     """Return the tail of a sparse edge, given as the usable conditionals of its ends."""
-    assert isinstance(rows, TableConditionals)
+    assert isinstance(rows, TableConditionals | FeatureConditionals)
     (node, other), *_ = ends
     if len(ends) == 2 and rows.are_single(node.target, other) and not rows.known.size:
         return _of_both(ends, rows)
@@ -137,7 +140,7 @@ def tail_at_zero(ends: Ends, rows: Conditionals) -> CellTail:
     return _of_one(rows.without(node, other), other, rows)
 
 
-def _of_both(ends: Ends, rows: TableConditionals) -> CellTail:
+def _of_both(ends: Ends, rows: Rows) -> CellTail:
     """Return the tail by the conditionals of two-state columns."""
     used = np.flatnonzero(rows.weights > 0)
     residual, expected, slope = np.zeros((3, 2, len(used)))
@@ -168,7 +171,7 @@ def _of_both(ends: Ends, rows: TableConditionals) -> CellTail:
     )
 
 
-def _of_one(node: Conditional, other: int, rows: TableConditionals) -> CellTail:
+def _of_one(node: Conditional, other: int, rows: Rows) -> CellTail:
     """Return the tail of the strangest cell, by the conditional of one end."""
     weights = node.weights * rows.known[other] if rows.completed else node.weights
     used = np.flatnonzero(weights > 0)
@@ -203,12 +206,14 @@ def _strangest_cell(weights: Floats, shown: Floats, p: Floats, place: Integers) 
 
 
 def _terms(
-    node: Conditional, other: int, cell: tuple[int, int], rows: TableConditionals, used: Integers
+    node: Conditional, other: int, cell: tuple[int, int], rows: Rows, used: Integers
 ) -> tuple[Floats, Floats]:
     """Return what each own state adds to the score of a cell, beside the other parameters.
 
     First without the other end, row by row, then what each of its states adds to that.
     """
+    if isinstance(rows, FeatureConditionals):
+        return rows.terms(node, other, cell, used)
     assert node.inverse is not None
     q, at = node.shape[1], node.columns_of(other)
     cells = np.arange(at.start * q, at.stop * q)
