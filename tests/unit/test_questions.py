@@ -117,17 +117,10 @@ def test_pseudolikelihood_and_predictions_are_conditionals(model):
     np.testing.assert_allclose(model.pseudo_log_likelihood(rows), found.sum(axis=1))
 
 
-def test_missing_cells_have_no_conditional_and_leave_their_edges_out(model):
+def test_missing_cells_have_no_conditional(model):
     row = np.array([[0, -1, 1, 2, 0, 1]])
     found = model.pseudo_log_likelihood(codes=row, per_variable=True)[0]
-    assert np.isnan(found[1])
-    without = PairwiseMRF(
-        model.schema,
-        model.edges[2:],
-        np.concatenate((model.theta[:16], model.theta[model.layout.edge_offset[2] :])),
-    )
-    truth = without.pseudo_log_likelihood(codes=np.maximum(row, 0), per_variable=True)[0]
-    np.testing.assert_allclose(found[[0, 2, 3]], truth[[0, 2, 3]])
+    assert np.flatnonzero(np.isnan(found)).tolist() == [1]
 
 
 @pytest.mark.parametrize("engine", ["exact", "gibbs"])

@@ -37,8 +37,9 @@ class RowMethods(_Transformer, ReadingParameters):
     def score_samples(self, X: Any) -> Floats:
         """Return the log pseudolikelihood of each row, in nats.
 
-        That is the sum over the columns of ``log p(cell | the row's other cells)``. A missing cell
-        has no term of its own, and its edges are left out of its neighbours' conditionals.
+        That is the sum over the columns of ``log p(cell | the row's other known cells)``. A missing
+        cell has no term of its own, and is summed over in those of the others, as by
+        :meth:`predict_proba`.
         """
         codes = self._codes(X)
         return self.model_.pseudo_log_likelihood(codes=codes)

@@ -20,8 +20,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from edgegraft.core.types import Floats
+from edgegraft.core.adjacency import neighbours_of
+from edgegraft.core.types import Floats, Integers
 from edgegraft.device.pseudolikelihood import unexplained_on_device
+from edgegraft.kernels.conditionals.row_conditionals import log_conditionals
 from edgegraft.learn.feature_conditionals import FeatureConditionals
 from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
@@ -50,10 +52,18 @@ def unexplained(model: PairwiseMRF, table: PackedTable, weights: Floats | None =
     for first in range(0, table.n_rows, _BLOCK):
         rows = slice(first, first + _BLOCK)
         codes = cells[rows].astype(np.int64)
-        chance = np.exp(model.pseudo_log_likelihood(codes=codes, per_variable=True))
+        chance = np.exp(_conditionals(model, codes))
         right += whole[rows] @ np.nan_to_num(chance)
         known += whole[rows] @ (codes >= 0)
     return np.asarray(1.0 - right / np.maximum(known, np.finfo(float).tiny))
+
+
+def _conditionals(model: PairwiseMRF, codes: Integers) -> Floats:
+    """Return ``log p(x_i | rest)``; as in the search, edges of missing cells are left out."""
+    layout, out = model.layout, np.empty(codes.shape)
+    graph = layout.states, layout.node_offset, neighbours_of(layout)
+    log_conditionals(model.theta, codes, *graph, np.empty(layout.states.max(initial=0)), out)
+    return out
 
 
 def sharpen(state: SearchState, sample: TableRows) -> SearchState:

@@ -26,6 +26,7 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ImpossibleEvidenceError, ModelError, listing, suggestion
 from edgegraft.inference import ExactBudget, ExactEngine, affordable
 from edgegraft.kernels.conditionals.completion import fill_alone, fill_by_gibbs, sweep_cells
+from edgegraft.kernels.conditionals.gaps import sum_over_gaps
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours, state_conditionals
 from edgegraft.model.answers import NodeMarginals
 from edgegraft.table import Schema
@@ -179,6 +180,8 @@ def complete_rows(
 
 _BURN_IN, _DRAWS = 50, 200  # sweeps of rows that know too little for exact inference
 _ROWS_PER_BLOCK = 4096
+_GAP_STATES = 512  # of connected missing cells that are enumerated, or draws
+_FORBIDDEN = -1000.0  # stands for a log-potential of minus infinity
 
 
 def expected_conditionals(
@@ -205,6 +208,24 @@ def expected_conditionals(
         rows = drawn[first : first + _ROWS_PER_BLOCK]
         out[rows] = _mean_conditionals(layout, theta, neighbours, distinct[rows], i, rng)
     return np.asarray(out[which.ravel()])
+
+
+def summed_conditionals(
+    layout: Layout, theta: Floats, neighbours: Neighbours, codes: Integers
+) -> Floats:
+    """Return ``log p(x_i | known rest)`` of the known cells of rows, nan if a cell is missing.
+
+    Missing cells are summed over: exactly, or by draws of those that are connected if they have
+    more than 512 states together.
+    """
+    out = np.empty(codes.shape)
+    finite = np.maximum(theta, _FORBIDDEN)
+    rng = np.random.default_rng(0)
+    uniform = rng.random((_BURN_IN + _GAP_STATES, layout.n_variables))
+    given = layout.states, layout.node_offset, neighbours
+    sum_over_gaps(finite, codes, *given, _BURN_IN, uniform, rng.random(codes.shape), out)
+    out[out < _FORBIDDEN / 2] = -np.inf
+    return out
 
 
 def _mean_conditionals(

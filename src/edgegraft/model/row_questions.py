@@ -21,6 +21,7 @@ from edgegraft.model.evidence import (
     complete_rows,
     condition,
     expected_conditionals,
+    summed_conditionals,
     variable_index,
 )
 from edgegraft.model.questions import Engine, Given, Questions, RandomState
@@ -45,10 +46,11 @@ class RowQuestions(Questions):
     def pseudo_log_likelihood(
         self, X: Any = None, *, codes: ArrayLike | None = None, per_variable: bool = False
     ) -> Floats:
-        """Return the sum over variables of ``log p(x_i | rest)`` for each row, in nats.
+        """Return the sum over variables of ``log p(x_i | known rest)`` for each row, in nats.
 
-        Missing cells have no term of their own, and their neighbours are conditioned on what is
-        known (an approximation: the missing cell's edges are left out, not summed over).
+        Missing cells have no term of their own, and are summed over in those of the others:
+        exactly, or by 512 Gibbs draws per row if more than nine connected cells of two states are
+        missing.
 
         Parameters
         ----------
@@ -57,11 +59,20 @@ class RowQuestions(Questions):
         per_variable : bool, default False
             Return one column per variable instead of the sum; nan if the cell is missing.
         """
-        rows, layout = self._read(X, codes), self.layout
+        rows = self._read(X, codes)
+        gaps = (rows < 0).any(axis=1)
         out = np.empty(rows.shape)
+        out[~gaps] = self._log_conditionals(rows[~gaps])
+        if gaps.any():
+            out[gaps] = summed_conditionals(self.layout, self.theta, self._neighbours, rows[gaps])
+        return out if per_variable else np.nansum(out, axis=1)
+
+    def _log_conditionals(self, rows: Integers) -> Floats:
+        """Return ``log p(x_i | rest)`` of the cells of complete rows."""
+        layout, out = self.layout, np.empty(rows.shape)
         given = rows, layout.states, layout.node_offset, self._neighbours
         log_conditionals(self.theta, *given, np.empty(layout.states.max(initial=0)), out)
-        return out if per_variable else np.nansum(out, axis=1)
+        return out
 
     def predict_proba(
         self, X: Any = None, target: str = "", *, codes: ArrayLike | None = None
