@@ -172,6 +172,15 @@ class TooFewRowsWarning(Message, UserWarning):
     """There are too few rows to find an edge, or too few that know both columns of a pair."""
 
 
+def counted(n: int, thing: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "edge"), counted(1200, "edge")
+    ('1 edge', '1,200 edges')
+    """
+    return f"{n:,} {thing}" + ("" if n == 1 else "s")
+
+
 def listing(items: Iterable[object], limit: int = 6) -> str:
     """Return items as they are written in Python, a long list cut short.
 
@@ -188,6 +197,9 @@ def _short(item: object, width: int = 40) -> str:
     return text if len(text) <= width else f"{text[: width - 4]}...{text[0]}"
 
 
+_COMPARED = 10_000  # names that an unknown one is compared with
+
+
 def nearest(text: str, known: Sequence[str]) -> str | None:
     """Return the name that was probably meant: equal but for capitals, or similar.
 
@@ -195,7 +207,7 @@ def nearest(text: str, known: Sequence[str]) -> str | None:
     ('city', 'smoker', None)
     """
     alike = [name for name in known if name.casefold() == text.casefold()]
-    return next(iter(alike or get_close_matches(text, known, n=1)), None)
+    return next(iter(alike or get_close_matches(text, known[:_COMPARED], n=1)), None)
 
 
 def suggestion(text: str, known: Sequence[str]) -> str:

@@ -84,15 +84,6 @@ def cell(value: object, width: int = 60) -> str:
     return escape(text if len(text) <= width else text[: width - 1] + "…")
 
 
-def counted(n: int, thing: str) -> str:
-    """Return a number of things in words.
-
-    >>> counted(1, "edge"), counted(1200, "edge")
-    ('1 edge', '1,200 edges')
-    """
-    return f"{n:,} {thing}" + ("" if n == 1 else "s")
-
-
 def clock(seconds: float) -> str:
     """Return a duration as people read it.
 

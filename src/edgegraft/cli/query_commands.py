@@ -16,7 +16,6 @@ from rich.markup import escape
 
 from edgegraft.cli.console import (
     cell,
-    counted,
     give,
     results,
     say,
@@ -35,6 +34,7 @@ from edgegraft.cli.options import (
     Seed,
     UaiTask,
 )
+from edgegraft.errors import ModelError, counted
 
 if TYPE_CHECKING:
     from edgegraft.model import NodeMarginals, PairwiseMRF
@@ -258,8 +258,6 @@ def answer_task(
 
 
 def _named(model: PairwiseMRF, evidence: Mapping[int, int]) -> dict[str, int]:
-    from edgegraft.errors import ModelError
-
     given = {}
     for i, code in evidence.items():
         if not 0 <= i < model.n_variables:

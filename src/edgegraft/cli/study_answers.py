@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from edgegraft.cli.console import cell, counted, say, show_table
+from edgegraft.cli.console import cell, say, show_table
 from edgegraft.cli.model_commands import save_picture
 from edgegraft.core.types import Integers
+from edgegraft.errors import counted
 from edgegraft.study import Comparison, NetworkReading, PowerPlan
 
 _ENDS = ["first", "second"]

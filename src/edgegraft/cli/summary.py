@@ -14,7 +14,8 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from edgegraft.cli.console import cell, counted, say, show_table
+from edgegraft.cli.console import cell, say, show_table
+from edgegraft.errors import counted
 
 if TYPE_CHECKING:
     from edgegraft.model import StoredModel

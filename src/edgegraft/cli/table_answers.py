@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from rich.console import Console
 
-from edgegraft.cli.console import cell, counted, say, show_table
+from edgegraft.cli.console import cell, say, show_table
 from edgegraft.core.types import Floats, Integers
-from edgegraft.errors import DataError, listing
+from edgegraft.errors import DataError, counted, listing
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_codes, read_weights

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from edgegraft.core.atomic import suffix_of
 from edgegraft.core.types import Integers
 from edgegraft.errors import DataError, EncodingWarning, FileFormatError, import_extra, listing
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.sources import TableSource
+from edgegraft.ingest.sources import TableSource, explained
 from edgegraft.table import PackedTable, Schema, Variable
 from edgegraft.table.arrow import decode_table
 from edgegraft.table.packed import Cells, empty_cells
@@ -45,7 +46,7 @@ def is_genotypes(path: object) -> bool:
 
 def genotype_source(path: Path, options: ReadOptions) -> TableSource:
     """Return the genotypes of a file as labels, for what needs single columns or a schema."""
-    table = _read(path, None)
+    table = _read(path, replace(options, columns=None, drop=None))
     names = list(table.schema.names)
 
     def convert(columns: list[str]) -> object:
@@ -76,7 +77,7 @@ def read_genotypes(path: Path, options: ReadOptions, *, stacklevel: int = 2) -> 
     return table
 
 
-def _read(path: Path, options: ReadOptions | None) -> PackedTable:
+def _read(path: Path, options: ReadOptions) -> PackedTable:
     if not path.exists():
         raise FileNotFoundError(f"there is no file '{path}'")
     if suffix_of(path) == ".bed":
@@ -84,7 +85,7 @@ def _read(path: Path, options: ReadOptions | None) -> PackedTable:
     return _read_vcf(path, options)
 
 
-def _read_bed(path: Path, options: ReadOptions | None) -> PackedTable:
+def _read_bed(path: Path, options: ReadOptions) -> PackedTable:
     fam, bim = path.with_suffix(".fam"), path.with_suffix(".bim")
     for beside, what in ((fam, "samples"), (bim, "variants")):
         if not beside.exists():
@@ -113,7 +114,7 @@ def _read_bed(path: Path, options: ReadOptions | None) -> PackedTable:
             "or they do not belong together"
         )
     packed = np.memmap(path, np.uint8, "r", 3, (len(names), each))
-    chosen = _chosen(names, options, path)
+    chosen = _chosen(names, options)
 
     def blocks() -> Iterator[Cells]:
         at_once = max(1, _BLOCK_CELLS // n_rows)
@@ -157,10 +158,10 @@ def _unique(ids: Sequence[str], places: Sequence[str], path: Path) -> list[str]:
     return names
 
 
-def _read_vcf(path: Path, options: ReadOptions | None) -> PackedTable:
+def _read_vcf(path: Path, options: ReadOptions) -> PackedTable:
     cyvcf2 = import_extra("cyvcf2", "genotypes", f"reading '{path}'")
     ids, places, columns = [], [], []
-    try:
+    with explained(path, "VCF"):
         with_samples = cyvcf2.VCF(str(path))
         n_rows = len(with_samples.samples)
         for variant in with_samples:
@@ -171,18 +172,10 @@ def _read_vcf(path: Path, options: ReadOptions | None) -> PackedTable:
                 raise DataError(f"'{path}': variant {places[-1]} has no genotypes (GT)")
             ids.append(variant.ID or ".")
             columns.append(_copies(variant.genotype.array()))
-    except (DataError, MemoryError):
-        raise
-    except Exception as error:
-        after = f" after variant {places[-1]}" if places else ""
-        raise FileFormatError(
-            f"'{path}' cannot be read as VCF{after}: {error}; the file is truncated, damaged or of "
-            "another format"
-        ) from error
     if not n_rows or not columns:
         raise DataError(f"'{path}' has {n_rows} samples and {len(columns)} variants")
     names = _unique(ids, places, path)
-    chosen = _chosen(names, options, path)
+    chosen = _chosen(names, options)
     blocks = (columns[i][None] for i in chosen)
     return _assemble([names[i] for i in chosen], blocks, n_rows, options)
 
@@ -195,24 +188,14 @@ def _copies(alleles: Integers) -> Cells:
     return np.where(unknown, _MISSING, copies).astype(np.uint8)
 
 
-def _chosen(names: list[str], options: ReadOptions | None, path: Path) -> Integers:
+def _chosen(names: list[str], options: ReadOptions) -> Integers:
     """Return the variants that are wanted, by place."""
-    if options is None or (options.columns is None and options.drop is None):
-        return np.arange(len(names))
     place = {name: i for i, name in enumerate(names)}
-    for name in (*(options.columns or ()), *(options.drop or ())):
-        if str(name) not in place:
-            raise DataError(f"'{path}' has no variant '{name}'")
-    kept = names if options.columns is None else [str(name) for name in options.columns]
-    dropped = {str(name) for name in options.drop or ()}
-    found = np.array([place[name] for name in kept if name not in dropped], np.int64)
-    if not len(found):
-        raise DataError(f"no variant of '{path}' is left")
-    return found
+    return np.array([place[name] for name in options.choose(names)], np.int64)
 
 
 def _assemble(
-    names: list[str], blocks: Iterator[Cells], n_rows: int, options: ReadOptions | None
+    names: list[str], blocks: Iterator[Cells], n_rows: int, options: ReadOptions
 ) -> PackedTable:
     """Return the table of variants, each with the numbers of copies that occur as its states."""
     room = Schema.from_states(np.full(len(names), 3), names)
@@ -225,7 +208,7 @@ def _assemble(
         occurring[own] = bits
         cells[own, :n_rows] = np.take_along_axis(_CODES[bits], block, axis=1)
         first += len(block)
-    kinds: list[Kind] = [(options and options.kind_for(name)) or "nominal" for name in names]
+    kinds: list[Kind] = [options.kind_for(name) or "nominal" for name in names]
     schema = Schema(
         Variable(
             name, _STATES[bits], ordered=kind != "nominal", kind=kind, reason="copies of an allele"

@@ -10,6 +10,8 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
@@ -18,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from edgegraft.core.atomic import Closing
-from edgegraft.errors import DataError, listing
+from edgegraft.errors import DataError, DataTypeError, FileFormatError, MissingExtraError, listing
 from edgegraft.ingest.cells import Place
 from edgegraft.kernels.counting.bitplanes import turn
 from edgegraft.table.arrow import kind_of, plain_type
@@ -208,6 +210,23 @@ def check_names(names: Sequence[str], where: str = "the table") -> None:
             f"{where} has more than one column named {listing(twice)}: rename them so that every "
             "name is distinct"
         )
+
+
+@contextmanager
+def explained(path: Path, format_name: str) -> Iterator[None]:
+    """Turn the errors of another library's reader into one that names the file."""
+    try:
+        yield
+    except (DataError, DataTypeError, MissingExtraError):
+        raise
+    except Exception as error:
+        if isinstance(error, MemoryError) and not isinstance(error, pa.ArrowException):
+            raise  # Arrow's is that of a damaged length
+        reason = str(error).strip().split("\n")[0].rstrip(".")
+        raise FileFormatError(
+            f"'{path}' cannot be read as {format_name}: {reason}; the file is truncated, damaged "
+            "or of another format"
+        ) from error
 
 
 class RowsRead(NamedTuple):

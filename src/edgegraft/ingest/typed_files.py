@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from edgegraft.errors import DataError, FileFormatError, MissingExtraError, import_extra
+from edgegraft.errors import DataError, import_extra
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.sources import Source, TableSource, check_names
+from edgegraft.ingest.sources import Source, TableSource, check_names, explained
 
 #: The types, the rows if they are known, and the reader of some columns.
 Opened = tuple[pa.Schema, int | None, Callable[[list[str]], Iterator[pa.RecordBatch]]]
@@ -64,7 +64,7 @@ def parquet_file(path: Path, options: ReadOptions) -> Iterator[Opened]:
     """Open a Parquet file."""
     # Buffered pages, because a row group can be as large as the file.
     with (
-        _explained(path, "Parquet"),
+        explained(path, "Parquet"),
         pq.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False) as file,
     ):
 
@@ -81,37 +81,17 @@ def ipc_file(path: Path, options: ReadOptions) -> Iterator[Opened]:
     """Open an Arrow IPC file (Feather is one), or an IPC stream kept in a file."""
     with path.open("rb") as start:
         random_access = start.read(6) == b"ARROW1"
-    with _explained(path, "Arrow IPC"), pa.memory_map(str(path)) as file:
+    with explained(path, "Arrow IPC"), pa.memory_map(str(path)) as file:
         reader = pa.ipc.open_file(file) if random_access else pa.ipc.open_stream(file)
         whole = map(reader.get_batch, range(reader.num_record_batches)) if random_access else reader
         yield reader.schema, None, lambda columns: iter(whole)
 
 
-@contextmanager
-def _explained(path: Path, format_name: str) -> Iterator[None]:
-    """Turn a reader's errors into one that names the file."""
-    try:
-        yield
-    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-        reason = str(error).strip().split("\n")[0].rstrip(".")
-        raise FileFormatError(
-            f"'{path}' cannot be read as {format_name}: {reason}; the file is truncated, damaged "
-            "or of another format"
-        ) from error
-
-
 def read_sheet(path: Path, options: ReadOptions) -> TableSource:
     """Return the source of an ``.xlsx`` file (its first sheet) or of an SPSS ``.sav`` file."""
     suffix = path.suffix.lower()
-    try:
+    with explained(path, suffix):
         columns = _read_xlsx(path) if suffix == ".xlsx" else _read_sav(path)
-    except (DataError, MissingExtraError):
-        raise
-    except Exception as error:
-        raise FileFormatError(
-            f"'{path}' cannot be read as {suffix}: {error}; the file is damaged or of another "
-            "format"
-        ) from error
     table = pa.table(columns)
     source = TableSource(list(columns), table.select, options.batch_rows)
     source.where, source.fields = f"'{path}'", table.schema

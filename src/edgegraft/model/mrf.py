@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from edgegraft.core import Layout
 from edgegraft.core.edge_tables import to_zero_sum
 from edgegraft.core.types import Floats
-from edgegraft.errors import DataError, EdgeError, ModelError
+from edgegraft.errors import DataError, EdgeError, ModelError, counted
 from edgegraft.model.evidence import variable_index
 from edgegraft.model.file import MODEL_FILE, read_details, write_model_file
 from edgegraft.model.potentials import Correction, edge_strengths
@@ -254,8 +254,8 @@ class PairwiseMRF(RowQuestions):
 
     def __repr__(self) -> str:
         text = (
-            f"PairwiseMRF({_plural(self.n_variables, 'variable')}, "
-            f"{_plural(self.n_edges, 'edge')}, {self.layout.n_parameters:,} parameters"
+            f"PairwiseMRF({counted(self.n_variables, 'variable')}, "
+            f"{counted(self.n_edges, 'edge')}, {self.layout.n_parameters:,} parameters"
         )
         strongest = [f"{a} - {b} {s:.3g}" for a, b, s in self._strongest(3)]
         return text + (f"; strongest: {', '.join(strongest)})" if strongest else ")")
@@ -266,8 +266,8 @@ class PairwiseMRF(RowQuestions):
             for a, b, s in self._strongest(10)
         )
         return (
-            f"<p><b>PairwiseMRF</b>: {_plural(self.n_variables, 'variable')}, "
-            f"{_plural(self.n_edges, 'edge')}, {self.layout.n_parameters:,} parameters</p>"
+            f"<p><b>PairwiseMRF</b>: {counted(self.n_variables, 'variable')}, "
+            f"{counted(self.n_edges, 'edge')}, {self.layout.n_parameters:,} parameters</p>"
             "<table><thead><tr><th>variable</th><th>variable</th><th>strength</th></tr></thead>"
             f"<tbody>{rows}</tbody></table>"
         )
@@ -290,10 +290,6 @@ def load(path: str | os.PathLike[str]) -> PairwiseMRF:
         return PairwiseMRF(schema, stored.edges, stored.theta, stored.edge_columns)
     except (DataError, EdgeError, ModelError) as error:
         raise MODEL_FILE.damaged(path, str(error)) from error
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def _shaped(values: ArrayLike, shape: tuple[int, ...], names: tuple[str, ...]) -> NDArray[Any]:
