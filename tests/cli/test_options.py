@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from edgegraft.cli.learn_request import LEARNING, READING, Request
+from edgegraft.cli.learn_commands import LEARNING, READING, Request
 from edgegraft.cli.options import flagged, key_of, settings_from, with_options
 from edgegraft.config import Plan, TableOptions, setting
 from edgegraft.errors import SettingError

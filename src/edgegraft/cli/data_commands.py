@@ -125,7 +125,7 @@ def demo(
     data, model, page, picture = (folder / name for name in names)
     with working(writes=[data, model, page, picture], force=force, quiet=quiet) as console:
         require_report()
-        from edgegraft.cli.learn_request import LEARNING, READING, Request
+        from edgegraft.cli.learn_commands import LEARNING, READING, Request
         from edgegraft.cli.learn_run import LearnRun
         from edgegraft.cli.model_commands import save_picture
         from edgegraft.core.atomic import replace_file

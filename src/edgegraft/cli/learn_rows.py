@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from edgegraft.cli.console import say, size, warned
-from edgegraft.cli.learn_request import Request
+from edgegraft.cli.learn_commands import Request
 from edgegraft.cli.progress import Progress
 from edgegraft.cli.summary import show_columns
 from edgegraft.core.types import Floats

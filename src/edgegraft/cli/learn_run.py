@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import typer
@@ -13,7 +14,7 @@ from rich.markup import escape
 
 from edgegraft import __version__
 from edgegraft.cli.console import clock, give, near, results, say, size, warned
-from edgegraft.cli.learn_request import Request, resume_command
+from edgegraft.cli.learn_commands import Request
 from edgegraft.cli.learn_rows import LearnRows, open_request, show_rows
 from edgegraft.cli.progress import Progress
 from edgegraft.cli.summary import describe_columns, describe_model, show_model
@@ -25,6 +26,8 @@ from edgegraft.learn.prediction import columns_of_all
 from edgegraft.learn.provenance import details_of
 from edgegraft.model import StoredModel
 from edgegraft.table import PackedTable
+
+_RESUME = "  edgegraft resume {} --force"
 
 
 class LearnRun:
@@ -81,7 +84,7 @@ class LearnRun:
                 self._request.rows_of(checkpoint).unlink(missing_ok=True)
         self._report(stored)
         if found.interrupted or (checkpoint is not None and resumable):
-            say(self._console, escape(self._request.advice(checkpoint, found.interrupted)))
+            say(self._console, escape(_advice(self._request, checkpoint, found.interrupted)))
         if found.interrupted or self._report_failed:
             raise typer.Exit(1)
 
@@ -105,8 +108,8 @@ class LearnRun:
                 return discover(rows.fitted.rows, plan, checkpoint=checkpoint, **common)
         except KeyboardInterrupt:
             if checkpoint is not None and checkpoint.exists():
-                command = f"Resume from the last checkpoint with:\n  {resume_command(checkpoint)}"
-                say(self._console, escape(command))
+                command = _RESUME.format(quote(str(checkpoint)))
+                say(self._console, escape(f"Resume from the last checkpoint with:\n{command}"))
             raise
 
     def _source(self, found: Discovery, rows: LearnRows) -> dict[str, Any]:
@@ -179,6 +182,19 @@ class LearnRun:
             say(self._console, "The report was interrupted, and is not written.")
         elif page is not None:
             say(self._console, f"The report is in [bold]{escape(str(near(Path(page))))}[/].")
+
+
+def _advice(request: Request, checkpoint: Path | None, interrupted: bool) -> str:
+    """Return how to resume a search that was interrupted, or with twice its budgets."""
+    if checkpoint is None:
+        return "The search was interrupted. To be able to resume one, learn with --checkpoint."
+    command = _RESUME.format(quote(str(checkpoint)))
+    if interrupted:
+        return f"The search was interrupted. Resume it with:\n{command}"
+    edges, time = request.learning["max_edges"], request.learning["max_time"]
+    more = "" if edges is None else f" --max-edges {2 * max(1, edges)}"
+    more += "" if time is None else f" --max-time {2 * max(1.0, time):g}"
+    return f"Resume with a larger budget:\n{command}{more}"
 
 
 def _stored(found: Discovery, details: dict[str, Any], columns: dict[str, Any]) -> StoredModel:
