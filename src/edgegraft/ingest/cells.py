@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,46 +127,30 @@ def numbers_of(
     array = simplify(array)
     if pt.is_dictionary(array.type):
         array = simplify(array.dictionary_decode())
+    if kind_of(array.type) is LabelKind.TEXT:
+        missing = [t for t in options.missing_labels(from_text) if isinstance(t, str)]
+        is_missing = pc.is_in(array, value_set=pa.array(missing, array.type))
+        array = pc.if_else(is_missing, pa.scalar(None, array.type), array)
+        if from_text:
+            with suppress(pa.ArrowInvalid):  # a cell is not a number; which one is found below
+                array = pc.utf8_trim_whitespace(array).cast(pa.float64())
     if kind_of(array.type) not in (LabelKind.INT, LabelKind.FLOAT, LabelKind.BOOL):
-        array = _read_text(name, array, options, from_text, place, variable)
+        numbers: list[float | None] = []
+        for k, cell in enumerate(array.to_pylist()):
+            numbers.append(read_number(cell) if from_text and cell is not None else None)
+            if cell is None or numbers[k] is not None:
+                continue
+            if variable is None:
+                raise _not_a_number(name, cell, place(k))
+            if options.unseen == "error":
+                raise unseen_category(variable, cell, place(k))
+        array = pa.array(numbers, pa.float64())
     values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     infinite = np.flatnonzero(np.isinf(values))
     if infinite.size:
         reject_infinity(name, float(values[infinite[0]]), place(int(infinite[0])))
     tokens = [token for token in options.missing_values if not isinstance(token, str)]
     return np.where(np.isin(values, tokens), np.nan, values) if tokens else values
-
-
-def _read_text(
-    name: str,
-    array: pa.Array,
-    options: ReadOptions,
-    from_text: bool,
-    place: Place,
-    variable: Variable | None,
-) -> pa.Array:
-    """Return text (or another kind that is not numeric) as numbers."""
-    if kind_of(array.type) is LabelKind.TEXT:
-        missing = [t for t in options.missing_labels(from_text) if isinstance(t, str)]
-        is_missing = pc.is_in(array, value_set=pa.array(missing, array.type))
-        array = pc.if_else(is_missing, pa.scalar(None, array.type), array)
-        if from_text:
-            try:
-                return pc.utf8_trim_whitespace(array).cast(pa.float64())
-            except pa.ArrowInvalid:
-                pass  # one of the cells is not a number; which one is found below
-    cells = array.to_pylist()
-    numbers: list[float | None] = [
-        read_number(cell) if from_text and cell is not None else None for cell in cells
-    ]
-    for k, cell in enumerate(cells):
-        if cell is None or numbers[k] is not None:
-            continue
-        if variable is None:
-            raise _not_a_number(name, cell, place(k))
-        if options.unseen == "error":
-            raise unseen_category(variable, cell, place(k))
-    return pa.array(numbers, pa.float64())
 
 
 def _not_a_number(name: str, cell: Any, row: str) -> DataError:

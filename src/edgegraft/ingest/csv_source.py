@@ -47,7 +47,12 @@ class CsvSource(Source):
         if content:
             raise FileFormatError(f"'{path}' is not text but ", *content)
         self._delimiter = options.delimiter or self._find_delimiter(usual)
-        first, longest, self._n_before = self._first_rows()
+        # The first row that is not blank, with the number of blank ones before it, and the next.
+        rows = [*self._rows(self._delimiter, 2), (0, []), (0, [])]
+        (self._n_before, first), (_, second) = rows[:2]
+        if not first:
+            raise DataError(f"'{path}' is empty: it has neither a header nor rows")
+        longest = max(sum(len(cell) + 3 for cell in row) for row in (first, second))
         self.named = options.header
         # A name that is empty, as that of the index in a file of pandas, cannot be asked for.
         self._renamed = options.header and not all(name.strip() for name in first)
@@ -70,14 +75,6 @@ class CsvSource(Source):
         self.fields = pa.schema([(name, pa.string()) for name in self.names])
         wanted = longest * options.batch_rows
         self._block = max(MIN_BLOCK, 16 * longest, min(wanted, MAX_BLOCK))
-
-    def _first_rows(self) -> tuple[list[str], int, int]:
-        """Return the first row that is not blank, how long rows are, and how many are before it."""
-        (n_before, first), (_, second) = [*self._rows(self._delimiter, 2), (0, []), (0, [])][:2]
-        if not first:
-            raise DataError(f"'{self._path}' is empty: it has neither a header nor rows")
-        longest = max(sum(len(cell) + 3 for cell in row) for row in (first, second))
-        return first, longest, n_before
 
     def _rows(self, delimiter: str, n_rows: int) -> list[tuple[int, list[str]]]:
         """Return the first rows that are not blank, with their places in the file."""
@@ -112,11 +109,11 @@ class CsvSource(Source):
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the given columns."""
-        block, done = self._block, 0
+        block, threads, done = self._block, self._options.use_threads, 0
         while True:
             skip = done
             try:
-                for batch in self._read(columns, block, self._options.use_threads):
+                for batch in self._read(columns, block, threads):
                     if skip:
                         fresh = batch.slice(min(skip, batch.num_rows))
                         skip -= batch.num_rows - fresh.num_rows
@@ -126,10 +123,14 @@ class CsvSource(Source):
                         yield batch
                 return
             except pa.ArrowInvalid as error:
-                if "straddling" not in str(error):
-                    raise self._explain(self._locate(error, columns, block)) from error
-                # A row longer than a block: start again with larger ones, past what was read.
-                block *= 16
+                # Start again past what was read: with larger blocks if a row is longer than one, or
+                # on one thread, on which alone the reader knows the row of an error.
+                if "straddling" in str(error):
+                    block *= 16
+                elif threads:
+                    threads = False
+                else:
+                    raise self._explain(error) from error
             except OSError as error:
                 raise FileFormatError(
                     f"'{self._path}' cannot be read: {error}; the file is truncated or damaged"
@@ -141,19 +142,6 @@ class CsvSource(Source):
         if self._compression or self._stream is None or self._stream.closed:
             return None
         return min(1.0, float(self._stream.tell()) / max(1, self._path.stat().st_size))
-
-    def _locate(
-        self, error: pa.ArrowInvalid, columns: Sequence[str], block: int
-    ) -> pa.ArrowInvalid:
-        """Return the error with its row, which the reader knows on one thread only."""
-        if not self._options.use_threads:
-            return error
-        try:
-            for _ in self._read(columns, block, use_threads=False):
-                pass
-        except pa.ArrowInvalid as located:
-            return located
-        return error
 
     def _read(
         self, columns: Sequence[str], block: int, use_threads: bool

@@ -99,21 +99,15 @@ def _from_polars(frame: Any, options: ReadOptions) -> Source:
         kept = kept.with_columns(polars.col(polars.Categorical).cast(polars.String))
         table = kept.to_arrow(compat_level=polars.CompatLevel.oldest())
         for k, dtype in enumerate(kept.dtypes):
-            if dtype == polars.Enum:
-                table = table.set_column(k, table.field(k).name, _in_order(table.column(k)))
+            if dtype == polars.Enum:  # whose order means something
+                column = table.column(k).combine_chunks()
+                ordered = pa.DictionaryArray.from_arrays(
+                    column.indices, column.dictionary, ordered=True
+                )
+                table = table.set_column(k, table.field(k).name, ordered)
         return table
 
     return TableSource(frame.columns, convert, options.batch_rows)
-
-
-def _in_order(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a dictionary whose order means something, as that of a polars Enum does."""
-    parts = [
-        pa.DictionaryArray.from_arrays(part.indices, part.dictionary, ordered=True)
-        for part in column.chunks
-    ]
-    dtype = pa.dictionary(column.type.index_type, column.type.value_type, ordered=True)
-    return pa.chunked_array(parts, dtype)
 
 
 def _from_array(array: np.ndarray[Any, Any], options: ReadOptions) -> Source:
@@ -178,7 +172,9 @@ def _explain(name: str, column: Any, error: Exception) -> DataTypeError:
     """Name two cells that do not go together."""
     seen: dict[str, tuple[int, Any]] = {}
     for row, cell in enumerate(column):
-        if _is_missing(cell):
+        # By name: pandas need not be installed, and its NA has no truth value.
+        gap = cell is None or type(cell).__name__ in ("NAType", "NaTType")
+        if gap or (isinstance(cell, float) and cell != cell):
             continue
         seen.setdefault(_family(cell), (row, cell))
         if len(seen) == 2:
@@ -190,15 +186,6 @@ def _explain(name: str, column: Any, error: Exception) -> DataTypeError:
             )
     found = next(iter(seen), "nothing")
     return DataTypeError(f"column '{name}' holds {found}, which cannot be encoded: {error}")
-
-
-def _is_missing(cell: Any) -> bool:
-    # By name: pandas need not be installed, and its NA has no truth value.
-    return (
-        cell is None
-        or (isinstance(cell, float) and cell != cell)
-        or type(cell).__name__ in ("NAType", "NaTType")
-    )
 
 
 def _family(cell: Any) -> str:
