@@ -43,11 +43,11 @@ from edgegraft.learn.discovery import Discovery, refit
 from edgegraft.learn.feature_conditionals import FeatureConditionals
 from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut
+from edgegraft.learn.pooled_conditionals import conditionals_of
 from edgegraft.learn.replicate import Draws, Replicate, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values
 from edgegraft.learn.state import SearchState
 from edgegraft.learn.strength_intervals import strength_intervals
-from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.learn.weighting import weigh
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
@@ -270,7 +270,7 @@ def _frequency(
     layout, theta = model.layout, model.theta
     rows: Conditionals
     if features is None:
-        rows = TableConditionals(table, draws.base, sampling=sampling)
+        rows = conditionals_of(table, draws.base, sampling=sampling)
     else:
         rows = FeatureConditionals(table, features, draws.base, sampling=sampling)
         layout, theta = features.layout(model.edges), features.weights_of(theta, model.edges)

@@ -23,11 +23,11 @@ from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.types import Floats, Mask
 from edgegraft.kernels.conditionals.completion import sweep_cells
 from edgegraft.learn.confirm import Confirmation, confirm
-from edgegraft.learn.edge_tests import MANY_STATES, EdgeTester
+from edgegraft.learn.edge_tests import EdgeTester
+from edgegraft.learn.pooled_conditionals import conditionals_of
 from edgegraft.learn.problem import losses
 from edgegraft.learn.stages import Stages
 from edgegraft.learn.state import SearchState
-from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Stopping, minimize
@@ -40,6 +40,7 @@ _SWEEPS = 10  # of a draw
 _RIDGE_ROWS = 0.1
 _STOPPING = Stopping(1e-3, 100)
 _BLOCK = 4096  # rows drawn at a time
+_MAX_STATES = 32
 _MAX_ROWS, _MAX_CELLS = 1 << 20, 1 << 26  # after copies are taken apart
 
 
@@ -137,7 +138,7 @@ def _refit(model: PairwiseMRF, rows: TableRows, drawn: Mask, stages: Stages) -> 
     loss, layout = losses(rows, stages.plan)[0], model.layout
     rule = Penalty(0.0, _RIDGE_ROWS / loss.n_rows)
     theta = minimize(loss, rule, layout, model.theta, _STOPPING, quiet=True).theta
-    known = TableConditionals(
+    known = conditionals_of(
         rows.table, rows.weights, sampling=stages.sampling, survey=stages.design, drawn=drawn
     )
     tester = EdgeTester(known, stages.plan.n_jobs)
@@ -147,9 +148,9 @@ def _refit(model: PairwiseMRF, rows: TableRows, drawn: Mask, stages: Stages) -> 
 def _can_complete(rows: TableRows, apart: bool) -> bool:
     """Return whether rows have missing cells that can be drawn: equal rows one by one.
 
-    Tests of columns of many states know of no drawn cells.
+    Cells of columns of very many states are not drawn.
     """
-    if not rows.table.n_missing.any() or rows.schema.n_states.max(initial=0) > MANY_STATES:
+    if not rows.table.n_missing.any() or rows.schema.n_states.max(initial=0) > _MAX_STATES:
         return False
     weights, most = rows.weights, min(_MAX_ROWS, _MAX_CELLS // len(rows.schema))
     if not apart or weights is None:

@@ -51,6 +51,10 @@ class Conditional:
         Inverse of the information; None if it is not usable, and on a device.
     usable : bool
         Whether there are enough rows and memory for it.
+    of_states : Design, optional
+        Which states the coefficients are of, if the parameters are those of groups of states.
+    first : int, default 0
+        Parameter of the inverse's first column: only the columns of one neighbour may be known.
     """
 
     design: Design
@@ -61,6 +65,8 @@ class Conditional:
     shape: tuple[int, int]
     inverse: Floats | None = None
     usable: bool = False
+    of_states: Design | None = None
+    first: int = 0
 
     @property
     def target(self) -> int:
@@ -91,6 +97,11 @@ class Conditional:
         k = int(np.flatnonzero(self.design.sources == other)[0])
         return slice(int(self.start[k]), int(self.start[k + 1]))
 
+    def across(self, chosen: Integers) -> Floats:
+        """Return the columns of the inverse of some parameters."""
+        assert self.inverse is not None
+        return self.inverse[:, chosen - self.first]
+
     def cells_of(self, other: int) -> Integers:
         """Return the numbers of an edge's parameters, the end of the smaller index first."""
         first, width = self.shape
@@ -112,13 +123,12 @@ class Side(NamedTuple):
     shift: Floats  # (size,) information times parameters
 
 
-def clean(inverse: Floats, chosen: Integers, basis: Floats) -> tuple[Floats, Floats, Floats]:
+def clean(across: Floats, chosen: Integers, basis: Floats) -> tuple[Floats, Floats, Floats]:
     """Return what is left of some parameters' scores beside all others, of one or many inverses.
 
     These are the projection of scores, its information, and what turns parameters to the shift,
-    all in the coordinates of `basis`.
+    all in the coordinates of `basis`. `across` are the inverse's columns of the parameters.
     """
-    across = inverse[..., chosen]
     information = np.linalg.inv(across[..., chosen, :])
     information = (information + np.swapaxes(information, -1, -2)) / 2
     shift = basis @ information
@@ -144,6 +154,7 @@ class Conditionals(ABC):
     completed = False  # whether cells that are not known have been drawn
     grouped = False  # whether weights of a pair fall into groups
     alone = False  # whether edges are described without others at little cost
+    at_fit = True  # whether edges are tested by a step from the fit, not only at zero
     sizes: Integers  # (n,) coordinates of each column
 
     def __init__(
@@ -186,14 +197,19 @@ class Conditionals(ABC):
         edges: Integers,
         base: Conditional | None = None,
         known: Conditional | None = None,
+        inverse: bool = True,
     ) -> Conditional:
         """Return the conditional of variable `i`, whose edges are the `edges`-th of the layout.
 
         `base` is that without the last edge, if it is known and the parameters of that edge are
-        zero. `known` is returned if it is the conditional asked for.
+        zero. `known` is returned if it is the conditional asked for. The inverse of its information
+        need not be found if only tests at zero follow.
         """
         node = self.read(i, layout, theta, edges)
-        return known if known is not None and known.is_of(node) else self.inform(node, base)
+        if known is not None and known.is_of(node):
+            lacking = inverse and known.usable and known.inverse is None and self.elsewhere is None
+            return self.inform(known, base) if lacking else known
+        return self.inform(node, base) if inverse else self.outline(node)
 
     @abstractmethod
     def read(self, i: int, layout: Layout, theta: Floats, edges: Integers) -> Conditional:
@@ -202,6 +218,10 @@ class Conditionals(ABC):
     @abstractmethod
     def inform(self, node: Conditional, base: Conditional | None) -> Conditional:
         """Return a conditional with its information, if there are rows and memory for it."""
+
+    def outline(self, node: Conditional) -> Conditional:
+        """Return a conditional without its information, and whether there are rows for it."""
+        return self.inform(node, None)
 
     @abstractmethod
     def without(self, node: Conditional, other: int) -> Conditional:
@@ -222,6 +242,10 @@ class Conditionals(ABC):
     @abstractmethod
     def basis(self, i: int, j: int) -> Floats:
         """Return the matrix from a pair's parameters to coordinates that treat states alike."""
+
+    def basis_in(self, node: Conditional, other: int) -> Floats:
+        """Return the matrix to them from the parameters of a pair in the conditional of one end."""
+        return self.basis(*sorted((node.target, other)))
 
     @abstractmethod
     def strength(self, node: Conditional, other: int) -> float:
@@ -245,11 +269,11 @@ class Conditionals(ABC):
 
     def side(self, node: Conditional, other: int, residuals: Floats | None = None) -> Side:
         """Return the effective score of an edge in the conditional of one of its ends."""
-        assert node.inverse is not None
         weights = self.weights_of(node, other)
         weights = weights if other < node.target else weights.T
-        basis = self.basis(*sorted((node.target, other)))
-        projection, information, shift = clean(node.inverse, node.cells_of(other), basis)
+        basis = self.basis_in(node, other)
+        cells = node.cells_of(other)
+        projection, information, shift = clean(node.across(cells), cells, basis)
         laid_out = self.lay_out(node, projection)
         return Side(node, other, residuals, *laid_out, information, shift @ weights.ravel())
 
@@ -277,6 +301,8 @@ class Conditionals(ABC):
         n_jobs: int,
         only: Integers | None = None,
         nodes: dict[int, Conditional] | None = None,
+        *,
+        inverse: bool = True,
     ) -> dict[int, Conditional]:
         """Return the conditional of every variable that has an edge, or of some of them.
 
@@ -286,7 +312,8 @@ class Conditionals(ABC):
         nodes = {} if nodes is None else nodes
 
         def work(i: int) -> None:
-            nodes[i] = self.describe(i, layout, theta, groups[i], known=nodes.get(i))
+            known = nodes.get(i)
+            nodes[i] = self.describe(i, layout, theta, groups[i], known=known, inverse=inverse)
 
         run(work, groups if only is None else only.tolist(), n_jobs)
         return nodes

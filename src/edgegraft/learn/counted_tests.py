@@ -262,7 +262,8 @@ class _Group:
         diagonal += MIN_INFORMATION * np.maximum(1.0, diagonal.max(axis=1, keepdims=True))
         cells = np.arange(q, q + q * q).reshape(q, q)  # of the other end's columns
         chosen = (cells.T if turned else cells).ravel()
-        projection, information, shift = clean(np.linalg.inv(whole), chosen, table_basis(q, q))
+        across = np.linalg.inv(whole)[..., chosen]
+        projection, information, shift = clean(across, chosen, table_basis(q, q))
         projection = projection.reshape(m, n_columns, -1)
         moved = (shown @ projection).reshape(m, len(shown), q, q * q)
         scores = np.zeros((m, len(shown), s, q * q))

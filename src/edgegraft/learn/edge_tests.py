@@ -29,6 +29,9 @@ information (`MIN_DIRECTION_ROWS`) are omitted: those of rare states, of states 
 together, and of redundant columns. The degrees of freedom decrease accordingly; if none remain, the
 p-value is 1.
 
+The states of columns of more than ten are put together in groups for their tests, which are made at
+zero and in one conditional (:mod:`~edgegraft.learn.pooled_conditionals`).
+
 A side whose conditional has too many parameters for its rows is not used. An edge without a usable
 side cannot be tested: its p-value is 1, with no degrees of freedom.
 
@@ -72,6 +75,7 @@ from edgegraft.learn.effective_score import (
 from edgegraft.learn.effects import GroupTests
 from edgegraft.learn.feature_conditionals import FeatureConditionals, contrasts_of, state_weights
 from edgegraft.learn.graded import whole_widths
+from edgegraft.learn.pooled_conditionals import conditionals_of
 from edgegraft.learn.sparse_tails import tail_at_zero
 from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.learn.table_conditionals import TableConditionals
@@ -80,7 +84,7 @@ from edgegraft.objective.features import Features
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 
-MANY_STATES = 32  # of a column beyond which whole tables have too many cells to test
+_MANY_STATES = 32  # of a column
 _MAX_STEP = 2.0  # of a parameter
 _SCORES = 2  # of an ordered column in the search and its tests
 
@@ -162,7 +166,7 @@ def edge_tests(
     [[0, 1], [1, 2], [2, 3], [3, 4]]
     """
     _check_fit(table, model)
-    rows = TableConditionals(table, weights, sampling=sampling, max_bytes=max_bytes)
+    rows = conditionals_of(table, weights, sampling=sampling, max_bytes=max_bytes)
     tester = EdgeTester(rows, n_jobs)
     n = model.layout.n_variables
     found = tester.test(model.layout, model.theta)
@@ -199,19 +203,22 @@ def make_tester(
     survey: SurveyDesign | None = None,
     drawn: Mask | None = None,
 ) -> EdgeTester:
-    """Return what tests the edges of a model of some rows, of which some cells may be drawn.
-
-    Whole tables of columns with many states have too many cells: rare states are put together.
-    """
+    """Return what tests the edges of a model of some rows, of which some cells may be drawn."""
     table, weights = rows.table, rows.weights
-    if features is None and table.schema.n_states.max(initial=0) <= MANY_STATES:
-        plain = TableConditionals(
+    if features is None and not _is_too_large(table):
+        tables = conditionals_of(
             table, weights, sampling=sampling, survey=survey, device=rows.device, drawn=drawn
         )
-        return EdgeTester(plain, n_jobs)
+        return EdgeTester(tables, n_jobs)
     known = features or Features.plain(table.schema)
     scored = FeatureConditionals(table, known, weights, sampling=sampling, survey=survey)
     return EdgeTester(scored, n_jobs)
+
+
+def _is_too_large(table: PackedTable) -> bool:
+    """Return whether the expected states of a column of very many would fill the memory."""
+    widest = int(table.schema.n_states.max(initial=0))
+    return widest > _MANY_STATES and 8 * widest * table.n_rows > MAX_BYTES
 
 
 def judge_tables(
@@ -242,6 +249,14 @@ def judge_tables(
     assert groups is not None
     found[chosen] = groups.p_rest
     return found
+
+
+class _AtZero(NamedTuple):
+    """How an edge is tested with its table at zero."""
+
+    sides: Ends  # the conditionals that are used: one stands for both if it is sparse
+    sparse: bool
+    tail_only: bool
 
 
 class EdgeTester:
@@ -290,7 +305,8 @@ class EdgeTester:
         """Test edges one by one."""
         rows, n_jobs, pairs = self.rows, self._n_jobs, layout.edges[chosen]
         if alone is None:
-            nodes = rows.describe_all(layout, theta, n_jobs, np.unique(pairs), self._nodes)
+            only, known = np.unique(pairs), self._nodes
+            nodes = rows.describe_all(layout, theta, n_jobs, only, known, inverse=rows.at_fit)
             both = [(nodes[i], nodes[j]) for i, j in pairs.tolist()]
         else:
             both = rows.describe_alone(layout, theta, n_jobs, chosen, alone, self._nodes)
@@ -300,10 +316,12 @@ class EdgeTester:
         ]
         shown = np.all(rows.sizes[pairs] > 0, axis=1).tolist()
         able = [k for k, each in enumerate(ends) if each and shown[k]]
-        found = self._judge([ends[k] for k in able], np.zeros(len(able), bool))
-        verdicts = dict(zip(able, found, strict=True))
-        again = [k for k in able if needs_test_at_zero(verdicts[k].p_value, *ends[k][0], rows)]
-        verdicts |= self._test_at_zero({k: ends[k] for k in again}, verdicts)
+        verdicts: dict[int, Verdict] = {}
+        if rows.at_fit:
+            found = self._judge([ends[k] for k in able], np.zeros(len(able), bool))
+            verdicts = dict(zip(able, found, strict=True))
+            able = [k for k in able if needs_test_at_zero(verdicts[k].p_value, *ends[k][0], rows)]
+        verdicts |= self._test_at_zero({k: ends[k] for k in able}, verdicts)
         out = np.tile([0.0, 0.0, 1.0, np.nan, np.nan], (len(chosen), 1))
         for k, verdict in verdicts.items():
             out[k] = verdict
@@ -312,30 +330,44 @@ class EdgeTester:
     def _test_at_zero(
         self, edges: dict[int, Ends], verdicts: dict[int, Verdict]
     ) -> dict[int, Verdict]:
-        """Return those verdicts on edges that tests at zero replace."""
+        """Return those verdicts on edges that tests at zero replace; all if there are none yet."""
         rows = self.rows
-        ends = [each[0] for each in edges.values()]
-        pairs = np.array([(node.target, b) for node, b in ends], np.int64).reshape(-1, 2).T
-        sparse = dict(zip(edges, rows.are_sparse(*pairs).tolist(), strict=True))
-        single = dict(zip(edges, rows.are_single(*pairs).tolist(), strict=True))
-        tails = [k for k in edges if sparse[k] and single[k]]
-        moved = [k for k in edges if not (sparse[k] and single[k])]
-        sides = [simpler(edges[k]) if sparse[k] else edges[k] for k in moved]
-        doubled = np.array([sparse[k] and len(edges[k]) == 2 for k in moved], bool)
-        found = {}
-        for k, each in zip(moved, self._judge(sides, doubled, zero=True), strict=True):
-            if not each.dof and sparse[k]:
-                tails.append(k)
-            elif each.dof and not (sparse[k] and each.p_value < verdicts[k].p_value < MAX_DOUBTED):
-                found[k] = each
+        asked = self._plan_at_zero(edges)
+        tails = [k for k, each in asked.items() if each.tail_only]
+        moved = {k: each for k, each in asked.items() if not each.tail_only}
+        doubled = np.array([len(each.sides) < len(edges[k]) for k, each in moved.items()], bool)
+        judged = self._judge([each.sides for each in moved.values()], doubled, zero=True)
+        found: dict[int, Verdict] = {}
+        for (k, each), verdict in zip(moved.items(), judged, strict=True):
+            before = verdicts.get(k, verdict).p_value
+            if not verdict.dof:
+                tails += [k] * each.sparse
+            elif not (each.sparse and verdict.p_value < before < MAX_DOUBTED):
+                found[k] = verdict
+                tails += [k] * (each.sparse and k not in verdicts and before < MAX_DOUBTED)
 
         def work(k: int) -> None:
-            found[k] = tail_at_zero(edges[k], rows).judge()
-            if rows.survey is not None:  # tails are those of rows that were drawn one by one
-                found[k] = max(found[k], verdicts[k], key=lambda each: each.p_value)
+            tail = tail_at_zero(edges[k], rows).judge()
+            # Tails are those of rows that were drawn one by one.
+            other = verdicts.get(k) if rows.survey is not None else None
+            other = found.get(k, other)
+            found[k] = max(tail, other or tail, key=lambda each: each.p_value)
 
         run(work, tails, self._n_jobs)
         return found
+
+    def _plan_at_zero(self, edges: dict[int, Ends]) -> dict[int, _AtZero]:
+        """Return how edges are tested at zero: by which conditionals, or by a tail alone."""
+        rows = self.rows
+        pairs = np.array([(ends[0][0].target, ends[0][1]) for ends in edges.values()], np.int64)
+        sparse, single = (
+            each(*pairs.reshape(-1, 2).T) for each in (rows.are_sparse, rows.are_single)
+        )
+        tail_only = sparse & single & (rows.at_fit or rows.survey is None)
+        return {
+            k: _AtZero(simpler(ends) if few or not rows.at_fit else ends, bool(few), bool(tail))
+            for (k, ends), few, tail in zip(edges.items(), sparse, tail_only, strict=True)
+        }
 
     def steps(self, layout: Layout, theta: Floats) -> Floats:
         """Return how the tables of a model move towards what the rows that know both ends show.
@@ -359,7 +391,7 @@ class EdgeTester:
         for k, (i, j) in enumerate(layout.edges.tolist()):  # sums in one order
             table = np.zeros((layout.states[i], layout.states[j]))
             if found[k].size:
-                table[np.ix_(rows.kept[i], rows.kept[j])] = np.clip(found[k], -_MAX_STEP, _MAX_STEP)
+                table = rows.whole_table(i, j, np.clip(found[k], -_MAX_STEP, _MAX_STEP))
             layout.edge(out, k)[:] = table
             layout.node(out, i)[:] -= table @ shares[j]
             layout.node(out, j)[:] -= shares[i] @ table

@@ -123,6 +123,8 @@ class FeatureConditionals(Conditionals):
         place[self.kept[i]] = np.arange(len(self.kept[i]))
         return np.asarray(place[self.codes[i]])
 
+    seen_place_of = place_of  # as another neighbour
+
     def evidence(self, sides: list[Side]) -> tuple[Floats, Floats, float, list[float]]:
         """Return weights and factors of the rows, and the sum of those that a side uses."""
         total = max(float(side.node.weights.sum()) for side in sides)
@@ -316,14 +318,13 @@ class FeatureConditionals(Conditionals):
         As in :mod:`~edgegraft.learn.sparse_tails`; both columns have a coordinate for every state
         that is kept.
         """
-        assert node.inverse is not None
         (q, k), i = node.shape, node.target
         # Scores of coordinates are those of the cells, turned.
         steps = [self._steps(c) for c in (other, i)]
         turns = (np.linalg.inv(step)[:, at] for step, at in zip(steps, cell, strict=True))
         at = node.columns_of(other)
         cells = q + np.arange((at.start - 1) * k, (at.stop - 1) * k)
-        projection = clean(node.inverse, cells, np.kron(*turns)[None])[0][:, 0]
+        projection = clean(node.across(cells), cells, np.kron(*turns)[None])[0][:, 0]
         columns = projection[q:].reshape(-1, k)
         slope, added = np.repeat(projection[None, :q], len(used), axis=0), projection[None, :q]
         for j in node.design.sources.tolist():

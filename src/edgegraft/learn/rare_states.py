@@ -12,7 +12,7 @@ from edgegraft.core.types import Floats, Integers, Mask
 _FEW_MEETINGS = 20.0  # expected rows below which the normal approximation is doubted
 _MAX_SKEWNESS = 0.07  # of the number of meetings of two-state columns: that of 200 expected rows
 _HARDLY_ANY = 2.5  # expected rows below which no direction at zero has enough of them
-_MARGIN_STEPS, _MARGIN_TOL = 20, 1e-6  # of intercepts refitted by scaling
+MARGIN_STEPS, MARGIN_TOL = 20, 1e-6  # of intercepts refitted by scaling
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -76,10 +76,10 @@ def intercept_shift(weights: Floats, shown: Floats, p: Floats) -> Floats:
     """
     observed, total = weights @ (p + shown), weights.sum()
     common, moved = np.maximum(1.0 - p.sum(axis=1, keepdims=True), 0.0), np.zeros(p.shape[1])
-    for _ in range(_MARGIN_STEPS):
+    for _ in range(MARGIN_STEPS):
         scaled = p * np.exp(moved)
         expected = weights @ (scaled / (common + scaled.sum(axis=1, keepdims=True)))
-        if np.abs(observed - expected).max(initial=0.0) <= _MARGIN_TOL * total:
+        if np.abs(observed - expected).max(initial=0.0) <= MARGIN_TOL * total:
             break
         moved += _log_ratio(observed, expected)
         moved -= _log_ratio(total - observed.sum(), total - expected.sum())

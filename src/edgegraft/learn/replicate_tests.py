@@ -66,7 +66,7 @@ def replicate_p_values(
     """
     out = np.full((len(weights), len(pairs)), np.nan)
     place = set(map(tuple, layout.edges.tolist()))
-    nodes = rows.describe_all(layout, theta, n_jobs)
+    nodes = rows.describe_all(layout, theta, n_jobs, inverse=rows.at_fit)
 
     def test(k: int) -> None:
         i, j = pairs[k].tolist()
@@ -75,8 +75,9 @@ def replicate_p_values(
             return
         if (i, j) not in place:  # in the model with the pair's table, at zero
             grown = layout.grow(pairs[k : k + 1])
-            own = rows.describe_all(grown, grown.carry(theta, layout), 1, pairs[k])
-        ends = [(own[a], b) for a, b in ((i, j), (j, i)) if own[a].inverse is not None]
+            moved = grown.carry(theta, layout)
+            own = rows.describe_all(grown, moved, 1, pairs[k], inverse=rows.at_fit)
+        ends = [(own[a], b) for a, b in ((i, j), (j, i)) if own[a].usable]
         if ends:
             out[:, k] = _test(rows, ends, weights)
 
@@ -86,19 +87,27 @@ def replicate_p_values(
 
 def _test(rows: Conditionals, ends: Ends, weights: Floats) -> Floats:
     """Return the p-values of one pair."""
-    found = _judge_all(rows, [rows.side(node, other) for node, other in ends], weights)
-    largest = 1.0 if np.isnan(found).any() else float(found.max())
-    if not needs_test_at_zero(largest, *ends[0], rows):
-        return found
+    found, largest = None, 1.0
+    if rows.at_fit:
+        found = _judge_all(rows, [rows.side(node, other) for node, other in ends], weights)
+        largest = 1.0 if np.isnan(found).any() else float(found.max())
+        if not needs_test_at_zero(largest, *ends[0], rows):
+            return found
     pair = ends[0][0].target, ends[0][1]
     sparse = bool(rows.are_sparse(*pair))
     if sparse and rows.are_single(*pair):
         return tail_at_zero(ends, rows).replicated(weights)
-    sides = [rows.side(rows.without(*end), end[1]) for end in (simpler(ends) if sparse else ends)]
-    at_zero = _judge_all(rows, sides, weights, doubled=sparse and len(ends) == 2)
+    used = simpler(ends) if sparse or found is None else ends
+    sides = [rows.side(rows.without(*end), end[1]) for end in used]
+    at_zero = _judge_all(rows, sides, weights, doubled=len(used) < len(ends))
     if np.isnan(at_zero).any():
-        return tail_at_zero(ends, rows).replicated(weights) if sparse else found
-    return np.fmax(found, at_zero) if sparse and largest < MAX_DOUBTED else at_zero
+        known = at_zero if found is None else found
+        return tail_at_zero(ends, rows).replicated(weights) if sparse else known
+    if sparse and found is None:
+        return np.fmax(at_zero, tail_at_zero(ends, rows).replicated(weights))
+    if found is None or not sparse or largest >= MAX_DOUBTED:
+        return at_zero
+    return np.fmax(found, at_zero)
 
 
 def _judge_all(

@@ -178,6 +178,7 @@ def _of_one(node: Conditional, other: int, rows: Rows) -> CellTail:
     weights, place = weights[used], rows.place_of(other)[used]
     shown, p = (part[used] for part in rows.expect(node))
     base, added = _terms(node, other, _strangest_cell(weights, shown, p, place), rows, used)
+    place = rows.seen_place_of(other)[used]
     slope = base + np.concatenate((added, np.zeros((1, added.shape[1]))))[place]
     mean = (p * slope).sum(axis=1, keepdims=True)
     return CellTail(
@@ -214,13 +215,11 @@ def _terms(
     """
     if isinstance(rows, FeatureConditionals):
         return rows.terms(node, other, cell, used)
-    assert node.inverse is not None
     q, at = node.shape[1], node.columns_of(other)
     cells = np.arange(at.start * q, at.stop * q)
-    unit = np.zeros((1, len(cells)))
-    unit[0, cell[0] * q + cell[1]] = 1.0
+    unit = rows.cell(node, other, *cell).astype(float)[None]
     projection = np.zeros((int(node.start[-1]) + 1, q))
-    projection[:-1] = clean(node.inverse, cells, unit)[0].reshape(-1, q)
+    projection[:-1] = clean(node.across(cells), cells, unit)[0].reshape(-1, q)
     slope = np.repeat(projection[:1], len(used), axis=0)
     for k, j in enumerate(node.design.sources.tolist()):
         if j != other:

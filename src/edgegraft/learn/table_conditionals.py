@@ -43,17 +43,14 @@ from edgegraft.learn.conditional import (
     Side,
     strength_of,
 )
+from edgegraft.learn.rare_states import MARGIN_STEPS, MARGIN_TOL, Rarity, intercept_shift
 from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 
-_FEW_MEETINGS = 20.0  # expected rows below which the normal approximation is doubted
-_MAX_SKEWNESS = 0.07  # of the number of meetings of two-state columns: that of 200 expected rows
-_HARDLY_ANY = 2.5  # expected rows below which no direction at zero has enough of them
 _NEWTON_STEPS = 3
-_MARGIN_STEPS, _MARGIN_TOL = 20, 1e-6  # of intercepts refitted by scaling
 _SMALL = 400  # parameters up to which our own inverse is faster
-_RULES = Rules(_NEWTON_STEPS, PULL, MAX_MOVE, _MARGIN_STEPS, _MARGIN_TOL, MIN_INFORMATION)
+_RULES = Rules(_NEWTON_STEPS, PULL, MAX_MOVE, MARGIN_STEPS, MARGIN_TOL, MIN_INFORMATION)
 
 
 class TableConditionals(Conditionals):
@@ -91,43 +88,39 @@ class TableConditionals(Conditionals):
             counted.flags.writeable = False
         self.reference = np.zeros(len(states), np.int64)  # most common state
         self.kept: list[Integers] = []  # observed states, except the reference
-        # Rows with the rarest of the observed states, and with the second most common.
-        self._rarest, self._second = np.zeros((2, len(states)))
         counts = weigh_states(counted, self.weights, states)
-        for i, shown in enumerate(np.split(counts, np.cumsum(states)[:-1])):
+        self.shown = np.split(counts, np.cumsum(states)[:-1])  # rows of each state
+        for i, shown in enumerate(self.shown):
             occurs = shown > 0
-            self._rarest[i] = shown[occurs].min(initial=np.inf)
             self.reference[i] = first = shown.argmax()
             occurs[first] = False
-            self._second[i] = shown[occurs].max(initial=0.0)
             self.kept.append(np.flatnonzero(occurs))
-        self.sizes = np.array([len(kept) for kept in self.kept], np.int64)
-        # Of the state of two-state columns; the number of meetings has the product of both.
-        share = np.clip(self._second / max(float(self.weights.sum()), 1.0), 0.0, 0.5)
-        spread = np.sqrt(np.maximum(share * (1.0 - share), np.finfo(float).tiny))
-        self._skewness = (1.0 - 2.0 * share) / (spread * np.sqrt(max(self.weights.sum(), 1.0)))
+        self.sizes = self.n_kept = np.array([len(kept) for kept in self.kept], np.int64)
+        self.rarity = Rarity.of(self.shown, float(self.weights.sum()))
         if device is not None and survey is None:
             block = TableRows(table, device=device)
             self.elsewhere = ConditionalsOnDevice(block, self.weights, self.variances, _RULES)
 
     def are_sparse(self, i: int | Integers, j: int | Integers) -> Mask:
-        """Return whether rare states of two variables would meet in few rows by chance.
-
-        The number of meetings of two-state columns, which need not be few, is skewed.
-        """
-        total = self.weights.sum()
-        few = self._rarest[i] * self._rarest[j] < _FEW_MEETINGS * total
-        skewness = self._skewness[i] * self._skewness[j] * np.sqrt(total)
-        return np.asarray(few | (self.are_single(i, j) & (skewness > _MAX_SKEWNESS)))
+        """Return whether rare states of two variables would meet in few rows by chance."""
+        return self.rarity.are_sparse(i, j)
 
     def are_few(self, i: int | Integers, j: int | Integers) -> Mask:
         """Return whether no states of two variables but the most common would meet in many rows."""
-        meetings = self._second[i] * self._second[j]
-        return np.asarray(meetings < _HARDLY_ANY * self.weights.sum())
+        return self.rarity.are_few(i, j)
 
     def place_of(self, i: int) -> Integers:
         """Return the place of each row's state among those kept, -1 for the reference."""
         return np.asarray(self._own(i)[self.codes[i]])
+
+    def seen_place_of(self, i: int) -> Integers:
+        """Return the same of a neighbour that is not tested."""
+        return self.place_of(i)
+
+    def cell(self, node: Conditional, other: int, state: int, own: int) -> Mask:
+        """Return which parameters of a neighbour make up a cell of the tested table, flat."""
+        shape = int(self.sizes[other]), node.shape[1]
+        return np.asarray(np.arange(shape[0] * shape[1]) == state * shape[1] + own)
 
     def basis(self, i: int, j: int) -> Floats:
         """Return the matrix to coordinates that are orthonormal over the cells of a table."""
@@ -141,8 +134,16 @@ class TableConditionals(Conditionals):
         self, node: Conditional, first: int = 0, n: int | None = None
     ) -> tuple[Floats, Floats]:
         """Return the same, and the expected ones; of all rows by default."""
-        out, p = np.zeros((2, len(node.weights) if n is None else n, node.shape[1]))
-        find_residuals(self.codes, node.weights, node.design, node.coefficients, first, out, p)
+        return self.expect_states(node, first, n)
+
+    def expect_states(
+        self, node: Conditional, first: int = 0, n: int | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return the same of the states that the coefficients are of."""
+        design = node.of_states or node.design
+        n = len(node.weights) if n is None else n
+        out, p = np.zeros((2, n, node.coefficients.shape[1]))
+        find_residuals(self.codes, node.weights, design, node.coefficients, first, out, p)
         return out, p
 
     def lay_out(self, node: Conditional, projection: Floats) -> tuple[Floats, None]:
@@ -174,7 +175,7 @@ class TableConditionals(Conditionals):
     def read(self, i: int, layout: Layout, theta: Floats, edges: Integers) -> Conditional:
         """Return a conditional at the parameters of a model, without its information."""
         sources = layout.edges[edges].sum(axis=1) - i
-        start = np.cumsum(np.concatenate(([1], self.sizes[sources])))
+        start = np.cumsum(np.concatenate(([1], self.n_kept[sources])))
         coefficients = self._coefficients(i, layout, theta, edges, sources)
         weights = self.weights
         if self.completed:
@@ -184,65 +185,78 @@ class TableConditionals(Conditionals):
         design, q = self._design(i, sources, start), coefficients.shape[1]
         return Conditional(design, weights, coefficients[0], coefficients, start, (q, q))
 
-    def inform(self, node: Conditional, base: Conditional | None) -> Conditional:
-        """Return a conditional with its information, if there are rows and memory for it."""
-        n_columns, q = node.coefficients.shape
+    def outline(self, node: Conditional) -> Conditional:
+        """Return a conditional without its information, and whether there are rows for it."""
+        n_columns, q = int(node.start[-1]), node.shape[1]
         enough = node.weights.sum() >= ROWS_PER_COLUMN * n_columns
         if q == 0 or not enough or 8 * (n_columns * q) ** 2 > self.max_bytes:
             return node
-        if self.elsewhere is not None:
-            return replace(node, usable=True)
-        if self.incomplete:
-            node = self._settle(node)
+        settle = self.incomplete and self.elsewhere is None
+        return replace(self._settle(node) if settle else node, usable=True)
+
+    def inform(self, node: Conditional, base: Conditional | None) -> Conditional:
+        """Return a conditional with its information, if there are rows and memory for it."""
+        if not node.usable:
+            node = self.outline(node)
+        if not node.usable or self.elsewhere is not None:
+            return node
         inverse = None
         if base is not None and base.inverse is not None and not self.known.size:
             inverse = self._extended_inverse(node, base.inverse)
         if inverse is None:
             inverse = self._inverse(node)
-        return replace(node, inverse=inverse, usable=True)
+        return replace(node, inverse=inverse)
 
     def without(self, node: Conditional, other: int) -> Conditional:
         """Return the conditional with the table of one neighbour at zero, and intercepts refitted.
 
-        The other tables are unchanged.
+        The other tables are unchanged. Of a large conditional only those columns of the inverse are
+        found that belong to the neighbour, and if its table is zero already, they are known.
         """
-        found = self._with_margins(self.at_zero(node, other))
-        return replace(found, inverse=self._inverse(found))
+        found = self.with_margins(self.at_zero(node, other))
+        if node.n_parameters <= _SMALL:
+            return replace(found, inverse=self._inverse(found))
+        at_zero = not node.coefficients[self.coefficients_of(node, other)].any()
+        if at_zero and node.inverse is not None:
+            return found  # intercepts have hardly moved
+        at, q = node.columns_of(other), node.shape[1]
+        columns = np.zeros((node.n_parameters, (at.stop - at.start) * q))
+        np.fill_diagonal(columns[at.start * q :], 1.0)
+        factor, failed = lapack.dpotrf(self._whole_information(found).T, lower=1, overwrite_a=1)
+        if failed:
+            raise not_finite(node.target)
+        return replace(
+            found, inverse=lapack.dpotrs(factor, columns, lower=1)[0], first=at.start * q
+        )
 
     def at_zero(self, node: Conditional, other: int) -> Conditional:
         """Return the conditional with the table of one neighbour at zero, and nothing refitted."""
-        states, at = self.kept[other], node.columns_of(other)
+        states, at = self.kept[other], self.coefficients_of(node, other)
         shown = np.bincount(self.codes[other], node.weights, minlength=states.max(initial=0) + 1)
         coefficients = node.coefficients.copy()
         coefficients[0] += shown[states] @ coefficients[at] / node.weights.sum()
         coefficients[at] = 0.0
         return replace(node, coefficients=coefficients)
 
-    def _with_margins(self, node: Conditional) -> Conditional:
+    def coefficients_of(self, node: Conditional, other: int) -> slice:
+        """Return the coefficients of a neighbour's states."""
+        return node.columns_of(other)
+
+    def with_margins(self, node: Conditional) -> Conditional:
         """Return a conditional whose intercept gives the states the shares that they have."""
         logits = node.coefficients.copy()
-        shown, p = self.expect(node)
-        observed, total = node.weights @ (p + shown), node.weights.sum()
-        reference, moved = np.maximum(1.0 - p.sum(axis=1, keepdims=True), 0.0), np.zeros(p.shape[1])
-        for _ in range(_MARGIN_STEPS):
-            scaled = p * np.exp(moved)
-            expected = node.weights @ (scaled / (reference + scaled.sum(axis=1, keepdims=True)))
-            if np.abs(observed - expected).max(initial=0.0) <= _MARGIN_TOL * total:
-                break
-            moved += _log_ratio(observed, expected)
-            moved -= _log_ratio(total - observed.sum(), total - expected.sum())
-        logits[0] += moved
+        logits[0] += intercept_shift(node.weights, *self.expect_states(node))
         return replace(node, coefficients=logits)
 
     def _own(self, i: int) -> Integers:
         own = np.full(self.states[i] + 1, -1, np.int64)
-        own[self.kept[i]] = np.arange(self.sizes[i])
+        own[self.kept[i]] = np.arange(self.n_kept[i])
         return own
 
     def _design(self, i: int, sources: Integers, start: Integers) -> Design:
         column = np.full((len(sources), int(self.states[sources].max(initial=1)) + 1), -1, np.int64)
         for k, j in enumerate(sources):
-            column[k, self.kept[j]] = start[k] + np.arange(self.sizes[j])
+            column[k, self.kept[j]] = start[k] + np.arange(self.n_kept[j])
         return Design(i, self._own(i), sources, column)
 
     def _coefficients(
@@ -266,36 +280,52 @@ class TableConditionals(Conditionals):
 
         Without the ridge, states that never occur together would make parameters diverge.
         """
-        node = given
+        node, moved = given, np.zeros((int(given.start[-1]), given.shape[1]))
         for _ in range(_NEWTON_STEPS):
-            score = self.scores(node) - PULL * (node.coefficients - given.coefficients)
+            score = self.scores(node) - PULL * moved
             step = np.clip(self._inverse(node, PULL) @ score.ravel(), -MAX_MOVE, MAX_MOVE)
-            node = replace(node, coefficients=node.coefficients + step.reshape(score.shape))
+            moved = moved + step.reshape(score.shape)
+            node = replace(given, coefficients=given.coefficients + self.spread(given, moved))
         return node
+
+    def spread(self, node: Conditional, moved: Floats) -> Floats:
+        """Return how coefficients move with the parameters of a conditional."""
+        return moved
+
+    def whole_table(self, i: int, j: int, values: Floats) -> Floats:
+        """Return values of the tested contrasts of a pair as a table of all states."""
+        table = np.zeros((self.states[i], self.states[j]))
+        table[np.ix_(self.kept[i], self.kept[j])] = values
+        return table
 
     def scores(self, node: Conditional) -> Floats:
         """Return the sums over rows of the scores of all parameters, one row per design column."""
         residuals = node.weights[:, None] * self.residuals(node, 0, len(node.weights))
-        out = np.zeros(node.coefficients.shape)
+        out = np.zeros((int(node.start[-1]), node.shape[1]))
         for a, shown in enumerate(residuals.T):
             out[0, a] = shown.sum()
             for k, j in enumerate(node.design.sources):
                 columns = node.design.column[k]
                 sums = np.bincount(self.codes[j], shown, len(columns))[columns >= 0]
-                out[columns[columns >= 0], a] = sums
+                np.add.at(out[:, a], columns[columns >= 0], sums)
         return out
 
     def _inverse(self, of: Conditional, ridge: float = 0.0) -> Floats:
-        whole = unpack_information(self._information(of, 0)[0])
-        least = MIN_INFORMATION * max(1.0, whole.diagonal().max())
-        whole[np.diag_indices_from(whole)] += max(ridge, least)
+        whole = self._whole_information(of, ridge)
         if not _invert(whole):
             raise not_finite(of.target)
         return whole
 
+    def _whole_information(self, of: Conditional, ridge: float = 0.0) -> Floats:
+        """Return the information as a matrix that is positive definite, if it is finite."""
+        whole = unpack_information(self._information(of, 0)[0])
+        least = MIN_INFORMATION * max(1.0, whole.diagonal().max())
+        whole[np.diag_indices_from(whole)] += max(ridge, least)
+        return whole
+
     def _information(self, of: Conditional, first_source: int) -> tuple[Floats, Floats]:
         """Return the packed information of sources from one on, and the expected indicators."""
-        n_columns, q = of.coefficients.shape
+        n_columns, q = int(of.start[-1]), of.shape[1]
         p = self.expect(of)[1]
         packed = np.zeros((n_columns, n_columns, q * (q + 1) // 2))
         add_information(self.codes, of.weights, of.design, p, packed, first_source)
@@ -328,13 +358,12 @@ def table_basis(tall: int, wide: int) -> Floats:
 
     The score of the reference is minus the sum of the others: the Gram matrix is ``I + 1 1'``.
     """
-    turns = (np.linalg.cholesky(np.eye(q) + 1.0).T for q in (tall, wide))
-    return np.asarray(np.kron(*turns), np.float64)
+    return np.asarray(np.kron(contrast_basis(tall), contrast_basis(wide)), np.float64)
 
 
-def _log_ratio(observed: Floats, expected: Floats) -> Floats:
-    """Return the logarithm of a ratio of rows, of which there is half a one at least."""
-    return np.asarray(np.log(np.maximum(observed, 0.5) / np.maximum(expected, 1e-12)))
+def contrast_basis(q: int) -> Floats:
+    """Return the same matrix of the contrasts of one column."""
+    return np.asarray(np.linalg.cholesky(np.eye(q) + 1.0).T)
 
 
 def not_finite(target: int) -> ModelError:
