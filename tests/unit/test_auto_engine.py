@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from edgegraft.core import Layout
+from edgegraft.core.pairs import all_pairs
 from edgegraft.errors import ModelError
-from edgegraft.inference import affordability
+from edgegraft.inference import affordability, auto
 from edgegraft.inference.affordability import ExactBudget, affordable
 from edgegraft.inference.auto import (
     ENGINES,
@@ -106,6 +107,54 @@ def test_belief_propagation_where_not():
     np.testing.assert_array_equal(marginals.values, expected.values)
     assert engine.answered(state) == engine.bp.capabilities
     assert (info.diagnostics["engine"], info.message) == ("bp", "")
+
+
+def ferromagnet(coupling, field):
+    """All pairs of twelve variables attract each other."""
+    layout = Layout([2] * 12, all_pairs(12))
+    edges = np.tile(np.array([1.0, -1.0, -1.0, 1.0]) * coupling, layout.n_edges)
+    return layout, np.concatenate((np.tile([-field, field], 12), edges))
+
+
+def checked_answer(layout, theta):
+    engine = make_engine("auto", budget=ExactBudget(seconds=0.0))
+    marginals, state, info = engine.run(theta, engine.init(layout), np.random.default_rng(0))
+    assert engine.answered(state).name == info.diagnostics["engine"]
+    assert info.diagnostics["exact"]
+    return engine, marginals, state, info
+
+
+def test_chains_answer_if_messages_settle_elsewhere():
+    layout, theta = ferromagnet(0.1, 0.05)
+    exact, bp = ExactEngine(), BeliefPropagation()
+    truth = exact.run(theta, exact.init(layout))[0].values
+    wrong = bp.run(theta, bp.init(layout))
+    assert wrong[2].converged
+    assert np.abs(wrong[0].values - truth).max() > 0.1
+    engine, marginals, state, info = checked_answer(layout, theta)
+    assert info.diagnostics["engine"] == "gibbs"
+    assert np.abs(marginals.values - truth).max() < 0.02
+    pairs = np.array([(0, 5)])
+    table = exact.pair_marginals(theta, exact.init(layout), pairs)[0]
+    assert np.abs(engine.pair_marginals(theta, state, pairs)[0] - table).max() < 0.02
+
+
+def test_messages_that_chains_confirm_answer():
+    _, marginals, _, info = checked_answer(*ferromagnet(0.02, 0.05))
+    bp, (layout, theta) = BeliefPropagation(), ferromagnet(0.02, 0.05)
+    assert info.diagnostics["engine"] == "bp"
+    assert np.array_equal(marginals.values, bp.run(theta, bp.init(layout))[0].values)
+
+
+def test_what_chains_cannot_check_is_answered_by_messages(monkeypatch):
+    layout, theta = ferromagnet(0.1, 0.05)
+    monkeypatch.setattr(auto, "_LOOK_UPS", 1.0)
+    assert checked_answer(layout, theta)[3].diagnostics["engine"] == "bp"
+    monkeypatch.undo()
+    hard = theta.copy()
+    layout.edge(hard, 0)[0, 1] = -np.inf
+    assert checked_answer(layout, hard)[3].diagnostics["engine"] == "bp"
+    assert likelihood_engine("auto").gibbs is None  # a likelihood needs log Z
 
 
 def test_tree_reweighted_where_that_does_not_converge():

@@ -114,7 +114,7 @@ for name, model in models.items():
 #      - chains times sweeps, the most expensive
 #    * - ``auto``
 #      - ``exact`` if a run takes less than about 30 s and fits in memory, otherwise ``bp``, and
-#        ``trw`` if that does not converge
+#        ``trw`` if that does not converge; ``gibbs`` if its chains contradict them
 #      - the answer names the engine
 #      -
 #

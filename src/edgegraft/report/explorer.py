@@ -22,7 +22,7 @@ import numpy as np
 
 from edgegraft.core.types import Floats
 from edgegraft.errors import ConvergenceWarning, ModelError
-from edgegraft.inference import AutoEngine, ExactBudget, InferenceEngine
+from edgegraft.inference import ExactBudget, InferenceEngine, make_engine
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import parse_evidence, with_evidence
 from edgegraft.report.network import build_network, drawing
@@ -55,8 +55,9 @@ class Explorer:
     """Answers about one model, each with its counterpart without evidence.
 
     The engine is by default exact inference if it takes less than 100 ms, otherwise belief
-    propagation, or its tree-reweighted form if that does not converge. `shares` is the sentence on
-    how far the model's shares are from the data's that model files keep.
+    propagation, its tree-reweighted form if that does not converge, or Gibbs chains if they
+    contradict both. `shares` is the sentence on how far the model's shares are from the data's that
+    model files keep.
 
     >>> model = PairwiseMRF.from_potentials(
     ...     {"rain": [False, True], "wet": [False, True]},
@@ -78,7 +79,7 @@ class Explorer:
     ) -> None:
         self.model = model
         self.title, self.shares = title, shares
-        self.engine = AutoEngine(INTERACTIVE) if engine is None else engine
+        self.engine = make_engine("auto", budget=INTERACTIVE) if engine is None else engine
         self._lock = Lock()
         self._cached = lru_cache(_CACHED)(self._infer)
         self.prior = self.ask({})
