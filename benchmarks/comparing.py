@@ -49,7 +49,7 @@ NULLS = (
     Null(15, (300, 300), 0.0, 90),
     Null(15, (200, 400), 0.4, 50),
     Null(25, (600, 400), 0.0, 45),
-    Null(50, (800, 800), 0.0, 15),
+    Null(50, (800, 800), 0.0, 50),
 )
 POWER_PAIRS, POWER_COLUMNS, POWER_ROWS = 60, 10, 300
 TIMED_PAIRS = 1

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from edgegraft.cli.app import app
 from edgegraft.errors import DataError, EncodingWarning, SettingError
 from edgegraft.study import compare, group_tests
-from edgegraft.study.permutations import PermutedTests, combined_p_value
+from edgegraft.study.permutations import PermutedTests, cauchy_p_value, combined_p_value
 
 RNG = np.random.default_rng(3)
 
@@ -127,6 +127,10 @@ def test_clusters_widen_what_copies_of_rows_would_narrow():
     assert p_of(copied) == pytest.approx(p_of(once), abs=0.1)
     assert p_of(naive) < p_of(once) / 2
     assert copied.p_value > naive.p_value
+    for low, high in (("low_a", "high_a"), ("difference_low", "difference_high")):
+        widths = [np.median(f.edges[high] - f.edges[low]) for f in (once, copied, naive)]
+        assert widths[1] == pytest.approx(widths[0], rel=0.1)
+        assert widths[2] == pytest.approx(widths[0] / 2, rel=0.1)
 
 
 def test_pairs_swap_within_clusters():
@@ -136,6 +140,28 @@ def test_pairs_swap_within_clusters():
     found = compare(rows, np.repeat(["before", "after"], 300), clusters=person, n_permutations=50)
     assert found.n_different == 0
     assert found.p_value == 1.0
+    assert np.abs(found.edges["difference"]).max() < 1e-6  # the same answers twice, for certain
+    assert (found.edges["difference_high"] - found.edges["difference_low"]).max() < 1e-6
+    assert (found.edges["high_after"] - found.edges["low_after"]).min() > 0.01
+
+
+def test_p_values_of_one_do_not_silence_a_combination():
+    assert cauchy_p_value(np.array([1e-6, 1.0, 1.0])) < 1e-5
+    first, second = np.random.default_rng(4).uniform(size=(2, 2000, 30))
+    corrected = np.minimum(1.0, np.minimum(first / 0.9, second / 0.1))  # as of ordered columns
+    rate = np.mean([cauchy_p_value(p) <= 0.05 for p in corrected])
+    assert 0.025 < rate < 0.055
+
+
+def test_an_empty_cell_does_not_narrow_an_interval():
+    rng = np.random.default_rng(6)
+    first, second = rng.choice(3, (2, 800), p=[0.06, 0.5, 0.44])
+    second[(first == 0) & (second == 0)] = 1  # two rare states that never meet
+    again = np.where(rng.random(800) < 0.4, second, rng.integers(0, 3, 800))
+    rows, groups = np.stack([first, second, again], axis=1), np.repeat(["a", "b"], 400)
+    found = compare(rows, groups, n_permutations=0, kinds="nominal")
+    k = int(((found.edges["first"] == "x0") & (found.edges["second"] == "x1")).argmax())
+    assert found.edges["high_a"][k] - found.edges["low_a"][k] > 0.1
 
 
 def test_bad_requests_are_refused():

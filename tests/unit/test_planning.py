@@ -10,6 +10,7 @@ from edgegraft import GraftedMRF
 from edgegraft.cli.app import app
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, SettingError
+from edgegraft.model import PairwiseMRF
 from edgegraft.study import plan
 
 
@@ -42,11 +43,46 @@ def test_a_fit_says_what_twice_its_rows_would_settle(tmp_path):
     path = tmp_path / "m.edgegraft"
     fitted.save(path)
     again = plan(path)
-    assert again.rows == pytest.approx(found.rows, rel=0.05)
+    assert again.rows == found.rows
+    assert again.settled_by_twice() == found.settled_by_twice()
     done = CliRunner().invoke(app, ["plan", str(path), "--plot", str(tmp_path / "p.png")])
     assert done.exit_code == 0, done.output
     assert "Rows needed per edge" in done.stdout
     assert (tmp_path / "p.png").exists()
+
+
+def test_pairs_that_were_cut_are_planned_from_a_file_and_rules_leave_fewer_pairs(tmp_path):
+    z = np.random.default_rng(0).normal(size=(250, 6))
+    z[:, 1:] += 0.35 * z[:, :-1]
+    fitted = GraftedMRF(random_state=0, rules=["forbid x0 -- x5"]).fit(z > 0)
+    found = plan(fitted)
+    assert found.n_pairs == 14
+    assert found.n_edges == fitted.model_.n_edges < len(found.edges["first"])
+    assert f"of {found.n_edges} edges" in repr(found)
+    settled = found.settled_by_twice()
+    assert settled
+    fitted.save(tmp_path / "m.edgegraft")
+    again = CliRunner().invoke(app, ["plan", str(tmp_path / "m.edgegraft"), "--json"])
+    assert len(json.loads(again.stdout)["edges"]) == len(found.edges["first"])
+    shown = CliRunner().invoke(app, ["plan", str(tmp_path / "m.edgegraft")]).stdout
+    assert f"{settled[0][0]} -- {settled[0][1]}" in shown
+
+
+def test_power_planned_from_estimates_has_an_interval_that_rows_narrow():
+    rows = make_chain(8, n_rows=4000, couplings="ising", coupling_range=(0.1, 0.2), random_state=1)
+    few, many = (plan(GraftedMRF(random_state=0).fit(rows.X[:n]), rows=[300]) for n in (800, 4000))
+    few, many = ((f.curve["power_high"] - f.curve["power_low"])[0] for f in (few, many))
+    assert 0.02 < many < few < 0.6
+    assert "power_low" not in plan(effect=0.3, rows=[300]).curve
+
+
+def test_a_model_alone_is_planned_by_rows_drawn_from_it():
+    model = make_chain(8, n_rows=10, couplings="ising", random_state=1).model
+    found = plan(model, rows=[60], n_simulations=30)
+    assert found.now is None
+    assert found.curve["simulated"][0] == pytest.approx(found.curve["power"][0], abs=0.08)
+    with pytest.raises(DataError, match="no edges to plan for"):
+        plan(PairwiseMRF.from_potentials({"a": [0.0, 1.0]}))
 
 
 def test_the_command_plans_from_assumptions():
@@ -66,5 +102,5 @@ def test_what_cannot_be_planned_is_refused():
             plan(**{name: value})
     for typed in (["--edges", "999"], ["--plot", "power.xyz"]):
         assert CliRunner().invoke(app, ["plan", *typed]).exit_code == 2
-    with pytest.raises(DataError, match="expected a fitted GraftedMRF"):
+    with pytest.raises(DataError, match="expected a model, a fitted GraftedMRF or a file"):
         plan(3)

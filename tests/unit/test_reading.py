@@ -14,6 +14,7 @@ from edgegraft.model import PairwiseMRF
 from edgegraft.report import (
     plot_adjacency,
     plot_centrality,
+    plot_edge_differences,
     plot_edge_intervals,
     plot_predictability,
 )
@@ -54,6 +55,16 @@ def test_errors_are_those_of_the_tests(found):
     assert np.allclose(spread, found.influence.error, rtol=0.25)
 
 
+@pytest.mark.parametrize("states", [2, 3])
+def test_errors_of_strong_and_of_unordered_edges_are_those_of_their_intervals(states):
+    rows = make_chain(8, n_states=states, n_rows=1500, random_state=3).X
+    fitted = GraftedMRF(random_state=0, kinds="nominal").fit(rows)
+    known = dict(fitted.model_.edge_columns)
+    error = read_network(fitted, rows, n_resamples=5).influence.error
+    ratio = 3.92 * error / (known["effect_high"] - known["effect_low"])
+    assert ((ratio > 0.85) & (ratio < 1.15)).all()  # though cells are empty
+
+
 def test_the_same_rows_held_out_are_predicted_alike(found):
     for name in ("accuracy", "explained", "r2"):
         assert np.allclose(found.variables[name], found.variables[f"held_{name}"])
@@ -84,7 +95,9 @@ def test_two_edges_are_compared(found):
         found.edge_difference(("q0", "q6"), second)
 
 
-@pytest.mark.parametrize("draw", [plot_adjacency, plot_edge_intervals, plot_predictability])
+@pytest.mark.parametrize(
+    "draw", [plot_adjacency, plot_edge_differences, plot_edge_intervals, plot_predictability]
+)
 def test_plots_are_drawn(found, draw, tmp_path):
     draw(found).figure.savefig(tmp_path / "p.png")
 
@@ -115,6 +128,8 @@ def test_rows_of_a_cluster_are_resampled_together(fitted, found):
     single, copied = (np.median(one.absent["excluded"]) for one in (found, grouped))
     assert copied == pytest.approx(single, rel=0.1)
     assert {"community", "community_0.5"} <= set(grouped.variables)
+    own = [one.edges["high"] - one.edges["low"] for one in (found, grouped)]
+    assert own[1] == pytest.approx(own[0], rel=0.25)  # tests of rare states are careful
     with pytest.raises(DataError, match="has 2 values where the table has 3,600 rows"):
         read_network(fitted, table, clusters=["a", "b"])
     with pytest.raises(SettingError, match="resolutions"):
@@ -133,7 +148,7 @@ def test_the_command_reads_a_model_file(fitted, tmp_path):
     assert "exclude effects above" in done.stdout
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "The network read" in page
-    assert page.count('src="data:image/png;base64,') == 5
+    assert page.count('src="data:image/png;base64,') == 6
     options = ["--json", "--clusters", "who", "--weights", "w", "--resolution", "1.5"]
     found = json.loads(CliRunner().invoke(app, [*arguments[:3], *options]).stdout)
     assert len(found["variables"]) == 7

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 
 from edgegraft.cli.console import cell, say, show_table
 from edgegraft.cli.model_commands import save_picture
@@ -15,6 +17,29 @@ from edgegraft.errors import counted
 from edgegraft.study import Comparison, NetworkReading, PowerPlan
 
 _ENDS = ["first", "second"]
+_MAX_POINTS = 50  # of a curve
+Columns = dict[str, Any]
+
+
+def write_answer(
+    console: Console,
+    table: tuple[Path | None, Columns],
+    picture: tuple[Path | None, Callable[[], Any]],
+    page: tuple[Path | None, Callable[[Path], None]] | None = None,
+) -> None:
+    """Write what was asked for of an answer: columns, a picture, a page."""
+    if table[0] is not None:
+        from edgegraft.io.exports import write_rows
+        from edgegraft.study.columns import plain_columns
+
+        write_rows(table[0], plain_columns(table[1]))
+    if picture[0] is not None:
+        save_picture(picture[1](), picture[0])
+    if page is not None and page[0] is not None:
+        page[1](page[0])
+    for path in (table[0], picture[0], page and page[0]):
+        if path is not None:
+            say(console, f"Written: [bold]{escape(str(path))}[/].")
 
 
 def show_comparison(console: Console, found: Comparison, top: int) -> None:
@@ -29,33 +54,20 @@ def show_comparison(console: Console, found: Comparison, top: int) -> None:
     n = len(found.edges["first"])
     names = [f"effect_{name}" for name in found.groups]
     names += ["difference", "p_value", "q_value", "p_permutation"]
-    shown = [name for name in names if name in found.edges]
-    if top and n:
-        title = f"Edges that differ: {found.n_different:,} of {n:,} pairs; the clearest first"
-        _show(console, title, found.edges, _ENDS, shown, np.arange(min(top, n)))
+    title = f"Edges that differ: {found.n_different:,} of {n:,} pairs; the clearest first"
+    _show(console, title, found.edges, _ENDS, names, np.arange(n)[:top])
     order = np.argsort(found.variables["p_value"], kind="stable")[:top]
     numbers = ["n_edges", "n_different", "p_value", "q_value"]
     _show(console, "Variables", found.variables, ["name"], numbers, order)
 
 
-def write_comparison(
-    found: Comparison, output: Path | None, report: Path | None, picture: Path | None, source: str
-) -> None:
-    """Write what was asked for of a comparison: columns, a page, a picture."""
-    if output is not None:
-        from edgegraft.io.exports import write_rows
+def write_compared_page(found: Comparison, source: str, path: Path) -> None:
+    """Write a page about groups compared."""
+    from edgegraft.report import write_report
 
-        write_rows(output, {name: list(values) for name, values in found.edges.items()})
-    if report is not None:
-        from edgegraft.report import write_report
-
-        model, columns = found.first_model()
-        title = f"{source}: {' and '.join(found.groups)} compared"
-        write_report(report, model, edge_columns=columns, comparison=found, title=title)
-    if picture is not None:
-        from edgegraft.report import plot_comparison
-
-        save_picture(plot_comparison(found)[0], picture)
+    model, columns = found.first_model()
+    title = f"{source}: {' and '.join(found.groups)} compared"
+    write_report(path, model, edge_columns=columns, comparison=found, title=title)
 
 
 def show_reading(console: Console, found: NetworkReading, top: int) -> None:
@@ -63,11 +75,10 @@ def show_reading(console: Console, found: NetworkReading, top: int) -> None:
     variables, edges = found.variables, found.edges
     order = np.argsort(-variables["strength"], kind="stable")
     numbers = ["community", "n_edges", "strength", "influence", "bridge", "accuracy", "usual"]
-    numbers += ["explained", "r2"]
-    numbers += [name for name in ("held_accuracy", "held_explained") if name in variables]
+    numbers += ["explained", "r2", "held_accuracy", "held_explained"]
     title = f"{counted(len(order), 'variable')}, the strongest first"
     _show(console, title, variables, ["name"], numbers, order[:top])
-    numbers = ["effect", "low", "high", *(n for n in ("q_value", "returns") if n in edges)]
+    numbers = ["effect", "low", "high", "q_value", "returns"]
     strongest = np.argsort(-np.abs(edges["effect"]), kind="stable")
     title = "Edges, with intervals of 95 %; returns is the chance to be found again"
     _show(console, title, edges, _ENDS, numbers, strongest[:top])
@@ -86,91 +97,70 @@ def show_reading(console: Console, found: NetworkReading, top: int) -> None:
         )
 
 
-def write_reading(
-    found: NetworkReading,
-    model: Path,
-    output: Path | None,
-    report: Path | None,
-    picture: Path | None,
-    kind: str,
-) -> None:
-    """Write what was asked for of a reading: columns, a page, a picture."""
-    if output is not None:
-        from edgegraft.io.exports import write_rows
+def write_read_page(found: NetworkReading, model: Path, path: Path) -> None:
+    """Write a page about a network that was read from a file."""
+    from edgegraft.model import read_details
+    from edgegraft.report import write_report
 
-        write_rows(output, {name: list(values) for name, values in found.variables.items()})
-    if report is not None:
-        from edgegraft.model import read_details
-        from edgegraft.report import write_report
-
-        stored = read_details(model)
-        write_report(
-            report,
-            found.model,
-            details=stored.details,
-            edge_columns=stored.edge_columns,
-            reading=found,
-            title=f"The network of {model.name}, read",
-        )
-    if picture is not None:
-        from edgegraft.report import answer_plots
-
-        draw = {
-            "centrality": answer_plots.plot_centrality,
-            "edges": answer_plots.plot_edge_intervals,
-            "stability": answer_plots.plot_stability,
-            "adjacency": answer_plots.plot_adjacency,
-            "network": answer_plots.plot_predictability,
-        }[kind]
-        save_picture(draw(found), picture)
+    stored = read_details(model)
+    write_report(
+        path,
+        found.model,
+        details=stored.details,
+        edge_columns=stored.edge_columns,
+        reading=found,
+        title=f"The network of {model.name}, read",
+    )
 
 
 def show_plan(console: Console, found: PowerPlan, top: int) -> None:
     """Show how many rows are needed."""
     needed = f"{found.rows:,.0f} rows" if np.isfinite(found.rows) else "No number of rows"
-    n = len(found.edges["first"])
     say(
         console,
-        f"[bold]{needed}[/] for {found.power:.0%} of {counted(n, 'edge')} at a false discovery "
-        f"rate of {found.fdr:g} over {counted(found.n_pairs, 'pair')}",
+        f"[bold]{needed}[/] for {found.power:.0%} of {counted(found.n_edges, 'edge')} at a false "
+        f"discovery rate of {found.fdr:g} over {counted(found.n_pairs, 'pair')}",
     )
-    numbers = ["rows", "power", *(["simulated"] if "simulated" in found.curve else [])]
-    first = np.arange(min(50, len(found.curve["rows"])))
-    _show(console, "Expected share of edges found", found.curve, [], numbers, first)
+    title = "Expected share of edges found" + (", with intervals of 95 %" if found.now else "")
+    first = np.arange(min(_MAX_POINTS, len(found.curve["rows"])))
+    names = ["rows", "power", "power_low", "power_high", "simulated"]
+    _show(console, title, found.curve, [], names, first)
     if found.now is None:
         return
     order = np.argsort(found.edges["rows"], kind="stable")[::-1]
     numbers = ["rows", "power_now", "power_twice", "kept"]
     title = f"Rows needed per edge; the fit had {found.now:,}"
     _show(console, title, found.edges, _ENDS, numbers, order[:top])
-
-
-def write_curve(found: PowerPlan, picture: Path) -> None:
-    """Write the curve of power as a picture."""
-    from edgegraft.report import plot_power
-
-    save_picture(plot_power(found), picture)
+    if settled := [f"{cell(a)} -- {cell(b)}" for a, b in found.settled_by_twice()]:
+        say(console, f"Not edges yet, but probably with twice the rows: {', '.join(settled)}")
 
 
 def _show(
     console: Console,
     title: str,
-    columns: dict[str, Any],
+    columns: Columns,
     names: list[str],
     numbers: list[str],
     order: Integers,
 ) -> None:
-    """Show some rows of columns: names of variables, then numbers."""
+    """Show some rows of columns: names of variables, then those of the numbers that there are."""
+    numbers = [name for name in numbers if name in columns]
     heads = ["variable"] * len(names) + [">" + name.replace("_", " ") for name in numbers]
     rows = [
-        [cell(columns[name][k]) for name in names] + [_number(columns[name][k]) for name in numbers]
+        [cell(columns[name][k]) for name in names]
+        + [_number(columns[name][k], name) for name in numbers]
         for k in order
     ]
-    show_table(console, title, heads, rows)
+    if rows:
+        show_table(console, title, heads, rows)
 
 
-def _number(value: Any) -> str:
+def _number(value: Any, name: str) -> str:
     plain = value.item() if isinstance(value, np.generic) else value
+    if name == "rows":
+        return f"{plain:,.0f}" if np.isfinite(plain) else "never enough"
+    if isinstance(plain, bool):
+        return "yes" if plain else "no"
     if isinstance(plain, float):
         return "" if np.isnan(plain) else f"{plain:.3g}"
     return str(plain)

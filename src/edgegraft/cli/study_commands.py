@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.markup import escape
 
 from edgegraft.cli.console import (
     give,
@@ -15,7 +15,6 @@ from edgegraft.cli.console import (
     require_report,
     require_table,
     results,
-    say,
     warned,
     working,
 )
@@ -45,8 +44,13 @@ _CELLS = [
 ]
 _Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file for all that was found."),
+    typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file to write the answer to."),
 ]
+_what_to_write = typer.Option("--table", help="What --output writes.")
+_ComparedTable = Literal["edges", "variables"]
+_ReadTable = Literal["variables", "edges", "absent", "stability", "differences"]
+_PlanTable = Literal["edges", "curve"]
+_Kind = Literal["centrality", "edges", "stability", "adjacency", "network", "differences"]
 _Report = Annotated[Path | None, typer.Option(help="A page with the answers to write (.html).")]
 _Picture = Annotated[
     Path | None, typer.Option("--plot", help="A picture to write: .png, .svg or .pdf.")
@@ -67,6 +71,7 @@ def compare(
     data: DataFiles,
     by: Annotated[str, typer.Option("--by", help="The column that names the group of a row.")],
     output: _Output = None,
+    table: Annotated[_ComparedTable, _what_to_write] = "edges",
     report: _Report = None,
     picture: _Picture = None,
     clusters: _Clusters = None,
@@ -91,28 +96,48 @@ def compare(
         for path in (output, report, picture):
             refuse_overwriting(path, force, tuple(files))
         require_picture(picture)
+        _require_table_format(output)
         if report is not None:
             require_report()
-        from edgegraft.cli.study_answers import show_comparison, write_comparison
+        from edgegraft.cli.study_answers import show_comparison, write_answer, write_compared_page
+        from edgegraft.report import plot_comparison
         from edgegraft.study import compare as compare_groups
 
         reading = settings_from(_READING, options)
         found = compare_groups(
             data,
             by,
-            sample_weight=_weights(data, weights, reading),
             clusters=clusters,
             fdr=level,
             n_permutations=permutations,
-            n_jobs=jobs,
-            random_state=seed,
+            **_shared(data, weights, jobs, seed, reading),
             **reading | {"drop": [*(reading["drop"] or ()), *([weights] if weights else ())]},
         )
-        write_comparison(found, output, report, picture, data.name)
         give(found.summary()) if as_json else show_comparison(results(console), found, top)
-        for path in (output, report, picture):
-            if path is not None:
-                say(console, f"Written: [bold]{escape(str(path))}[/].")
+        write_answer(
+            console,
+            (output, found.edges if table == "edges" else found.variables),
+            (picture, lambda: plot_comparison(found)[0]),
+            (report, partial(write_compared_page, found, data.name)),
+        )
+
+
+def _require_table_format(output: Path | None) -> None:
+    """Stop before the work if a file does not have the suffix of a table."""
+    from edgegraft.io.exports import check_format
+
+    check_format(output)
+
+
+def _shared(
+    data: Path, weights: str | None, jobs: int, seed: int, reading: dict[str, Any]
+) -> dict[str, Any]:
+    """Return arguments that all functions with rows take."""
+    return {
+        "sample_weight": _weights(data, weights, reading),
+        "n_jobs": jobs,
+        "random_state": seed,
+    }
 
 
 def _weights(data: Path, column: str | None, reading: dict[str, Any]) -> Any:
@@ -126,9 +151,6 @@ def _weights(data: Path, column: str | None, reading: dict[str, Any]) -> Any:
     return read_weights(data, column, ReadOptions(**{name: reading[name] for name in names}))
 
 
-_Kind = Literal["centrality", "edges", "stability", "adjacency", "network"]
-
-
 @with_options(_CELLS)
 def read(
     model: ModelFile,
@@ -137,13 +159,15 @@ def read(
         Path | None, typer.Option(help="Other rows, to predict what the fit has not seen.")
     ] = None,
     output: _Output = None,
+    table: Annotated[_ReadTable, _what_to_write] = "variables",
     report: _Report = None,
     picture: _Picture = None,
     kind: Annotated[
         _Kind,
         typer.Option(
             help="The picture: centrality or effects of edges with intervals, stability if rows "
-            "are dropped, effects as a heat map, the network with rings of what is explained."
+            "are dropped, effects as a heat map, the network with rings of what is explained, "
+            "which edges differ from which."
         ),
     ] = "centrality",
     clusters: _Clusters = None,
@@ -171,24 +195,29 @@ def read(
     written = [output, report, picture]
     with working(model, data, held_out, writes=written, force=force, quiet=quiet) as console:
         require_picture(picture)
+        _require_table_format(output)
         require_report()
-        from edgegraft.cli.study_answers import show_reading, write_reading
+        from edgegraft.cli.study_answers import show_reading, write_answer, write_read_page
+        from edgegraft.report import answer_plots
         from edgegraft.study import read_network
 
         reading = settings_from(_CELLS, options)
         found = read_network(
             model,
             data,
-            sample_weight=_weights(data, weights, reading),
             clusters=clusters,
             held_out=held_out,
             resolutions=resolutions or (0.5, 1.0, 2.0),
-            n_jobs=jobs,
-            random_state=seed,
+            **_shared(data, weights, jobs, seed, reading),
             **reading,
         )
-        write_reading(found, model, output, report, picture, kind)
         give(found.summary()) if as_json else show_reading(results(console), found, top)
+        write_answer(
+            console,
+            (output, found.table(table)),
+            (picture, partial(answer_plots.READING_PLOTS[kind], found)),
+            (report, partial(write_read_page, found, model)),
+        )
 
 
 def plan(
@@ -219,6 +248,8 @@ def plan(
     simulations: Annotated[
         int, typer.Option(min=0, help="Data sets to draw and learn from, per number of rows.")
     ] = 0,
+    output: _Output = None,
+    table: Annotated[_PlanTable, _what_to_write] = "edges",
     picture: _Picture = None,
     top: Top = 15,
     seed: Seed = 0,
@@ -227,9 +258,11 @@ def plan(
     force: Force = False,
 ) -> None:
     """Plan the rows of a study: how many find an edge, or a share of a network's edges."""
-    with working(model, writes=[picture], force=force, quiet=quiet) as console:
+    with working(model, writes=[output, picture], force=force, quiet=quiet) as console:
         require_picture(picture)
-        from edgegraft.cli.study_answers import show_plan, write_curve
+        _require_table_format(output)
+        from edgegraft.cli.study_answers import show_plan, write_answer
+        from edgegraft.report import plot_power
         from edgegraft.study import plan as plan_rows
 
         found = plan_rows(
@@ -244,6 +277,6 @@ def plan(
             n_simulations=simulations,
             random_state=seed,
         )
-        if picture is not None:
-            write_curve(found, picture)
         give(found.summary()) if as_json else show_plan(results(console), found, top)
+        columns_of = found.edges if table == "edges" else found.curve
+        write_answer(console, (output, columns_of), (picture, partial(plot_power, found)))

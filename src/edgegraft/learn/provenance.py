@@ -11,6 +11,8 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
+
 from edgegraft import __version__
 from edgegraft.learn.certificate import Certificate
 from edgegraft.learn.discovery import Discovery
@@ -18,6 +20,7 @@ from edgegraft.learn.events import StopReason
 from edgegraft.learn.prediction import Prediction
 
 Json = dict[str, Any]
+_UNSETTLED = 0.05  # p-value of an edge that was cut and is kept in the file
 _PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
 
 
@@ -44,8 +47,25 @@ def details_of(found: Discovery, source: Json, settings: Json | None = None) -> 
             "tables": search.n_tables,
         },
         "certificate": _certificate(found.certificate),
+        "cut": _cut(found),
         "versions": _versions(),
     } | _further(found)
+
+
+def _cut(found: Discovery) -> Json:
+    """Return the edges that the tests have cut and more rows might keep, as columns."""
+    tests, names = found.tests, found.model.names
+    at = np.flatnonzero(~found.kept & (tests.p_value <= _UNSETTLED))
+    columns: Json = {
+        side: [names[i] for i in tests.edges[at, k].tolist()]
+        for k, side in enumerate(("first", "second"))
+    }
+    columns |= {"statistic": tests.statistic[at].tolist(), "dof": tests.dof[at].tolist()}
+    if tests.groups is not None:
+        for name in ("p_linear", "p_rest"):
+            values = getattr(tests.groups, name)[at].tolist()
+            columns[name] = [None if math.isnan(value) else value for value in values]
+    return columns
 
 
 def _further(found: Discovery) -> Json:

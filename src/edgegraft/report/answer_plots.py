@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.core.types import Floats, Mask
+from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.report.network import Network, build_network
 from edgegraft.report.network_plot import draw_names, draw_network, figure_size
 from edgegraft.report.style import (
@@ -20,6 +21,7 @@ from edgegraft.report.style import (
     require_matplotlib,
     shown,
 )
+from edgegraft.study.columns import NORMAL
 from edgegraft.study.comparison import Comparison
 from edgegraft.study.planning import PowerPlan
 from edgegraft.study.reading import NetworkReading
@@ -81,8 +83,7 @@ def plot_edge_intervals(found: NetworkReading, ax: Axes | None = None, *, top: i
     at = np.arange(len(order))
     ax.hlines(at, columns["low"][order], columns["high"][order], color=NEUTRAL, linewidth=1.2)
     ax.plot(columns["effect"][order], at, "o", color=POSITIVE, markersize=4)
-    ends = zip(columns["first"][order], columns["second"][order], strict=True)
-    _names(ax, np.array([f"{shown(a, 20)} -- {shown(b, 20)}" for a, b in ends], object))
+    _names(ax, np.array(_edge_names(found, order), object))
     ax.axvline(0.0, color=INK, linewidth=0.8)
     ax.set(xlabel="effect, with intervals of 95 %")
     return ax
@@ -150,6 +151,50 @@ def plot_predictability(found: NetworkReading, ax: Axes | None = None, *, seed: 
     return ax
 
 
+def plot_edge_differences(found: NetworkReading, ax: Axes | None = None, *, top: int = 40) -> Axes:
+    """Draw which effects of edges differ; those of the strongest `top` are on the diagonal.
+
+    Blue: the effect of the row is larger than that of the column, by size; vermillion: smaller;
+    white: zero is in the interval of 95 % of their difference.
+    """
+    require_matplotlib()
+    from matplotlib.colors import ListedColormap
+
+    columns, (apart, error) = found.edges, found.influence.differences()
+    order = np.argsort(-np.abs(columns["effect"]), kind="stable")[:top]
+    side = 2.0 + 0.25 * len(order)
+    ax = axes_or_new(ax, side + 1.0, side)
+    differs = np.sign(apart) * (np.abs(apart) > NORMAL * error)
+    ax.imshow(
+        differs[np.ix_(order, order)],
+        ListedColormap([NEGATIVE, "white", POSITIVE]),
+        vmin=-1,
+        vmax=1,
+    )
+    names = _edge_names(found, order)
+    ax.set_xticks(np.arange(len(order)), names, rotation=90)
+    ax.set_yticks(np.arange(len(order)), names)
+    for at, k in enumerate(order):
+        ax.text(at, at, f"{columns['effect'][k]:.2f}", ha="center", va="center", fontsize=6)
+    literal(ax)
+    return ax
+
+
+def _edge_names(found: NetworkReading, order: Integers) -> list[str]:
+    ends = zip(found.edges["first"][order], found.edges["second"][order], strict=True)
+    return [f"{shown(a, 20)} -- {shown(b, 20)}" for a, b in ends]
+
+
+READING_PLOTS: dict[str, Callable[[NetworkReading], Axes]] = {
+    "network": plot_predictability,
+    "centrality": plot_centrality,
+    "edges": plot_edge_intervals,
+    "differences": plot_edge_differences,
+    "stability": plot_stability,
+    "adjacency": plot_adjacency,
+}
+
+
 def _ring(share: float) -> MarkerPath:
     """Return a part of a ring, clockwise from the top."""
     from matplotlib.path import Path
@@ -162,10 +207,11 @@ def _ring(share: float) -> MarkerPath:
 def plot_comparison(found: Comparison, *, seed: int = 0) -> list[Axes]:
     """Draw the network of each group, and the edges that differ, on one layout; return all axes.
 
-    A group's picture has the edges of its own network, their widths and colours being effects and
-    signs. The last picture has the edges that differ: blue if the effect is larger in the second of
-    two groups, vermillion if it is smaller, grey if there are more groups or no signs. `seed` is as
-    in :func:`edgegraft.report.plot_network`.
+    A group's picture has the edges of its own network and those that do not differ, their widths
+    and colours being its effects, on one scale for all pictures, and signs. The last picture has
+    the edges that differ: blue if the effect is larger in the second of two groups, vermillion if
+    it is smaller, grey if there are more groups or no signs. `seed` is as in
+    :func:`edgegraft.report.plot_network`.
     """
     require_matplotlib()
     import matplotlib.pyplot as plt
@@ -176,6 +222,8 @@ def plot_comparison(found: Comparison, *, seed: int = 0) -> list[Axes]:
     model, _ = found.first_model()
     order = found.places()
     whole = build_network(model, strengths=largest[order], colour_by="community", seed=seed)
+    drawn = np.any([found.shown_in(name) for name in found.groups], axis=0)
+    whole = whole._replace(largest=float(largest[drawn].max(initial=0.0)) or None)
     width, height = figure_size(whole)
     n = len(found.groups) + 1
     across = _across(n, width, height)
@@ -186,7 +234,7 @@ def plot_comparison(found: Comparison, *, seed: int = 0) -> list[Axes]:
     for empty in grid.ravel()[n:]:
         empty.set_axis_off()
     apart = np.nan_to_num(columns["difference"])
-    parts = [(name, effects[name], columns[f"in_{name}"]) for name in found.groups]
+    parts = [(name, effects[name], found.shown_in(name)) for name in found.groups]
     noun = "edge differs" if found.n_different == 1 else "edges differ"
     parts.append((f"{found.n_different} {noun}", apart, columns["differs"]))
     signed = len(found.groups) == 2
@@ -200,16 +248,20 @@ def plot_comparison(found: Comparison, *, seed: int = 0) -> list[Axes]:
 
 
 def _across(n: int, width: float, height: float) -> int:
-    """Return how many of `n` pictures stand side by side, such that all are about twice as wide.
+    """Return how many of `n` pictures stand side by side.
+
+    All together are about twice as wide as high, and few places are empty.
 
     Examples
     --------
-    >>> _across(3, 6.0, 6.0), _across(4, 12.0, 2.0)
-    (3, 1)
+    >>> _across(3, 6.0, 6.0), _across(4, 12.0, 2.0), _across(4, 6.0, 6.0)
+    (3, 1, 2)
     """
 
     def apart(across: int) -> float:
-        return abs(float(np.log(across * width / (-(-n // across) * height) / 2.0)))
+        down = -(-n // across)
+        wide = abs(float(np.log(across * width / (down * height) / 2.0)))
+        return wide + float(np.log(across * down / n)) * 2.0
 
     return min(range(1, n + 1), key=apart)
 

@@ -38,11 +38,12 @@ class Network(NamedTuple):
     bends: Floats  # (m, 2) middle control points of the edges, which are quadratic curves
     group: Integers  # the largest group is 0; -1 for variables without one
     group_names: tuple[str, ...]  # empty for communities, which have no names
+    largest: float | None = None  # strength of the widest line, if several pictures share a scale
 
     def weights(self) -> Floats:
         """Return the strengths as shares of the largest; forbidden pairs count as the largest."""
         finite = finite_strengths(self.strength)
-        largest = finite.max(initial=0.0)
+        largest = self.largest or finite.max(initial=0.0)
         return np.clip(finite / largest, 0.0, 1.0) if largest > 0 else np.ones(len(finite))
 
     def node_strength(self) -> Floats:

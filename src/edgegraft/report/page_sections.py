@@ -32,7 +32,7 @@ _OPEN_TABLES = 4  # shown without a click
 _MAX_VARIABLES = 1000
 _MAX_RARE = 100
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "pyarrow")
-_ELSEWHERE = ("source", "settings", "certificate", "shares", "versions")
+_ELSEWHERE = ("source", "settings", "certificate", "cut", "shares", "versions")
 
 
 def summary_section(

@@ -16,6 +16,7 @@ from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import make_frame
 from edgegraft.learn.edge_tests import q_values
 from edgegraft.model import PairwiseMRF
+from edgegraft.study.columns import plain_rows
 from edgegraft.study.group_fit import JointModel
 from edgegraft.study.group_rows import GroupRows, features_of, read_groups
 from edgegraft.study.group_scores import GroupScores
@@ -46,9 +47,10 @@ class Comparison:
         An edge per row, the clearest differences first: ``first``, ``second``, ``signed`` (whether
         effects have a sign), ``effect_GROUP`` with its interval of 95 %, ``low_GROUP`` to
         ``high_GROUP``, and ``in_GROUP`` (whether it is an edge of that group's own network),
-        ``difference`` (of two groups with its interval; of more the range of effects),
-        ``statistic``, ``dof``, ``p_value``, ``q_value``, ``p_permutation`` and ``differs``: a
-        q-value of at most `fdr`, and of at most .05 by permutations, if there are any.
+        ``together`` (whether it is one of the network of all rows together), ``difference`` (of two
+        groups with its interval; of more the range of effects), ``statistic``, ``dof``,
+        ``p_value``, ``q_value``, ``p_permutation`` and ``differs``: a q-value of at most `fdr`, and
+        of at most .05 by permutations, if there are any.
     variables : dict of str to array
         ``name``, ``n_edges``, ``n_different``, ``p_value`` (that all edges of the variable are
         equal) and ``q_value``.
@@ -77,6 +79,16 @@ class Comparison:
     def variables_frame(self) -> Any:
         """Return the variables as a frame."""
         return make_frame(self.variables)
+
+    def shown_in(self, group: str) -> Mask:
+        """Return the edges that a group has by all that is known.
+
+        An edge that does not differ is one of all groups if it is one of any of them, or of all
+        rows together: too few rows of a group are not a difference.
+        """
+        anywhere = np.any([self.edges[f"in_{name}"] for name in self.groups], axis=0)
+        shared = ~(self.edges["differs"] & anywhere) & (anywhere | self.edges["together"])
+        return np.asarray(self.edges[f"in_{group}"] | shared)
 
     def places(self) -> Integers:
         """Return the rows of `edges` in the order of the models' edges."""
@@ -192,7 +204,7 @@ def compare(
             free, fitted = differs, model.fit(~differs, fitted)
     names = np.array(given.table.schema.names, object)
     columns = {"first": names[edges[:, 0]], "second": names[edges[:, 1]]}
-    columns |= group_effects(given, scores, tested, chosen.own)
+    columns |= group_effects(given, scores, tested, chosen)
     columns |= tested.columns(chosen) | {"differs": free}
     order = np.argsort(tested.p_value, kind="stable")
     return Comparison(
@@ -204,21 +216,6 @@ def compare(
         dict(zip(given.names, model.models(fitted), strict=True)),
         n_permutations,
     )
-
-
-def plain_rows(columns: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
-    """Return columns as rows of plain values; what is not a number is None.
-
-    Examples
-    --------
-    >>> plain_rows({"name": np.array(["a"], object), "effect": np.array([np.nan])})
-    [{'name': 'a', 'effect': None}]
-    """
-    lists = [
-        [None if isinstance(cell, float) and cell != cell else cell for cell in values.tolist()]
-        for values in columns.values()
-    ]
-    return [dict(zip(columns, cells, strict=True)) for cells in zip(*lists, strict=True)]
 
 
 def _variables(

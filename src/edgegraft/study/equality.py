@@ -23,10 +23,19 @@ from edgegraft.study.group_scores import EdgeScores
 
 
 class Estimate(NamedTuple):
-    """The weights of an edge in one group, free of the ridge, with their variance."""
+    """The weights of an edge in one group, free of the ridge, with their variances.
+
+    That over the rows is too small if a cell happens to be empty: the larger error counts.
+    """
 
     weights: Floats
-    variance: Floats
+    by_model: Floats
+    by_rows: Floats
+
+    def error(self, slope: Floats) -> float:
+        """Return the standard error of what has this slope in the weights."""
+        spreads = (float(slope @ spread @ slope) for spread in (self.by_model, self.by_rows))
+        return float(np.sqrt(max(0.0, *spreads)))
 
 
 class EdgeEquality(NamedTuple):
@@ -38,6 +47,8 @@ class EdgeEquality(NamedTuple):
         The test that its weights are equal.
     estimates : list of Estimate or None
         Per group; None if it cannot be estimated there.
+    difference : Estimate or None
+        Of the weights in the second of two groups from those in the first.
     centred : list of array
         Scores of the rows of each group that would have the mean zero if the weights were equal.
     pooled : float
@@ -48,6 +59,7 @@ class EdgeEquality(NamedTuple):
 
     verdict: Verdict
     estimates: list[Estimate | None]
+    difference: Estimate | None
     centred: list[Floats]
     pooled: float
     common: Floats
@@ -83,7 +95,9 @@ def judge_equality(given: GroupRows, scores: list[EdgeScores | None], linear: Ma
         for name in ("score", "by_model", "by_rows", "sensitivity")
     )
     pooled = judge_score(score, by_model, by_rows, linear, information=slopes).p_value
-    return EdgeEquality(verdict, [_estimate(own) for own in scores], centred, pooled, common)
+    estimates = [own and estimate(given, g, own) for g, own in enumerate(scores)]
+    difference = _difference(given, scores, estimates)
+    return EdgeEquality(verdict, estimates, difference, centred, pooled, common)
 
 
 def _or_nothing(own: EdgeScores | None, size: int, n_rows: int) -> EdgeScores:
@@ -102,18 +116,47 @@ def _loading(known: list[EdgeScores], total: Floats, h: int) -> Floats:
 
 def _over_clusters(given: GroupRows, known: list[EdgeScores], loadings: list[Floats]) -> Floats:
     """Return the variance of the differences over clusters, which may have rows of all groups."""
+    each = enumerate(zip(known, loadings, strict=True))
+    return _spread(np.sum([_cluster_sums(given, g, own) @ a.T for g, (own, a) in each], axis=0))
+
+
+def _cluster_sums(given: GroupRows, g: int, own: EdgeScores) -> Floats:
+    """Return the sums of the centred scores of a group over the rows of each cluster."""
     assert given.clusters is not None
-    n = int(given.clusters.max()) + 1
-    sums = np.zeros((n, len(loadings[0])))
-    for g, (own, loading) in enumerate(zip(known, loadings, strict=True)):
-        weights = given.weights[given.of(g)]
-        rows = own.rows - np.outer(weights / weights.sum(), own.rows.sum(axis=0))
-        np.add.at(sums, given.clusters[given.of(g)], rows @ loading.T)
+    weights = given.weights[given.of(g)]
+    rows = own.rows - np.outer(weights / weights.sum(), own.rows.sum(axis=0))
+    sums = np.zeros((int(given.clusters.max()) + 1, rows.shape[1]))
+    np.add.at(sums, given.clusters[given.of(g)], rows)
+    return sums
+
+
+def _spread(sums: Floats) -> Floats:
+    n = len(sums)
     return np.asarray(sums.T @ sums * (n / max(n - 1, 1)))
 
 
-def _estimate(own: EdgeScores | None) -> Estimate | None:
-    if own is None:
-        return None
+def estimate(given: GroupRows, g: int, own: EdgeScores) -> Estimate:
+    """Return the weights of an edge in a group, one step from the fit."""
+    spreads = own.by_model, own.by_rows
+    if given.clusters is not None:
+        spreads = (_spread(_cluster_sums(given, g, own)),) * 2
     inverse = np.linalg.pinv(own.sensitivity)
-    return Estimate(inverse @ own.score, inverse @ own.by_rows @ inverse.T)
+    return Estimate(inverse @ own.score, *(inverse @ spread @ inverse.T for spread in spreads))
+
+
+def _difference(
+    given: GroupRows, scores: list[EdgeScores | None], estimates: list[Estimate | None]
+) -> Estimate | None:
+    """Return the difference of two groups, whose rows may be of the same clusters."""
+    known = [(own, found) for own, found in zip(scores, estimates, strict=True) if own and found]
+    if len(scores) != 2 or len(known) != 2:
+        return None
+    (first, before), (second, after) = known
+    spreads = before.by_model + after.by_model, before.by_rows + after.by_rows
+    if given.clusters is not None:
+        moved = [
+            _cluster_sums(given, g, own) @ np.linalg.pinv(own.sensitivity).T
+            for g, own in enumerate((first, second))
+        ]
+        spreads = (_spread(moved[1] - moved[0]),) * 2
+    return Estimate(after.weights - before.weights, *spreads)

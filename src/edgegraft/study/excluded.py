@@ -13,40 +13,23 @@ from scipy.special import chndtrinc
 
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats, Integers
-from edgegraft.learn.edge_tests import make_tester
 from edgegraft.learn.survey_design import SurveyDesign
-from edgegraft.learn.weighting import Weighting
-from edgegraft.model import PairwiseMRF
-from edgegraft.study.group_fit import JointModel
-from edgegraft.study.group_rows import GroupRows, features_of
-from edgegraft.table import PackedTable
-from edgegraft.table.blocks import TableRows
+from edgegraft.study.group_fit import WholeFit
 
 _CHANCE = 0.05
 _TINY = float(np.finfo(float).tiny)
 
 
 def excluded_effects(
-    model: PairwiseMRF,
-    table: PackedTable,
-    weighting: Weighting | None,
-    n_jobs: int,
-    clusters: Integers | None = None,
+    whole: WholeFit, n_jobs: int, clusters: Integers | None = None
 ) -> tuple[Edges, Floats, Floats]:
     """Return the pairs that are not edges, their p-values, and the effects that are excluded."""
-    n = model.n_variables
-    base, sampling = (np.ones(table.n_rows), False) if weighting is None else weighting
-    given = GroupRows(table, ("all",), np.zeros(table.n_rows, np.int64), base, False, None)
-    features = features_of(given)
-    fit = JointModel(given, features, model.edges, n_jobs).fit(np.ones(model.n_edges, bool))
-    scored = features if table.schema.scored else None
+    table, base, fit = whole.given.table, whole.given.weights, whole.fit
+    n = len(table.schema)
     survey = SurveyDesign.of(table.n_rows, clusters=clusters)
-    given_rows = TableRows(table, base)
-    tester = make_tester(scored, given_rows, n_jobs, sampling=sampling, survey=survey)
-    alone = None
-    if survey is not None:
-        alone = make_tester(scored, given_rows, n_jobs, sampling=sampling)
-    edges = pair_ids(model.edges, n)
+    tester = whole.tester(n_jobs, survey)
+    alone = None if survey is None else whole.tester(n_jobs)
+    edges = pair_ids(fit.layout.edges, n)
     pairs, statistic, dof, p, worth = [], [], [], [], []
     for batch in _rounds(n):
         new = batch[~np.isin(pair_ids(batch, n), edges)]
@@ -67,14 +50,14 @@ def excluded_effects(
         p.append(found.p_value)
     if not pairs:
         return np.empty((0, 2), np.int64), np.zeros(0), np.zeros(0)
-    whole, t, d = np.concatenate(pairs), np.concatenate(statistic), np.concatenate(dof)
+    new, t, d = np.concatenate(pairs), np.concatenate(statistic), np.concatenate(dof)
     known = table.codes() >= 0
-    rows = np.array([base @ (known[:, i] & known[:, j]) for i, j in whole.tolist()])
+    rows = np.array([base @ (known[:, i] & known[:, j]) for i, j in new.tolist()])
     rows *= np.concatenate(worth)
     centre = np.array([_largest(x, k) for x, k in zip(t.tolist(), d.tolist(), strict=True)])
     bound = np.where(d > 0, np.tanh(np.sqrt(centre / np.maximum(rows, 1.0))), 1.0)
-    order = np.lexsort((whole[:, 1], whole[:, 0]))
-    return whole[order], np.concatenate(p)[order], np.asarray(bound)[order]
+    order = np.lexsort((new[:, 1], new[:, 0]))
+    return new[order], np.concatenate(p)[order], np.asarray(bound)[order]
 
 
 def _largest(statistic: float, dof: int) -> float:

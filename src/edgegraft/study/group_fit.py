@@ -8,20 +8,25 @@ groups may differ in how common states are and still have the same network.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import minimize as minimize_smooth
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats, Mask
+from edgegraft.learn.edge_tests import EdgeTester, make_tester
 from edgegraft.learn.selection.levels import ridge_of
+from edgegraft.learn.survey_design import SurveyDesign
+from edgegraft.learn.weighting import Weighting
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.features import Features
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured
-from edgegraft.study.group_rows import GroupRows
+from edgegraft.study.group_rows import GroupRows, features_of
+from edgegraft.table import PackedTable
+from edgegraft.table.blocks import TableRows
 
 _RIDGE_ROWS = 0.1  # as of fits that are tested
 _MAX_ITERATIONS = 500
@@ -121,6 +126,32 @@ class JointModel:
             PairwiseMRF(schema, edges, self._losses[0].expand(theta, found.layout))
             for theta in found.thetas
         ]
+
+
+class WholeFit(NamedTuple):
+    """All rows as one group, and the fit of a model's edges to them."""
+
+    given: GroupRows
+    features: Features
+    fit: JointFit
+
+    @classmethod
+    def of(cls, edges: Edges, table: PackedTable, weighting: Weighting | None, n_jobs: int) -> Self:
+        """Fit these edges; a row that counts as several is as certain as these."""
+        n = table.n_rows
+        base = np.ones(n) if weighting is None else weighting.weights
+        sampling = weighting is not None and weighting.sampling
+        given = GroupRows(table, ("all",), np.zeros(n, np.int64), base, sampling, None)
+        features = features_of(given)
+        fit = JointModel(given, features, edges, n_jobs).fit(np.ones(len(edges), bool))
+        return cls(given, features, fit)
+
+    def tester(self, n_jobs: int, survey: SurveyDesign | None = None) -> EdgeTester:
+        """Return what tests the edges, and others, at the fit."""
+        table = self.given.table
+        scored = self.features if table.schema.scored else None
+        rows, sampling = TableRows(table, self.given.weights), self.given.sampling
+        return make_tester(scored, rows, n_jobs, sampling=sampling, survey=survey)
 
 
 def _scaled(found: tuple[float, Floats], scale: Floats) -> tuple[float, Floats]:

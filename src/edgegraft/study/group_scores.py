@@ -21,7 +21,7 @@ import numpy as np
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.learn.conditional import Conditional
-from edgegraft.learn.feature_conditionals import FeatureConditionals, contrasts_of
+from edgegraft.learn.feature_conditionals import TINY, FeatureConditionals, contrasts_of
 from edgegraft.objective.features import Features
 from edgegraft.study.group_fit import JointFit
 from edgegraft.study.group_rows import GroupRows, margins_of
@@ -137,12 +137,32 @@ class GroupScores:
         The scale is that of all groups together, so that equal weights have equal effects.
         """
         i, j = self._layout.edges[k].tolist()
-        left = np.sqrt(self._left(i) * self._left(j))
         if self.signed(k):
-            return float(left * weights[0] * self._unit(i) * self._unit(j))
+            return float(self._scale(k) * weights[0] * self._unit(i) * self._unit(j))
+        return self._scale(k) * _size(self._centred(k, weights), self._margins[i], self._margins[j])
+
+    def slope(self, k: int, weights: Floats) -> Floats:
+        """Return how much the effect of an edge changes with its weights, at these ones."""
+        if self.signed(k):
+            return np.array([self.effect(k, unit) for unit in np.eye(len(weights))])
+        i, j = self._layout.edges[k].tolist()
+        p, q = self._margins[i], self._margins[j]
+        table = self._centred(k, weights)
+        cells = table * np.outer(p / p.sum(), q / q.sum()) / max(_size(table, p, q), TINY)
         ends = [self.contrasts[v].own for v in (i, j)]
-        shown = ends[0] @ weights.reshape(ends[0].shape[1], -1) @ ends[1].T
-        return float(left * _weighted_norm(shown, self._margins[i], self._margins[j]))
+        return np.asarray(self._scale(k) * (ends[0].T @ cells @ ends[1]).ravel())
+
+    def _scale(self, k: int) -> float:
+        i, j = self._layout.edges[k].tolist()
+        return float(np.sqrt(self._left(i) * self._left(j)))
+
+    def _centred(self, k: int, weights: Floats) -> Floats:
+        """Return the weights of an edge as a table of states that its margins do not explain."""
+        i, j = self._layout.edges[k].tolist()
+        ends = [self.contrasts[v].own for v in (i, j)]
+        table = ends[0] @ weights.reshape(ends[0].shape[1], -1) @ ends[1].T
+        p, q = (self._margins[v] / self._margins[v].sum() for v in (i, j))
+        return np.asarray(table - (table @ q)[:, None] - p @ table + p @ table @ q)
 
     def _left(self, i: int) -> float:
         """Return the share of a column's variance that the conditionals leave."""
@@ -240,11 +260,9 @@ def _covariance(first: Floats, second: Floats, weights: Floats, power: int) -> F
     return np.asarray(products - sums / max(weights.sum(), 1.0))
 
 
-def _weighted_norm(table: Floats, first: Floats, second: Floats) -> float:
-    """Return the norm of a centred table, cells weighted by the product of two margins."""
-    p, q = first / first.sum(), second / second.sum()
-    centred = table - (table @ q)[:, None] - p @ table + p @ table @ q
-    return float(np.sqrt(p @ centred**2 @ q))
+def _size(table: Floats, first: Floats, second: Floats) -> float:
+    """Return the norm of a table, cells weighted by the product of two margins."""
+    return float(np.sqrt((first / first.sum()) @ table**2 @ (second / second.sum())))
 
 
 def _inverted(matrix: Floats) -> Floats:

@@ -15,7 +15,7 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.learn.discovery import discover
 from edgegraft.learn.edge_tests import q_values
 from edgegraft.learn.effective_score import Verdict
-from edgegraft.learn.feature_conditionals import TINY
+from edgegraft.study.columns import NORMAL
 from edgegraft.study.equality import EdgeEquality, Estimate, judge_equality
 from edgegraft.study.group_rows import GroupRows
 from edgegraft.study.group_scores import GroupScores
@@ -29,7 +29,6 @@ from edgegraft.study.permutations import (
 
 _SHARE = 0.9  # of the level, for edges chosen without regard to groups
 _CONFIRMED = 0.05  # p-value by permutations of an edge that differs
-_NORMAL = 1.959963984540054
 
 
 class ComparedEdges(NamedTuple):
@@ -42,6 +41,8 @@ class ComparedEdges(NamedTuple):
         Which are chosen without regard to groups; the others are the best of the other pairs.
     own : array of bool, shape (groups, m)
         Which the network of each group has.
+    together : array of bool, shape (m,)
+        Which the network of all rows together has.
     n : int
         Number of variables.
     """
@@ -49,6 +50,7 @@ class ComparedEdges(NamedTuple):
     edges: Edges
     common: Mask
     own: Mask
+    together: Mask
     n: int
 
     def q_values(self, p: Floats) -> Floats:
@@ -64,7 +66,7 @@ class EqualityTests(NamedTuple):
     """Tests of all edges; `permuted` has them for every assignment of labels."""
 
     verdicts: list[Verdict]
-    estimates: list[list[Estimate | None]]
+    estimates: list[tuple[list[Estimate | None], Estimate | None]]  # per group; difference of two
     permuted: PermutedTests | None
     pooled: Floats  # p-values of the edges in all groups together
     effect: Floats  # of the edges in all groups together
@@ -140,7 +142,7 @@ def judge_edges(given: GroupRows, scores: GroupScores, labels: Integers | None) 
         together = PermutedTests(np.concatenate(p, axis=1), np.concatenate(along, axis=2))
     return EqualityTests(
         [edge.verdict for edge in edges],
-        [edge.estimates for edge in edges],
+        [(edge.estimates, edge.difference) for edge in edges],
         together,
         np.array([edge.pooled for edge in edges]),
         np.array(effect),
@@ -168,46 +170,38 @@ def choose_edges(given: GroupRows, plan: Plan) -> ComparedEdges:
     common = np.concatenate((common, ranked[~np.isin(ranked, common)][:n]))
     ids = np.unique(np.concatenate((common, *networks)))
     own = np.stack([np.isin(ids, network) for network in networks])
-    return ComparedEdges(pairs_of_ids(ids, n), np.isin(ids, common), own, n)
+    together = np.isin(ids, pair_ids(whole.model.edges, n))
+    return ComparedEdges(pairs_of_ids(ids, n), np.isin(ids, common), own, together, n)
 
 
 def group_effects(
-    given: GroupRows, scores: GroupScores, tested: EqualityTests, own: Mask
+    given: GroupRows, scores: GroupScores, tested: EqualityTests, chosen: ComparedEdges
 ) -> dict[str, NDArray[Any]]:
     """Return effects per group with their intervals, and their differences."""
     m, n_groups = len(tested.verdicts), len(given.names)
     effect, error = np.full((2, n_groups, m), np.nan)
     apart, unsure = np.full((2, m), np.nan)
-    for k, estimates in enumerate(tested.estimates):
-        known = [one for one in estimates if one is not None]
+    for k, (estimates, difference) in enumerate(tested.estimates):
         for g, one in enumerate(estimates):
             if one is not None:
                 effect[g, k], error[g, k] = _sized(scores, k, one)
-        if len(known) == n_groups == 2:
-            both = Estimate(
-                known[1].weights - known[0].weights, known[0].variance + known[1].variance
-            )
-            apart[k], unsure[k] = _sized(scores, k, both)
-        elif len(known) > 1:
+        if difference is not None:
+            apart[k], unsure[k] = _sized(scores, k, difference)
+        elif n_groups > 2 and np.isfinite(effect[:, k]).sum() > 1:
             apart[k] = np.nanmax(effect[:, k]) - np.nanmin(effect[:, k])
     columns: dict[str, NDArray[Any]] = {"signed": np.array([scores.signed(k) for k in range(m)])}
     for g, name in enumerate(given.names):
         columns[f"effect_{name}"] = effect[g]
-        columns[f"low_{name}"] = effect[g] - _NORMAL * error[g]
-        columns[f"high_{name}"] = effect[g] + _NORMAL * error[g]
-        columns[f"in_{name}"] = own[g]
-    columns["difference"] = apart
+        columns[f"low_{name}"] = effect[g] - NORMAL * error[g]
+        columns[f"high_{name}"] = effect[g] + NORMAL * error[g]
+        columns[f"in_{name}"] = chosen.own[g]
+    columns |= {"together": chosen.together, "difference": apart}
     if n_groups == 2:
-        columns["difference_low"] = apart - _NORMAL * unsure
-        columns["difference_high"] = apart + _NORMAL * unsure
+        columns["difference_low"] = apart - NORMAL * unsure
+        columns["difference_high"] = apart + NORMAL * unsure
     return columns
 
 
-def _sized(scores: GroupScores, k: int, estimate: Estimate) -> tuple[float, float]:
-    """Return an effect with its standard error; of one without a sign, along its weights."""
-    weights, spread = estimate
-    effect = scores.effect(k, weights)
-    if scores.signed(k):
-        return effect, abs(scores.effect(k, np.sqrt(np.maximum(np.diag(spread), 0.0))))
-    size = max(float(weights @ weights), TINY)
-    return effect, float(np.sqrt(max(float(weights @ spread @ weights), 0.0))) / size * effect
+def _sized(scores: GroupScores, k: int, found: Estimate) -> tuple[float, float]:
+    """Return an effect with its standard error."""
+    return scores.effect(k, found.weights), found.error(scores.slope(k, found.weights))

@@ -28,6 +28,7 @@ from edgegraft.study.equality import EdgeEquality
 from edgegraft.study.group_rows import GroupRows
 
 _TINY = float(np.finfo(float).tiny)
+_MAX_P = 0.99  # combined p-values of 1, which corrections give, would outweigh all others
 _MAX_CENTRE = 3.5  # standard errors of the difference that is looked for
 _PARTS = (4.0, 2.0, 1.0)  # of one difference, the largest of strong edges, all in one direction
 
@@ -162,7 +163,7 @@ def combined_p_value(tests: PermutedTests, pooled: Floats, effect: Floats) -> fl
 
 
 def cauchy_p_value(p: Floats) -> float:
-    """Return the Cauchy combination of p-values, which may depend on each other.
+    """Return the Cauchy combination of p-values, which may depend on each other and be 1.
 
     Examples
     --------
@@ -171,5 +172,5 @@ def cauchy_p_value(p: Floats) -> float:
     """
     if not len(p):
         return 1.0
-    bounded = np.clip(p, 1e-15, 1 - 1e-15)
+    bounded = np.clip(p, 1e-15, _MAX_P)
     return float(0.5 - np.arctan(np.mean(np.tan((0.5 - bounded) * np.pi))) / np.pi)

@@ -17,20 +17,20 @@ from edgegraft.errors import Argument, DataError, ModelError, SettingError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import make_frame
 from edgegraft.ingest.rows import read_table
-from edgegraft.learn.weighting import Weighting, weigh
+from edgegraft.learn.weighting import weigh
 from edgegraft.model import PairwiseMRF, load
 from edgegraft.search.structure import communities
-from edgegraft.study.comparison import plain_rows
+from edgegraft.study.columns import NORMAL, plain_rows
 from edgegraft.study.excluded import excluded_effects
+from edgegraft.study.group_fit import WholeFit
 from edgegraft.study.group_rows import label_codes
-from edgegraft.study.planning import chance_to_return
+from edgegraft.study.power import chance_to_return
 from edgegraft.study.predictability import predictability
 from edgegraft.study.row_influence import RowInfluence
-from edgegraft.table import PackedTable
 
-_NORMAL = 1.959963984540054
 _DROPPED = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9)
 _SIMILAR, _CERTAIN = 0.7, 0.95  # of the coefficient of stability, as in bootnet
+_TABLES = {"stability": "dropped"} | {name: name for name in ("variables", "edges", "absent")}
 _MAX_PAIRS = 5000  # up to which pairs that are not edges are tested
 
 
@@ -87,22 +87,45 @@ class NetworkReading:
         """Return the pairs that are not edges as a frame."""
         return make_frame(self.absent)
 
+    def table(self, name: str) -> dict[str, NDArray[Any]]:
+        """Return columns: variables, edges, absent, differences, or stability (rows dropped)."""
+        return self.differences() if name == "differences" else getattr(self, _TABLES[name])
+
+    def differences_frame(self) -> Any:
+        """Return all pairs of edges and how much their effects differ, as a frame."""
+        return make_frame(self.differences())
+
+    def differences(self) -> dict[str, NDArray[Any]]:
+        """Return all pairs of edges with how much larger the effect of the one is.
+
+        Signs do not count; two edges may share a variable, and then depend on each other. The
+        columns are ``first`` and ``second`` (``A -- B``), ``difference``, ``low`` and ``high`` (95
+        %), without a correction for their number.
+        """
+        apart, error = self.influence.differences()
+        names = np.array([f"{a} -- {b}" for a, b in self._ends()], object)
+        one, other = np.triu_indices(len(names), 1)
+        found, spread = apart[one, other], NORMAL * error[one, other]
+        columns = {"first": names[one], "second": names[other]}
+        return columns | {"difference": found, "low": found - spread, "high": found + spread}
+
     def edge_difference(
         self, first: tuple[str, str], second: tuple[str, str]
     ) -> tuple[float, float, float]:
         """Return how much larger the effect of an edge is than that of another, with an interval.
 
-        Signs do not count; two edges may share a variable, and then depend on each other.
+        As in :meth:`differences`.
         """
-        places = []
+        place = {frozenset(ends): k for k, ends in enumerate(self._ends())}
         for pair in (first, second):
-            ends = sorted(self.model.schema.index(name) for name in pair)
-            at = np.flatnonzero((self.model.edges == ends).all(axis=1))
-            if not len(at):
+            if frozenset(pair) not in place:
                 raise ModelError(f"'{pair[0]}' and '{pair[1]}' do not share an edge")
-            places.append(int(at[0]))
-        apart, error = self.influence.difference(*places)
-        return apart, apart - _NORMAL * error, apart + _NORMAL * error
+        at = place[frozenset(first)], place[frozenset(second)]
+        apart, error = (float(values[at]) for values in self.influence.differences())
+        return apart, apart - NORMAL * error, apart + NORMAL * error
+
+    def _ends(self) -> list[tuple[str, str]]:
+        return list(zip(self.edges["first"], self.edges["second"], strict=True))
 
     def summary(self) -> dict[str, Any]:
         """Return the reading in plain types, for JSON."""
@@ -180,7 +203,9 @@ def read_network(
     members = None
     if clusters is not None:
         members = _members(X, clusters, ReadOptions(**reading), table.n_rows)
-    influence = RowInfluence(model, table, weighting, n_jobs, members)
+    n_rows = table.n_rows if weights is None else float(weights.sum())
+    whole = WholeFit.of(model.edges, table, weighting, n_jobs)
+    influence = RowInfluence(model, whole, n_jobs, members)
     rng = np.random.default_rng(random_state)
     resampled = influence.resampled(n_resamples, rng)
     groups = {
@@ -199,11 +224,11 @@ def read_network(
     dropped, coefficient = _case_dropping(model, influence, n_resamples, rng)
     return NetworkReading(
         variables,
-        _edges(model, influence, table.n_rows if weights is None else float(weights.sum())),
+        _edges(fitted, model, influence, n_rows, members is not None),
         groups,
         dropped,
         coefficient,
-        _absent(model, table, weighting, n_jobs, members),
+        _absent(model, whole, n_jobs, members),
         influence,
         model,
     )
@@ -254,8 +279,8 @@ def _centrality(
         error = np.sqrt(np.square(_totals(edges, influence.rows * factor, n)).sum(axis=0))
         columns[name] = total
         columns[f"{name}_low"], columns[f"{name}_high"] = (
-            total - _NORMAL * error,
-            total + _NORMAL * error,
+            total - NORMAL * error,
+            total + NORMAL * error,
         )
     columns["bridge"] = _totals(edges, np.abs(effect) * away, n)
     columns["community"] = community
@@ -311,34 +336,33 @@ def _correlation(first: Floats, second: Floats) -> float:
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def _edges(model: PairwiseMRF, influence: RowInfluence, n_rows: float) -> dict[str, NDArray[Any]]:
+def _edges(
+    fitted: Any, model: PairwiseMRF, influence: RowInfluence, n_rows: float, clustered: bool
+) -> dict[str, NDArray[Any]]:
     names, known = np.array(model.names, object), dict(model.edge_columns)
-    spread = _NORMAL * influence.error
+    spread = NORMAL * influence.error
+    ends = {} if clustered else known  # intervals of a fit may not allow for clusters
     columns: dict[str, NDArray[Any]] = {
         "first": names[model.edges[:, 0]],
         "second": names[model.edges[:, 1]],
         "effect": influence.effect,
-        "low": known.get("effect_low", influence.effect - spread),
-        "high": known.get("effect_high", influence.effect + spread),
+        "low": ends.get("effect_low", influence.effect - spread),
+        "high": ends.get("effect_high", influence.effect + spread),
     }
     if "q_value" in known:
         columns["q_value"] = known["q_value"]
-    if "statistic" in known and model.n_edges:
-        columns["returns"] = chance_to_return(model, known, n_rows)
+    if np.isfinite(known.get("statistic", np.zeros(0))).any():
+        columns["returns"] = chance_to_return(fitted, model, n_rows)
     return columns
 
 
 def _absent(
-    model: PairwiseMRF,
-    table: PackedTable,
-    weighting: Weighting | None,
-    n_jobs: int,
-    members: Integers | None,
+    model: PairwiseMRF, whole: WholeFit, n_jobs: int, members: Integers | None
 ) -> dict[str, NDArray[Any]]:
     n = model.n_variables
     if n * (n - 1) // 2 > _MAX_PAIRS:
         return {}
-    pairs, p_value, excluded = excluded_effects(model, table, weighting, n_jobs, members)
+    pairs, p_value, excluded = excluded_effects(whole, n_jobs, members)
     names = np.array(model.names, object)
     return {
         "first": names[pairs[:, 0]],

@@ -10,12 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from edgegraft.core.types import Floats, Integers
-from edgegraft.learn.weighting import Weighting
+from edgegraft.learn.feature_conditionals import TINY
 from edgegraft.model import PairwiseMRF
-from edgegraft.study.group_fit import JointModel
-from edgegraft.study.group_rows import GroupRows, features_of
+from edgegraft.study.equality import estimate
+from edgegraft.study.group_fit import WholeFit
 from edgegraft.study.group_scores import GroupScores
-from edgegraft.table import PackedTable
+
+_SMALL, _MAX_SCALE = 0.02, 10.0  # effects near zero have the same scale; others at most this one
 
 
 class RowInfluence:
@@ -25,10 +26,8 @@ class RowInfluence:
     ----------
     model : PairwiseMRF
         With the effects of its edges (`edge_columns`), or without.
-    table : PackedTable
-        Under the schema of the model.
-    weighting : Weighting, optional
-        A row that counts as several is as certain as these.
+    whole : WholeFit
+        Of its edges, to the rows.
     n_jobs : int
     clusters : array of int, optional
         The cluster of each row, from 0: clusters are resampled and dropped as a whole.
@@ -44,41 +43,39 @@ class RowInfluence:
     def __init__(
         self,
         model: PairwiseMRF,
-        table: PackedTable,
-        weighting: Weighting | None = None,
+        whole: WholeFit,
         n_jobs: int = 1,
         clusters: Integers | None = None,
     ) -> None:
-        n = table.n_rows
-        base, sampling = (np.ones(n), False) if weighting is None else weighting
-        given = GroupRows(table, ("all",), np.zeros(n, np.int64), base, False, None)
-        features = features_of(given)
-        fit = JointModel(given, features, model.edges, n_jobs)
-        scores = GroupScores(given, features, fit.fit(np.ones(model.n_edges, bool)), n_jobs)
-        self.effect, self.rows = np.zeros(model.n_edges), np.zeros((n, model.n_edges))
+        given = whole.given
+        scores = GroupScores(given, whole.features, whole.fit, n_jobs)
+        self.effect = np.zeros(model.n_edges)
+        self.rows = np.zeros((given.table.n_rows, model.n_edges))
+        signed = np.array([scores.signed(k) for k in range(model.n_edges)], bool)
+        own_error, over_rows = np.zeros((2, model.n_edges))
         for chosen, batch in scores.batches():
             for k, (own,) in zip(chosen.tolist(), batch, strict=True):
                 if own is None:
                     continue
-                inverse = np.linalg.pinv(own.sensitivity)
-                moved, found = own.rows @ inverse.T, inverse @ own.score
-                self.effect[k] = scores.effect(k, found)
-                if scores.signed(k):
-                    unit = np.zeros(len(found))
-                    unit[0] = 1.0
-                    self.rows[:, k] = scores.effect(k, unit) * moved[:, 0]
-                else:
-                    size = max(float(found @ found), 1e-300)
-                    self.rows[:, k] = moved @ found / size * self.effect[k]
-        known = dict(model.edge_columns).get("effect")
-        if known is not None:  # on its scale, errors are the same share of an effect
-            usable = ~np.isnan(known) & (np.abs(self.effect) > 1e-6)
-            self.rows[:, usable] *= np.clip(known[usable] / self.effect[usable], 0.1, 10.0)
-            self.effect = np.where(np.isnan(known), self.effect, known)
+                found = estimate(given, 0, own)
+                slope = scores.slope(k, found.weights)
+                self.effect[k] = scores.effect(k, found.weights)
+                self.rows[:, k] = own.rows @ np.linalg.pinv(own.sensitivity).T @ slope
+                own_error[k] = found.error(slope)
+                over_rows[k] = np.sqrt(max(float(slope @ found.by_rows @ slope), TINY))
+        known = dict(model.edge_columns).get("effect", np.full(model.n_edges, np.nan))
+        known = np.where(np.isnan(known), self.effect, known)
+        error = np.where(signed, _signed_error(known, self.effect, own_error), own_error)
+        if not signed.all():
+            at = np.flatnonzero(~signed)
+            tests = whole.tester(n_jobs).test(whole.fit.layout, whole.fit.thetas[0], at)
+            error[at] = _unsigned_error(known[at], tests.statistic, tests.dof)
+        self.effect = known
+        self.rows *= error / np.maximum(over_rows, TINY)
         self.rows -= self.rows.mean(axis=0)
         if clusters is None:
-            if not sampling:
-                self.rows /= np.sqrt(np.maximum(base, 1.0))[:, None]
+            if not given.sampling:
+                self.rows /= np.sqrt(np.maximum(given.weights, 1.0))[:, None]
         else:
             sums = np.zeros((int(clusters.max()) + 1, model.n_edges))
             np.add.at(sums, clusters, self.rows)
@@ -104,9 +101,28 @@ class RowInfluence:
             row[rng.permutation(size)[:kept]] = size / kept
         return self.effect + masks @ self.rows
 
-    def difference(self, first: int, second: int) -> tuple[float, float]:
-        """Return the difference of two effects' sizes and its standard error."""
-        signs = np.sign(self.effect[[first, second]])
-        rows = signs[0] * self.rows[:, first] - signs[1] * self.rows[:, second]
-        apart = abs(self.effect[first]) - abs(self.effect[second])
-        return float(apart), float(np.sqrt(np.square(rows).sum()))
+    def differences(self) -> tuple[Floats, Floats]:
+        """Return how much larger each effect is than each other, by size, with standard errors."""
+        size, rows = np.abs(self.effect), self.rows * np.sign(self.effect)
+        spread = rows.T @ rows
+        own = np.diag(spread)
+        error = np.sqrt(np.maximum(own[:, None] + own - 2.0 * spread, 0.0))
+        return size[:, None] - size, np.asarray(error)
+
+
+def _signed_error(known: Floats, own: Floats, error: Floats) -> Floats:
+    """Return errors of effects that were measured on another scale.
+
+    They are the same share of ``atanh`` of the effect, as of the intervals of a fit.
+    """
+    bounded = np.clip(known, -1 + 1e-9, 1 - 1e-9)
+    large = np.abs(own) > _SMALL
+    scale = np.abs(np.arctanh(bounded)) / np.where(large, np.abs(own), 1.0)
+    scale = np.where(large, np.minimum(scale, _MAX_SCALE), 1.0)
+    return np.asarray(error * scale * (1.0 - bounded**2))
+
+
+def _unsigned_error(effect: Floats, statistic: Floats, dof: Integers) -> Floats:
+    """Return errors of effects without a sign, which are roots of what a statistic has to spare."""
+    centre = np.maximum(statistic - dof, 1.0)
+    return np.asarray(effect * np.sqrt(2.0 * (dof + 2.0 * centre)) / (2.0 * centre))

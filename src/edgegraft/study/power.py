@@ -1,0 +1,239 @@
+"""Power of the tests of edges, by theory.
+
+The statistic of an edge with ``d`` degrees of freedom is a chi-square whose noncentrality grows
+with the rows: ``N`` times a size per row. For an effect ``r`` the size is about ``(r + .7 r^3)^2``,
+and the root of the statistic varies less than that of a chi-square, by ``1 - 1.45 size``: both were
+measured on networks of two neighbours per column, of two states and of levels, effects .1 to .4.
+Every neighbour takes a row. An edge is found if its p-value passes the level that the false
+discovery rate leaves, which depends on how many are found: statistics of all edges are drawn
+together, and cut as those of a fit are. Edges that are not found explain nothing beside the others,
+which raises roots of statistics by about a tenth of their share, strong edges counting by their
+size.
+
+Of a fit the size per row is ``(statistic - d) / N``, what chance adds being taken off. The root of
+a statistic has a standard error of one, from which that of a planned power follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+
+from edgegraft.config import Plan
+from edgegraft.core.types import Floats
+from edgegraft.errors import DataError, SettingError
+from edgegraft.learn.effective_score import LINEAR_SHARE
+from edgegraft.model import PairwiseMRF, load, read_details
+
+_DRAWS = 400
+_STEEPER, _NARROWER = 0.7, 1.45  # noncentrality and spread of large effects
+_CLEARER = 0.09  # of the share of edges that are not found
+_MAX_ROWS = 1e9
+_STEP = 0.25  # of roots of statistics, for the slope of power
+
+
+class PowerStudy(NamedTuple):
+    """Edges to be found among pairs.
+
+    Attributes
+    ----------
+    names : list of pairs of str
+    size : array of float
+        Noncentrality of each edge's statistic per row.
+    dof, share : array of float
+        Degrees of freedom, and the share of the level that this test of the edge has.
+    n_pairs : int
+    fdr : float
+    degree : float
+        Neighbours of a column.
+    """
+
+    names: list[tuple[str, str]]
+    size: Floats
+    dof: Floats
+    share: Floats
+    n_pairs: int
+    fdr: float
+    degree: float
+
+    def of(self, edges: NDArray[Any]) -> Self:
+        """Return some of the edges."""
+        names = [self.names[k] for k in np.arange(len(self.names))[edges]]
+        parts = {name: getattr(self, name)[edges] for name in ("size", "dof", "share")}
+        return self._replace(names=names, **parts)
+
+    def power(self, n_rows: float) -> Floats:
+        """Return the chance of each edge to be found, over draws of all statistics."""
+        return self._found(self._centre(n_rows))
+
+    def error(self, n_rows: float, now: float) -> float:
+        """Return the standard error of the mean power if sizes were estimated from `now` rows."""
+        centre = self._centre(n_rows)
+        apart = self._found(centre + _STEP) - self._found(np.maximum(centre - _STEP, 0.0))
+        scale = np.sqrt(free_rows(n_rows, self.degree) / free_rows(now, self.degree))
+        return float(scale * np.sqrt(np.square(apart / (2 * _STEP)).sum()) / len(apart))
+
+    def _centre(self, n_rows: float) -> Floats:
+        """Return the roots of the noncentralities, what is not found explaining nothing."""
+        centre = np.sqrt(free_rows(n_rows, self.degree) * self.size)
+        weights = np.maximum(self.size, 1e-12)
+        lost = 1.0 - float(np.average(self._found(centre), weights=weights))
+        return np.asarray(centre * (1.0 + _CLEARER * lost * _others(self.degree)))
+
+    def _found(self, centre: Floats) -> Floats:
+        rng = np.random.default_rng(0)  # the same noise for all numbers of rows
+        noise = rng.normal(size=(_DRAWS, len(self.size)))
+        rest = np.where(self.dof > 1, rng.chisquare(np.maximum(self.dof - 1, 1), noise.shape), 0.0)
+        spread = np.maximum(1.0 - _NARROWER * self.size, 0.5)
+        p = chdtrc(self.dof, (spread * noise + centre) ** 2 + rest) / self.share
+        order = np.argsort(p, axis=1)
+        rank = np.arange(1, p.shape[1] + 1)
+        passing = np.take_along_axis(p, order, axis=1) <= self.fdr * rank / self.n_pairs
+        found = np.where(passing.any(axis=1), p.shape[1] - passing[:, ::-1].argmax(axis=1), 0)
+        return np.asarray((np.argsort(order, axis=1) < found[:, None]).mean(axis=0))
+
+    def rows_for(self, power: float, edge: int | None = None) -> float:
+        """Return the rows at which the mean power, or that of an edge, is enough."""
+
+        def reached(n: float) -> bool:
+            found = self.power(n)
+            return bool((found.mean() if edge is None else found[edge]) >= power)
+
+        low, high = 10.0, 20.0
+        while not reached(high):
+            low, high = high, 2 * high
+            if high > _MAX_ROWS:
+                return float("inf")
+        while high / low > 1.002:
+            middle = float(np.sqrt(low * high))
+            low, high = (low, middle) if reached(middle) else (middle, high)
+        return float(np.ceil(high))
+
+
+class TestedEdges(NamedTuple):
+    """Tests of edges; p-values of linear and further scores are NaN if there are none."""
+
+    names: list[tuple[str, str]]
+    statistic: Floats
+    dof: Floats
+    p_linear: Floats
+    p_rest: Floats
+
+
+class FittedEdges(NamedTuple):
+    """What a fit knows of the edges that it has tested.
+
+    Attributes
+    ----------
+    study : PowerStudy
+        The edges that it kept, then those that it cut and might have kept.
+    kept : array of bool
+    n_rows : int or None
+        Rows of the fit; None if sizes are not estimates.
+    model : PairwiseMRF
+    """
+
+    study: PowerStudy
+    kept: NDArray[np.bool_]
+    n_rows: int | None
+    model: PairwiseMRF
+
+
+def assumed_study(
+    effect: float, n_columns: int, n_edges: int | None, dof: int, fdr: float | None
+) -> PowerStudy:
+    """Return edges that all have the same effect."""
+    n_pairs = n_columns * (n_columns - 1) // 2
+    count = min(n_columns, n_pairs) if n_edges is None else n_edges
+    if n_columns < 2:
+        raise SettingError("n_columns", f"must be at least 2, found {n_columns}")
+    if not 0 < abs(effect) < 1:
+        raise SettingError("effect", f"must lie between 0 and 1, found {effect}")
+    if not 1 <= count <= n_pairs:
+        raise SettingError("n_edges", f"must be from 1 to the {n_pairs} pairs, found {count}")
+    degree = 2.0 * count / n_columns
+    steeper = _STEEPER * _others(degree) * effect**2
+    size, dofs, share = (
+        np.full(count, value) for value in ((effect * (1.0 + steeper)) ** 2, float(dof), 1.0)
+    )
+    rate = fdr or float(Plan().fdr or 1)
+    return PowerStudy([("any", "any")] * count, size, dofs, share, n_pairs, rate, degree)
+
+
+def learned_study(
+    fitted: Any, fdr: float | None = None, n_rows: float | None = None
+) -> FittedEdges:
+    """Return the edges that a fit, or the fit of a model file, has tested, on `n_rows` if given."""
+    model, details = _model_and_details(fitted)
+    columns = dict(model.edge_columns)
+    tested = np.isfinite(columns.get("statistic", np.full(model.n_edges, np.nan)))
+    if not tested.any():
+        raise DataError("the model has no tested edges to plan for: give assumptions instead")
+    source, cut = details.get("source") or {}, details.get("cut") or {}
+    inactive = (details.get("certificate") or {}).get("n_pairs")
+    n, m = model.n_variables, int(tested.sum())
+    names = [(model.names[i], model.names[j]) for i, j in model.edges[tested].tolist()]
+    names += zip(cut.get("first", ()), cut.get("second", ()), strict=True)
+    statistic, dof, linear, rest = (
+        np.append(columns[name][tested], np.array(cut.get(name, ()), float))  # None is NaN
+        if name in columns
+        else np.full(len(names), np.nan)
+        for name in ("statistic", "dof", "p_linear", "p_rest")
+    )
+    rows = float(n_rows or source.get("weight", source.get("rows", 0)))
+    n_pairs = n * (n - 1) // 2 if inactive is None else inactive + m
+    tests = TestedEdges(names, statistic, dof, linear, rest)
+    study = tested_study(tests, rows, n_pairs, fdr or details.get("fdr"), 2.0 * m / n)
+    return FittedEdges(study, np.arange(len(names)) < m, int(rows), model)
+
+
+def tested_study(
+    tests: TestedEdges, n_rows: float, n_pairs: int, fdr: float | None, degree: float
+) -> PowerStudy:
+    """Return edges with the sizes that their tests show."""
+    linear, further = tests.p_linear / LINEAR_SHARE, tests.p_rest / (1.0 - LINEAR_SHARE)
+    share = np.where(linear <= further, LINEAR_SHARE, 1.0 - LINEAR_SHARE)
+    return PowerStudy(
+        tests.names,
+        np.maximum(tests.statistic - tests.dof, 0.0) / free_rows(n_rows, degree),
+        np.maximum(tests.dof, 1.0),
+        np.where(np.isnan(linear) | np.isnan(further), 1.0, share),
+        n_pairs,
+        float(fdr or Plan().fdr or 1),
+        degree,
+    )
+
+
+def _model_and_details(fitted: Any) -> tuple[PairwiseMRF, Mapping[str, Any]]:
+    if isinstance(fitted, str | PathLike):
+        return load(fitted), read_details(fitted).details
+    if hasattr(fitted, "network_model_"):
+        return fitted.network_model_, fitted._details
+    if isinstance(fitted, PairwiseMRF):
+        return fitted, {}
+    raise DataError(f"expected a model, a fitted GraftedMRF or a file, found {fitted!r}")
+
+
+def chance_to_return(fitted: Any, model: PairwiseMRF, n_rows: float) -> Floats:
+    """Return how often another sample of as many rows would show each edge of a model."""
+    found = learned_study(fitted, n_rows=n_rows)
+    kept = found.study.of(found.kept)
+    chance = dict(zip(kept.names, kept.power(n_rows).tolist(), strict=True))
+    ends = [(model.names[i], model.names[j]) for i, j in model.edges.tolist()]
+    each = np.array([chance.get(pair, np.nan) for pair in ends])
+    return np.where(dict(model.edge_columns)["dof"] > 0, each, np.nan)
+
+
+def _others(degree: float) -> float:
+    """Return whether an edge has others beside it, from 0 for none to 1 for one at each end."""
+    return min(1.0, max(0.0, degree - 1.0))
+
+
+def free_rows(n_rows: float, degree: float) -> float:
+    """Return the rows less those that a column's neighbours and its intercept take."""
+    return max(n_rows - 1.0 - degree, 1.0)

@@ -1,0 +1,80 @@
+"""Power by simulation: tables drawn from networks, and learned from."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from edgegraft.config import Plan
+from edgegraft.core import Layout
+from edgegraft.core.pairs import pair_ids
+from edgegraft.core.types import Floats, Integers
+from edgegraft.datasets.graphs import erdos_renyi
+from edgegraft.errors import DataError
+from edgegraft.learn.discovery import discover
+from edgegraft.learn.effects import Evidence, GroupTests, edge_effects
+from edgegraft.model import PairwiseMRF
+from edgegraft.study.group_fit import WholeFit
+from edgegraft.study.power import FittedEdges, TestedEdges, tested_study
+from edgegraft.table import PackedTable, Schema
+from edgegraft.table.blocks import TableRows
+
+_MANY_ROWS = 20_000  # drawn for the sizes of a model's edges
+_CALIBRATIONS, _CALIBRATION_ROWS = 3, 4000  # of assumed networks
+
+
+def random_model(effect: float, n: int, n_edges: int, seed: list[int]) -> PairwiseMRF:
+    """Return a random network of binary columns whose edges have this effect.
+
+    Neighbours leave a column less variance, so that a coupling of ``atanh(effect)`` is too small.
+    """
+    rng = np.random.default_rng(seed)
+    edges = erdos_renyi(n, rng, n_edges=n_edges)
+    layout, table = Layout(np.full(n, 2), edges), np.array([1.0, -1.0, -1.0, 1.0])
+    schema, wanted = Schema.from_states(layout.states), float(np.arctanh(abs(effect)))
+    coupling = wanted * rng.choice([-1.0, 1.0], n_edges)
+    certain = Evidence(np.full(n_edges, 1e9), np.ones(n_edges, np.int64), None)
+    for _ in range(_CALIBRATIONS):
+        theta = np.concatenate((np.zeros(2 * n), np.outer(coupling, table).ravel()))
+        model = PairwiseMRF(schema, edges, theta)
+        rows = TableRows(_drawn(model, _CALIBRATION_ROWS, rng))
+        found = np.abs(edge_effects(model, rows, certain).effect)
+        coupling *= wanted / np.arctanh(np.clip(found, 1e-3, 0.999))
+    return model
+
+
+def drawn_study(model: PairwiseMRF, fdr: float | None, seed: int) -> FittedEdges:
+    """Return the edges of a model with the sizes that they have in many rows drawn from it."""
+    if not model.n_edges:
+        raise DataError("the model has no edges to plan for: give assumptions instead")
+    table = _drawn(model, _MANY_ROWS, np.random.default_rng([seed, 0]))
+    whole = WholeFit.of(model.edges, table, None, 1)
+    found = whole.tester(1).test(whole.fit.layout, whole.fit.thetas[0])
+    linear, rest = found.groups or GroupTests.unknown(model.n_edges)
+    n, names = model.n_variables, [(model.names[i], model.names[j]) for i, j in model.edges]
+    tests = TestedEdges(names, found.statistic, found.dof.astype(float), linear, rest)
+    degree = 2.0 * model.n_edges / n
+    study = tested_study(tests, _MANY_ROWS, n * (n - 1) // 2, fdr, degree)
+    return FittedEdges(study, np.ones(model.n_edges, bool), None, model)
+
+
+def simulated_power(
+    models: list[PairwiseMRF], rows: Integers, fdr: float, n: int, seed: int
+) -> Floats:
+    """Return the share of the models' edges that are found, by numbers of rows."""
+    out = np.zeros(len(rows))
+    for k, n_rows in enumerate(rows.tolist()):
+        for run in range(n):
+            model = models[run % len(models)]
+            table = _drawn(model, n_rows, np.random.default_rng([seed, n_rows, run]))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = discover(table, Plan(fdr=fdr, random_state=run)).model.edges
+            true = pair_ids(model.edges, model.n_variables)
+            out[k] += np.isin(true, pair_ids(found, model.n_variables)).mean() / n
+    return out
+
+
+def _drawn(model: PairwiseMRF, n_rows: int, rng: np.random.Generator) -> PackedTable:
+    return PackedTable.from_codes(model.sample_codes(n_rows, random_state=rng), model.schema)
