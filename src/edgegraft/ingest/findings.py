@@ -36,21 +36,18 @@ class Findings:
     twins: list[tuple[str, tuple[str, str]]] = field(default_factory=list)
     pooled: list[tuple[str, int]] = field(default_factory=list)
 
-    def warnings(self) -> list[EncodingWarning]:
-        """Return one warning per subject that came up."""
-        return [EncodingWarning(*parts) for parts in self._messages()]
-
-    def _messages(self) -> Iterator[tuple[str | Argument, ...]]:
+    def warnings(self) -> Iterator[EncodingWarning]:
+        """Yield one warning per subject that came up."""
         drop = Argument("drop")
         if self.constant:
-            yield (
+            yield EncodingWarning(
                 f"constant columns: {listing(self.constant)}; they are kept but can have no edges "
                 "(leave them out with ",
                 drop,
                 ")",
             )
         if self.binned:
-            yield (
+            yield EncodingWarning(
                 f"numeric columns with many values were cut into bins: "
                 f"{_noted(self.binned, '{} bins')}; choose with ",
                 Argument("bins", 5),
@@ -62,19 +59,19 @@ class Findings:
                 drop,
             )
         for name, tokens in self.odd:
-            yield (
+            yield EncodingWarning(
                 f"column '{name}' is numeric but for {listing(tokens)}, so it was read as text; if "
                 "that means missing, use ",
                 missing_values(tokens),
             )
         if self.dressed:
-            yield (
+            yield EncodingWarning(
                 "columns of numbers that are not written plainly, so that each is a category of "
                 f"its own: {_noted(self.dressed, 'such as {!r}')}; write them as 1234.5 to have "
                 "them cut into bins",
             )
         if self.scattered:
-            yield (
+            yield EncodingWarning(
                 "columns with many categories of few rows each: "
                 f"{_noted(self.scattered, '{:,} categories')}; they cost time and hardly show "
                 "edges: merge categories (of dates keep the month, for example), or leave the "
@@ -82,7 +79,7 @@ class Findings:
                 Argument("drop", [name for name, _ in self.scattered]),
             )
         if self.pooled:
-            yield (
+            yield EncodingWarning(
                 "columns with very many categories, of which the rarest were pooled as "
                 f"{OTHER!r}: {_noted(self.pooled, '{:,} categories pooled')}; keep more with ",
                 Argument("max_categories"),
@@ -90,7 +87,7 @@ class Findings:
                 Argument("drop", [name for name, _ in self.pooled]),
             )
         if self.twins:
-            yield (
+            yield EncodingWarning(
                 "columns with categories that differ in blanks or capitals only: "
                 f"{_noted(self.twins, '{0[0]!r} and {0[1]!r}')}; if they mean the same, write "
                 "them alike",

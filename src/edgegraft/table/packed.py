@@ -129,9 +129,10 @@ class PackedTable:
             schema = reader.field("schema", Schema.from_json)
             n_rows = reader.field("n_rows", int)
             cells = reader.map("cells")
-            if n_rows < 1 or cells.shape != (len(schema), _padded(n_rows)):
+            shape, dtype = _room(schema, n_rows)
+            if n_rows < 1 or cells.shape != shape:
                 raise reader.damaged("the table does not fit its schema")
-            if cells.dtype != _type_of(schema) or (cells > schema.n_states[:, None]).any():
+            if cells.dtype != dtype or (cells > schema.n_states[:, None]).any():
                 raise reader.damaged("a code is not one of its column's states")
         return cls(schema, cells, n_rows)
 
@@ -214,15 +215,13 @@ class PackedTable:
 
 def empty_cells(schema: Schema, n_rows: int) -> Cells:
     """Return room for the codes of a table, padded with zeros to whole vectors of rows."""
-    cells = np.empty((len(schema), _padded(n_rows)), _type_of(schema))
+    cells = np.empty(*_room(schema, n_rows))
     cells[:, n_rows:] = 0
     return cells
 
 
-def _padded(n_rows: int) -> int:
-    return -(-n_rows // ROW_LANES) * ROW_LANES
-
-
-def _type_of(schema: Schema) -> np.dtype[Any]:
+def _room(schema: Schema, n_rows: int) -> tuple[tuple[int, int], Any]:
+    """Return shape and type of the codes of a table."""
     largest = schema.n_states.max(initial=1)
-    return np.dtype(np.uint8 if largest <= np.iinfo(np.uint8).max else np.uint16)
+    dtype = np.uint8 if largest <= np.iinfo(np.uint8).max else np.uint16
+    return (len(schema), -(-n_rows // ROW_LANES) * ROW_LANES), dtype
