@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from edgegraft.core import Layout
 from edgegraft.core.atomic import replace_file
 from edgegraft.core.checks import check_theta
-from edgegraft.core.types import Floats, Integers
+from edgegraft.core.types import Floats
 from edgegraft.errors import ModelError
 from edgegraft.model import PairwiseMRF
 
@@ -72,21 +72,29 @@ def write_uai(
     """
     logs = _checked(layout, theta, log_constant)
     scopes = [(i,) for i in range(layout.n_variables)] + [tuple(e) for e in layout.edges.tolist()]
-    bounds = np.concatenate((layout.node_offset[:-1], layout.edge_offset))
-    shifted, constant = _take_out_constants(logs, bounds, log_constant)
+    tables = [layout.node(logs, i) for i in range(layout.n_variables)]
+    tables += [layout.edge(logs, k) for k in range(layout.n_edges)]
+    shifts = [_constant_of(table) for table in tables]
+    constant = log_constant + math.fsum(shifts)
     if constant:
-        scopes.append(())
-        bounds = np.append(bounds, bounds[-1] + 1)
-        shifted = np.append(shifted, constant)
-    preamble = [
+        scopes, tables, shifts = [*scopes, ()], [*tables, np.array([constant])], [*shifts, 0.0]
+    lines = [
         "MARKOV",
         str(layout.n_variables),
         " ".join(map(str, layout.states.tolist())),
         str(len(scopes)),
         *(" ".join(map(str, (len(scope), *scope))) for scope in scopes),
     ]
-    tables = _tables(layout, scopes, bounds, _decimals(shifted))
-    replace_file(path, "\n".join([*preamble, *tables]) + "\n")
+    for table, shift in zip(tables, shifts, strict=True):
+        rows = np.atleast_2d(table - shift)
+        with np.errstate(under="ignore", over="ignore"):
+            values = np.exp(rows)
+        lines += ["", str(table.size)]
+        lines += [
+            " ".join(map(_decimal, *pair))
+            for pair in zip(rows.tolist(), values.tolist(), strict=True)
+        ]
+    replace_file(path, "\n".join(lines) + "\n")
 
 
 def model_to_uai(path: str | os.PathLike[str], model: PairwiseMRF) -> None:
@@ -108,42 +116,17 @@ def _checked(layout: Layout, theta: ArrayLike, log_constant: float) -> Floats:
     return logs
 
 
-def _take_out_constants(logs: Floats, bounds: Integers, constant: float) -> tuple[Floats, float]:
-    """Divide factors outside the safe range by their largest entries."""
-    if not len(logs):
-        return logs, constant
-    starts, sizes = bounds[:-1], np.diff(bounds)
-    largest = np.maximum.reduceat(logs, starts)
-    smallest = np.minimum.reduceat(np.where(np.isneginf(logs), 0.0, logs), starts)
-    unsafe = ~np.isneginf(largest) & ((largest > _SAFE_LOG) | (smallest < -_SAFE_LOG))
-    shift = np.where(unsafe, largest, 0.0)
-    return logs - np.repeat(shift, sizes), constant + math.fsum(shift)
+def _constant_of(logs: Floats) -> float:
+    """Return the largest entry of a factor outside the safe range, by which it is divided."""
+    largest, smallest = float(logs.max()), float(np.where(np.isneginf(logs), 0.0, logs).min())
+    unsafe = largest > _SAFE_LOG or smallest < -_SAFE_LOG
+    return largest if unsafe and largest != -math.inf else 0.0
 
 
-def _decimals(logs: Floats) -> list[str]:
-    safe = np.abs(logs) <= _SAFE_LOG
-    with np.errstate(under="ignore"):
-        texts = [repr(value) for value in np.exp(np.where(safe, logs, -np.inf)).tolist()]
-    for k in np.flatnonzero(~safe & ~np.isneginf(logs)).tolist():
-        log = float(logs[k])
-        exponent = math.floor(log / math.log(10))
-        # math.log(10) is off by 2e-16: removing all decades in one product makes an error that the
-        # reader, which multiplies by the same constant, reverses.
-        texts[k] = f"{math.exp(log - exponent * math.log(10))!r}e{exponent}"
-    return texts
-
-
-def _tables(
-    layout: Layout,
-    scopes: list[tuple[int, ...]],
-    bounds: Integers,
-    texts: list[str],
-) -> list[str]:
-    """Return the lines of the tables; the table of a pair has one line per row."""
-    states, edges_of = layout.states.tolist(), bounds.tolist()
-    lines = []
-    for scope, start, stop in zip(scopes, edges_of, edges_of[1:], strict=False):
-        width = states[scope[-1]] if scope else 1
-        lines += ["", str(stop - start)]
-        lines += [" ".join(texts[row : row + width]) for row in range(start, stop, width)]
-    return lines
+def _decimal(log: float, value: float) -> str:
+    if abs(log) <= _SAFE_LOG or log == -math.inf:
+        return repr(value)
+    exponent = math.floor(log / math.log(10))
+    # math.log(10) is off by 2e-16: removing all decades in one product makes an error that the
+    # reader, which multiplies by the same constant, reverses.
+    return f"{math.exp(log - exponent * math.log(10))!r}e{exponent}"
