@@ -119,13 +119,15 @@ def test_debd_download(server, monkeypatch):
     folder, address = server
     known = {f"tiny.{k}": fingerprint(np.array(rows, np.uint8)) for k, rows in TINY.items()}
     monkeypatch.setattr(public, "_DEBD_URL", address + "/{name}/{name}.{split}.data")
-    monkeypatch.setattr(public, "_fingerprints", lambda: known)
+    listed = folder / "debd.sha256"
+    listed.write_text("".join(f"{digest} {name}\n" for name, digest in known.items()))
+    monkeypatch.setattr(public, "_DEBD", listed)
     write_debd(folder / "tiny", "tiny", TINY)
     assert load_debd("tiny").split("test").tolist() == TINY["test"]
     for file in (folder / "tiny").iterdir():
         file.unlink()
     assert load_debd("tiny").X.shape == (5, 3)  # from the cache
-    monkeypatch.setitem(known, "tiny.valid", "0" * 64)
+    listed.write_text(listed.read_text().replace(known["tiny.valid"], "0" * 64))
     with pytest.raises(FileFormatError, match="expected 0000"):
         load_debd("tiny")
 

@@ -17,9 +17,8 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,11 +68,12 @@ def load_jester(path: PathName | None = None, states: int = 5, *, verify: bool =
     source = fetch(_JESTER_URL) if path is None else Path(path)
     content = read_content(source, (".xls", ".csv"), ".xls")
     if source.suffix.lower() == ".csv":
-        rows: Iterable[list[float]] = _csv_rows(source, content.decode("ascii", "replace"))
+        lines = content.decode("ascii", "replace").splitlines()
+        rows: list[list[Any]] = [line.split(",") for line in lines]
     else:
         rows = _xls_rows(source, content)
-    decoded = [_decode(f"{source}, line {number}", row) for number, row in enumerate(rows, start=1)]
-    ratings = np.array(decoded, np.int16).reshape(-1, _JOKES)
+    ratings = np.array([_decode(source, *row) for row in enumerate(rows, 1)], np.int16)
+    ratings = ratings.reshape(-1, _JOKES)
     if verify:
         require_content(source, _JESTER, ratings)
     rated = ratings != _MISSING
@@ -88,14 +88,6 @@ def load_jester(path: PathName | None = None, states: int = 5, *, verify: bool =
     )
 
 
-def _csv_rows(path: Path, text: str) -> Iterator[list[float]]:
-    for number, line in enumerate(text.splitlines(), start=1):
-        try:
-            yield [float(cell) for cell in line.split(",")]
-        except ValueError as error:
-            raise FileFormatError(f"{path}, line {number}: {error}") from error
-
-
 def _xls_rows(path: Path, content: bytes) -> list[list[float]]:
     xlrd = import_extra("xlrd", "datasets", "reading an .xls file")
     try:
@@ -106,22 +98,20 @@ def _xls_rows(path: Path, content: bytes) -> list[list[float]]:
     return [sheet.row_values(number) for number in range(sheet.nrows)]
 
 
-def _decode(where: str, row: list[float]) -> NDArray[np.int16]:
-    if len(row) != _JOKES + 1:
-        raise FileFormatError(f"{where}: {len(row)} cells, expected {_JOKES + 1}")
+def _decode(path: Path, number: int, row: list[Any]) -> NDArray[np.int16]:
     try:
+        if len(row) != _JOKES + 1:
+            raise ValueError(f"{len(row)} cells, expected {_JOKES + 1}")
         cells = np.array(row, np.float64)
+        ratings, rated = cells[1:], cells[1:] != _NOT_RATED
+        wrong = np.flatnonzero(rated & ~(np.abs(ratings) <= 10))
+        if len(wrong):
+            found = f"joke {wrong[0] + 1} is rated {ratings[wrong[0]]}"
+            raise ValueError(f"{found}, expected -10 to 10, or 99 for none")
+        if cells[0] != rated.sum():
+            raise ValueError(f"{rated.sum()} ratings, but the first cell says {cells[0]:g}")
     except ValueError as error:
-        raise FileFormatError(f"{where}: {error}") from error
-    ratings, rated = cells[1:], cells[1:] != _NOT_RATED
-    wrong = rated & ~(np.abs(ratings) <= 10)
-    if wrong.any():
-        joke = int(np.argmax(wrong))
-        fault = f"joke {joke + 1} is rated {ratings[joke]}, expected -10 to 10, or 99 for none"
-        raise FileFormatError(f"{where}: {fault}")
-    if cells[0] != rated.sum():
-        fault = f"{rated.sum()} ratings, but the first cell says {cells[0]:g}"
-        raise FileFormatError(f"{where}: {fault}")
+        raise FileFormatError(f"{path}, line {number}: {error}") from error
     return np.where(rated, np.rint(ratings * 100), _MISSING).astype(np.int16)
 
 
@@ -134,10 +124,7 @@ _YUMMLY = "ed6aa1b9b90df0e70c520cc90b2c44206c9b7d7ab809542ec75a93c2edf69845"
 _YUMMLY_MIN_RECIPES = 150
 
 
-class _Recipe(NamedTuple):
-    number: int
-    cuisine: str
-    ingredients: frozenset[str]
+_Recipe = tuple[int, str, frozenset[str]]  # number, cuisine and ingredients
 
 
 def load_yummly(
@@ -165,13 +152,14 @@ def load_yummly(
     if verify:
         require_content(source, _YUMMLY, *_tabulate(recipes, _YUMMLY_MIN_RECIPES))
     X, names = _tabulate(recipes, min_recipes)
+    numbers, cuisines, _ = zip(*recipes, strict=True) if recipes else ((), (), ())
     return Dataset(
         X=X.astype(np.int16),
         names=names,
         schema=Schema.from_states([2] * len(names), names),
         extras={
-            "cuisine": np.array([recipe.cuisine for recipe in recipes]),
-            "recipe_id": np.array([recipe.number for recipe in recipes], np.int64),
+            "cuisine": np.array(cuisines, str),
+            "recipe_id": np.array(numbers, np.int64),
         },
     )
 
@@ -179,13 +167,13 @@ def load_yummly(
 def _tabulate(
     recipes: list[_Recipe], min_recipes: int
 ) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
-    count = Counter(name for recipe in recipes for name in recipe.ingredients)
+    count = Counter(name for _, _, ingredients in recipes for name in ingredients)
     kept = sorted((-times, name) for name, times in count.items() if times >= min_recipes)
     names = tuple(name for _, name in kept)
     column = {name: k for k, name in enumerate(names)}
     X = np.zeros((len(recipes), len(names)), np.uint8)
-    for row, recipe in enumerate(recipes):
-        X[row, [column[name] for name in recipe.ingredients if name in column]] = 1
+    for row, (_, _, ingredients) in enumerate(recipes):
+        X[row, [column[name] for name in ingredients if name in column]] = 1
     return X, names
 
 
@@ -206,7 +194,7 @@ def _recipe(path: Path, number: int, entry: object) -> _Recipe:
         case {"id": int(key), "cuisine": str(cuisine), "ingredients": [*listed]} if all(
             isinstance(name, str) for name in listed
         ):
-            return _Recipe(key, cuisine, frozenset(listed))
+            return key, cuisine, frozenset(listed)
     raise FileFormatError(
         f"{path}: recipe {number} does not have an id, a cuisine and a list of ingredients"
     )
@@ -216,6 +204,7 @@ _DEBD_URL = (
     "https://raw.githubusercontent.com/UCLA-StarAI/Density-Estimation-Datasets/"
     "37d53c1a8ba4/datasets/{name}/{name}.{split}.data"
 )
+_DEBD = Path(__file__).with_name("debd.sha256")
 _SPLITS = ("train", "valid", "test")
 
 #: Data sets whose row order is not fixed: their fingerprint is that of the sorted rows.
@@ -246,7 +235,7 @@ def load_debd(name: str, path: PathName | None = None, *, verify: bool = True) -
     The repository asks users to cite Lowd and Davis (2010), Van Haaren and Davis (2012), Bekker
     et al. (2015) and Larochelle and Murray (2011).
     """
-    content = _fingerprints()
+    content = {name: digest for digest, name in map(str.split, _DEBD.read_text().splitlines())}
     if path is None and f"{name}.train" not in content:
         available = [key.removesuffix(".train") for key in content if key.endswith(".train")]
         raise ValueError(
@@ -274,12 +263,6 @@ def load_debd(name: str, path: PathName | None = None, *, verify: bool = True) -
         schema=schema,
         splits={split: slice(ends[k], ends[k + 1]) for k, split in enumerate(_SPLITS)},
     )
-
-
-def _fingerprints() -> dict[str, str]:
-    """Return the fingerprint of each split, such as ``nltcs.train``, in order of their names."""
-    pairs = map(str.split, Path(__file__).with_name("debd.sha256").read_text().splitlines())
-    return {name: digest for digest, name in pairs}
 
 
 def _read_bits(path: Path) -> NDArray[np.uint8]:

@@ -56,13 +56,8 @@ class NamedPotentials:
         values = check_theta(theta, layout, schema.names).copy()
         values.flags.writeable = False
         columns = check_edge_columns(edge_columns, layout.n_edges)
-        for name, value in (
-            ("schema", schema),
-            ("layout", layout),
-            ("theta", values),
-            ("edge_columns", columns),
-        ):
-            object.__setattr__(self, name, value)
+        # A frozen dataclass is filled through its dictionary.
+        vars(self).update(schema=schema, layout=layout, theta=values, edge_columns=columns)
 
     @property
     def names(self) -> tuple[str, ...]:
