@@ -21,7 +21,7 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.types import Floats, Mask
-from edgegraft.kernels.conditionals.completion import sweep_cells
+from edgegraft.kernels.conditionals.row_conditionals import sweep_cells
 from edgegraft.learn.confirm import Confirmation, confirm
 from edgegraft.learn.edge_tests import EdgeTester
 from edgegraft.learn.pooled_conditionals import conditionals_of

@@ -25,9 +25,14 @@ from edgegraft.core.pairs import stretches
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ImpossibleEvidenceError, ModelError, listing, suggestion
 from edgegraft.inference import ExactBudget, ExactEngine, affordable
-from edgegraft.kernels.conditionals.completion import fill_alone, fill_by_gibbs, sweep_cells
 from edgegraft.kernels.conditionals.gaps import sum_over_gaps
-from edgegraft.kernels.conditionals.row_conditionals import Neighbours, state_conditionals
+from edgegraft.kernels.conditionals.row_conditionals import (
+    Neighbours,
+    fill_alone,
+    fill_by_gibbs,
+    state_conditionals,
+    sweep_cells,
+)
 from edgegraft.model.answers import NodeMarginals
 from edgegraft.table import Schema
 

@@ -19,7 +19,7 @@ from edgegraft.counts.pair_counts import weigh_states
 from edgegraft.device.pseudolikelihood import evaluate_on_device
 from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.counted import work_counted
-from edgegraft.kernels.conditionals.directed import collect, direct
+from edgegraft.kernels.conditionals.lookup import exchange
 from edgegraft.kernels.conditionals.pseudolikelihood import (
     Columns,
     Kept,
@@ -118,18 +118,26 @@ def do_jobs(
 
 def gradient_of(job: Job, result: Results, layout: Layout, scale: float, out: Floats) -> None:
     """Add `scale` times the sums of residuals to a gradient laid out by the scatter's layout."""
-    sums, at = (result.sums, result.node_sums), (layout.node_offset, layout.states)
-    add = for_size(collect, len(out), 1000)
-    add(*sums, *at, job.scatter.directed, job.scatter.lanes, scale, out)
+    _exchange(out, result.node_sums, result.sums, layout, job.scatter, scale)
 
 
 def _inputs(layout: Layout, theta: Floats, sources: BundleSources) -> tuple[Floats, Floats]:
     nodes = np.empty((sources.n_bundles, int(sources.widths.max(initial=1))))
     tables = np.zeros(int(sources.groups.table[-1]))
-    at = layout.node_offset, layout.states
-    write = for_size(direct, len(theta), 1000)
-    write(theta, *at, sources.directed, sources.lanes, nodes, tables)
+    _exchange(theta, nodes, tables, layout, sources, 0.0)
     return tables, nodes
+
+
+def _exchange(
+    theta: Floats,
+    nodes: Floats,
+    tables: Floats,
+    layout: Layout,
+    sources: BundleSources,
+    scale: float,
+) -> None:
+    at = layout.node_offset, layout.states, sources.directed, sources.lanes
+    for_size(exchange, len(theta), 1000)(theta, nodes, tables, *at, scale)
 
 
 def _work(

@@ -25,9 +25,8 @@ from edgegraft.core.types import Integers, Mask
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.counted import Counted, count_bundles
-from edgegraft.kernels.conditionals.directed import Directed
 from edgegraft.kernels.conditionals.lanes import LANES
-from edgegraft.kernels.conditionals.lookup import ROOM, Groups, pack_groups
+from edgegraft.kernels.conditionals.lookup import ROOM, Directed, Groups, pack_groups
 from edgegraft.kernels.conditionals.pseudolikelihood import Bundles, Columns
 
 # Nanoseconds per row, measured on one core with 512-bit vectors; only their ratios matter.

@@ -7,7 +7,7 @@ matrix product.
 
 Pairs from bit planes, in wide or long tables with sparse graphs: a target whose neighbours have few
 joint states needs no residuals. What its conditional expects of a pair is a count of rows for each
-joint state (:mod:`edgegraft.kernels.conditionals.joint_masks`). Sums are in double precision.
+joint state (:mod:`edgegraft.kernels.conditionals.counted`). Sums are in double precision.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from edgegraft.core.threads import one_blas_thread, run, run_in_order
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.counts.pair_counts import PairCounts
 from edgegraft.kernels.compiler import for_size
-from edgegraft.kernels.conditionals.directed import Places, gather_tables
-from edgegraft.kernels.conditionals.joint_masks import Asked, subtract_expected
+from edgegraft.kernels.conditionals.counted import Asked, subtract_expected
+from edgegraft.kernels.conditionals.lookup import Places, gather_tables
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours
 from edgegraft.objective.bundles import MIN_CELLS

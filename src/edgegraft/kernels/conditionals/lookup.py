@@ -10,16 +10,30 @@ added to the joint table, which is then summed out to one table for each source.
 
 A missing cell has a state of its own whose row is zero. Groups of few codes are kept in several
 copies, used in turn by consecutive rows, so that an addition seldom waits for the one before.
+
+Tables of an edge are seen from one end, the target, state 0 of which is the reference:
+
+    table_{i<-j}[x_j, a - 1] = w_ij(a, x_j) - w_ij(0, x_j)        (a >= 1)
+
+The gradient goes back the same way: what state 0 receives is minus the sum of the others. Pairs
+that are not edges have theirs from the products of all one-hot columns with all residuals:
+
+    sums[x_j = b, R_i(a)] = sum over rows with x_rj = b of R_i(r, a)          a, b >= 1
+
+The last row of `sums` holds the totals over all rows. What state 0 of a source has is the total
+less the others', or a row of its own if cells are missing.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from edgegraft.kernels.compiler import kernel
 
 ROOM = 16384  # bytes of a group's float64 sums: half of a first-level cache
 COPIES = 8  # a group of no source has one code
+NEVER = -1e30  # logit of a lane that stands for no state: its probability is nil
 
 
 class Groups(NamedTuple):
@@ -150,3 +164,102 @@ def sum_out(groups, t, radix, width, joint, tables, total):
         if g == groups.start[t]:
             for a in range(width):
                 total[a] = joint[base + a]
+
+
+class Directed(NamedTuple):
+    """Where the tables of a set of bundles lie.
+
+    `slots` names, for each entry of `neighbours`, the source that it is in the target's bundle;
+    `place` is the target's lane; `width` and `table` are those of the source's bundle.
+    """
+
+    bundles: Any
+    neighbours: Any
+    slots: Any
+    place: Any
+    width: Any
+    table: Any
+
+
+@kernel
+def exchange(theta, nodes, tables, node_offset, states, sources, lanes, scale):
+    """Write the logits and tables of every bundle, or add `scale` times them to a gradient.
+
+    Zero as `scale` writes `nodes`, and `tables` that are zeros, from the parameters `theta`;
+    otherwise `theta` is a gradient, to which sums of both ends of every edge, and of nodes, go.
+    """
+    neighbours, slots, place = sources.neighbours, sources.slots, sources.place
+    width, table, member = sources.width, sources.table, sources.bundles.member
+    for t in range(nodes.shape[0]):
+        if scale == 0.0:
+            nodes[t] = NEVER
+        for v in range(lanes):
+            i = member[t, v]
+            if i >= 0:
+                own = nodes[t, v:]
+                _exchange(theta, node_offset[i], 1, own, 0, lanes, states[i], scale)
+    for i in range(states.shape[0]):
+        for e in range(neighbours.start[i], neighbours.start[i + 1]):
+            k = slots[e]
+            if k < 0:
+                continue
+            for x in range(states[neighbours.other[e]]):
+                at = neighbours.table[e] + x * neighbours.step[e]
+                to = table[k] + x * width[k] + place[i]
+                step = neighbours.own_step[e]
+                _exchange(theta, at, step, tables, to, lanes, states[i], scale)
+
+
+@njit(inline="always")
+def _exchange(theta, at, step, table, to, lanes, states, scale):
+    if scale == 0.0:
+        for a in range(1, states):
+            table[to + (a - 1) * lanes] = theta[at + a * step] - theta[at]
+        return
+    rest = 0.0
+    for a in range(1, states):
+        value = scale * table[to + (a - 1) * lanes]
+        theta[at + a * step] += value
+        rest += value
+    theta[at] -= rest
+
+
+class Places(NamedTuple):
+    """Where the products of each variable lie."""
+
+    states: np.ndarray  # int64 (n,)
+    source: np.ndarray  # int64 (n,) row of state 1; the others follow
+    gaps: np.ndarray  # bool (n,) whether the row of state 0 follows them
+    target: np.ndarray  # int64 (n,) column of state 1
+
+
+@kernel
+def gather_tables(sums, places, edges, offsets, scale, out):
+    """Write ``scale`` times the sums of both ends of every pair: tables, one after another."""
+    states = places.states
+    for e in range(edges.shape[0]):
+        i, j = edges[e]
+        table = out[offsets[e] : offsets[e + 1]]
+        table[:] = 0.0
+        wide, one = states[j], np.int64(1)  # of one type, so that the callee is compiled once
+        _add_target(sums, places, i, j, wide, one, scale, table)
+        _add_target(sums, places, j, i, one, wide, scale, table)
+
+
+@njit(inline="always")
+def _add_target(sums, places, i, j, own_step, other_step, scale, table):
+    """Add the sums of residuals of `i` over the states of `j`."""
+    wide = places.states[j]
+    totals = sums[sums.shape[0] - 1]
+    for a in range(1, places.states[i]):
+        column = places.target[i] + a - 1
+        rest = totals[column]
+        for b in range(1, wide):
+            value = sums[places.source[j] + b - 1, column]
+            rest -= value
+            table[a * own_step + b * other_step] += scale * value
+            table[b * other_step] -= scale * value
+        if places.gaps[j]:
+            rest = sums[places.source[j] + wide - 1, column]
+        table[a * own_step] += scale * rest
+        table[0] -= scale * rest
