@@ -12,8 +12,7 @@ import numpy as np
 from numba import njit
 
 from edgegraft.kernels.compiler import kernel
-from edgegraft.kernels.conditionals.completion import draw
-from edgegraft.kernels.conditionals.row_conditionals import conditional_scores
+from edgegraft.kernels.conditionals.row_conditionals import conditional_scores, draw
 
 
 @kernel
