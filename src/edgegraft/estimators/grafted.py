@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from edgegraft.config import Aim, ModelOptions, PenaltyOptions
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.estimators.network import NetworkEstimator
-from edgegraft.estimators.parameters import plan_of, suit_batches
+from edgegraft.estimators.parameters import plan_of
 
 if TYPE_CHECKING:
     from edgegraft.table import Schema
@@ -256,7 +256,9 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         )
         X = self._table(X, fitting=True)
         with open_rows(X, self.schema, options, sample_weight) as given:
-            plan = suit_batches(plan, given.rows)
+            if plan.max_tests == "auto" and hasattr(given.rows, "advise_max_tests"):
+                # What a round trip to the rows costs is measured now.
+                plan = replace(plan, max_tests=given.rows.advise_max_tests())
             found = discover(
                 given.rows,
                 plan,

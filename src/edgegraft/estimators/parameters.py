@@ -19,8 +19,6 @@ from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_k
 
 if TYPE_CHECKING:
     from edgegraft.ingest.options import ReadOptions
-    from edgegraft.table import PackedTable
-    from edgegraft.table.blocks import Rows
 
 
 def plan_of(estimator: ModelOptions, **others: Any) -> Plan:
@@ -29,14 +27,6 @@ def plan_of(estimator: ModelOptions, **others: Any) -> Plan:
     n_jobs = estimator.n_jobs
     jobs = resolve_jobs(int(n_jobs) if isinstance(n_jobs, Integral) else n_jobs)
     return Plan.from_options(estimator, random_state=seed, n_jobs=jobs, **others)
-
-
-def suit_batches(plan: Plan, rows: PackedTable | Rows) -> Plan:
-    """Return a plan whose batches suit what a round trip to the rows costs, measured now."""
-    advise = getattr(rows, "advise_max_tests", None)
-    if plan.max_tests != "auto" or advise is None:
-        return plan
-    return replace(plan, max_tests=advise())
 
 
 def make_seed(random_state: Any) -> int:
@@ -68,7 +58,8 @@ class ReadingParameters:
 
     def _table(self, X: Any, *, fitting: bool = False) -> Any:
         """Return `X` as a table that can be read, without the columns to drop."""
-        return without_columns(as_table(X, type(self).__name__), self.drop, strict=fitting)
+        table = as_table(X, type(self).__name__)
+        return table if self.drop is None else without_columns(table, self.drop, strict=fitting)
 
     def _read_options(self, X: Any, *, fitting: bool = False, **others: Any) -> ReadOptions:
         """Return how a table is read; bins are those of the fit afterwards.
@@ -85,7 +76,7 @@ class ReadingParameters:
         return checked if in_files else replace(checked, drop=None)
 
 
-def without_columns(X: Any, drop: Sequence[str | int] | None, *, strict: bool = False) -> Any:
+def without_columns(X: Any, drop: Sequence[str | int], *, strict: bool = False) -> Any:
     """Return a table in memory without some columns, given by name or position.
 
     Columns that it does not have are passed over, or refused if `strict`. Files and streams are
@@ -97,7 +88,7 @@ def without_columns(X: Any, drop: Sequence[str | int] | None, *, strict: bool = 
     [[0], [1]]
     """
     kind = table_kind(X)
-    if drop is None or kind in (TableKind.PATH, TableKind.STREAM):
+    if kind in (TableKind.PATH, TableKind.STREAM):
         return X
     labels = column_labels(X)
     names = [f"x{i}" for i in range(X.shape[1])] if labels is None else list(map(str, labels))

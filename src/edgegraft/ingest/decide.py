@@ -58,7 +58,8 @@ def _decide(
 ) -> tuple[Variable, NDArray[np.uint16]]:
     n_observed = int(column.counts.sum())
     odd = _read_text(column) if column.from_text else []
-    _apply_order(column, options)
+    if options.order:
+        _apply_order(column, options)
     numeric = column.kind.numeric and not column.declared
     if isinstance(options.bins, Mapping) and column.name in options.bins and not numeric:
         raise DataError(
@@ -67,7 +68,8 @@ def _decide(
             _dressed_hint(column),
         )
     asked, wanted = options.bins_for(column.name), options.kind_for(column.name)
-    check_kind(column, wanted if options.kind_named(column.name) or numeric else None)
+    if numeric or options.kind_named(column.name):
+        check_kind(column, wanted)
     limit = asked or (options.max_states if wanted == "ordinal" else options.max_numeric_states)
     if numeric:
         values, place = np.unique(np.array(column.labels, np.float64), return_inverse=True)

@@ -60,7 +60,8 @@ class ReadOptions(TableOptions):
         for option in ("max_memory", "cache_size"):
             size = getattr(self, option)
             try:
-                read_size(0 if size is None else size)
+                if size is not None:
+                    read_size(size)
             except (ValueError, TypeError) as error:
                 raise SettingError(option, f"is an {error}") from None
         if not isinstance(self.cache_dir, str | PathLike | None):

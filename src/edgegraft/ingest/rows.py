@@ -140,7 +140,7 @@ def read_table(
         return _recoded(X, schema)
     findings = Findings()
     options = options or ReadOptions()
-    if schema is None and is_genotypes(X):
+    if schema is None and isinstance(X, str | Path) and is_genotypes(X):
         return read_genotypes(Path(X), options, stacklevel=stacklevel + 1)
     with open_source(X, options) as source:
         table = encode_source(source, schema, options, findings)

@@ -58,8 +58,13 @@ def read_evidence(path: str | os.PathLike[str]) -> dict[int, int]:
     {1: 0, 2: 1}
     """
     file = read_numbers(path, ("",))
-    begin = _begin(file)
-    n = file.integer(begin, "the number of observed variables", 0, _MAX_INDEX)
+    begin, n = 0, file.integer(0, "the number of observed variables", 0, _MAX_INDEX)
+    if len(file) != 1 + 2 * n and len(file) > 1 and n == 1:
+        begin, n = 1, file.integer(1, "the number of observed variables", 0, _MAX_INDEX)
+    elif len(file) != 1 + 2 * n and n > 1 and _fills_with_samples(file, n):
+        raise FileFormatError(
+            f"'{file.path}' holds {n} evidence samples; split it into one file for each"
+        )
     file.expect_end(begin + 1 + 2 * n)
     if begin + 1 + 2 * n > len(file):
         raise file.truncated(f"the {n} pairs of variable and state that it announces")
@@ -142,7 +147,14 @@ def read_mar(path: str | os.PathLike[str]) -> list[Floats]:
     marginals, place = [], 1
     for i in range(n):
         states = file.integer(place, f"the number of states of variable {i}", 1, MAX_STATES)
-        marginals.append(_probabilities(file, place + 1, states, i))
+        found = file.values[place + 1 : place + 1 + states]
+        if len(found) < states:
+            raise file.truncated(f"the {states} probabilities of variable {i} are complete")
+        bad = np.flatnonzero((found < 0) | (found > 1))
+        if len(bad):
+            problem = f"a probability of variable {i} must be in 0..1"
+            raise file.error(place + 1 + int(bad[0]), problem)
+        marginals.append(found.copy())
         place += 1 + states
     file.expect_end(place)
     return marginals
@@ -155,20 +167,6 @@ def read_map(path: str | os.PathLike[str]) -> Integers:
     states = file.integers(1, n, "the state of variable {}", 0, _MAX_STATE)
     file.expect_end(1 + n)
     return states
-
-
-def _begin(file: NumberFile) -> int:
-    """Return the position at which the only observation begins."""
-    count = file.integer(0, "the number of observed variables", 0, _MAX_INDEX)
-    if len(file) == 1 + 2 * count:
-        return 0
-    if count == 1 and len(file) > 1:
-        return 1
-    if count > 1 and _fills_with_samples(file, count):
-        raise FileFormatError(
-            f"'{file.path}' holds {count} evidence samples; split it into one file for each"
-        )
-    return 0
 
 
 def _fills_with_samples(file: NumberFile, samples: int) -> bool:
@@ -189,15 +187,3 @@ def _check_pairs(file: NumberFile, place: int, variables: Integers, states: Inte
     if len(again):
         k = int(order[again + 1].min())
         raise file.error(place + 2 * k, f"variable {variables[k]} is observed twice")
-
-
-def _probabilities(file: NumberFile, place: int, count: int, i: int) -> Floats:
-    found = file.values[place : place + count]
-    if len(found) < count:
-        raise file.truncated(f"the {count} probabilities of variable {i} are complete")
-    bad = (found < 0) | (found > 1)
-    if bad.any():
-        raise file.error(
-            place + int(np.argmax(bad)), f"a probability of variable {i} must be in 0..1"
-        )
-    return found.copy()
