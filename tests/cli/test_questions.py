@@ -34,6 +34,7 @@ def test_query_answers_programs_as_the_model_does(model):
     assert found["exact"]
     assert found["given"] == {"smoker": "yes"}
     assert found["numbers"] == {}
+    assert found["shares"]["columns"] < 0.001
     done = edgegraft("query", model, "--given", "smoker=yes", "--of", "age", "--json")
     age = json.loads(done.stdout)["numbers"]["age"]
     assert age["mean"] == pytest.approx(known.marginals({"smoker": "yes"}).mean("age"))
@@ -49,6 +50,7 @@ def test_query_answers_people_on_stdout(inside, model):
     assert "tired = True" in done.stdout
     assert "age = [" in done.stdout  # the bin that 77 falls into
     assert "'exact': exact" in done.stdout
+    assert "The shares of the network's model differ from the data's" in done.stdout
     done = inside("query", model, "--of", "smoker")
     assert "without evidence" not in done.stdout
     assert "median" not in done.stdout

@@ -207,13 +207,13 @@ def explore(
     Ctrl-C; nothing is sent anywhere else.
     """
     with working(model) as console:
+        from edgegraft.cli.summary import shares_of
         from edgegraft.model import load, read_details
         from edgegraft.report.explorer import Explorer
         from edgegraft.report.explorer_app import make_explorer_server
 
-        shares = read_details(model).details.get("shares")
-        text = str(shares.get("text", "")) if isinstance(shares, dict) else ""
-        explorer = Explorer(load(model), title=model.name, shares=text)
+        shares = shares_of(read_details(model).details)
+        explorer = Explorer(load(model), title=model.name, shares=shares)
         server, url = make_explorer_server(explorer, port)
         say(console, f"[bold]{escape(str(model))}[/] is at {escape(url)} (Ctrl-C ends it)")
         if open_browser:

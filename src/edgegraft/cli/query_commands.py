@@ -59,10 +59,11 @@ def query(
 ) -> None:
     """Ask how probable categories are, given others."""
     with working(model) as console:
+        from edgegraft.cli.summary import shares_of
         from edgegraft.cli.typed_evidence import parse_given, parse_variables
-        from edgegraft.model import load
+        from edgegraft.model import load, read_details
 
-        known = load(model)
+        known, details = load(model), read_details(model).details
         evidence = parse_given(known.schema, given or [])
         asked = parse_variables(known.schema, of or [], "--of")
         wanted = asked or [name for name in known.names if name not in evidence]
@@ -70,6 +71,7 @@ def query(
             found = ask_state(known, evidence, wanted, engine)
         else:
             found = ask_marginals(known, evidence, wanted, engine, seed)
+            found["shares"] = details.get("shares")
         if as_json:
             give(found)
             say_approximation(console, found["approximation"])
@@ -79,6 +81,8 @@ def query(
         trust = "exact" if exact else f"an approximation ({escape(found['approximation'])})"
         by = "The state is" if likeliest else f"Answered by the engine '{found['engine']}':"
         say(out, f"{by} {trust}.")
+        if not likeliest and shares_of(details):
+            say(out, escape(shares_of(details)))
 
 
 def ask_marginals(

@@ -187,11 +187,17 @@ def _history(details: Json) -> list[str]:
         lines.append("Used: " + ", ".join(settings))
     if isinstance(details.get("certificate"), dict):
         lines.append(f"Certificate of the network: {details['certificate'].get('text')}")
-    if isinstance(details.get("shares"), dict):
-        lines.append(str(details["shares"].get("text")))
+    if shares_of(details):
+        lines.append(shares_of(details))
     if isinstance(details.get("simulated"), dict):
         lines.append(f"A simulated truth: {details['simulated']}")
     return lines
+
+
+def shares_of(details: Mapping[str, Any]) -> str:
+    """Return the sentence on the shares of a stored network's model; empty if there is none."""
+    shares = details.get("shares")
+    return str(shares.get("text", "")) if isinstance(shares, dict) else ""
 
 
 def describe_columns(table: PackedTable | PlaneStore) -> list[Json]:
