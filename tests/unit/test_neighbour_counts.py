@@ -49,9 +49,9 @@ def test_another_graph_counts_changed_targets_only(monkeypatch):
     counted: list[int] = []
     count = bundles.count_bundles
 
-    def watch(columns, own, chosen, *others):
+    def watch(columns, own, groups, out, chosen):
         counted.extend(own.member[chosen, 0].tolist())
-        count(columns, own, chosen, *others)
+        count(columns, own, groups, out, chosen)
 
     monkeypatch.setattr(bundles, "count_bundles", watch)
     grown = Layout(STATES, [*EDGES[:4], (0, 7)])

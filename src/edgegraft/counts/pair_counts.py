@@ -181,7 +181,9 @@ def _count_pairs(block: TableRows, edges: Edges, offsets: Integers) -> NDArray[A
     if block.device is not None:
         return count_on_device(block, edges)
     out = _zeros(block, int(offsets[-1]))
-    order = _tile_order(edges, block.table.n_variables)
+    # An order in which neighbours share a tile of variables.
+    tiles = -(-block.table.n_variables // _TILE)
+    order = np.argsort(edges[:, 0] // _TILE * tiles + edges[:, 1] // _TILE, kind="stable")
     by_codes = _by_codes(block, edges)[order]
     by_planes = partial(_count_by_planes, block, edges, offsets, out)
     run(by_planes, _pieces(order[~by_codes], _PIECES * block.n_jobs), block.n_jobs)
@@ -234,13 +236,6 @@ def _count_by_codes(
         offsets,
         out,
     )
-
-
-def _tile_order(edges: Edges, n: int) -> Integers:
-    """Return an order of the edges in which neighbours share a tile of variables."""
-    tiles = -(-n // _TILE)
-    keys = (edges[:, 0] // _TILE) * tiles + edges[:, 1] // _TILE
-    return np.argsort(keys, kind="stable").astype(np.int64, copy=False)
 
 
 def _pieces(order: Integers, n_pieces: int) -> list[Integers]:

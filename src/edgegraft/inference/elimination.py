@@ -131,9 +131,13 @@ def cost_of(layout: Layout, found: Elimination) -> ExactCost:
         members = _remaining_clique(layout, found)
         treewidth = max(treewidth, len(members) - 1)
         largest = max(largest, math.prod(int(s) for s in layout.states[members]))
+    # A clique that is in no other: a child's scope is all of its parent otherwise.
+    parent = found.parents(layout.n_variables)
+    child = np.flatnonzero(parent < len(parent))
+    same = widths[child] == widths[parent[child]] + 1
     return ExactCost(
         treewidth,
-        _n_maximal(found, layout.n_variables),
+        len(parent) - len(np.unique(parent[child[same]])),
         largest,
         nbytes=CELL_BYTES * (total + 2 * largest),
         seconds=CELL_SECONDS * (max(found.cells, largest) if largest < 1e300 else math.inf),
@@ -153,14 +157,6 @@ def _n_retries(found: Elimination, max_cells: float) -> int:
     cells = found.cells if found.blocking < 0 else max_cells
     one_try = len(found.order) + (widths**2).sum()
     return min(MAX_RETRIES, int(cells / (_CELLS_PER_PAIR * one_try + 1.0)))
-
-
-def _n_maximal(found: Elimination, n: int) -> int:
-    """Count the cliques that are in no other: a child's scope is all of its parent otherwise."""
-    widths, parent = np.diff(found.scope_start), found.parents(n)
-    child = np.flatnonzero(parent < len(parent))
-    same = widths[child] == widths[parent[child]] + 1
-    return len(parent) - len(np.unique(parent[child[same]]))
 
 
 def _remaining_clique(layout: Layout, found: Elimination) -> Integers:

@@ -161,21 +161,19 @@ def add_responses(
         response = factor.solve(unit)
         for k in group:
             j = int(tables.edges[k, 1])
-            joint = tables[int(k)] + _all_states(response[kept[j] : kept[j + 1]].T)
+            known = response[kept[j] : kept[j + 1]].T
+            # The last states were left out: rows and columns of the covariance sum to zero.
+            rows = np.concatenate((known, -known.sum(axis=0, keepdims=True)))
+            joint = tables[int(k)] + np.column_stack((rows, -rows.sum(axis=1)))
             np.maximum(joint, 0.0, out=joint)
             tables[int(k)][:] = joint / joint.sum()
-
-
-def _all_states(covariance: Floats) -> Floats:
-    """Return the covariance with the left-out last states: rows and columns sum to zero."""
-    rows = np.concatenate((covariance, -covariance.sum(axis=0, keepdims=True)))
-    return np.concatenate((rows, -rows.sum(axis=1, keepdims=True)), axis=1)
 
 
 def _curvature(layout: Layout, beliefs: Floats, weight: Floats) -> coo_array:
     """Return the sparse second derivative of the free energy in the node beliefs."""
     kept = np.concatenate(([0], np.cumsum(layout.states - 1)))
-    soft = _softened_nodes(layout, beliefs)
+    soft = (1.0 - SOFTENING) * beliefs[: layout.node_offset[-1]]
+    soft += np.repeat(SOFTENING / layout.states, layout.states)
     through = np.ones(layout.n_variables)
     for side in (0, 1):
         np.subtract.at(through, layout.edges[:, side], weight)
@@ -207,11 +205,6 @@ def _curvature(layout: Layout, beliefs: Floats, weight: Floats) -> coo_array:
     size = int(kept[-1])
     index = (np.concatenate(rows), np.concatenate(columns))
     return coo_array((np.concatenate(blocks), index), shape=(size, size)).tocsc()
-
-
-def _softened_nodes(layout: Layout, beliefs: Floats) -> Floats:
-    nodes = beliefs[: layout.node_offset[-1]]
-    return (1.0 - SOFTENING) * nodes + np.repeat(SOFTENING / layout.states, layout.states)
 
 
 def _node_covariance(p: Floats) -> Floats:

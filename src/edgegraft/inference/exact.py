@@ -213,18 +213,15 @@ def describe_run(state: ExactState) -> Info:
 
 
 def _refusal(cost: ExactCost, max_bytes: int) -> str:
-    least = "" if cost.complete else "at least "
+    least, cells = "" if cost.complete else "at least ", cost.largest_table
+    readable = f"{cells:,}" if cells < 10**9 else f"10^{math.log10(cells):.0f}"
     return (
         f"exact inference on this graph needs {least}{readable_bytes(cost.nbytes)} by the best "
         f"elimination order found (treewidth {least}{cost.treewidth}, {least}"
-        f"{_power(cost.largest_table)} cells in one table), but max_bytes allows "
+        f"{readable} cells in one table), but max_bytes allows "
         f"{readable_bytes(max_bytes)}: use the engine 'bp', 'trw' or "
         "'gibbs' instead, or raise max_bytes"
     )
-
-
-def _power(number: int) -> str:
-    return f"{number:,}" if number < 10**9 else f"10^{math.log10(number):.0f}"
 
 
 def _cover(pairs: Edges, left: Integers, states: Integers) -> Iterator[tuple[int, Integers]]:

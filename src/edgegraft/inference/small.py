@@ -25,8 +25,6 @@ MAX_VARIABLES = 48
 class SmallExactEngine(ExactEngine):
     """Exact inference, by NumPy if there are at most `MAX_VARIABLES` variables.
 
-    Examples
-    --------
     >>> from edgegraft.core import Layout
     >>> engine = SmallExactEngine()
     >>> marginals, *_ = engine.run(np.zeros(8), engine.init(Layout([2, 2], [(0, 1)])))

@@ -111,7 +111,7 @@ def do_jobs(
         task = partial(_work, columns, _inputs(layout, theta, job.forward), job, results[-1])
         n_pieces = 1 if n_jobs == 1 else min(len(job.chosen), _PIECES * n_jobs)
         # Every n-th bundle: neighbours in order often take equally long.
-        tasks += [(task, job.chosen[k::n_pieces]) for k in range(n_pieces)]
+        tasks += [(task, np.ascontiguousarray(job.chosen[k::n_pieces])) for k in range(n_pieces)]
     run(lambda item: item[0](item[1]), tasks, n_jobs)
     return results
 
@@ -143,7 +143,7 @@ def _exchange(
 def _work(
     columns: Columns, inputs: tuple[Floats, Floats], job: Job, result: Results, chosen: Integers
 ) -> None:
-    chosen, forward = np.ascontiguousarray(chosen), job.forward
+    forward = job.forward
     if forward.counted is not None:
         groups = forward.bundles, chosen, forward.groups
         work_counted(columns, *groups, *inputs, forward.counted, result)

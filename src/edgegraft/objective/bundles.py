@@ -21,7 +21,7 @@ from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.pairs import stretches
 from edgegraft.core.threads import run
-from edgegraft.core.types import Integers, Mask
+from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.counted import Counted, count_bundles
@@ -176,7 +176,9 @@ def count_neighbours(
     """
     if columns.codes.size < MIN_CELLS:
         return ()
-    widths = np.where(_suited(layout, columns), alternatives_of(layout.states), 0)
+    size = joint_sizes(layout, columns.radix) + np.log(np.maximum(columns.states, 1))
+    few = size <= np.log(max(1, columns.codes.shape[1] // _ROWS_PER_CELL))
+    widths = np.where(few & (columns.states > 0), alternatives_of(layout.states), 0)
     known = {int(sources.bundles.alternatives[0]): sources for sources in before}
     found = []
     for alternatives in np.unique(widths[widths > 0]).tolist():
@@ -189,14 +191,11 @@ def count_neighbours(
     return tuple(found)
 
 
-def _suited(layout: Layout, columns: Columns) -> Mask:
-    """Return which targets have far fewer joint states of neighbours than there are rows."""
-    size = np.log(np.maximum(columns.states, 1))
+def joint_sizes(layout: Layout, radix: Integers) -> Floats:
+    """Return the logarithm of the number of joint states of each variable's neighbours."""
     first, second = layout.edges.T
-    size += np.bincount(first, np.log(columns.radix[second]), layout.n_variables)
-    size += np.bincount(second, np.log(columns.radix[first]), layout.n_variables)
-    few = size <= np.log(max(1, columns.codes.shape[1] // _ROWS_PER_CELL))
-    return np.asarray(few & (columns.states > 0))
+    size = np.bincount(first, np.log(radix[second]), layout.n_variables)
+    return np.asarray(size + np.bincount(second, np.log(radix[first]), layout.n_variables))
 
 
 def _count(
@@ -213,15 +212,10 @@ def _count(
         old = stretches(before.counted.start[there], sizes[here])
         counted.values[stretches(start[here], sizes[here])] = before.counted.values[old]
         chosen = np.flatnonzero(at < 0)
-    pieces = [chosen[k :: _PIECES * n_jobs] for k in range(_PIECES * n_jobs)]
-    work = partial(_work, columns, sources, counted)
-    run(work, [piece for piece in pieces if len(piece)], n_jobs)
+    n_pieces = min(len(chosen), _PIECES * n_jobs)
+    pieces = [np.ascontiguousarray(chosen[k::n_pieces]) for k in range(n_pieces)]
+    run(partial(count_bundles, columns, sources.bundles, groups, counted), pieces, n_jobs)
     return counted
-
-
-def _work(columns: Columns, sources: BundleSources, counted: Counted, chosen: Integers) -> None:
-    chosen = np.ascontiguousarray(chosen)
-    count_bundles(columns, sources.bundles, chosen, sources.groups, counted)
 
 
 def _same(sources: BundleSources, before: BundleSources, n: int) -> Integers:

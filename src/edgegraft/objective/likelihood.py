@@ -98,7 +98,12 @@ class Likelihood(Objective):
         counts = source.margins()
         self._node_offset = counts.offsets
         self._totals = np.add.reduceat(counts.values.astype(np.float64), counts.offsets[:-1])
-        self._margins = _frequencies(counts.values, self._totals, np.diff(counts.offsets))
+        states = np.diff(counts.offsets)
+        total = np.repeat(self._totals, states)
+        # A variable without a single known cell is taken as uniform.
+        uniform = np.repeat(1.0 / states, states)
+        shares = counts.values / np.where(total > 0, total, 1.0)
+        self._margins = np.where(total > 0, shares, uniform)
         self.schema, self.rows = source.schema, source.rows
         # Weighted: the largest sum of weights that a variable is known in.
         weighted = counts.values.dtype.kind == "f"
@@ -243,10 +248,3 @@ class Likelihood(Objective):
             return np.asarray(counts / np.repeat(total, np.diff(tables.offsets)))  # none missing
         at = tables.edges, tables.offsets, self._node_offset
         return pair_frequencies(counts, *at, self._margins)
-
-
-def _frequencies(counts: Floats, totals: Floats, states: Any) -> Floats:
-    """Return counts over totals; a variable without a single known cell is taken as uniform."""
-    total = np.repeat(totals, states)
-    uniform = np.repeat(1.0 / states, states)
-    return np.where(total > 0, counts / np.where(total > 0, total, 1.0), uniform)

@@ -25,10 +25,9 @@ from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.counted import Asked, subtract_expected
 from edgegraft.kernels.conditionals.lookup import Places, gather_tables
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
-from edgegraft.kernels.conditionals.row_conditionals import Neighbours
-from edgegraft.objective.bundles import MIN_CELLS
+from edgegraft.objective.bundles import MIN_CELLS, joint_sizes
 from edgegraft.table.blocks import TableRows
-from edgegraft.table.packed import MAX_PLANES, PackedTable
+from edgegraft.table.packed import MAX_PLANES
 
 MAX_CELLS = 1 << 24  # of the matrix of products: 128 MiB
 _ROWS = 4096  # per product; products are added in double precision
@@ -121,7 +120,7 @@ def counted_targets(block: TableRows, layout: Layout) -> Mask:
         return nobody
     if states.max() > MAX_PLANES or table.n_missing.any():
         return nobody
-    few = _joint_states(layout) <= _MAX_JOINT
+    few = np.rint(np.exp(np.minimum(joint_sizes(layout, states), 99.0))) <= _MAX_JOINT
     return few if few.mean() >= _MOSTLY else nobody
 
 
@@ -134,32 +133,12 @@ def add_counted(
     counts = PairCounts(block).pairs(asked.edges)
     out[n_nodes:] += np.repeat(ends.sum(axis=1), sizes) * counts.values
     table, at = block.table, (theta, layout.node_offset)
-    neighbours, max_joint = neighbours_of(layout), int(_joint_states(layout)[counted].max())
+    rows, neighbours = (table.planes, table.n_rows), neighbours_of(layout)
     for end in (0, 1):
         pairs = _asked(asked, end, np.flatnonzero(ends[:, end]))
-        work = partial(_subtract, table, at, neighbours, pairs, max_joint, out)
+        work = partial(subtract_expected, *rows, at, neighbours, pairs, _MAX_JOINT, out)
         pieces = 1 if block.n_jobs == 1 else _PIECES * block.n_jobs
         run(work, np.array_split(np.arange(len(pairs.target)), pieces), block.n_jobs)
-
-
-def _subtract(
-    table: PackedTable,
-    at: tuple[Floats, Integers],
-    neighbours: Neighbours,
-    pairs: Asked,
-    max_joint: int,
-    out: Floats,
-    chosen: Integers,
-) -> None:
-    subtract_expected(table.planes, table.n_rows, at, neighbours, pairs, chosen, max_joint, out)
-
-
-def _joint_states(layout: Layout) -> Floats:
-    """Return the number of joint states of each variable's neighbours."""
-    first, second = layout.edges.T
-    size = np.bincount(first, np.log(layout.states[second]), layout.n_variables)
-    size += np.bincount(second, np.log(layout.states[first]), layout.n_variables)
-    return np.asarray(np.rint(np.exp(np.minimum(size, np.log(2.0 * _MAX_JOINT)))))
 
 
 def _asked(asked: Layout, end: int, pairs: Integers) -> Asked:

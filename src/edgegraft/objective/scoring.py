@@ -90,32 +90,21 @@ def score_block(
     offsets = table_offsets(layout.states[edges])
     if residuals.counted is None:
         residuals.counted = counted_targets(block, layout)
-    if residuals.counted.any():
-        return _score_counted(block, residuals, residuals.counted, layout, edges, offsets)
-    if residuals.whole is None:
-        asked, plans = _plan_all(residuals, layout, edges, np.ones(layout.n_variables, bool))
+    if residuals.whole is not None:
+        return residuals.whole.tables(edges, offsets, 1.0)
+    counted = residuals.counted
+    asked, plans = _plan_all(residuals, layout, edges, ~counted)
+    if not counted.any():
         residuals.spent += sum(cost for cost, _ in plans)
         residuals.asked += len(edges)
-        if not _worth_all(residuals) or not _fill(residuals, layout, block.n_jobs):
-            jobs = [job for _, job in plans]
-            summed = _sum_pairs(residuals, layout, asked, jobs, block.n_jobs)
-            return take_tables(summed, asked, edges, offsets)
-    assert residuals.whole is not None
-    return residuals.whole.tables(edges, offsets, 1.0)
-
-
-def _score_counted(
-    block: TableRows,
-    residuals: Residuals,
-    counted: Mask,
-    layout: Layout,
-    edges: Edges,
-    offsets: Integers,
-) -> Floats:
-    """Return the sums of pairs, of which most targets need no residuals."""
-    asked, plans = _plan_all(residuals, layout, edges, ~counted)
-    summed = _sum_pairs(residuals, layout, asked, [job for _, job in plans], block.n_jobs)
-    add_counted(block, residuals.theta, layout, asked, counted, summed)
+        if _worth_all(residuals) and _fill(residuals, layout, block.n_jobs):
+            return score_block(block, theta, layout, edges, dtype, residuals)
+    summed, jobs = np.zeros(asked.n_parameters), [job for _, job in plans]
+    results = do_jobs(residuals.columns, layout, residuals.theta, jobs, block.n_jobs)
+    for job, result in zip(jobs, results, strict=True):
+        gradient_of(job, result, asked, 1.0, summed)
+    if counted.any():
+        add_counted(block, residuals.theta, layout, asked, counted, summed)
     return take_tables(summed, asked, edges, offsets)
 
 
@@ -166,17 +155,6 @@ def _fill(residuals: Residuals, layout: Layout, n_jobs: int) -> bool:
     do_jobs(residuals.columns, layout, residuals.theta, jobs, n_jobs)
     residuals.whole = AllPairs(residuals.columns, kept, n_jobs)
     return True
-
-
-def _sum_pairs(
-    residuals: Residuals, layout: Layout, asked: Layout, jobs: list[Job], n_jobs: int
-) -> Floats:
-    """Return the sums of residuals for the pairs of `asked`, laid out by it."""
-    out = np.zeros(asked.n_parameters)
-    results = do_jobs(residuals.columns, layout, residuals.theta, jobs, n_jobs)
-    for job, result in zip(jobs, results, strict=True):
-        gradient_of(job, result, asked, 1.0, out)
-    return out
 
 
 def take_tables(gradient: Floats, asked: Layout, edges: Edges, offsets: Integers) -> Floats:
@@ -257,10 +235,6 @@ class Known:
     losses: Floats  # mean loss per row of each variable
     gradient: Floats
     pairs: PairsAt
-
-    def is_at(self, theta: Floats, layout: Layout) -> bool:
-        """Return whether this is the loss of the same graph at the same parameters."""
-        return np.array_equal(self.layout.edges, layout.edges) and np.array_equal(self.theta, theta)
 
 
 def reuse(theta: Floats, layout: Layout, known: Known | None) -> Known | None:

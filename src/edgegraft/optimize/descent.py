@@ -163,12 +163,12 @@ class Descent:
                 # The minimum of the parabola through both values and the promised slope.
                 excess = found.total - point.total - share * promised
                 share *= float(np.clip(-0.5 * share * promised / excess, 0.1, 0.5))
-        if (
-            not refusal.untrusted
-            and self.objective.fallback is not None
-            and _has_kink(point, found)
-        ):
-            return Refusal(CONTRADICTION, untrusted=True)
+        if self.objective.fallback is not None and not refusal.untrusted:
+            # Whether the slope changes at once, seen over the shortest of many steps.
+            move = found.inner - point.inner
+            slope = float(dot(point.slope, move))
+            if float(dot(found.slope, move)) - slope > KINK * abs(slope):
+                return Refusal(CONTRADICTION, untrusted=True)
         return refusal
 
     def _contradiction(self, here: Point, there: Point) -> tuple[bool, bool]:
@@ -239,13 +239,6 @@ def _is_lower(found: Point, before: Point, promised: float) -> bool:
     if rise <= SUFFICIENT * promised + ROUNDING * scale and rise <= 0.0:
         return True
     return rise <= NOISE * scale and found.residual < 0.9 * before.residual
-
-
-def _has_kink(here: Point, there: Point) -> bool:
-    """Return whether the slope changes at once, seen over the shortest of many steps."""
-    move = there.inner - here.inner
-    slope = float(dot(here.slope, move))
-    return float(dot(there.slope, move)) - slope > KINK * abs(slope)
 
 
 def _coordinates(

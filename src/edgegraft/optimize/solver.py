@@ -134,7 +134,10 @@ def minimize(
     """
     _check_parts(objective, penalty)
     stopping = stopping or Stopping()
-    descent = Descent(_lasting(objective, start), penalty, layout)
+    safer = objective.fallback
+    if safer is not None and isinstance(start, Solution) and start.objective is safer:
+        objective = safer  # which has taken over before
+    descent = Descent(objective, penalty, layout)
     theta, state, metric = _begin(descent, start)
     if counts is not None and suits_dense(layout, penalty.penalty, penalty.ridge):
         base = DenseMetric(layout, counts, penalty.ridge, metric.diagonal)
@@ -195,12 +198,6 @@ def _check_parts(objective: Any, penalty: Any) -> None:
                 f"{type(part).__name__} lacks {', '.join(missing)}, which the solver needs: derive "
                 f"it from edgegraft.objective.{base}"
             )
-
-
-def _lasting(objective: Objective, start: Solution | Floats | None) -> Objective:
-    """Return the fallback that `start` ended with, if it is this objective's, or the objective."""
-    taken_over = isinstance(start, Solution) and start.objective is objective.fallback
-    return objective.fallback if taken_over and objective.fallback is not None else objective
 
 
 def _begin(descent: Descent, start: Solution | Floats | None) -> tuple[Floats, State, Metric]:

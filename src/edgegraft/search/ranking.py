@@ -220,8 +220,11 @@ def partner_ids(partner: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _all_pairs(source: PairCounts, k: int) -> Heaps:
-    if isinstance(source.rows, TableRows) and _all_binary(source.rows):
-        return _all_binary_pairs(source, source.rows, k)
+    rows = source.rows
+    if isinstance(rows, TableRows) and rows.weights is None:
+        one_plane = bool((np.diff(rows.table.planes.start) == 1).all())
+        if one_plane and bool((rows.schema.n_states == 2).all()):
+            return _all_binary_pairs(source, rows, k)
     heaps = _empty(len(source.schema), k)
     correlations = Correlations(source, pseudocount=0.0)
     for edges in all_pair_blocks(source.schema.n_states, _BLOCK_BYTES):
@@ -241,11 +244,6 @@ def _all_binary_pairs(source: PairCounts, rows: TableRows, k: int) -> Heaps:
     for other in heaps[1:]:
         merge(*heaps[0], *other)
     return heaps[0]
-
-
-def _all_binary(rows: TableRows) -> bool:
-    one_plane = bool((np.diff(rows.table.planes.start) == 1).all())
-    return one_plane and rows.weights is None and bool((rows.schema.n_states == 2).all())
 
 
 def _sampled(source: TableRows, sample_rows: int, rng: np.random.Generator) -> PairCounts:

@@ -39,7 +39,7 @@ class Counted(NamedTuple):
 
 
 @kernel
-def count_bundles(columns, bundles, chosen, groups, counted):
+def count_bundles(columns, bundles, groups, counted, chosen):
     """Count the rows of the `chosen` bundles by the joint states of their sources."""
     rows = np.empty(BLOCK, np.int32)
     for t in chosen:
@@ -139,7 +139,7 @@ class Asked(NamedTuple):
 
 
 @kernel
-def subtract_expected(planes, n_rows, at, neighbours, asked, chosen, max_joint, out):
+def subtract_expected(planes, n_rows, at, neighbours, asked, max_joint, out, chosen):
     """Subtract what the conditionals of the `chosen` targets expect from the tables of their pairs.
 
     `at` has the parameters and the offsets of the nodes among them. No target has more than
