@@ -134,7 +134,9 @@ def make_mrf(
     rng = np.random.default_rng(random_state)
     layout = Layout(np.asarray(n_states, np.int64), np.asarray(edges, np.int64))
     if couplings == "normal":
-        theta = _normal(layout, node_scale, edge_scale, rng)
+        theta = rng.standard_normal(layout.n_parameters)
+        theta[: layout.node_offset[-1]] *= node_scale
+        theta[layout.node_offset[-1] :] *= edge_scale
     elif couplings == "ising":
         theta = _ising(layout, node_scale, coupling_range, rng)
     else:
@@ -272,15 +274,6 @@ def _make(
     if (states < 1).any():
         raise ValueError("a variable needs at least 1 state")
     return make_mrf(edges, np.broadcast_to(states, n_variables), n_rows, **options)
-
-
-def _normal(
-    layout: Layout, node_scale: float, edge_scale: float, rng: np.random.Generator
-) -> Floats:
-    theta = rng.standard_normal(layout.n_parameters)
-    theta[: layout.node_offset[-1]] *= node_scale
-    theta[layout.node_offset[-1] :] *= edge_scale
-    return theta
 
 
 def _ising(

@@ -8,6 +8,7 @@ the order in which they turn up; their final order is known only at the end of t
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ _NOTHING = DirectCodes({})
 _FEW = 1024  # labels up to which whole numbers are looked up in a table
 
 
-class OpenColumn:
+class OpenColumn(Observed):
     """A column whose categories are those that it meets, or that its type declares.
 
     The place of a label in `labels` is its provisional code; `first_rows` has the row in which each
@@ -53,17 +54,13 @@ class OpenColumn:
         self, name: str, dtype: pa.DataType, options: ReadOptions, from_text: bool = False
     ) -> None:
         dtype = plain_type(dtype)
-        self.declared = pt.is_dictionary(dtype)
-        self.ordered = bool(self.declared and dtype.ordered)
-        value_type = dtype.value_type if self.declared else dtype
-        self.name = name
-        self.kind = kind_of(value_type) or LabelKind.TEXT
-        self.dtype = type_name(dtype)
-        self.from_text = from_text
+        declared = pt.is_dictionary(dtype)
+        kind = kind_of(dtype.value_type if declared else dtype) or LabelKind.TEXT
+        ordered = bool(declared and dtype.ordered)
+        counts = np.zeros(0, np.int64)  # the buffer has them
+        super().__init__(name, kind, type_name(dtype), declared, ordered, [], counts, from_text)
         self.buffer = CodeBuffer()
         self.overflowed = False
-        self.labels: list[Any] = []
-        self.first_rows: list[str] = []
         self._direct = _NOTHING
         self._n_numeric = 0  # labels of a text file that are known to be numbers
         self._max_states = options.max_states
@@ -75,17 +72,8 @@ class OpenColumn:
 
     def observed(self) -> Observed:
         """Return what has been read so far."""
-        return Observed(
-            name=self.name,
-            kind=self.kind,
-            dtype=self.dtype,
-            declared=self.declared,
-            ordered=self.ordered,
-            labels=self.labels,
-            counts=self.buffer.counts(len(self.labels)),
-            from_text=self.from_text,
-            first_rows=self.first_rows,
-        )
+        own = {each.name: getattr(self, each.name) for each in fields(Observed)}
+        return Observed(**own | {"counts": self.buffer.counts(len(self.labels))})
 
     def take(self, n_rows: int) -> Codes:
         """Take out the first rows; of a column that is to be read again, nothing is kept."""
