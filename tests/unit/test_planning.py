@@ -100,6 +100,8 @@ def test_what_cannot_be_planned_is_refused():
     for name, value in {"n_columns": 1, "fdr": 3.0, "rows": [-5]}.items():
         with pytest.raises(SettingError, match=name):
             plan(**{name: value})
+    with pytest.raises(SettingError, match="draws binary columns"):
+        plan(dof=4, n_simulations=2)
     for typed in (["--edges", "999"], ["--plot", "power.xyz"]):
         assert CliRunner().invoke(app, ["plan", *typed]).exit_code == 2
     with pytest.raises(DataError, match="expected a model, a fitted GraftedMRF or a file"):

@@ -1,6 +1,7 @@
 """A network read, and rows over time."""
 
 import json
+from datetime import date, datetime
 
 import numpy as np
 import pytest
@@ -163,6 +164,9 @@ def test_lags_stay_within_subjects_and_skip_gaps():
     rows = lagged(diary, subject="who", time="day")
     assert rows.columns == {"mood": [2, 5], "mood_lag1": [1, 4]}
     assert rows.clusters.tolist() == ["a", "b"]
+    for days in (date, datetime):
+        dated = diary | {"day": [days(2026, 1, day) for day in diary["day"]]}
+        assert lagged(dated, subject="who", time="day").columns == rows.columns
     assert repr(rows) == "LaggedRows(2 rows of 2 subjects x 2 columns, lags among them)"
     two = lagged({"mood": [1, 2, 3]}, lags=2)
     assert two.columns["mood_lag2"] == [None, 1]
@@ -198,6 +202,10 @@ def test_weights_around_a_moment_show_a_network_that_changes():
     assert len(late.edges_) == 1
     with pytest.raises(SettingError, match="bandwidth"):
         kernel_weights(time, 0.5, 0)
+    with pytest.raises(SettingError, match="near the time of a row"):
+        kernel_weights(time, 7.0, 0.1)
+    with pytest.raises(DataError, match="days since a start"):
+        kernel_weights(np.array(["2026-01-01"], "datetime64[D]"), 0.5, 1.0)
 
 
 def test_a_variable_that_nothing_explains_has_no_share_by_rounding():

@@ -13,6 +13,7 @@ Both only prepare rows; the network is learned by `GraftedMRF` as always. What t
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ from edgegraft.errors import DataError, SettingError
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_labels
+
+_FAR = 1e-6  # weight of a row that is five bandwidths away
 
 
 class LaggedRows(NamedTuple):
@@ -63,7 +66,8 @@ def lagged(
     subject : str, optional
         Column that names whose row it is; lags do not reach from one subject to another.
     time : str, optional
-        Column to sort the rows of a subject by. Whole numbers that skip a step have no lag there.
+        Column to sort the rows of a subject by. Whole numbers and days that skip a step have no lag
+        there.
     **reading
         Options of :func:`edgegraft.pack`, such as ``missing_values=``.
 
@@ -91,6 +95,7 @@ def lagged(
     missing = [k for k in range(n) if when[k] is None or (subject is not None and who[k] is None)]
     if missing:
         raise DataError(f"row {missing[0]} has no subject or no time: leave such rows out")
+    when = _days(when)
     order = sorted(range(n), key=lambda k: (str(who[k]), when[k]))
     place = {(str(who[k]), when[k]): k for k in range(n)}
     if time is not None and len(place) < n:
@@ -111,6 +116,16 @@ def lagged(
         clusters = np.empty(len(kept), object)
         clusters[:] = [who[k] for k in kept]
     return LaggedRows(columns, clusters, ["forbid *_lag[0-9]* -- *_lag[0-9]*"])
+
+
+def _days(when: list[Any]) -> list[Any]:
+    """Return dates as numbers of days; other moments, or dates with a time of day, as they are."""
+    midnight = datetime.min.time()
+    if not all(isinstance(moment, date) for moment in when):
+        return when
+    if any(isinstance(moment, datetime) and moment.time() != midnight for moment in when):
+        return when
+    return [moment.toordinal() for moment in when]
 
 
 def _lags(
@@ -148,9 +163,14 @@ def kernel_weights(time: ArrayLike, at: float, bandwidth: float) -> Floats:
     >>> kernel_weights([0.0, 1.0, 2.0], at=1.0, bandwidth=1.0).round(3)
     array([0.607, 1.   , 0.607])
     """
-    moments = np.asarray(time, np.float64)
-    if moments.ndim != 1 or not np.isfinite(moments).all():
-        raise DataError("time must be a vector of finite numbers")
+    given = np.asarray(time)
+    if given.ndim != 1 or given.dtype.kind not in "biuf" or not np.isfinite(given).all():
+        raise DataError("time must be a vector of finite numbers, such as days since a start")
     if not bandwidth > 0:
         raise SettingError("bandwidth", f"must be above 0, found {bandwidth}")
-    return np.asarray(np.exp(-0.5 * np.square((moments - at) / bandwidth)))
+    weights = np.exp(-0.5 * np.square((given.astype(np.float64) - at) / bandwidth))
+    if not weights.max(initial=0.0) > _FAR:
+        raise SettingError(
+            "at", f"must be near the time of a row, found {at} with a bandwidth of {bandwidth}"
+        )
+    return np.asarray(weights)

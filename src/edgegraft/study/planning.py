@@ -135,6 +135,8 @@ def plan(
         raise SettingError("fdr", f"must be above 0 and at most 1, found {fdr}")
     if rows is not None and np.min(rows) < 2:
         raise SettingError("rows", f"must be at least 2, found {np.min(rows)}")
+    if n_simulations and fitted is None and dof != 1:
+        raise SettingError("n_simulations", "draws binary columns: it needs dof=1, or a model")
     fit = None
     if isinstance(fitted, PairwiseMRF):
         fit = drawn_study(fitted, fdr, random_state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -12,14 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.core.types import Edges, Floats, Integers
+from edgegraft.core.types import Integers
 from edgegraft.errors import Argument, DataError, ModelError, SettingError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import make_frame
 from edgegraft.ingest.rows import read_table
 from edgegraft.learn.weighting import weigh
 from edgegraft.model import PairwiseMRF, load
-from edgegraft.search.structure import communities
+from edgegraft.study.centrality import (
+    case_dropping,
+    centrality,
+    communities_of,
+    togetherness,
+)
 from edgegraft.study.columns import NORMAL, plain_rows
 from edgegraft.study.excluded import excluded_effects
 from edgegraft.study.group_fit import WholeFit
@@ -28,8 +33,6 @@ from edgegraft.study.power import chance_to_return
 from edgegraft.study.predictability import predictability
 from edgegraft.study.row_influence import RowInfluence
 
-_DROPPED = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9)
-_SIMILAR, _CERTAIN = 0.7, 0.95  # of the coefficient of stability, as in bootnet
 _TABLES = {"stability": "dropped"} | {name: name for name in ("variables", "edges", "absent")}
 _MAX_PAIRS = 5000  # up to which pairs that are not edges are tested
 
@@ -209,19 +212,19 @@ def read_network(
     rng = np.random.default_rng(random_state)
     resampled = influence.resampled(n_resamples, rng)
     groups = {
-        float(r): _communities(model, np.abs(influence.effect), float(r), random_state)
+        float(r): communities_of(model, np.abs(influence.effect), float(r), random_state)
         for r in resolutions
     }
     used = 1.0 if 1.0 in groups else next(iter(groups))
     chosen = groups[used]
-    variables = _centrality(model, influence, chosen)
+    variables = centrality(model, influence, chosen)
     variables |= {f"community_{r:g}": own for r, own in groups.items() if r != used}
-    variables["stays"] = _togetherness(model, chosen, resampled, used, random_state)
+    variables["stays"] = togetherness(model, chosen, resampled, used, random_state)
     variables |= predictability(model, table.codes(), weights)
     if held_out is not None:
         other = predictability(model, read_table(held_out, model.schema, options).codes())
         variables |= {f"held_{name}": values for name, values in other.items()}
-    dropped, coefficient = _case_dropping(model, influence, n_resamples, rng)
+    dropped, coefficient = case_dropping(model, influence, n_resamples, rng)
     return NetworkReading(
         variables,
         _edges(fitted, model, influence, n_rows, members is not None),
@@ -254,86 +257,6 @@ def _model_of(fitted: Any) -> PairwiseMRF:
     if not isinstance(model, PairwiseMRF):
         raise ModelError(f"expected a model, a fitted estimator or a file, found {fitted!r}")
     return model
-
-
-def _totals(edges: Edges, values: Floats, n: int) -> Floats:
-    """Return the sums of values per edge over the edges of each variable; one row per row."""
-    out = np.zeros((*values.shape[:-1], n))
-    for side in (0, 1):
-        np.add.at(np.moveaxis(out, -1, 0), edges[:, side], np.moveaxis(values, -1, 0))
-    return out
-
-
-def _centrality(
-    model: PairwiseMRF, influence: RowInfluence, community: Integers
-) -> dict[str, NDArray[Any]]:
-    edges, effect, n = model.edges, influence.effect, model.n_variables
-    signed = dict(model.edge_columns).get("sign", np.sign(effect))
-    away = community[edges[:, 0]] != community[edges[:, 1]]
-    columns: dict[str, NDArray[Any]] = {
-        "name": np.array(model.names, object),
-        "n_edges": np.bincount(edges.ravel(), minlength=n),
-    }
-    for name, factor in (("strength", np.sign(effect)), ("influence", (signed != 0).astype(float))):
-        total = _totals(edges, effect * factor, n)
-        error = np.sqrt(np.square(_totals(edges, influence.rows * factor, n)).sum(axis=0))
-        columns[name] = total
-        columns[f"{name}_low"], columns[f"{name}_high"] = (
-            total - NORMAL * error,
-            total + NORMAL * error,
-        )
-    columns["bridge"] = _totals(edges, np.abs(effect) * away, n)
-    columns["community"] = community
-    return columns
-
-
-def _communities(model: PairwiseMRF, strength: Floats, resolution: float, seed: int) -> Integers:
-    n, edges = model.n_variables, model.edges
-    return communities(n, edges, strength, seed, resolution=resolution, extra="networkx")
-
-
-def _togetherness(
-    model: PairwiseMRF, community: Integers, resampled: Floats, resolution: float, seed: int
-) -> Floats:
-    """Return how often members of a variable's community are together with it in resamples."""
-    n = model.n_variables
-    together = np.zeros((n, n))
-    for row in resampled:
-        own = _communities(model, np.abs(row), resolution, seed)
-        together += (own[:, None] == own) & (own >= 0)
-    same = (community[:, None] == community) & (community >= 0)[:, None]
-    np.fill_diagonal(same, False)
-    with np.errstate(invalid="ignore"):
-        return np.asarray((together * same).sum(axis=1) / same.sum(axis=1) / len(resampled))
-
-
-def _case_dropping(
-    model: PairwiseMRF, influence: RowInfluence, n: int, rng: np.random.Generator
-) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
-    """Return how centralities of fewer rows correlate with those of all, and the coefficients."""
-    edges, size = model.edges, model.n_variables
-    columns: dict[str, list[float]] = {"share": list(_DROPPED)}
-    measures: dict[str, Callable[[Floats], Floats]] = {"strength": np.abs, "influence": np.positive}
-    coefficient = dict.fromkeys(measures, 0.0)
-    for name in measures:
-        columns[f"{name}_correlation"], columns[f"{name}_low"] = [], []
-    for share in _DROPPED:
-        effects = influence.without(share, n, rng)
-        for name, measure in measures.items():
-            whole = _totals(edges, measure(influence.effect), size)
-            found = [_correlation(whole, row) for row in _totals(edges, measure(effects), size)]
-            columns[f"{name}_correlation"].append(float(np.mean(found)))
-            low = float(np.quantile(found, 1.0 - _CERTAIN))
-            columns[f"{name}_low"].append(low)
-            if low >= _SIMILAR:
-                coefficient[name] = share
-    return {name: np.array(values) for name, values in columns.items()}, coefficient
-
-
-def _correlation(first: Floats, second: Floats) -> float:
-    if first.std() == 0 or second.std() == 0:
-        return float(np.allclose(first, second))
-    return float(np.corrcoef(first, second)[0, 1])
 
 
 def _edges(
