@@ -1,6 +1,7 @@
 """A network read, and rows over time."""
 
 import json
+import shlex
 from datetime import date, datetime
 
 import numpy as np
@@ -174,6 +175,26 @@ def test_lags_stay_within_subjects_and_skip_gaps():
         lagged({"day": [1, 1], "mood": [1, 2]}, time="day")
     with pytest.raises(SettingError, match="lags"):
         lagged(diary, 0)
+
+
+def test_the_command_writes_lags_that_learn_takes(tmp_path):
+    diary, rows = tmp_path / "diary.csv", tmp_path / "rows.csv"
+    lines = [f"p{k // 12},{k % 12},{(k * 7) % 3},{(k // 2) % 2}" for k in range(300)]
+    diary.write_text("\n".join(["who,day,mood,sleep", *lines]))
+    typed = ["lag", str(diary), "-o", str(rows), "--subject", "who", "--time", "day"]
+    done = CliRunner().invoke(app, [*typed, "--at", "5", "--bandwidth", "2"])
+    assert done.exit_code == 0, done.output
+    head, first, *others = rows.read_text().splitlines()
+    assert len(others) == 25 * 11 - 1  # text is sorted by its numbers: 10 comes after 9
+    assert others[8].split(",")[:2] == ["1", "0"]
+    assert head == "mood,mood_lag1,sleep,sleep_lag1,who,weight"
+    assert first.startswith("1,0,0,0,p0,0.1353")
+    learn = shlex.split(done.output.splitlines()[-1])
+    assert learn[5:] == ["--clusters", "who", "--weights", "weight", "--rule", learn[-1]]
+    learned = CliRunner().invoke(app, [*learn[1:4], str(tmp_path / "m.edgegraft"), *learn[5:]])
+    assert learned.exit_code == 0, learned.output
+    assert CliRunner().invoke(app, [*typed, "--force", "--at", "5"]).exit_code == 2
+    assert CliRunner().invoke(app, [*typed[:2], "-o", str(tmp_path / "rows.xyz")]).exit_code == 2
 
 
 def test_a_temporal_edge_is_found_and_lags_are_not_linked():

@@ -15,6 +15,7 @@ from edgegraft.cli.learn_commands import learn, resume
 from edgegraft.cli.model_commands import explore, export, info, plot, report
 from edgegraft.cli.query_commands import infer, query, sample
 from edgegraft.cli.study_commands import compare, plan, read
+from edgegraft.cli.time_commands import lag
 
 _EXAMPLES: dict[Callable[..., Any], str] = {
     learn: "edgegraft learn survey.csv -o survey.edgegraft --report survey.html --drop id",
@@ -31,6 +32,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     compare: "edgegraft compare survey.csv --by sex --report compared.html --plot compared.png",
     read: "edgegraft read survey.edgegraft survey.csv --plot centrality.png",
     plan: "edgegraft plan --effect 0.15 --columns 25 --power 0.8",
+    lag: "edgegraft lag diary.csv -o rows.csv --subject person --time day",
     simulate: "edgegraft simulate scale-free -o rows.csv --variables 50 --truth truth.edgegraft",
     infer: "edgegraft infer grid.uai --task MAR --evidence grid.uai.evid",
     demo: "edgegraft demo",

@@ -39,11 +39,14 @@ class LaggedRows(NamedTuple):
         The subject of each row.
     rules : list of str
         Forbid edges between lags, for ``GraftedMRF(rules=...)``.
+    times : list, or None
+        The time of each row, for :func:`kernel_weights`; dates as numbers of days.
     """
 
     columns: dict[str, list[Any]]
     clusters: NDArray[np.object_] | None
     rules: list[str]
+    times: list[Any] | None = None
 
     def __repr__(self) -> str:
         n_rows = len(next(iter(self.columns.values())))
@@ -95,7 +98,7 @@ def lagged(
     missing = [k for k in range(n) if when[k] is None or (subject is not None and who[k] is None)]
     if missing:
         raise DataError(f"row {missing[0]} has no subject or no time: leave such rows out")
-    when = _days(when)
+    when = _moments(when)
     order = sorted(range(n), key=lambda k: (str(who[k]), when[k]))
     place = {(str(who[k]), when[k]): k for k in range(n)}
     if time is not None and len(place) < n:
@@ -115,11 +118,26 @@ def lagged(
     if subject is not None:
         clusters = np.empty(len(kept), object)
         clusters[:] = [who[k] for k in kept]
-    return LaggedRows(columns, clusters, ["forbid *_lag[0-9]* -- *_lag[0-9]*"])
+    times = None if time is None else [when[k] for k in kept]
+    return LaggedRows(columns, clusters, ["forbid *_lag[0-9]* -- *_lag[0-9]*"], times)
 
 
-def _days(when: list[Any]) -> list[Any]:
-    """Return dates as numbers of days; other moments, or dates with a time of day, as they are."""
+def _moments(when: list[Any]) -> list[Any]:
+    """Return moments that can be sorted: numbers and dates of text files are text.
+
+    Dates are numbers of days, unless they have a time of day.
+
+    Examples
+    --------
+    >>> _moments(["10", "9"]), _moments(["2026-01-02"])
+    ([10, 9], [739618])
+    """
+    if all(isinstance(moment, str) for moment in when):
+        for read in (int, float, date.fromisoformat, datetime.fromisoformat):
+            try:
+                return _moments([read(moment) for moment in when])
+            except ValueError:
+                continue
     midnight = datetime.min.time()
     if not all(isinstance(moment, date) for moment in when):
         return when
