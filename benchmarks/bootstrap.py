@@ -22,7 +22,7 @@ from edgegraft.ingest import pack
 from edgegraft.learn import Discovery, Settings, discover, grow
 from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.learn.replicate import Draws, Replicator
-from edgegraft.learn.strength_intervals import strength_intervals
+from edgegraft.learn.replicate_tests import strength_intervals
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood

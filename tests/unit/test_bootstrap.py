@@ -15,8 +15,7 @@ from edgegraft.learn import discover, grow
 from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.learn.edge_tests import edge_tests
 from edgegraft.learn.replicate import Draws, Replicator
-from edgegraft.learn.replicate_tests import replicate_p_values
-from edgegraft.learn.strength_intervals import strength_intervals
+from edgegraft.learn.replicate_tests import replicate_p_values, strength_intervals
 from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalties import NoisePenalty

@@ -9,7 +9,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.errors import EncodingWarning, IdentificationWarning
 from edgegraft.learn import Plan, discover
 from edgegraft.learn.copies import Copies, find_copies
-from edgegraft.learn.weighting import weigh
+from edgegraft.learn.survey_design import weigh
 from edgegraft.search.correlations import Correlations
 from edgegraft.search.structure import spanning_tree
 from edgegraft.table import PackedTable

@@ -21,8 +21,7 @@ from edgegraft.learn import (
     run_search,
     steps,
 )
-from edgegraft.learn.problem import penalty_of, search_settings
-from edgegraft.learn.selection.levels import chance_level
+from edgegraft.learn.problem import chance_level, penalty_of, search_settings
 from edgegraft.learn.sharpen import sharpen, unexplained
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalties import NoisePenalty

@@ -11,8 +11,13 @@ from edgegraft.learn.policies import Policy
 from edgegraft.learn.prediction import Prediction, fit_for_prediction
 from edgegraft.learn.problem import Problem
 from edgegraft.learn.selection.held_out import PenaltyChoice, choose_penalty
-from edgegraft.learn.selection.path import PathPoint, penalty_grid, penalty_path
-from edgegraft.learn.selection.stability import instability, most_stable
+from edgegraft.learn.selection.path import (
+    PathPoint,
+    instability,
+    most_stable,
+    penalty_grid,
+    penalty_path,
+)
 from edgegraft.learn.state import SearchState
 
 __all__ = [

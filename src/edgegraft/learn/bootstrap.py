@@ -16,7 +16,7 @@ search, and that search has about half of the information of the rows. If the ro
 test an edge its frequency is NaN, just as a test without degrees of freedom has no q-value.
 
 **Interval.** Noise increases a norm, so percentiles of replicated strengths would be far too high;
-:mod:`~edgegraft.learn.strength_intervals` describes the method used instead. Intervals are for the
+:mod:`~edgegraft.learn.replicate_tests` describes the method used instead. Intervals are for the
 strengths that the same ridge would give with unlimited data of this kind, not for those of a model
 without a ridge, and for the kept graph: they ignore that the same rows chose it. All replicates
 count for the interval, whether or not their own search has the edge.
@@ -45,10 +45,9 @@ from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut
 from edgegraft.learn.pooled_conditionals import conditionals_of
 from edgegraft.learn.replicate import Draws, Replicate, Replicator
-from edgegraft.learn.replicate_tests import replicate_p_values
+from edgegraft.learn.replicate_tests import replicate_p_values, strength_intervals
 from edgegraft.learn.state import SearchState
-from edgegraft.learn.strength_intervals import strength_intervals
-from edgegraft.learn.weighting import weigh
+from edgegraft.learn.survey_design import weigh
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
 
@@ -160,7 +159,8 @@ def bootstrap(
         growth, kept = found, model or found.model()
     cut = _cut(None if fdr == "auto" else fdr, fwer, growth)
     n_jobs = resolve_jobs(n_jobs)
-    draws = Draws(_check(growth, table, n, level, weights), _seeds(random_state, n))
+    seeds = tuple(np.random.SeedSequence(random_state).spawn(n))
+    draws = Draws(_check(growth, table, n, level, weights), seeds)
     with one_blas_thread():  # replicates use the threads
         replicator = Replicator(growth, kept, table, draws, ridge)
         journal, name = growth.problem.journal, f"replicate.{random_state}"
@@ -201,10 +201,6 @@ def _cut(
         raise ValueError(f"fdr must be above 0 and at most 1, None or 'auto', found {fdr!r}")
     plan = Plan(fdr=fdr, fwer=fwer)
     return Cut.of(plan, growth.objective, growth.problem.rules) if plan.cuts else None
-
-
-def _seeds(random_state: int, n: int) -> tuple[np.random.SeedSequence, ...]:
-    return tuple(np.random.SeedSequence(random_state).spawn(n))
 
 
 def _make_all(

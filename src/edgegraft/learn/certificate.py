@@ -98,7 +98,8 @@ def score_inactive(
     n_pairs = growth.problem.rules.n_allowed - len(growth.graph)
     exhaustive = n_pairs <= max_pairs
     rng = np.random.default_rng(growth.settings.random_state)
-    pairs = _inactive(growth, n) if exhaustive else _sample(growth, n, max_pairs, rng)
+    pairs = all_pairs(n) if exhaustive else _sample(growth, n, max_pairs, rng)
+    pairs = pairs[~growth.graph.contains(pairs) & growth.problem.rules.allows(pairs)]
     journal = journal or Journal()
     scores = _score(growth, pairs, journal)
     if not exhaustive:
@@ -177,11 +178,6 @@ def certify(
         growth.policy.slack,
         n_cut,
     )
-
-
-def _inactive(growth: SearchState, n: int) -> Edges:
-    edges = all_pairs(n)
-    return edges[~growth.graph.contains(edges) & growth.problem.rules.allows(edges)]
 
 
 def _sample(growth: SearchState, n: int, size: int, rng: np.random.Generator) -> Edges:

@@ -151,7 +151,7 @@ def edge_tests(
         needs more is not used.
     sampling : bool, default False
         Whether the weights are those of a sample, scaled to the effective number of rows (see
-        :mod:`~edgegraft.learn.weighting`).
+        :mod:`~edgegraft.learn.survey_design`).
 
     Examples
     --------

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
-from edgegraft.core.types import Edges, Floats, Integers
+from edgegraft.core.types import Floats, Integers
 from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.features import Features
@@ -76,7 +76,8 @@ def fit_graded(
     """
     inner = getattr(objective, "inner", None)
     widths = whole_widths(objective.schema)
-    if not isinstance(inner, Pseudolikelihood) or not _gain(objective.schema, widths, model.edges):
+    gains = widths > objective.schema.widths
+    if not isinstance(inner, Pseudolikelihood) or not gains[model.edges].any():
         return None
     features = Features.of(objective.schema, inner.state_weights(), widths)
     loss, layout = featured(inner, features), features.layout(model.edges)
@@ -105,10 +106,6 @@ def whole_widths(schema: Schema) -> Integers:
         [variable.kind == "ordinal" and variable.n_states <= MAX_LEVELS for variable in schema]
     )
     return np.where(few, np.maximum(schema.n_states - 1, 1), schema.widths)
-
-
-def _gain(schema: Schema, widths: Integers, edges: Edges) -> bool:
-    return bool((widths > schema.widths)[edges].any())
 
 
 def _classes(features: Features, layout: Layout) -> Integers:

@@ -19,7 +19,7 @@ from edgegraft.learn.effects import GroupTests
 from edgegraft.learn.joint import JointStrengths
 from edgegraft.learn.journal import PendingFit
 from edgegraft.learn.pair_rules import PairRules
-from edgegraft.learn.selection.levels import ridge_of
+from edgegraft.learn.problem import ridge_of
 from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective

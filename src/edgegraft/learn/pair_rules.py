@@ -26,11 +26,12 @@ from pathlib import Path
 
 import numpy as np
 
-from edgegraft.core.pairs import all_pairs, pair_ids, pairs_of_ids
+from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Floats, Ids, Integers, Mask
+from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.errors import SettingError, suggestion
 
-_BLOCK = 1 << 22  # pairs that are counted at a time
+_BLOCK_BYTES = 1 << 25  # of pairs that are counted at a time
 
 
 @dataclass(frozen=True)
@@ -135,11 +136,13 @@ class PairRules:
         """Number of pairs that may be edges."""
         if not self.limits:
             return self.n * (self.n - 1) // 2
-        return sum(int(self.allows(block).sum()) for block in self._blocks())
+        blocks = all_pair_blocks(np.ones(self.n, np.int64), _BLOCK_BYTES)
+        return sum(int(self.allows(block).sum()) for block in blocks)
 
     @cached_property
     def _mean_weight(self) -> float:
-        total = sum(float(self._raw(block)[self.allows(block)].sum()) for block in self._blocks())
+        blocks = all_pair_blocks(np.ones(self.n, np.int64), _BLOCK_BYTES)
+        total = sum(float(self._raw(block)[self.allows(block)].sum()) for block in blocks)
         return total / max(self.n_allowed, 1)
 
     def weights(self, pairs: Edges) -> Floats:
@@ -153,17 +156,6 @@ class PairRules:
         for weight, rule in self.likely:
             out[rule.has(pairs)] = weight
         return out
-
-    def _blocks(self) -> Iterator[Edges]:
-        """Yield all pairs, some rows of the triangle at a time."""
-        if self.n * self.n <= _BLOCK:
-            yield all_pairs(self.n)
-            return
-        step = max(1, _BLOCK // self.n)
-        for first in range(0, self.n, step):
-            rows = np.arange(first, min(first + step, self.n))
-            i, j = np.meshgrid(rows, np.arange(self.n), indexing="ij")
-            yield np.column_stack((i[i < j], j[i < j])).astype(np.int64)
 
 
 def _lines(rules: Sequence[str]) -> Iterator[str]:

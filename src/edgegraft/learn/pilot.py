@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.config import Plan
-from edgegraft.core.types import Floats, Integers
+from edgegraft.core.types import Floats
 from edgegraft.learn.discovery import Discovery, discover
 from edgegraft.learn.events import StopReason
 from edgegraft.search.mean_fields import RANKED_COLUMNS, ROWS_PER_COLUMN
@@ -72,15 +72,10 @@ def _try(table: PackedTable, weights: Floats | None, n_rows: int, plan: Plan) ->
     n_rows = min(n_rows, len(counting))
     rows = counting[np.linspace(0, len(counting) - 1, n_rows).astype(np.int64)]
     chosen = None if weights is None else weights[rows]
-    found = discover(_some_rows(table, rows), plan, weights=chosen)
+    found = discover(table.take(rows), plan, weights=chosen)
     if found.search.interrupted:  # a pilot is not worth keeping
         raise KeyboardInterrupt
     return found
-
-
-def _some_rows(table: PackedTable, rows: Integers) -> PackedTable:
-    codes = np.stack([table.codes([i])[rows, 0] for i in range(table.n_variables)], axis=1)
-    return PackedTable.from_codes(codes, table.schema)
 
 
 def peak_bytes(table: PackedTable) -> int:

@@ -21,8 +21,7 @@ from edgegraft.inference import likelihood_engine
 from edgegraft.learn.journal import Journal
 from edgegraft.learn.pair_rules import PairRules
 from edgegraft.learn.policies import Policy, choose_policy
-from edgegraft.learn.selection.levels import chance_level, ridge_of
-from edgegraft.learn.weighting import weigh_rows
+from edgegraft.learn.survey_design import weigh_rows
 from edgegraft.objective.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
@@ -40,6 +39,7 @@ PAIRS_PER_VARIABLE = 10  # tested at most if there are more: twice as many as ar
 MAX_BYTES = 1 << 30  # for the states of a column compared with each other
 _SEARCH_ROWS, _LAST_ROWS = 10.0, 2.0
 _LAST_SCORED_ROWS = 20.0  # on wenchuan better than 2 by .4 nats per row, on bfi by .02
+_MAX_PER_ROW = 0.01  # ridge per row that it weighs
 _SINGLE = 1e-4  # tolerance from which the rounding of single precision does not matter
 
 
@@ -146,6 +146,26 @@ class Problem:
         if max_edges is not None:
             settings = replace(settings, max_edges=max_edges)
         return replace(self, settings=settings)
+
+
+def chance_level(objective: Objective) -> float:
+    """Return the penalty that chance passes about once per variable, with noise weights.
+
+    >>> from edgegraft.table import PackedTable
+    >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+    >>> chance_level(Pseudolikelihood(PackedTable.from_codes([[0, 0], [1, 1]] * 50)))
+    0.2
+    """
+    return float(objective.terms / objective.n_rows**0.5)
+
+
+def ridge_of(rows: float, n_rows: float) -> float:
+    """Return the ridge that weighs as `rows` of `n_rows` do; tables of few rows get a small one.
+
+    >>> ridge_of(10, 1000), ridge_of(10, 20)
+    (0.01, 0.1)
+    """
+    return float(rows) * min(_MAX_PER_ROW, 1.0 / n_rows)
 
 
 def penalty_of(plan: Plan, objective: Objective) -> Penalty:

@@ -42,9 +42,8 @@ from edgegraft.learn.problem import (
 )
 from edgegraft.learn.sharpen import TESTS_PER_VARIABLE
 from edgegraft.learn.state import SearchState
-from edgegraft.learn.survey_design import SurveyDesign
+from edgegraft.learn.survey_design import SurveyDesign, weigh_rows
 from edgegraft.learn.too_few_rows import too_few_rows, warn_of_sparse_pairs
-from edgegraft.learn.weighting import weigh_rows
 from edgegraft.objective.objective import Objective
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows, TableRows, as_rows, distinct_rows, sample_rows

@@ -16,9 +16,8 @@ from scipy.optimize import minimize as minimize_smooth
 from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.learn.edge_tests import EdgeTester, make_tester
-from edgegraft.learn.selection.levels import ridge_of
-from edgegraft.learn.survey_design import SurveyDesign
-from edgegraft.learn.weighting import Weighting
+from edgegraft.learn.problem import ridge_of
+from edgegraft.learn.survey_design import SurveyDesign, Weighting
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.features import Features
 from edgegraft.objective.objective import Objective

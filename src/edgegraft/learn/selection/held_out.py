@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, SettingError
 from edgegraft.ingest.rows import read_table
-from edgegraft.learn.selection.levels import falling, ridge_of
-from edgegraft.learn.selection.path import score_rows
+from edgegraft.learn.problem import ridge_of
+from edgegraft.learn.selection.path import falling, score_rows
 from edgegraft.model import PairwiseMRF
 from edgegraft.optimize import fit_parameters
 from edgegraft.table import PackedTable
