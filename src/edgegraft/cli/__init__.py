@@ -31,13 +31,9 @@ def _run() -> None:
             "`pip install 'edgegraft[cli]'`\n"
         )
         raise SystemExit(1) from None
-    _tolerate_locale()
-    app()
-
-
-def _tolerate_locale() -> None:
-    """Write any name: as UTF-8 if the locale is ASCII, escaped if it lacks a character."""
+    # Any name can be written: as UTF-8 if the locale is ASCII, escaped if it lacks a character.
     if isinstance(sys.stdout, TextIOWrapper):
         plain = codecs.lookup(sys.stdout.encoding).name == "ascii"
         encoding = "utf-8" if plain else None
         sys.stdout.reconfigure(encoding=encoding, errors="backslashreplace")
+    app()

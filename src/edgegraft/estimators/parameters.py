@@ -127,17 +127,13 @@ def as_table(X: Any, estimator: str) -> Any:
     if isinstance(X, list | tuple):
         # As objects if types differ: numbers beside text stay numbers, and every column finds its
         # own type.
-        _check_lengths(X)
+        lengths = [len(row) if isinstance(row, list | tuple) else None for row in X]
+        for k, length in enumerate(lengths):
+            if length is not None and lengths[0] is not None and length != lengths[0]:
+                raise DataError(f"row {k} has {length} cells where row 0 has {lengths[0]}")
         cells = np.array(X, dtype=object)
         kinds = {type(cell) for cell in cells.ravel().tolist()}
         X = np.array(X) if kinds in ({int}, {float}) else cells
     from sklearn.utils.validation import check_array  # slow to load, and files do without
 
     return check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
-
-
-def _check_lengths(rows: Sequence[Any]) -> None:
-    lengths = [len(row) if isinstance(row, list | tuple) else None for row in rows]
-    for k, length in enumerate(lengths):
-        if length is not None and lengths[0] is not None and length != lengths[0]:
-            raise DataError(f"row {k} has {length} cells where row 0 has {lengths[0]}")

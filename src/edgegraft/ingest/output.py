@@ -123,7 +123,9 @@ def fill(
         return _fill_array(X, complete, missing, wanting)
     if kind.library == "dict":
         return {
-            name: _fill_list(cells, complete.column(k), missing[:, k]) if k in wanting else cells
+            name: list(np.where(missing[:, k], _cells(complete.column(k)), _cells(cells)))
+            if k in wanting
+            else cells
             for k, (name, cells) in enumerate(X.items())
         }
     assert kind.dtypes is not None
@@ -161,16 +163,10 @@ def _fill_array(X: NDArray[Any], complete: Any, missing: Mask, wanting: list[int
     return out
 
 
-def _fill_list(own: Any, complete: Any, missing: Mask) -> list[Any]:
-    known = own.to_pylist() if hasattr(own, "to_pylist") else list(own)
-    filled = complete.to_pylist()
-    return [filled[r] if hole else known[r] for r, hole in enumerate(missing)]
-
-
 def _cells(column: Any) -> NDArray[Any]:
     """Return a column's labels as an array, of Python objects."""
     cells = np.empty(len(column), object)
-    cells[:] = column.to_pylist()
+    cells[:] = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
     return cells
 
 

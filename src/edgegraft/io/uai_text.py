@@ -120,7 +120,11 @@ def read_numbers(
     text = _content(source)
     if b"#" in text or b"c" in text:
         text = _COMMENT.sub(b"", text)
-    word, start = _opening_word(text, alphabet)
+    opening_word = re.match(rb"[ \t\r\n\v\f]*([^ \t\r\n\v\f]*)", text)
+    assert opening_word is not None  # both parts may be empty
+    word, start = "", 0
+    if opening_word[1] and not _is_number(opening_word[1], alphabet):
+        word, start = opening_word[1].decode("ascii", "replace").upper(), opening_word.end()
     if word not in words:
         wanted = " or ".join(word or "a number" for word in words)
         opening = next(_tokens_by_line(text, 0), (1, b""))
@@ -152,14 +156,6 @@ def _content(path: str) -> bytes:
             f"'{path}', line {line}: a zero byte: this is a binary or UTF-16 file, not UAI text"
         )
     return raw
-
-
-def _opening_word(text: bytes, alphabet: bytes) -> tuple[str, int]:
-    found = re.match(rb"[ \t\r\n\v\f]*([^ \t\r\n\v\f]*)", text)
-    assert found is not None  # both parts may be empty
-    if not found[1] or _is_number(found[1], alphabet):
-        return "", 0
-    return found[1].decode("ascii", "replace").upper(), found.end()
 
 
 def _convert(text: bytes, start: int, alphabet: bytes) -> NDArray[np.float64]:

@@ -132,7 +132,11 @@ def labels_of(values: pa.Array) -> list[Any]:
     """Return values as schema labels: ISO text for dates, counts for times and durations."""
     dtype = values.type
     if pt.is_timestamp(dtype):
-        return _timestamp_labels(values)
+        # ISO text in UTC, without the zeros that depend on the unit alone.
+        if dtype.tz:
+            values = values.cast(pa.timestamp(dtype.unit, tz="UTC"))
+        texts = values.cast(pa.timestamp(dtype.unit)).cast(pa.string()).to_pylist()
+        return [t.rstrip("0").rstrip(".") if t is not None and "." in t else t for t in texts]
     if kind_of(dtype) is LabelKind.TIME:
         values = values.cast(storage_type(dtype))
     elif pt.is_decimal(dtype):
@@ -140,16 +144,6 @@ def labels_of(values: pa.Array) -> list[Any]:
     elif pt.is_null(dtype):
         return [None] * len(values)
     return list(values.to_pylist())
-
-
-def _timestamp_labels(values: pa.Array) -> list[Any]:
-    """Return ISO text in UTC, without the zeros that depend on the unit alone."""
-    if values.type.tz:
-        values = values.cast(pa.timestamp(values.type.unit, tz="UTC"))
-    texts = values.cast(pa.timestamp(values.type.unit)).cast(pa.string()).to_pylist()
-    return [
-        text.rstrip("0").rstrip(".") if text is not None and "." in text else text for text in texts
-    ]
 
 
 Codes = NDArray[np.integer[Any]]

@@ -190,7 +190,9 @@ class ClusterRows(Rows):
         for k, future in enumerate(futures):
             if future.status == "error":
                 raise _error_of(future, k, len(futures))
-        return [_widen(result) for result in self.client.gather(list(futures))] if fetch else []
+        found = self.client.gather(list(futures)) if fetch else []
+        counts = [isinstance(each, np.ndarray) and each.dtype.kind in "iu" for each in found]
+        return [each.astype(np.int64) if n else each for each, n in zip(found, counts, strict=True)]
 
 
 def open_rows(X: Any, schema: Schema | None, options: ReadOptions) -> ClusterRows:
@@ -242,11 +244,6 @@ def _ask(work: bytes, block: TableRows | None, *values: Any) -> Any:
         return result
     fitting = (t for t in (np.uint16, np.uint32) if result.max() <= np.iinfo(t).max)
     return result.astype(next(fitting, np.int64), copy=False)
-
-
-def _widen(result: Any) -> Any:
-    counts = isinstance(result, np.ndarray) and result.dtype.kind in "iu"
-    return result.astype(np.int64) if counts else result
 
 
 def _count_rows(block: TableRows | None) -> int:
