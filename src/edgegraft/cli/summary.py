@@ -218,29 +218,22 @@ def describe_columns(table: PackedTable | PlaneStore) -> list[Json]:
 
 def show_columns(console: Console, table: PackedTable | PlaneStore) -> None:
     """Show the columns; of many, those that are binned, constant or incomplete come first."""
-    order = list(range(table.n_variables))
-    if len(order) > _COLUMNS:
-        plain = [
-            not (variable.binned or variable.n_states == 1 or missing)
-            for variable, missing in zip(table.schema, table.n_missing, strict=True)
-        ]
-        order.sort(key=lambda i: plain[i])
+    columns = describe_columns(table)
+    shown = list(columns)
+    if len(columns) > _COLUMNS:
+        shown.sort(key=lambda own: not (own["binned"] or own["states"] == 1 or own["missing"]))
     rows = []
-    for i in order[:_COLUMNS]:
-        variable, missing = table.schema[i], int(table.n_missing[i])
+    for own in shown[:_COLUMNS]:
+        missing, states = own["missing"], f"{own['states']:,}"
         share = f"{missing:,} ({missing / table.n_rows:.1%})" if missing else ""
-        states = f"{variable.n_states:,}"
-        rows.append([cell(variable.name), variable.kind, states, share, _states(variable)])
+        labels = _states(table.schema[own["name"]])
+        rows.append([cell(own["name"]), own["kind"], states, share, labels])
     title = f"{counted(table.n_variables, 'column')} of {counted(table.n_rows, 'row')}"
     heads = ["column", "kind", ">states", ">missing", "categories"]
     show_table(console, title, heads, rows)
-    kinds = {
-        variable.name: {"kind": variable.kind, "reason": variable.reason}
-        for variable in table.schema
-    }
-    _show_reasons(console, kinds)
-    if len(order) > _COLUMNS:
-        say(console, f"... and {len(order) - _COLUMNS:,} more columns.")
+    _show_reasons(console, {own["name"]: own for own in columns})
+    if len(columns) > _COLUMNS:
+        say(console, f"... and {len(columns) - _COLUMNS:,} more columns.")
     for token in _DOUBTFUL:
         count = sum(token in variable.categories for variable in table.schema)
         if count:
