@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from edgegraft import GraftedMRF
 from edgegraft.datasets import make_scale_free
 from edgegraft.model import PairwiseMRF
 from edgegraft.report.explorer import Explorer
@@ -216,3 +218,20 @@ def test_hostile_names_are_text(browser):
         assert f"{HOSTILE} = {IMAGE}" in one(page, "#evidence").text
         assert page.title == f"{HOSTILE} · edgegraft"
         assert not page.find_elements(By.CSS_SELECTOR, "img, body script")
+
+
+def test_levels_of_numbers_are_listed_without_gaps_and_with_their_mean(browser):
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=800)
+    frame = pd.DataFrame({"x": first, "y": -first + rng.normal(size=800), "u": np.abs(first)})
+    explorer = Explorer(GraftedMRF(random_state=0).fit(frame).model_)
+    with served(explorer) as url, _opened(browser, url) as page:
+        assert len(bars(page)) == explorer.model.layout.states.sum()
+        samples = [e.text for e in page.find_elements(By.CSS_SELECTOR, ".sample")]
+        assert samples[-2:] == ["negative", "no sign"]
+        before = one(page, '.card[data-variable="1"] .numbers').text
+        one(page, '.card[data-variable="0"] .state[data-category="15"]').click()
+        wait_for(page, '.card[data-variable="0"] .given')
+        shown = one(page, '.card[data-variable="1"] .numbers').text
+        assert shown.endswith(f"without evidence {before.split(',')[0]}")
+        assert float(shown.split()[1].strip(",")) < -1

@@ -68,6 +68,12 @@ def test_kinds_as_asked():
         ({"order": ["t=x"]}, DataError, "has no order"),
         ({"order": ["t=x<q"]}, DataError, "column 't' has 'y', which its order= lacks"),
         ({"order": ["t=x<y<x"]}, DataError, "order= of column 't' names 'x' twice"),
+        (
+            {"order": ["x<z"]},
+            DataError,
+            r"is the order of no .*; column 't' has 'y' besides",
+        ),
+        ({"order": ["low<high"]}, DataError, "is the order of no column's categories$"),
     ],
 )
 def test_what_cannot_be(options, error, message):
@@ -175,3 +181,26 @@ def test_evidence_may_be_a_number():
     frame["rich"] = np.where(frame["income"] > 1, "yes", "no")
     model = GraftedMRF(random_state=0).fit(frame).model_
     assert model.marginals(given={"income": 9.5})["rich"]["yes"] > 0.9
+
+
+def test_evidence_about_a_count_is_a_count():
+    counts = np.random.default_rng(0).poisson(2.0, 300)
+    visits = pack({"visits": counts, "other": counts % 2}, kinds={"visits": "count"}).schema[0]
+    assert visits.state_of(1000) == visits.n_states - 1
+    assert [visits.state_of(odd) for odd in (-1, 1.5, True, float("nan"))] == [None] * 4
+    assert visits.expected().startswith("it takes a whole number from 0 on, or one of '0', '1'")
+
+
+def test_numbers_of_very_many_values_are_cut_into_levels_however_they_are_called():
+    rng = np.random.default_rng(0)
+    columns = {"few": rng.integers(0, 90, 2000), "many": rng.normal(size=2000)}
+    schema = pack(columns, kinds="ordinal").schema
+    assert [(v.kind, v.n_states) for v in schema] == [("ordinal", 90), ("ordinal", 16)]
+    assert schema["many"].reason == "as asked; 2,000 different numbers are too many levels"
+
+
+def test_a_share_of_trends_is_not_negative():
+    first = np.random.default_rng(0).integers(0, 5, 2000)
+    folded = np.abs(first - 2)
+    schema = pack({"first": first, "folded": 2 * folded - (folded > 1)}).schema
+    assert "-" not in schema["first"].reason

@@ -8,8 +8,10 @@ import json
 from urllib.parse import quote
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from edgegraft import GraftedMRF
 from edgegraft.errors import ImpossibleEvidenceError, ModelError
 from edgegraft.inference import BeliefPropagation
 from edgegraft.model import PairwiseMRF
@@ -250,3 +252,27 @@ def test_the_page_says_how_far_shares_are_from_the_data():
     text = "The shares differ by at most 0.0020."
     assert Explorer(forbidding_model(), shares=text).overview()["shares"] == text
     assert Explorer(forbidding_model()).overview()["shares"] == ""
+
+
+def test_ordered_columns_have_numbers_and_edges_their_signs():
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=800)
+    frame = pd.DataFrame({"x": first, "y": -first + rng.normal(size=800)})
+    frame["z"] = rng.choice(["a", "b", "c"], 800)
+    explorer = Explorer(GraftedMRF(random_state=0).fit(frame).model_)
+    x, y, z = explorer.overview()["variables"]
+    assert (x["kind"], z["kind"], z["numbers"]) == ("numeric", "nominal", None)
+    mean, low, median, high = x["numbers"]
+    assert low < median < high
+    assert abs(mean - first.mean()) < 0.05
+    found = explorer.answer(explorer.read_link('{"x": 1.5}'))["numbers"]
+    assert found[1] == pytest.approx(
+        [
+            explorer.model.marginals({"x": 1.5}).mean("y"),
+            *explorer.model.marginals({"x": 1.5}).quantiles("y"),
+        ]
+    )
+    assert found[1][0] < y["numbers"][0] - 0.5
+    (neighbour,) = explorer.variable(0)["neighbours"]
+    assert neighbour["sign"] == -1
+    assert -0.8 < neighbour["effect_low"] < neighbour["effect_high"] < -0.5

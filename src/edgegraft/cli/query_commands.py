@@ -146,6 +146,15 @@ def ask_state(model: PairwiseMRF, given: Mapping[str, Any], of: Sequence[str], e
     }
 
 
+def plain_number(value: float) -> str:
+    """Return a number in about four digits, without an exponent if it has few.
+
+    >>> [plain_number(x) for x in (12743.6, 0.03187, 1.25e-7, 3e9, -250)]
+    ['12,744', '0.03187', '1.25e-07', '3e+09', '-250']
+    """
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.4g}"
+
+
 def _show_marginals(console: Console, found: Json) -> None:
     given = bool(found["given"])
     rows: list[list[str] | None] = []
@@ -160,7 +169,7 @@ def _show_marginals(console: Console, found: Json) -> None:
     if found["numbers"]:
         keys = ("mean", "quantile_05", "median", "quantile_95", "mean_without_evidence")
         shown: list[list[str] | None] = [
-            [cell(name), *(f"{values[key]:.4g}" for key in keys[: 5 if given else 4])]
+            [cell(name), *(plain_number(values[key]) for key in keys[: 5 if given else 4])]
             for name, values in found["numbers"].items()
         ]
         heads = ["variable", ">mean", ">5%", ">median", ">95%"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgegraft.cli.options import parse_names
-from edgegraft.errors import ModelError, listing, nearest, suggestion
+from edgegraft.errors import ModelError, nearest, suggestion
 from edgegraft.ingest.cells import read_text_as
 from edgegraft.table import Schema, Variable
 
@@ -92,8 +92,8 @@ def _parse(schema: Schema, text: str) -> tuple[str, Any]:
     near = nearest(label, [str(category) for category in categories])
     hint = (
         f"did you mean {near!r}?"
-        if near is not None and len(categories) > _SHOWN
-        else f"its categories are {listing(categories, _SHOWN)}"
+        if near is not None and len(categories) > _SHOWN and not schema[name].binned
+        else schema[name].expected(_SHOWN)
     )
     several = " (repeat --given for each variable)" if "," in label and "=" in label else ""
     raise ModelError(f"--given: variable {name!r} has no category {label!r}; {hint}{several}")

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core.types import Floats
-from edgegraft.errors import Argument, DataError
+from edgegraft.errors import Argument, DataError, listing
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.table.arrow import LabelKind
 from edgegraft.table.numbers import scores_of
@@ -97,6 +97,23 @@ def kind_of_states(column: Observed, wanted: Kind | None, numeric: bool) -> tupl
     if (values != np.floor(values)).any():
         return "ordinal", "numbers with decimals"
     return "nominal", "whole numbers of few values"
+
+
+def check_orders(schema: Schema, options: ReadOptions) -> None:
+    """Refuse an order without a column that suits no column."""
+    shown = [set(map(str, variable.categories)) for variable in schema]
+    for text, levels in options.orders_for_all():
+        if any(
+            variable.ordered and own == set(levels)
+            for variable, own in zip(schema, shown, strict=True)
+        ):
+            continue
+        near = max(range(len(shown)), key=lambda i: len(shown[i].intersection(levels)), default=0)
+        hint = ""
+        if shown and shown[near].intersection(levels):
+            more = listing(sorted(shown[near].difference(levels)))
+            hint = f"; column '{schema[near].name}' has {more} besides: name all of its categories"
+        raise DataError(Argument("order", [text]), f" is the order of no column's categories{hint}")
 
 
 def wants_count(values: Floats, counts: NDArray[np.int64], wanted: Kind | None) -> bool:
@@ -184,7 +201,7 @@ def _may_be_levels(variable: Variable) -> bool:
 def _decided(variable: Variable, share: float | None) -> Variable:
     if share is None:
         return replace(variable, reason="whole numbers, on which no other column depends")
-    found = f"whole numbers; {share:.0%} of their dependence on other columns is a trend"
+    found = f"whole numbers; {max(share, 0.0):.0%} of their dependence on other columns is a trend"
     needed = MIN_SHARE if variable.n_states > 4 else MIN_SHARE_OF_FEW
     return replace(variable, kind="ordinal" if share >= needed else "nominal", reason=found)
 

@@ -70,7 +70,8 @@ def _decide(
     asked, wanted = options.bins_for(column.name), options.kind_for(column.name)
     if numeric or options.kind_named(column.name):
         check_kind(column, wanted)
-    limit = asked or (options.max_states if wanted == "ordinal" else options.max_numeric_states)
+    levels = max(options.max_categories, options.max_numeric_states)
+    limit = asked or (levels if wanted == "ordinal" else options.max_numeric_states)
     if numeric:
         values, place = np.unique(np.array(column.labels, np.float64), return_inverse=True)
         counts = np.bincount(place, column.counts).astype(np.int64)
@@ -239,6 +240,8 @@ def decide_bins(
     if asked is None and wanted == "nominal":
         findings.binned.append((name, len(edges) - 1))
     reason = f"{len(values):,} different numbers" if wanted is None else "as asked"
+    if wanted == "ordinal":
+        reason = f"as asked; {len(values):,} different numbers are too many levels"
     kind: Kind = wanted or "numeric"
     means = level_means(edges, values, counts)
     return Variable(name, bin_labels(edges), dtype, True, edges, kind, reason, means=means)

@@ -18,6 +18,7 @@ from edgegraft.errors import Argument, DataError, listing
 from edgegraft.ingest.binning import RowSample
 from edgegraft.ingest.cells import numbers_of
 from edgegraft.ingest.code_buffer import BytesOrCodes, CodeBuffer, Codes
+from edgegraft.ingest.column_kinds import check_orders
 from edgegraft.ingest.columns import ClosedColumn, OpenColumn
 from edgegraft.ingest.decide import decide, decide_sampled
 from edgegraft.ingest.findings import Findings, Problems
@@ -123,7 +124,9 @@ class _Reading:
             self._encode_again(again)
         self._problems.raise_all()
         if schema is None:
-            return Schema(self.encoded[name].variable for name in names), names
+            learned = Schema(self.encoded[name].variable for name in names)
+            check_orders(learned, self._options)
+            return learned, names
         at = {variable.name: name for name, variable in variables.items()}
         return schema, [at[name] for name in schema.names]
 

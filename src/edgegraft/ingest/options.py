@@ -119,6 +119,11 @@ class ReadOptions(TableOptions):
                 return levels
         return None
 
+    def orders_for_all(self) -> list[tuple[str, list[str]]]:
+        """Return the orders that name no column: as they were given, and their levels."""
+        found = [(text, *_split_order(text)) for text in self.order or ()]
+        return [(text, levels) for text, column, levels in found if column is None]
+
     def _check_text(self) -> None:
         for token in self.missing_values:
             if not isinstance(token, str | int | float):

@@ -81,6 +81,8 @@ class NodeMarginals(EngineAnswer, Mapping[str, dict[Label, float]]):
         return self._numbers(name).quantiles(self.array(name), check_shares(shares))
 
     def _numbers(self, name: str) -> Numbers:
+        if name not in self.schema:
+            raise ModelError(f"the answer has no variable {name!r}: not in the model, or given")
         found = numbers_of(self.schema[name])
         if found is None:
             raise ModelError(no_numbers(self.schema[name]))

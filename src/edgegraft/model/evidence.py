@@ -23,7 +23,7 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.pairs import stretches
 from edgegraft.core.types import Floats, Integers
-from edgegraft.errors import ImpossibleEvidenceError, ModelError, listing, suggestion
+from edgegraft.errors import ImpossibleEvidenceError, ModelError, suggestion
 from edgegraft.inference import ExactBudget, ExactEngine, affordable
 from edgegraft.kernels.conditionals.gaps import sum_over_gaps
 from edgegraft.kernels.conditionals.row_conditionals import (
@@ -60,11 +60,7 @@ def parse_evidence(schema: Schema, given: Mapping[str, Any] | None) -> dict[int,
         i = variable_index(schema, name)
         code = schema[i].state_of(label)
         if code is None:
-            numbers = "a number, or one of " if schema[i].binned else ""
-            raise ModelError(
-                f"variable {name!r} has no category {label!r}; its categories are "
-                f"{numbers}{listing(schema[i].categories)}"
-            )
+            raise ModelError(f"variable {name!r} has no category {label!r}; {schema[i].expected()}")
         evidence[i] = code
     return evidence
 

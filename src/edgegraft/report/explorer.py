@@ -28,6 +28,7 @@ from edgegraft.model.evidence import parse_evidence, with_evidence
 from edgegraft.report.network import build_network, drawing
 from edgegraft.report.page_html import for_json
 from edgegraft.report.page_model import largest_rows
+from edgegraft.table.numbers import numbers_of
 
 Json = dict[str, Any]
 
@@ -37,6 +38,7 @@ MAX_DRAWN = 4000  # edges that a browser moves smoothly
 MAX_CATEGORIES = 24  # rows and columns of an interaction table
 _DEPTH = 8  # of JSON that is read; a question has three levels
 _STRING = re.compile(r'"(?:\\.|[^"\\])*+\\?(?:"|\Z)', re.DOTALL)  # in JSON, or cut off
+_SHARES = (0.05, 0.5, 0.95)
 _CACHED = 64  # answers kept, so that undo is immediate
 
 
@@ -86,6 +88,7 @@ class Explorer:
         self._network = drawing(build_network(model, top=MAX_DRAWN))
         self._shown = model.zero_sum()
         self._strengths = model.edge_strengths()
+        self._numbers = [numbers_of(variable) for variable in model.schema]
 
     def ask(self, given: Mapping[int, int]) -> Answer:
         """Return the marginals given evidence, from the cache if possible."""
@@ -109,6 +112,18 @@ class Explorer:
         """Return the total variation distance of each variable from its prior, from 0 to 1."""
         gap = np.abs(answer.probabilities - self.prior.probabilities)
         return 0.5 * np.add.reduceat(gap, self.model.layout.node_offset[:-1])
+
+    def numbers(self, answer: Answer) -> list[list[float] | None]:
+        """Return mean, 5 % quantile, median and 95 % quantile of each variable that has numbers."""
+        offset, out = self.model.layout.node_offset, []
+        for i, numbers in enumerate(self._numbers):
+            p = answer.probabilities[offset[i] : offset[i + 1]]
+            out.append(
+                None
+                if numbers is None
+                else [float(numbers.expectation(p)), *numbers.quantiles(p, _SHARES).tolist()]
+            )
+        return out
 
     def labels(self, given: Mapping[int, int]) -> dict[str, Any]:
         """Return evidence as names and categories."""
@@ -153,9 +168,13 @@ class Explorer:
                 {
                     "name": variable.name,
                     "categories": [str(label) for label in variable.categories],
+                    "kind": variable.kind,
                     "prior": self.prior.probabilities[offset[i] : offset[i + 1]].tolist(),
+                    "numbers": numbers,
                 }
-                for i, variable in enumerate(model.schema)
+                for i, (variable, numbers) in enumerate(
+                    zip(model.schema, self.numbers(self.prior), strict=True)
+                )
             ],
             "n_edges": model.n_edges,
             "network": self._network,
@@ -169,6 +188,7 @@ class Explorer:
             "link": self.link(given),
             "probabilities": found.probabilities.tolist(),
             "change": self.change(found).tolist(),
+            "numbers": self.numbers(found),
             "engine": found.engine,
             "prior_engine": self.prior.engine,
             "reliability": found.reliability,
@@ -197,6 +217,11 @@ class Explorer:
         return {
             "variable": int(ends.sum() - i),
             "strength": for_json(self._strengths[edge], 17),
+            **{
+                name: for_json(float(self.model.edge_columns[name][edge]), 3)
+                for name in ("sign", "effect_low", "effect_high")
+                if name in self.model.edge_columns
+            },
             "rows": rows.tolist(),
             "columns": columns.tolist(),
             "table": [[for_json(x, 17) for x in row] for row in table[np.ix_(rows, columns)]],

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.errors import DataError, suggestion
+from edgegraft.errors import DataError, listing, suggestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -159,7 +159,18 @@ class Variable:
         number = isinstance(label, int | float) and not isinstance(label, bool)
         if self.edges is None or not number or label != label or label in (np.inf, -np.inf):
             return None
-        return int(np.searchsorted(self.edges[1:-1], label, side="right"))
+        value = float(label)
+        if self.kind == "count" and (value < 0 or value != np.floor(value)):
+            return None
+        return int(np.searchsorted(self.edges[1:-1], value, side="right"))
+
+    def expected(self, shown: int = 6) -> str:
+        """Return what evidence about the variable may be, for messages."""
+        known = listing(self.categories, shown)
+        if not self.binned:
+            return f"its categories are {known}"
+        number = "a whole number from 0 on" if self.kind == "count" else "a number"
+        return f"it takes {number}, or one of {known}"
 
     @property
     def binned(self) -> bool:

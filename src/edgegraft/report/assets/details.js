@@ -22,8 +22,11 @@ function neighbourRow(neighbour, own, other, open, onSelect) {
   const summary = make("summary");
   const name = labelled("button", "name", other.name);
   name.addEventListener("click", (event) => { event.preventDefault(); onSelect(neighbour.variable); });
-  const strength = neighbour.strength === null ? "forbids pairs" : `strength ${neighbour.strength.toPrecision(3)}`;
-  summary.append(name, make("span", "moved", strength));
+  const sign = { 1: "+", "-1": "−" }[neighbour.sign] ?? "";
+  const strength = neighbour.strength === null ? "forbids pairs" : `strength ${sign}${neighbour.strength.toPrecision(3)}`;
+  const about = make("span", "moved", strength);
+  if (neighbour.effect_low != null) about.title = `effect from ${neighbour.effect_low} to ${neighbour.effect_high} (interval of 95 %)`;
+  summary.append(name, about);
   row.append(summary);
   row.addEventListener("toggle", () => {
     if (row.open && row.children.length === 1) row.append(heatMap(neighbour, own, other));

@@ -24,6 +24,13 @@ export function share(p) {
   return p.toFixed(3).replace(/^0/, "");
 }
 
+// A number in about four digits, whole if it is large.
+export function plain(x) {
+  const size = Math.abs(x);
+  if (size !== 0 && (size < 1e-4 || size >= 1e12)) return x.toExponential(3);
+  return x.toLocaleString("en", size >= 1e3 ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: 4 });
+}
+
 export function signed(x, digits = 3) {
   const text = Math.abs(x).toFixed(digits);
   if (Number(text) === 0) return "0";

@@ -102,7 +102,7 @@ async function select(i) {
 
 function bars(card, i) {
   const given = new Map(answer.given);
-  card.show(answer.probabilities.slice(offsets[i], offsets[i + 1]), answer.change[i], given.get(i));
+  card.show(answer.probabilities.slice(offsets[i], offsets[i + 1]), answer.change[i], given.get(i), answer.numbers[i]);
 }
 
 function render() {

@@ -1,14 +1,15 @@
 // Bars of a variable's categories, with a line where each was without evidence.
-import { labelled, make, share, signed } from "./elements.js";
+import { labelled, make, plain, share, signed } from "./elements.js";
 
 const SHOWN_STATES = 12;
+const SHOWN_LEVELS = 32; // of ordered columns, whose list should have no gaps
 
 export class Card {
   constructor(variable, i, { onSet, onSelect }) {
     this.variable = variable;
     this.i = i;
     this.onSet = onSet;
-    this.all = variable.categories.length <= SHOWN_STATES;
+    this.all = variable.categories.length <= (variable.kind === "nominal" ? SHOWN_STATES : SHOWN_LEVELS);
     this.element = make("div", "card");
     this.element.dataset.variable = i;
     const title = make("div", "title");
@@ -16,17 +17,24 @@ export class Card {
     this.name.addEventListener("click", () => onSelect(i));
     this.moved = make("span", "moved");
     title.append(this.name, this.moved);
+    this.numbers = make("div", "note numbers");
     this.states = make("div", "states");
-    this.element.append(title, this.states);
+    this.element.append(title, this.numbers, this.states);
     this.rows = new Map();
   }
 
-  show(now, change, given) {
-    this.last = [now, change, given];
+  show(now, change, given, numbers) {
+    this.last = [now, change, given, numbers];
+    this.numbers.textContent = numbers ? this.summary(numbers, given !== undefined || change >= 0.0005) : "";
     this.moved.textContent = given !== undefined ? "given" : change < 0.0005 ? "" : `change ${share(change)}`;
     const shown = this.chosen(now);
     if (shown.length !== this.rows.size || shown.some((k) => !this.rows.has(k))) this.build(shown);
     for (const [k, row] of this.rows) this.update(row, now[k], this.variable.prior[k], given === k);
+  }
+
+  summary([mean, low, median, high], moved) {
+    const before = moved ? `; without evidence mean ${plain(this.variable.numbers[0])}` : "";
+    return `mean ${plain(mean)}, median ${plain(median)}, 90 % from ${plain(low)} to ${plain(high)}${before}`;
   }
 
   chosen(now) {

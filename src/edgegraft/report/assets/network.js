@@ -11,6 +11,7 @@ const SHAPES = {
 const MAX_LINES = 600; // that names keep clear of; a picture with more has lines everywhere
 const NAME_HEIGHT = 15;
 const LONGEST_NAME = 32;
+const UNSIGNED = "#8A8A8A";
 
 export function draw(name, attributes, parent) {
   const element = document.createElementNS(SVG, name);
@@ -137,8 +138,9 @@ export class NetworkView {
     for (const k of ends([...this.order].reverse().filter((k) => this.neighbours[k].length))) {
       draw("path", { d: SHAPES.circle, fill: "#c4c4c4", transform: `scale(${this.nodes[k].radius})` }, add(28, `sum of strengths ${total(k).toPrecision(2)}`));
     }
-    const signs = [["#0072B2", "positive"], ["#D55E00", "negative"]].filter(([colour]) => this.edges.some((edge) => edge.colour === colour));
-    for (const [colour, text] of signs) draw("path", { d: "M-14,0H14", stroke: colour, "stroke-width": 3 }, add(32, text));
+    const known = new Set(this.edges.map((edge) => edge.colour));
+    const signs = [["#0072B2", "positive"], ["#D55E00", "negative"], [UNSIGNED, "no sign"]].filter(([colour]) => known.has(colour));
+    if (known.size > 1 || !known.has(UNSIGNED)) for (const [colour, text] of signs) draw("path", { d: "M-14,0H14", stroke: colour, "stroke-width": 3 }, add(32, text));
   }
 
   fit() {
