@@ -68,8 +68,27 @@ def one_each(values: ArrayLike, n_edges: int, what: str) -> Floats:
     return np.ascontiguousarray(array)
 
 
+class _Tables:
+    """Tables that lie one after another in a flat array."""
+
+    values: NDArray[Any]
+    offsets: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, k: int) -> NDArray[Any]:
+        if not -len(self) <= k < len(self):
+            raise IndexError(f"there is no table {k}: there are {len(self)}")
+        k %= len(self)
+        return self.values[self.offsets[k] : self.offsets[k + 1]]
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return (self[k] for k in range(len(self)))
+
+
 @dataclass(frozen=True, eq=False)
-class FlatTables:
+class FlatTables(_Tables):
     """One vector per variable: ``tables[i]`` is a view of length ``s_i``.
 
     Attributes
@@ -81,21 +100,9 @@ class FlatTables:
     values: NDArray[Any]
     offsets: NDArray[np.int64]
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, i: int) -> NDArray[Any]:
-        if not -len(self) <= i < len(self):
-            raise IndexError(f"there is no table {i}: there are {len(self)}")
-        i %= len(self)
-        return self.values[self.offsets[i] : self.offsets[i + 1]]
-
-    def __iter__(self) -> Iterator[NDArray[Any]]:
-        return (self[i] for i in range(len(self)))
-
 
 @dataclass(frozen=True, eq=False)
-class PairTables:
+class PairTables(_Tables):
     """One table per pair: ``tables[k]`` is a view of shape ``(s_i, s_j)`` for edge ``k = (i, j)``.
 
     Attributes
@@ -112,19 +119,8 @@ class PairTables:
     values: NDArray[Any]
     offsets: NDArray[np.int64]
 
-    def __len__(self) -> int:
-        return len(self.edges)
-
     def __getitem__(self, k: int) -> NDArray[Any]:
-        if not -len(self) <= k < len(self):
-            raise IndexError(f"there is no table {k}: there are {len(self)}")
-        k %= len(self)
-        rows, columns = self.shapes[k]
-        flat = self.values[self.offsets[k] : self.offsets[k + 1]]
-        return flat.reshape(int(rows), int(columns))
-
-    def __iter__(self) -> Iterator[NDArray[Any]]:
-        return (self[k] for k in range(len(self)))
+        return super().__getitem__(k).reshape(self.shapes[k].tolist())
 
     @property
     def nbytes(self) -> int:
