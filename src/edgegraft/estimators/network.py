@@ -23,7 +23,6 @@ from edgegraft.ingest.kinds import column_labels
 if TYPE_CHECKING:
     from edgegraft.ingest.rows import OpenRows
     from edgegraft.learn import Discovery
-    from edgegraft.table import PackedTable, Schema
 
 _EFFECTS = ("strength", "weight", "sign", "effect", "effect_low", "effect_high")
 
@@ -64,6 +63,7 @@ class NetworkEstimator(RowMethods):
             ``network_model_.edges``, then
             other pairs that some replicates have, whose strengths are NaN.
         """
+        from edgegraft.ingest.rows import read_table
         from edgegraft.learn.bootstrap import bootstrap
         from edgegraft.learn.checkpoint import recall
         from edgegraft.learn.problem import losses
@@ -71,7 +71,9 @@ class NetworkEstimator(RowMethods):
 
         check_is_fitted(self)
         plan = self._plan
-        _, table = self._read(X, self.schema_, resolve_jobs(plan.n_jobs))
+        X = self._table(X)
+        options = self._read_options(X, n_jobs=resolve_jobs(plan.n_jobs))
+        table = read_table(X, self.schema_, options, stacklevel=3)
         weights = None
         if sample_weight is not None:
             given = check_weights(sample_weight, table.n_rows)
@@ -150,15 +152,6 @@ class NetworkEstimator(RowMethods):
             columns = {"frequency": bootstrap["frequency"][: len(self.edges_)]}
             columns = columns_of_all(self.network_model_, self.model_, columns)
         self.model_.save(path, details=self._details, edge_columns=columns)
-
-    def _read(self, X: Any, schema: Schema | None, n_jobs: int) -> tuple[Any, PackedTable]:
-        """Return what was given, and it packed."""
-        from edgegraft.ingest.rows import read_table
-
-        X = self._table(X, fitting=schema is None)
-        options = self._read_options(X, fitting=schema is None, n_jobs=n_jobs)
-        table = read_table(X, schema, options, stacklevel=4)
-        return X, table
 
     def _take(self, found: Discovery, X: Any, rows: OpenRows) -> None:
         """Set the fitted attributes, all of them at the end of a fit or none."""
