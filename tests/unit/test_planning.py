@@ -12,6 +12,7 @@ from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, SettingError
 from edgegraft.model import PairwiseMRF
 from edgegraft.study import plan
+from edgegraft.study.power import assumed_study
 
 
 def test_more_rows_are_needed_for_smaller_effects_more_columns_and_more_freedom():
@@ -25,6 +26,16 @@ def test_more_rows_are_needed_for_smaller_effects_more_columns_and_more_freedom(
 def test_one_test_alone_has_the_power_of_a_chi_square():
     found = plan(effect=0.3, n_columns=2, fdr=0.05)
     assert found.rows == pytest.approx((1.96 + 0.8416) ** 2 / np.arctanh(0.3) ** 2, rel=0.06)
+
+
+def test_the_rows_of_an_edge_are_those_at_which_its_power_is_enough():
+    study = assumed_study(0.2, 10, 10, 1, None)
+    study = study._replace(size=study.size * np.linspace(0.0, 2.0, 10))
+    rows = study.rows_per_edge(0.8)
+    assert np.isinf(rows[0])
+    assert (np.diff(rows[1:]) < 0).all()
+    for k in (1, 5, 9):
+        assert study.power(1.02 * rows[k])[k] >= 0.8 > study.power(0.96 * rows[k])[k]
 
 
 def test_theory_agrees_with_simulation():

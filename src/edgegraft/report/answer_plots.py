@@ -37,6 +37,10 @@ def plot_power(found: PowerPlan, ax: Axes | None = None) -> Axes:
     ax = axes_or_new(ax, 6.0, 4.0)
     rows, curve = found.curve["rows"], found.curve
     ax.semilogx(rows, curve["power"], color=POSITIVE, label="by theory")
+    if "power_low" in curve:
+        band = curve["power_low"], curve["power_high"]
+        label = "its interval of 95 %"
+        ax.fill_between(rows, *band, color=POSITIVE, alpha=0.15, linewidth=0, label=label)
     if "simulated" in curve:
         ax.plot(rows, curve["simulated"], "o", color=NEGATIVE, label="simulated")
     ax.axhline(found.power, color=NEUTRAL, linewidth=0.8)
@@ -44,7 +48,7 @@ def plot_power(found: PowerPlan, ax: Axes | None = None) -> Axes:
         ax.axvline(found.rows, color=NEUTRAL, linewidth=0.8)
         ax.annotate(f"{found.rows:,.0f} rows", (found.rows, 0.02), rotation=90, va="bottom")
     ax.set(xlabel="rows", ylabel="share of edges found", ylim=(0.0, 1.02))
-    ax.legend(frameon=False, loc="lower right")
+    ax.legend(frameon=False, loc="upper left", fontsize=8)
     return ax
 
 

@@ -184,14 +184,10 @@ def _curve(
 
 
 def _edges(study: PowerStudy, power: float, fit: FittedEdges | None) -> dict[str, NDArray[Any]]:
-    keys = list(zip(study.size.tolist(), study.dof.tolist(), study.share.tolist(), strict=True))
-    needed = {
-        key: study.rows_for(power, k) for key, k in {key: k for k, key in enumerate(keys)}.items()
-    }
     columns: dict[str, NDArray[Any]] = {
         "first": np.array([first for first, _ in study.names], object),
         "second": np.array([second for _, second in study.names], object),
-        "rows": np.array([needed[key] for key in keys]),
+        "rows": study.rows_per_edge(power),
     }
     if fit is not None and fit.n_rows is not None:
         columns["power_now"], columns["power_twice"] = (

@@ -34,6 +34,7 @@ _DRAWS = 400
 _STEEPER, _NARROWER = 0.7, 1.45  # noncentrality and spread of large effects
 _CLEARER = 0.09  # of the share of edges that are not found
 _MAX_ROWS = 1e9
+_FINER = 8  # parts of a doubling of the rows
 _STEP = 0.25  # of roots of statistics, for the slope of power
 
 
@@ -97,12 +98,11 @@ class PowerStudy(NamedTuple):
         found = np.where(passing.any(axis=1), p.shape[1] - passing[:, ::-1].argmax(axis=1), 0)
         return np.asarray((np.argsort(order, axis=1) < found[:, None]).mean(axis=0))
 
-    def rows_for(self, power: float, edge: int | None = None) -> float:
-        """Return the rows at which the mean power, or that of an edge, is enough."""
+    def rows_for(self, power: float) -> float:
+        """Return the rows at which the mean power is enough."""
 
         def reached(n: float) -> bool:
-            found = self.power(n)
-            return bool((found.mean() if edge is None else found[edge]) >= power)
+            return bool(self.power(n).mean() >= power)
 
         low, high = 10.0, 20.0
         while not reached(high):
@@ -113,6 +113,26 @@ class PowerStudy(NamedTuple):
             middle = float(np.sqrt(low * high))
             low, high = (low, middle) if reached(middle) else (middle, high)
         return float(np.ceil(high))
+
+    def rows_per_edge(self, power: float) -> Floats:
+        """Return the rows at which each edge has enough power, between points of a grid."""
+        rows, found = [10.0], [self.power(10.0)]
+        never = self.size * _MAX_ROWS < 1.0
+        while not (never | (found[-1] >= power)).all() and rows[-1] < _MAX_ROWS:
+            rows.append(2 * rows[-1])
+            found.append(self.power(rows[-1]))
+        for k in reversed(range(1, len(rows))):  # finer where an edge passes
+            if ((found[k - 1] < power) & (found[k] >= power)).any():
+                finer = np.geomspace(rows[k - 1], rows[k], _FINER + 1)[1:-1].tolist()
+                rows[k:k], found[k:k] = finer, [self.power(n) for n in finer]
+        table, logs = np.maximum.accumulate(found, axis=0), np.log(rows)
+        out = np.full(len(self.size), np.inf)
+        for e, own in enumerate(table.T):
+            at = int((own >= power).argmax())
+            if own[at] >= power:
+                near = slice(max(at - 1, 0), at + 1)
+                out[e] = np.ceil(np.exp(np.interp(power, own[near], logs[near])))
+        return out
 
 
 class TestedEdges(NamedTuple):
