@@ -29,7 +29,7 @@ from edgegraft.config import Settings
 from edgegraft.core.container import ContainerFormat, read_container, write_container
 from edgegraft.errors import DataError, FileFormatError
 from edgegraft.learn.events import Event, Observer, StopReason
-from edgegraft.learn.journal import KeptJournal
+from edgegraft.learn.journal import Journal
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.policies import choose_policy
 from edgegraft.learn.problem import Problem
@@ -75,7 +75,7 @@ class Checkpoints:
         self._fits: dict[str, FitProgress] = {}  # those fits
         self._next = self._next_description = 0.0  # when one is due
         self._had_ended = False
-        self._journal = KeptJournal(self, self._write_in_time)
+        self._journal = Journal(self, self._write_in_time)
 
     def on_event(self, event: Event, state: SearchState) -> None:
         """Write the search at a checkpoint; refuse at the start what a file cannot store."""
@@ -202,7 +202,7 @@ def _restore_exactly(state: SearchState, header: Header, arrays: Arrays) -> None
         state.solution.metric.learn_again(metric)
 
 
-def read_fits(path: Path, journal: KeptJournal) -> dict[str, FitProgress]:
+def read_fits(path: Path, journal: Journal) -> dict[str, FitProgress]:
     """Return the fits that had begun when a file was written, by their keys; fill the journal."""
     header, arrays, *_ = read_container(path, FORMAT)
     try:

@@ -28,29 +28,42 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class Journal:
-    """Results of steps, by their numbers or by names; this one keeps nothing.
+    """Results of steps, by their numbers or by names; without `watch` nothing is kept.
 
-    Attributes
-    ----------
-    keeps : bool
-        Whether anything is kept.
-    watch : FitWatch or None
-        What keeps the progress of the fits in between.
+    `watch` keeps the progress of the fits in between; `changed` is called when there is one more
+    result.
     """
 
-    keeps = False
-    watch: FitWatch | None = None
+    def __init__(
+        self, watch: FitWatch | None = None, changed: Callable[[], None] = lambda: None
+    ) -> None:
+        self.watch, self._changed, self._part = watch, changed, ""
+        self._key, self._number, self._chains = "", 0, 0
+        self._results: dict[str, Floats] = {}
+
+    @property
+    def keeps(self) -> bool:
+        """Whether anything is kept."""
+        return self.watch is not None
 
     def begin(self, *identity: object) -> None:
         """Start with the first step; forget steps of anything else than `identity`."""
+        found = hashlib.sha256()
+        for part in identity:
+            found.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
+        if found.hexdigest() != self._key:
+            self._key = found.hexdigest()
+            self._results.clear()
+        self._number = self._chains = 0
 
     def step(self, make: Callable[[], Floats]) -> Floats:
         """Return the result of the next step, made or known."""
-        return make()
+        self._number += 1
+        return self.keep(str(self._number - 1), make)
 
     def find(self, name: str) -> Floats | None:
         """Return the result of a step by its name, None if it is not known."""
-        return None
+        return self._results.get(self._part + name)
 
     def put(self, name: str, result: Floats) -> None:
         """Keep the result of a step."""
@@ -58,6 +71,9 @@ class Journal:
 
     def put_all(self, results: Mapping[str, Floats]) -> None:
         """Keep results that are of no use without each other."""
+        if self.keeps:
+            self._results.update((self._part + name, found) for name, found in results.items())
+            self._changed()
 
     def keep(self, name: str, make: Callable[[], Floats]) -> Floats:
         """Return the result of a step by its name, made or known."""
@@ -69,72 +85,18 @@ class Journal:
 
     def watch_one(self, name: str) -> FitWatch | None:
         """Return what keeps the progress of one fit at a time."""
-        return None if self.watch is None else _OneFit(self.watch, name)
+        return None if self.watch is None else _OneFit(self.watch, self._part + name)
 
     def within(self, part: str) -> Journal:
         """Return the journal of a part, whose names are its own."""
-        return _Part(self, part)
-
-    def chain(self) -> FitChain:
-        """Return room for the fits of one more network."""
-        return FitChain(self, "")
-
-
-class _Part(Journal):
-    """Part of a journal."""
-
-    def __init__(self, whole: Journal, name: str) -> None:
-        self.keeps, self.watch = whole.keeps, whole.watch
-        self._whole, self._name = whole, name
-
-    def find(self, name: str) -> Floats | None:
-        return self._whole.find(f"{self._name}.{name}")
-
-    def put_all(self, results: Mapping[str, Floats]) -> None:
-        self._whole.put_all({f"{self._name}.{name}": found for name, found in results.items()})
-
-    def watch_one(self, name: str) -> FitWatch | None:
-        return self._whole.watch_one(f"{self._name}.{name}")
-
-
-class KeptJournal(Journal):
-    """Results that a file keeps; `changed` is called when there is one more."""
-
-    keeps = True
-
-    def __init__(self, watch: FitWatch, changed: Callable[[], None]) -> None:
-        self.watch, self._changed = watch, changed
-        self._key, self._number, self._chains = "", 0, 0
-        self._results: dict[str, Floats] = {}
-
-    def begin(self, *identity: object) -> None:
-        """Start with the first step; forget steps of anything else than `identity`."""
-        found = hashlib.sha256()
-        for part in identity:
-            found.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
-        if found.hexdigest() != self._key:
-            self._key, self._results = found.hexdigest(), {}
-        self._number = self._chains = 0
-
-    def step(self, make: Callable[[], Floats]) -> Floats:
-        """Return the result of the next step, made or known."""
-        name = str(self._number)
-        self._number += 1
-        return self.keep(name, make)
-
-    def find(self, name: str) -> Floats | None:
-        """Return the result of a step by its name, None if it is not known."""
-        return self._results.get(name)
-
-    def put_all(self, results: Mapping[str, Floats]) -> None:
-        """Keep results that are of no use without each other."""
-        self._results |= results
-        self._changed()
+        found = Journal(self.watch, self._changed)
+        found._results, found._part = self._results, f"{self._part}{part}."
+        return found
 
     def chain(self) -> FitChain:
         """Return room for the fits of one more network."""
         self._chains += 1
-        return FitChain(self, f"fit.{self._chains}")
+        return FitChain(self, f"fit.{self._chains}" if self.keeps else "")
 
     def state(self) -> tuple[Header, Arrays]:
         """Return all results as a JSON value and arrays, for :meth:`restore`."""
@@ -146,10 +108,9 @@ class KeptJournal(Journal):
     def restore(self, header: Header, arrays: Arrays) -> None:
         """Take over what :meth:`state` described."""
         self._key = str(header["key"])
-        self._results = {
-            str(name): np.array(arrays[f"step.{k}"], np.float64)
-            for k, name in enumerate(header["names"])
-        }
+        self._results.clear()
+        for k, name in enumerate(header["names"]):
+            self._results[str(name)] = np.array(arrays[f"step.{k}"], np.float64)
 
 
 class _OneFit(NamedTuple):
