@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgegraft.objective import many_pairs, scoring
+from edgegraft.objective import block_sums, scoring
 from edgegraft.objective.block_sums import columns_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from tests import pseudolikelihood_twin as twin
@@ -58,7 +58,7 @@ def test_products_give_the_gradient_of_the_definition(monkeypatch):
 
 def test_products_do_not_depend_on_threads(monkeypatch):
     monkeypatch.setattr(scoring, "price", lambda columns: 0.0)
-    monkeypatch.setattr(many_pairs, "_ROWS", 512)
+    monkeypatch.setattr(block_sums, "_ROWS", 512)
     found = [
         gradients(*make_case(0.1, "single", n_jobs=n_jobs)[:3], every_pair())[0].values
         for n_jobs in (1, 3)
@@ -94,6 +94,6 @@ def test_without_room_for_residuals_single_pairs_are_summed(monkeypatch):
 def test_too_many_products_have_no_price():
     loss, *_ = make_case(0.0, "single", n_rows=50)
     columns = columns_of(loss.rows, np.float32)
-    assert np.isfinite(many_pairs.price(columns))
+    assert np.isfinite(block_sums.price(columns))
     wide = columns._replace(states=np.full(3, 2000))
-    assert many_pairs.price(wide) == np.inf
+    assert block_sums.price(wide) == np.inf

@@ -7,7 +7,7 @@ import pytest
 
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
-from edgegraft.objective import many_pairs, scoring
+from edgegraft.objective import block_sums, scoring
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
@@ -19,7 +19,7 @@ N_ROWS = 1000  # not a multiple of 64: the last word of a plane is not full
 
 @pytest.fixture
 def small_tables(monkeypatch):
-    monkeypatch.setattr(many_pairs, "MIN_CELLS", 0)
+    monkeypatch.setattr(block_sums, "MIN_CELLS", 0)
 
 
 def _codes():
@@ -66,10 +66,10 @@ def test_planes_give_what_the_residuals_give():
 
 @pytest.mark.usefixtures("small_tables")
 def test_hubs_have_residuals_beside_counts(monkeypatch):
-    monkeypatch.setattr(many_pairs, "_MAX_JOINT", 6)
-    monkeypatch.setattr(many_pairs, "_MOSTLY", 0.5)
+    monkeypatch.setattr(block_sums, "_MAX_JOINT", 6)
+    monkeypatch.setattr(block_sums, "_MOSTLY", 0.5)
     rows = TableRows(PackedTable.from_codes(_codes()))
-    counted = many_pairs.counted_targets(rows, Layout(STATES, EDGES))
+    counted = block_sums.counted_targets(rows, Layout(STATES, EDGES))
     assert not counted[2]  # its neighbours have twenty joint states
     assert counted[[0, 1, 3]].all()
     np.testing.assert_allclose(_gradients(_asked()), _plain_gradients(_asked()), atol=1e-13)
@@ -85,12 +85,12 @@ def test_threads_do_not_change_a_bit():
 def test_weights_and_missing_cells_need_residuals():
     codes, layout = _codes(), Layout(STATES, EDGES)
     table = PackedTable.from_codes(codes)
-    assert many_pairs.counted_targets(TableRows(table), layout).all()
+    assert block_sums.counted_targets(TableRows(table), layout).all()
     weighted = TableRows(table, np.full(N_ROWS, 2.0))
-    assert not many_pairs.counted_targets(weighted, layout).any()
+    assert not block_sums.counted_targets(weighted, layout).any()
     codes[3, 4] = -1
     gaps = TableRows(PackedTable.from_codes(codes))
-    assert not many_pairs.counted_targets(gaps, layout).any()
+    assert not block_sums.counted_targets(gaps, layout).any()
 
 
 def test_small_tables_and_dense_graphs_are_left_alone(monkeypatch):
@@ -99,7 +99,7 @@ def test_small_tables_and_dense_graphs_are_left_alone(monkeypatch):
 
     monkeypatch.setattr(scoring, "add_counted", refuse)
     _gradients(_asked())
-    monkeypatch.setattr(many_pairs, "MIN_CELLS", 0)
+    monkeypatch.setattr(block_sums, "MIN_CELLS", 0)
     _gradients(_asked(), layout=Layout(STATES, all_pairs(len(STATES))))
     with pytest.raises(AssertionError, match="counted"):
         _gradients(_asked())

@@ -156,7 +156,7 @@ def test_senseless_plans_are_refused(wrong, words):
         Plan(**wrong)
 
 
-def test_many_pairs_get_a_budget():
+def test_block_sums_get_a_budget():
     assert search_settings(Plan(), 2000).max_tables is None
     assert search_settings(Plan(), 20_000).max_tables == 2_000_000
     assert search_settings(Plan(max_tables=10), 20_000).max_tables == 10

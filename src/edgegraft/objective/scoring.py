@@ -5,8 +5,8 @@ later batches at the same parameters as long as they fit the memory allowed. A b
 pairs that sixteen targets share most of their sources is processed in bundles instead, without
 keeping anything. Once the batches at one point have cost as much as all pairs together would, or so
 many pairs were asked for that the rest is likely to follow and would cost more, all are computed
-(:mod:`edgegraft.objective.many_pairs`) and later batches look them up. In large tables with sparse
-graphs most targets need no residuals at all.
+(:class:`~edgegraft.objective.block_sums.AllPairs`) and later batches look them up. In large tables
+with sparse graphs most targets need no residuals at all.
 
 What is known at the point of the last evaluation is kept, so that no pass is repeated: an
 evaluation at known parameters costs nothing; nor, over blocks, does one that only adds edges of
@@ -27,14 +27,17 @@ from edgegraft.device.pseudolikelihood import score_on_device
 from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
 from edgegraft.objective.block_sums import (
+    AllPairs,
     Job,
+    add_counted,
     columns_of,
+    counted_targets,
     do_jobs,
     gradient_of,
     nothing_kept,
+    price,
 )
 from edgegraft.objective.bundles import alternatives_of, bundle, estimate, wire
-from edgegraft.objective.many_pairs import AllPairs, add_counted, counted_targets, price
 from edgegraft.table.blocks import TableRows
 
 _BLOCK_BYTES = 1 << 27  # of a block's residuals that are not kept

@@ -172,12 +172,15 @@ def _find_residuals(columns, bundles, t, forward, first, n, notes, values):
         find_rows(forward, forward.start[t] + g, columns.codes, first, width, row)
     _sum_block(notes.lookup, notes.offsets[:n_groups], n, width, values)
     _place(columns, bundles, t, first, n, seen, notes.places)
-    _observe(values, notes.places, n_columns, seen[OBSERVED])
+    observed, shown = seen[OBSERVED], seen[SHOWN]
+    for c in range(n_columns):
+        observed[c] = values[notes.places[c]]
     softmax_block(
         values, seen[WEIGHT], seen[TOP], notes.totals, n_columns, alternatives, lanes == 1
     )
     _add_losses(notes, n_columns, columns.plain[0])
-    _add_observed(seen[SHOWN], notes.places, n_columns, values)
+    for c in range(n_columns):  # the residual of the observed state is then complete
+        values[notes.places[c]] += shown[c]
 
 
 @njit(inline="always")
@@ -218,20 +221,6 @@ def _place(columns, bundles, t, first, n, seen, places):
             place = x - np.int32(x > 0)
             place = np.int32(r) * (last + np.int32(1)) + (place if place < last else last)
             places[r * lanes + v] = place * np.int32(lanes) + np.int32(v)
-
-
-@njit(inline="always")
-def _observe(logits, places, n, out):
-    """Write the logits of the observed states."""
-    for c in range(n):
-        out[c] = logits[places[c]]
-
-
-@njit(inline="always")
-def _add_observed(shown, places, n, residuals):
-    """Add the weight where the state is the observed one: the residual is then complete."""
-    for c in range(n):
-        residuals[places[c]] += shown[c]
 
 
 @njit(inline="always")
