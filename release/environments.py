@@ -12,25 +12,26 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build"
 SUPPORTED = ("3.11", "3.12", "3.13")
+CHECKED = (*SUPPORTED, "3.14")  # numba has wheels for it; it is declared once its tests have passed
 
 
 def interpreters() -> dict[str, str]:
-    """Return the supported interpreters that can be run, by version.
+    """Return the interpreters to check that can be run, by version.
 
     Those that the variable ``PYTHONS`` names, else those found as ``python3.x`` and those of pyenv.
     """
     named = os.environ.get("PYTHONS", "").split() or [
         *map(str, sorted(_pyenv().glob("versions/3.*/bin/python"))),
-        *(f"python{version}" for version in SUPPORTED),
+        *(f"python{version}" for version in CHECKED),
     ]
     found: dict[str, str] = {}
     for name in named:
         path = shutil.which(name)
         show = "import sys; print('%d.%d' % sys.version_info[:2])"
         done = path and subprocess.run([path, "-c", show], capture_output=True, text=True)
-        if path and done and done.returncode == 0 and done.stdout.strip() in SUPPORTED:
+        if path and done and done.returncode == 0 and done.stdout.strip() in CHECKED:
             found[done.stdout.strip()] = path
-    missing = [version for version in SUPPORTED if version not in found]
+    missing = [version for version in CHECKED if version not in found]
     say(f"interpreters: {', '.join(sorted(found)) or 'none'}; not found: {missing or 'none'}")
     if not found:
         sys.exit("no supported interpreter: set PYTHONS to the paths of some")

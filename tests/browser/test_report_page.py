@@ -203,6 +203,18 @@ def test_the_run_is_charted(page):
     assert len(page.find_elements(By.CSS_SELECTOR, '[data-chart="trace"] path')) >= 3
 
 
+def test_the_legend_names_the_colours_of_edges(browser, tmp_path):
+    agree, three = np.eye(2), np.array([[2.0, 0.0, 0.0], [0.0, 1.0, 2.0]])
+    model = PairwiseMRF.from_potentials(
+        {"a": [0, 1], "b": [0, 1], "c": [0, 1], "d": ["x", "y", "z"]},
+        edges={("a", "b"): agree, ("b", "c"): -agree, ("a", "d"): three},
+    )
+    write_report(tmp_path / "signs.html", model)
+    with _opened(browser, tmp_path / "signs.html") as page:
+        words = [item.text for item in page.find_elements(By.CSS_SELECTOR, ".sample")]
+        assert words[-3:] == ["positive", "negative", "no sign"]
+
+
 def test_hostile_names_are_text(browser, tmp_path):
     hostile = PairwiseMRF.from_potentials(
         {HOSTILE: [IMAGE, "</script>"], IMAGE: [0, 1], "b": [HOSTILE, "no"]},

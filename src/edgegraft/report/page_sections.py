@@ -76,7 +76,8 @@ def network_section(about: ModelSummary) -> str:
     )
     signs = (
         ' <span class="positive">Positive</span> edges join the first categories of two variables '
-        'with each other, <span class="negative">negative</span> ones the first with the last.'
+        'with each other, <span class="negative">negative</span> ones the first with the last; '
+        "grey edges have no sign, because a column has no order."
         if network.sign.any()
         else ""
     )
