@@ -21,6 +21,7 @@ from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.device.conditionals import ConditionalsOnDevice
 from edgegraft.kernels.conditionals.effective_scores import Design, project_rows
+from edgegraft.learn.rare_states import Rarity
 from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.table import PackedTable
 
@@ -156,6 +157,8 @@ class Conditionals(ABC):
     alone = False  # whether edges are described without others at little cost
     at_fit = True  # whether edges are tested by a step from the fit, not only at zero
     sizes: Integers  # (n,) coordinates of each column
+    kept: list[Integers]  # observed states of each column, except the most common
+    rarity: Rarity  # how rare the states of columns are
 
     def __init__(
         self,
@@ -257,11 +260,25 @@ class Conditionals(ABC):
 
     def are_sparse(self, i: int | Integers, j: int | Integers) -> Mask:
         """Return of which pairs both a step from the fit and the score at zero are doubted."""
-        return np.zeros(np.broadcast_shapes(np.shape(i), np.shape(j)), bool)
+        return self.rarity.are_sparse(i, j)
 
     def are_few(self, i: int | Integers, j: int | Integers) -> Mask:
         """Return which pairs are to be tested at zero whatever a step from the fit shows."""
-        return np.zeros(np.broadcast_shapes(np.shape(i), np.shape(j)), bool)
+        return self.rarity.are_few(i, j)
+
+    def own_place(self, i: int) -> Integers:
+        """Return the place of each state among those kept, -1 for others and a missing cell."""
+        own = np.full(self.states[i] + 1, -1, np.int64)
+        own[self.kept[i]] = np.arange(len(self.kept[i]))
+        return own
+
+    def place_of(self, i: int) -> Integers:
+        """Return the place of each row's state among those kept, -1 for the most common."""
+        return np.asarray(self.own_place(i)[self.codes[i]])
+
+    def seen_place_of(self, i: int) -> Integers:
+        """Return the same of a neighbour that is not tested."""
+        return self.place_of(i)
 
     def are_single(self, i: int | Integers, j: int | Integers) -> Mask:
         """Return which pairs have one coordinate."""

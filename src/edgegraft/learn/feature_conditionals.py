@@ -109,22 +109,6 @@ class FeatureConditionals(Conditionals):
         """Return which weights of a pair are linear, flat."""
         return np.outer(self.contrasts[i].linear, self.contrasts[j].linear).ravel()
 
-    def are_sparse(self, i: int | Integers, j: int | Integers) -> Mask:
-        """Return whether rare states of two unordered columns would meet in few rows by chance."""
-        return self.rarity.are_sparse(i, j)
-
-    def are_few(self, i: int | Integers, j: int | Integers) -> Mask:
-        """Return whether hardly any rare states of two unordered columns would meet by chance."""
-        return self.rarity.are_few(i, j)
-
-    def place_of(self, i: int) -> Integers:
-        """Return the place of each row's state among those kept, -1 for the most common."""
-        place = np.full(self.states[i] + 1, -1, np.int64)
-        place[self.kept[i]] = np.arange(len(self.kept[i]))
-        return np.asarray(place[self.codes[i]])
-
-    seen_place_of = place_of  # as another neighbour
-
     def evidence(self, sides: list[Side]) -> tuple[Floats, Floats, float, list[float]]:
         """Return weights and factors of the rows, and the sum of those that a side uses."""
         total = max(float(side.node.weights.sum()) for side in sides)

@@ -87,7 +87,7 @@ class TableConditionals(Conditionals):
             counted = np.where(self.known, codes, states[:, None]).astype(codes.dtype)
             counted.flags.writeable = False
         self.reference = np.zeros(len(states), np.int64)  # most common state
-        self.kept: list[Integers] = []  # observed states, except the reference
+        self.kept = []
         counts = weigh_states(counted, self.weights, states)
         self.shown = np.split(counts, np.cumsum(states)[:-1])  # rows of each state
         for i, shown in enumerate(self.shown):
@@ -100,22 +100,6 @@ class TableConditionals(Conditionals):
         if device is not None and survey is None:
             block = TableRows(table, device=device)
             self.elsewhere = ConditionalsOnDevice(block, self.weights, self.variances, _RULES)
-
-    def are_sparse(self, i: int | Integers, j: int | Integers) -> Mask:
-        """Return whether rare states of two variables would meet in few rows by chance."""
-        return self.rarity.are_sparse(i, j)
-
-    def are_few(self, i: int | Integers, j: int | Integers) -> Mask:
-        """Return whether no states of two variables but the most common would meet in many rows."""
-        return self.rarity.are_few(i, j)
-
-    def place_of(self, i: int) -> Integers:
-        """Return the place of each row's state among those kept, -1 for the reference."""
-        return np.asarray(self._own(i)[self.codes[i]])
-
-    def seen_place_of(self, i: int) -> Integers:
-        """Return the same of a neighbour that is not tested."""
-        return self.place_of(i)
 
     def cell(self, node: Conditional, other: int, state: int, own: int) -> Mask:
         """Return which parameters of a neighbour make up a cell of the tested table, flat."""
@@ -248,16 +232,11 @@ class TableConditionals(Conditionals):
         logits[0] += intercept_shift(node.weights, *self.expect_states(node))
         return replace(node, coefficients=logits)
 
-    def _own(self, i: int) -> Integers:
-        own = np.full(self.states[i] + 1, -1, np.int64)
-        own[self.kept[i]] = np.arange(self.n_kept[i])
-        return own
-
     def _design(self, i: int, sources: Integers, start: Integers) -> Design:
         column = np.full((len(sources), int(self.states[sources].max(initial=1)) + 1), -1, np.int64)
         for k, j in enumerate(sources):
             column[k, self.kept[j]] = start[k] + np.arange(self.n_kept[j])
-        return Design(i, self._own(i), sources, column)
+        return Design(i, self.own_place(i), sources, column)
 
     def _coefficients(
         self, i: int, layout: Layout, theta: Floats, edges: Integers, sources: Integers
