@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from edgegraft.cli.learn_commands import LEARNING, READING, Request
+from edgegraft.cli.learn_commands import SETTINGS, Request
 from edgegraft.cli.options import flagged, key_of, settings_from, with_options
 from edgegraft.config import Plan, TableOptions, setting
 from edgegraft.errors import SettingError
@@ -69,7 +69,7 @@ def test_help_and_refusals_come_from_the_declaration(run):
 
 
 def test_no_two_settings_have_the_same_option():
-    keys = [key_of(declared) for declared in (*READING, *LEARNING)]
+    keys = [key_of(declared) for declared in SETTINGS]
     assert len(set(keys)) == len(keys)
     assert {"columns", "missing", "jobs", "seed", "fdr", "max_edges", "header"} <= set(keys)
 
@@ -77,13 +77,12 @@ def test_no_two_settings_have_the_same_option():
 def test_requests_are_read_back(tmp_path):
     checkpoint = tmp_path / "c"
     checkpoint.touch()
-    reading = {declared.name: declared.default for declared in READING}
-    learning = {declared.name: declared.default for declared in LEARNING}
+    settings = {declared.name: declared.default for declared in SETTINGS}
+    settings |= {"drop": ["id"], "bins": {"age": 3}, "missing_values": ["?"]}
     request = Request(
         data="d",
         output="o",
-        reading=reading | {"drop": ["id"], "bins": {"age": 3}, "missing_values": ["?"]},
-        learning=learning | {"fdr": None, "n_jobs": 2, "penalty": 0.1},
+        settings=settings | {"fdr": None, "n_jobs": 2, "penalty": 0.1},
         bootstrap=5,
     )
     request.write(checkpoint)
@@ -100,5 +99,5 @@ def test_requests_of_earlier_releases_are_read(tmp_path):
     old |= {"jobs": -1, "missing": [], "max_memory": None, "sample_rows": 0}
     (tmp_path / "c.json").write_text(json.dumps(old))
     request = Request.read(checkpoint)
-    assert (request.learning["fdr"], request.learning["random_state"]) == (Plan().fdr, 3)
-    assert request.reading["max_numeric_states"] == TableOptions().max_numeric_states
+    assert (request.settings["fdr"], request.settings["random_state"]) == (Plan().fdr, 3)
+    assert request.settings["max_numeric_states"] == TableOptions().max_numeric_states

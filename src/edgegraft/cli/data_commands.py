@@ -125,7 +125,7 @@ def demo(
     data, model, page, picture = (folder / name for name in names)
     with working(writes=[data, model, page, picture], force=force, quiet=quiet) as console:
         require_report()
-        from edgegraft.cli.learn_commands import LEARNING, READING, Request
+        from edgegraft.cli.learn_commands import SETTINGS, Request
         from edgegraft.cli.learn_run import LearnRun
         from edgegraft.cli.model_commands import save_picture
         from edgegraft.core.atomic import replace_file
@@ -139,8 +139,7 @@ def demo(
             output=str(model.absolute()),
             report=str(page.absolute()),
             weights="weight",
-            reading={setting.name: default_of(setting) for setting in READING},
-            learning={setting.name: default_of(setting) for setting in LEARNING} | {"n_jobs": jobs},
+            settings={setting.name: default_of(setting) for setting in SETTINGS} | {"n_jobs": jobs},
         )
         LearnRun(request, console, top=15, as_json=False).run()
         save_picture(plot_network(load(model)), picture)

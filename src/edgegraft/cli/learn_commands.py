@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _VERSION = 1
 READING = tuple(setting for setting in flagged(TableOptions) if setting.name != "unseen")
 LEARNING = flagged(Plan)
-_DECLARED = {"reading": READING, "learning": LEARNING}
+SETTINGS = (*READING, *LEARNING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +51,7 @@ class Request:
 
     data: str  # a file, a folder of files or a pattern
     output: str
-    reading: dict[str, Any]  # settings of TableOptions that have an option
-    learning: dict[str, Any]  # settings of Plan that have an option
+    settings: dict[str, Any]  # those of reading and learning that have an option
     report: str | None = None
     weights: str | None = None  # a column, which is left out of the model
     strata: str | None = None  # likewise
@@ -67,7 +66,7 @@ class Request:
         from edgegraft.core.threads import resolve_jobs
         from edgegraft.ingest.options import ReadOptions
 
-        reading = dict(self.reading)
+        reading = {setting.name: self.settings[setting.name] for setting in READING}
         apart = self._apart()
         if apart:
             columns = reading["columns"]
@@ -75,7 +74,7 @@ class Request:
             reading["drop"] = [*(reading["drop"] or ()), *apart]
         return ReadOptions(
             **reading,
-            n_jobs=resolve_jobs(self.learning["n_jobs"]),
+            n_jobs=resolve_jobs(self.settings["n_jobs"]),
             sample_rows=self.sample_rows,
             on_rows=on_rows,
         )
@@ -86,29 +85,30 @@ class Request:
         from edgegraft.learn.pair_rules import PairRules
 
         find_device(self.plan().device)
-        PairRules.read(self.learning["rules"], ())
+        PairRules.read(self.settings["rules"], ())
         self.read_options()
 
     def plan(self) -> Plan:
         """Return the plan of learning; settings that do not go together are refused."""
-        strategy = self.learning["strategy"]
+        strategy = self.settings["strategy"]
         features = strategy in FEATURE_STRATEGIES
         if features and self.bootstrap:
             raise DataError(
                 f"--bootstrap needs whole edges: --strategy {strategy} is of single features"
             )
-        return Plan(**self.learning, relaxed=not features)
+        learning = {setting.name: self.settings[setting.name] for setting in LEARNING}
+        return Plan(**learning, relaxed=not features)
 
-    def settings(self) -> dict[str, Any]:
+    def kept(self) -> dict[str, Any]:
         """Return the settings that a model file keeps besides those of the plan."""
-        reading = {key_of(s): self.reading[s.name] for s in READING if s.cells}
+        reading = {key_of(s): self.settings[s.name] for s in READING if s.cells}
         design = {name: getattr(self, name) for name in ("strata", "clusters")}
         given = {name: column for name, column in design.items() if column is not None}
         return reading | {"weights": self.weights, "bootstrap": self.bootstrap} | given
 
     def dropped(self) -> dict[str, str]:
         """Return why columns are not in the model."""
-        dropped = dict.fromkeys(self.reading["drop"] or [], "left out by --drop")
+        dropped = dict.fromkeys(self.settings["drop"] or [], "left out by --drop")
         return dropped | self._apart()
 
     def _apart(self) -> dict[str, str]:
@@ -135,12 +135,11 @@ class Request:
         from edgegraft.core.atomic import replacing
 
         content: dict[str, Any] = {"edgegraft learn": _VERSION}
-        content |= {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _DECLARED}
-        for group, settings in _DECLARED.items():
-            for setting in settings:
-                value = getattr(self, group)[setting.name]
-                none = value is None and setting.default is not None
-                content[key_of(setting)] = "none" if none else value
+        content |= {f.name: getattr(self, f.name) for f in fields(self) if f.name != "settings"}
+        for setting in SETTINGS:
+            value = self.settings[setting.name]
+            none = value is None and setting.default is not None
+            content[key_of(setting)] = "none" if none else value
         with replacing(self.beside(checkpoint)) as file:
             file.write((json.dumps(content, indent=2) + "\n").encode())
 
@@ -159,7 +158,13 @@ class Request:
             version = content.pop("edgegraft learn")
             if version != _VERSION:
                 raise FileFormatError(f"'{path}' has version {version!r}, not {_VERSION}")
-            return cls(**_grouped(content))
+            settings = {}
+            for setting in SETTINGS:
+                value = content.pop(key_of(setting), "default")
+                if value == "default":  # also what was once written for a rate that was not given
+                    value = default_of(setting)
+                settings[setting.name] = None if value == "none" and setting.optional else value
+            return cls(settings=settings, **content)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             if isinstance(error, FileFormatError):
                 raise
@@ -168,21 +173,7 @@ class Request:
             ) from None
 
 
-def _grouped(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a request from the content of its file."""
-    rest: dict[str, Any] = dict(content)
-    for group, settings in _DECLARED.items():
-        values = {}
-        for setting in settings:
-            value = rest.pop(key_of(setting), "default")
-            if value == "default":  # also what was once written for a rate that was not given
-                value = default_of(setting)
-            values[setting.name] = None if value == "none" and setting.optional else value
-        rest[group] = values
-    return rest
-
-
-@with_options((*READING, *LEARNING))
+@with_options(SETTINGS)
 def learn(
     context: typer.Context,
     data: DataFiles,
@@ -240,11 +231,10 @@ def learn(
             strata=strata,
             clusters=clusters,
             bootstrap=bootstrap,
-            reading=settings_from(READING, options),
-            learning=settings_from(LEARNING, options),
+            settings=settings_from(SETTINGS, options),
         )
-        if request.reading["cache_dir"] is not None:
-            require_folder(Path(request.reading["cache_dir"]))
+        if request.settings["cache_dir"] is not None:
+            require_folder(Path(request.settings["cache_dir"]))
         request.check()
         if report is not None:
             require_report()
@@ -293,14 +283,14 @@ def resume(
     The data and all other options are those that the search was begun with.
     """
     with reported(quiet) as console:
-        kept, memory = Request.read(checkpoint), {"max_memory": max_memory}
-        others = {"max_edges": max_edges, "max_time": max_time, "n_jobs": jobs}
+        kept = Request.read(checkpoint)
+        others: dict[str, Any] = {"max_memory": max_memory, "n_jobs": jobs}
+        others |= {"max_edges": max_edges, "max_time": max_time}
         request = replace(
             kept,
             data=kept.data if data is None else str(data.absolute()),
             output=kept.output if output is None else str(output.absolute()),
-            reading=kept.reading | {k: v for k, v in memory.items() if v is not None},
-            learning=kept.learning | {k: v for k, v in others.items() if v is not None},
+            settings=kept.settings | {k: v for k, v in others.items() if v is not None},
         )
         files = require_table(Path(request.data))
         read = (*files, checkpoint, request.beside(checkpoint))

@@ -96,10 +96,10 @@ def open_request(
 
 def _check_rules(request: Request, options: ReadOptions) -> None:
     """Refuse rules about columns that the table has not, as soon as its header is known."""
-    if not request.learning["rules"]:
+    if not request.settings["rules"]:
         return
     with open_source(Path(request.data), options) as source:
-        PairRules.read(request.learning["rules"], options.choose(source.names, source.named))
+        PairRules.read(request.settings["rules"], options.choose(source.names, source.named))
 
 
 def _read_design(request: Request) -> SurveyDesign | None:

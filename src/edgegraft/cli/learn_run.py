@@ -70,7 +70,7 @@ class LearnRun:
                 with warned(self._console):
                     columns |= self._bootstrap(found, rows)
             progress.stage("writing")
-            details = details_of(found, self._source(found, rows), self._request.settings())
+            details = details_of(found, self._source(found, rows), self._request.kept())
             details["data_quality"] = data_quality(
                 rows.table, dropped=self._request.dropped(), notes=rows.notes
             )
@@ -191,7 +191,7 @@ def _advice(request: Request, checkpoint: Path | None, interrupted: bool) -> str
     command = _RESUME.format(quote(str(checkpoint)))
     if interrupted:
         return f"The search was interrupted. Resume it with:\n{command}"
-    edges, time = request.learning["max_edges"], request.learning["max_time"]
+    edges, time = request.settings["max_edges"], request.settings["max_time"]
     more = "" if edges is None else f" --max-edges {2 * max(1, edges)}"
     more += "" if time is None else f" --max-time {2 * max(1.0, time):g}"
     return f"Resume with a larger budget:\n{command}{more}"
