@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from edgegraft import GraftedMRF
 from edgegraft.cli.app import app
 from edgegraft.errors import DataError, EncodingWarning, SettingError
 from edgegraft.study import compare, group_tests
@@ -83,6 +84,20 @@ def test_weights_that_count_rows_are_repeated_rows():
     weighted = compare(X, groups, sample_weight=np.full(600, 2.0), n_permutations=0)
     repeated = compare(X[twice], groups[twice], n_permutations=0)
     assert np.allclose(weighted.edges["p_value"], repeated.edges["p_value"], rtol=1e-4)
+
+
+@pytest.mark.parametrize("agree", [0.3, 0.8, 0.95])
+def test_effects_of_strong_edges_are_those_of_a_fit(agree):
+    X, groups = two_groups(4, agree=((agree, 0.4, 0.4, 0.4),) * 2)
+    known = GraftedMRF(random_state=0).fit(X).edges_frame().set_index(["first", "second"])
+    found = compare(X, groups, n_permutations=0)
+    k = int(((found.edges["first"] == "x0") & (found.edges["second"] == "x1")).argmax())
+    edge = {name: values[k] for name, values in found.edges.items()}
+    for name in "ab":
+        assert edge[f"effect_{name}"] == pytest.approx(known.effect["x0", "x1"], abs=0.07)
+        assert edge[f"low_{name}"] < edge[f"effect_{name}"] < edge[f"high_{name}"] < 1
+    assert edge["difference"] == pytest.approx(edge["effect_b"] - edge["effect_a"])
+    assert edge["difference_low"] < 0 < edge["difference_high"]
 
 
 def test_margins_of_groups_may_differ_without_a_difference_of_networks():

@@ -26,6 +26,7 @@ from edgegraft.study.group_tests import (
     choose_edges,
     group_effects,
     judge_edges,
+    reference_effects,
 )
 from edgegraft.study.permutations import permuted_labels
 
@@ -190,6 +191,7 @@ def compare(
     model = JointModel(given, features, edges, n_jobs)
     free = np.zeros(len(edges), bool)
     fitted = model.fit(~free)
+    reference = reference_effects(given, model.models(fitted), n_jobs)
     for _ in range(_MAX_ROUNDS):
         scores = GroupScores(given, features, fitted, n_jobs)
         tested = judge_edges(given, scores, None)
@@ -204,7 +206,7 @@ def compare(
             free, fitted = differs, model.fit(~differs, fitted)
     names = np.array(given.table.schema.names, object)
     columns = {"first": names[edges[:, 0]], "second": names[edges[:, 1]]}
-    columns |= group_effects(given, scores, tested, chosen)
+    columns |= group_effects(given, scores, tested, chosen, reference)
     columns |= tested.columns(chosen) | {"differs": free}
     order = np.argsort(tested.p_value, kind="stable")
     return Comparison(

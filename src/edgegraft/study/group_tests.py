@@ -15,6 +15,8 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.learn.discovery import discover
 from edgegraft.learn.edge_tests import q_values
 from edgegraft.learn.effective_score import Verdict
+from edgegraft.learn.effects import Evidence, edge_effects
+from edgegraft.model import PairwiseMRF
 from edgegraft.study.columns import NORMAL
 from edgegraft.study.equality import EdgeEquality, Estimate, judge_equality
 from edgegraft.study.group_rows import GroupRows
@@ -26,8 +28,10 @@ from edgegraft.study.permutations import (
     permuted_tests,
     rank_p_values,
 )
+from edgegraft.table.blocks import TableRows
 
 _SHARE = 0.9  # of the level, for edges chosen without regard to groups
+_SMALL, _EQUAL = 0.05, 1e-6  # effects that need no other scale; differences of none
 _CONFIRMED = 0.05  # p-value by permutations of an edge that differs
 
 
@@ -175,33 +179,71 @@ def choose_edges(given: GroupRows, plan: Plan) -> ComparedEdges:
 
 
 def group_effects(
-    given: GroupRows, scores: GroupScores, tested: EqualityTests, chosen: ComparedEdges
+    given: GroupRows,
+    scores: GroupScores,
+    tested: EqualityTests,
+    chosen: ComparedEdges,
+    reference: Floats,
 ) -> dict[str, NDArray[Any]]:
-    """Return effects per group with their intervals, and their differences."""
+    """Return effects per group with their intervals, and their differences.
+
+    `reference` are the effects of the edges if all groups share them. Effects of groups are
+    proportional to their weights on the scale of ``atanh``, and agree with these.
+    """
     m, n_groups = len(tested.verdicts), len(given.names)
-    effect, error = np.full((2, n_groups, m), np.nan)
+    z, error = np.full((2, n_groups, m), np.nan)
     apart, unsure = np.full((2, m), np.nan)
+    scale = _scales(reference, tested.effect)
     for k, (estimates, difference) in enumerate(tested.estimates):
         for g, one in enumerate(estimates):
             if one is not None:
-                effect[g, k], error[g, k] = _sized(scores, k, one)
+                z[g, k], error[g, k] = _sized(scores, k, one, scale[k])
         if difference is not None:
-            apart[k], unsure[k] = _sized(scores, k, difference)
-        elif n_groups > 2 and np.isfinite(effect[:, k]).sum() > 1:
-            apart[k] = np.nanmax(effect[:, k]) - np.nanmin(effect[:, k])
-    columns: dict[str, NDArray[Any]] = {"signed": np.array([scores.signed(k) for k in range(m)])}
+            apart[k], unsure[k] = _sized(scores, k, difference, scale[k])
+    signed = np.array([scores.signed(k) for k in range(m)], bool)
+    columns: dict[str, NDArray[Any]] = {"signed": signed}
     for g, name in enumerate(given.names):
-        columns[f"effect_{name}"] = effect[g]
-        columns[f"low_{name}"] = effect[g] - NORMAL * error[g]
-        columns[f"high_{name}"] = effect[g] + NORMAL * error[g]
+        for end, times in (("effect", 0.0), ("low", -NORMAL), ("high", NORMAL)):
+            columns[f"{end}_{name}"] = np.tanh(z[g] + times * error[g])
         columns[f"in_{name}"] = chosen.own[g]
-    columns |= {"together": chosen.together, "difference": apart}
-    if n_groups == 2:
-        columns["difference_low"] = apart - NORMAL * unsure
-        columns["difference_high"] = apart + NORMAL * unsure
+    columns["together"] = chosen.together
+    effect = np.tanh(z)
+    if n_groups > 2:
+        known = np.isfinite(effect).sum(axis=0) > 1
+        columns["difference"] = np.full(m, np.nan)
+        largest, smallest = (end(effect[:, known], axis=0) for end in (np.nanmax, np.nanmin))
+        columns["difference"][known] = largest - smallest
+        return columns
+    # A difference of signed effects is that on the scale of atanh times a mean slope of tanh.
+    clear = np.abs(apart) > _EQUAL
+    steep = 1.0 - effect[0] ** 2
+    steep[clear] = (effect[1] - effect[0])[clear] / apart[clear]
+    for end, times in (("", 0.0), ("_low", -NORMAL), ("_high", NORMAL)):
+        own = apart + times * unsure
+        columns[f"difference{end}"] = np.where(signed, own * steep, np.tanh(own))
     return columns
 
 
-def _sized(scores: GroupScores, k: int, found: Estimate) -> tuple[float, float]:
-    """Return an effect with its standard error."""
-    return scores.effect(k, found.weights), found.error(scores.slope(k, found.weights))
+def reference_effects(given: GroupRows, models: list[PairwiseMRF], n_jobs: int) -> Floats:
+    """Return the effects of edges that all groups share, over the rows of all of them."""
+    m = models[0].n_edges
+    certain = Evidence(np.full(m, 1e9), np.ones(m, np.int64), None)
+    parts = [given.part(g) for g in range(len(models))]
+    each = [
+        edge_effects(model, TableRows(table, weights), certain, n_jobs).effect
+        for model, (table, weights) in zip(models, parts, strict=True)
+    ]
+    return np.asarray(np.average(each, axis=0, weights=[weights.sum() for _, weights in parts]))
+
+
+def _scales(reference: Floats, own: Floats) -> Floats:
+    """Return what own sizes are multiplied by to agree with effects, if these are not small."""
+    usable = (np.abs(reference) > _SMALL) & (np.abs(own) > _SMALL**2)
+    goal = np.arctanh(np.minimum(np.abs(reference), 1.0 - 1e-6))
+    return np.where(usable, goal / np.where(usable, np.abs(own), 1.0), 1.0)
+
+
+def _sized(scores: GroupScores, k: int, found: Estimate, scale: float) -> tuple[float, float]:
+    """Return the size of weights with its standard error."""
+    size, slope = scores.effect(k, found.weights), scores.slope(k, found.weights)
+    return scale * size, scale * found.error(slope)

@@ -15,6 +15,7 @@ from edgegraft.model import PairwiseMRF
 from edgegraft.study.equality import estimate
 from edgegraft.study.group_fit import WholeFit
 from edgegraft.study.group_scores import GroupScores
+from edgegraft.study.group_tests import reference_effects
 
 _SMALL, _MAX_SCALE = 0.02, 10.0  # effects near zero have the same scale; others at most this one
 
@@ -35,7 +36,7 @@ class RowInfluence:
     Attributes
     ----------
     effect : array of float, shape (m,)
-        Those of the model's edge columns if it has them, otherwise of a fit without a ridge.
+        Those of the model's edge columns if it has them, otherwise of the model in these rows.
     rows : array of float, shape (n_rows or clusters, m)
         What a row, or a cluster, adds to each effect; the columns add up to zero.
     """
@@ -63,7 +64,9 @@ class RowInfluence:
                 self.rows[:, k] = own.rows @ np.linalg.pinv(own.sensitivity).T @ slope
                 own_error[k] = found.error(slope)
                 over_rows[k] = np.sqrt(max(float(slope @ found.by_rows @ slope), TINY))
-        known = dict(model.edge_columns).get("effect", np.full(model.n_edges, np.nan))
+        known = dict(model.edge_columns).get("effect")
+        if known is None:
+            known = reference_effects(given, [model], n_jobs)
         known = np.where(np.isnan(known), self.effect, known)
         error = np.where(signed, _signed_error(known, self.effect, own_error), own_error)
         if not signed.all():
