@@ -92,6 +92,8 @@ def test_a_builder_gives_back_what_it_got_under_any_recoding_and_batching(data):
     ("codes", "schema", "message"),
     [
         ([[0.5]], None, "codes have the type float64: expected integers"),
+        ([[np.nan]], None, "codes have the type float64: expected integers"),
+        ([["a"]], None, "codes have the type <U1: expected integers"),
         ([0, 1], None, r"codes have shape \(2,\)"),
         (np.empty((0, 3), int), None, r"codes have shape \(0, 3\)"),
         ([[0, 1]], Schema.from_states([2]), r"codes have shape \(1, 2\): expected \(rows, 1\)"),

@@ -94,8 +94,19 @@ def check_type(name: str, dtype: pa.DataType) -> None:
     dtype = plain_type(dtype)
     if pt.is_dictionary(dtype):
         dtype = plain_type(dtype.value_type)
-    if kind_of(dtype) is None and not pt.is_null(dtype):
-        raise _refusal(name, dtype)
+    if kind_of(dtype) is not None or pt.is_null(dtype):
+        return
+    if pt.is_nested(dtype):
+        remedy = "unnest it into one column per value"
+    elif pt.is_binary(dtype) or pt.is_large_binary(dtype) or pt.is_fixed_size_binary(dtype):
+        remedy = "decode the bytes to text first"
+    else:
+        remedy = "convert it to text, numbers or dates first"
+    raise DataTypeError(
+        f"column '{name}' has the type {dtype}, which has no categories: {remedy}, or leave it "
+        "out with ",
+        Argument("drop", [name]),
+    )
 
 
 def plain_type(dtype: pa.DataType) -> pa.DataType:
@@ -112,20 +123,6 @@ def simplify(array: pa.Array) -> pa.Array:
     if pt.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
     return array.cast(pa.float64()) if pt.is_decimal(array.type) else array
-
-
-def _refusal(name: str, dtype: pa.DataType) -> DataTypeError:
-    if pt.is_nested(dtype):
-        remedy = "unnest it into one column per value"
-    elif pt.is_binary(dtype) or pt.is_large_binary(dtype) or pt.is_fixed_size_binary(dtype):
-        remedy = "decode the bytes to text first"
-    else:
-        remedy = "convert it to text, numbers or dates first"
-    return DataTypeError(
-        f"column '{name}' has the type {dtype}, which has no categories: {remedy}, or leave it "
-        "out with ",
-        Argument("drop", [name]),
-    )
 
 
 def labels_of(values: pa.Array) -> list[Any]:

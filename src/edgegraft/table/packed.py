@@ -107,7 +107,9 @@ class PackedTable:
         if given.ndim != 2 or not given.size:
             raise DataError(f"codes have shape {given.shape}: expected rows and columns to count")
         if schema is None:
-            schema = Schema.from_states(given.max(axis=0, initial=0).astype(np.int64) + 1)
+            whole = given.dtype.kind in "iub"  # others are refused below
+            largest = given.max(axis=0, initial=0) if whole else np.zeros(given.shape[1])
+            schema = Schema.from_states(largest.astype(np.int64) + 1)
         check_codes(given, schema.names, schema.n_states)
         n_rows = len(given)
         cells = empty_cells(schema, n_rows)
