@@ -46,7 +46,7 @@ STAGES = {
     "certificate": "edgegraft.learn.discovery:score_inactive",
     "prediction": "edgegraft.learn.discovery:fit_for_prediction",
     "bootstrap": "edgegraft.learn.bootstrap:_make_all",
-    "model": "edgegraft.cli.learn_run:_stored",
+    "model": "edgegraft.cli.learn_run:data_quality",
     "report": "edgegraft.report:write_report",
 }
 

@@ -12,7 +12,6 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from edgegraft import __version__
 from edgegraft.cli.console import clock, give, near, results, say, size, warned
 from edgegraft.cli.learn_commands import Request
 from edgegraft.cli.learn_rows import LearnRows, open_request, show_rows
@@ -74,7 +73,7 @@ class LearnRun:
             details["data_quality"] = data_quality(
                 rows.table, dropped=self._request.dropped(), notes=rows.notes
             )
-            stored = _stored(found, details, columns)
+            stored = StoredModel.of(found.final_model, details, columns)
             self._write(found, stored)
             reason = found.search.reason
             resumable = found.interrupted or (reason is not None and reason.resumable)
@@ -148,8 +147,7 @@ class LearnRun:
         return columns_of_all(found.model, found.final_model, kept)
 
     def _write(self, found: Discovery, stored: StoredModel) -> None:
-        details, columns = stored.details, stored.edge_columns
-        found.final_model.save(self._request.output, details=details, edge_columns=columns)
+        stored.write(self._request.output)
         if self._request.report is None:
             return
         from edgegraft.report import write_report
@@ -159,8 +157,8 @@ class LearnRun:
             write_report(
                 self._request.report,
                 found.final_model,
-                details=details,
-                edge_columns=columns,
+                details=stored.details,
+                edge_columns=stored.edge_columns,
                 trace=found.search.trace(),
                 title=f"The network of {Path(self._request.data).name}",
             )
@@ -195,21 +193,6 @@ def _advice(request: Request, checkpoint: Path | None, interrupted: bool) -> str
     more = "" if edges is None else f" --max-edges {2 * max(1, edges)}"
     more += "" if time is None else f" --max-time {2 * max(1.0, time):g}"
     return f"Resume with a larger budget:\n{command}{more}"
-
-
-def _stored(found: Discovery, details: dict[str, Any], columns: dict[str, Any]) -> StoredModel:
-    """Return a model as its file will hold it."""
-    model = found.final_model
-    return StoredModel(
-        details=details,
-        edge_columns=columns,
-        names=model.names,
-        n_states=tuple(model.schema.n_states.tolist()),
-        edges=model.edges,
-        theta=model.theta,
-        schema_json=model.schema.to_json(),
-        written_by=f"edgegraft {__version__}",
-    )
 
 
 def _weight(request: Request, rows: LearnRows) -> dict[str, Any]:

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft import __version__
 from edgegraft.core.container import ContainerFormat, Contents, read_container, write_container
 from edgegraft.core.types import Edges, Floats
 from edgegraft.errors import FileFormatError, ModelError, ModelFileError
 
 if TYPE_CHECKING:
-    from edgegraft.table import Schema
+    from edgegraft.model.potentials import NamedPotentials
 
 Json = dict[str, Any]
 Columns = dict[str, NDArray[Any]]
@@ -75,27 +76,39 @@ class StoredModel:
     schema_json: str
     written_by: str
 
+    @classmethod
+    def of(
+        cls,
+        model: NamedPotentials,
+        details: Mapping[str, Any] | None = None,
+        edge_columns: Mapping[str, ArrayLike] | None = None,
+    ) -> StoredModel:
+        """Return what a model's file is to hold; columns are added to those that the model has."""
+        columns = {**model.edge_columns, **(edge_columns or {})}
+        return cls(
+            details=_plain(details or {}, "details"),
+            edge_columns=check_edge_columns(columns, model.n_edges),
+            names=model.names,
+            n_states=tuple(model.schema.n_states.tolist()),
+            edges=model.edges,
+            theta=model.theta,
+            schema_json=model.schema.to_json(),
+            written_by=f"edgegraft {__version__}",
+        )
 
-def write_model_file(
-    path: str | os.PathLike[str],
-    schema: Schema,
-    edges: Edges,
-    theta: Floats,
-    details: Mapping[str, Any] | None,
-    edge_columns: Mapping[str, ArrayLike] | None,
-) -> None:
-    """Write a model, its details and its edge columns, in one step."""
-    columns = check_edge_columns(edge_columns, len(edges))
-    content = {
-        "schema": json.loads(schema.to_json()),
-        "details": _plain(details or {}, "details"),
-        "edge_columns": list(columns),
-    }
-    arrays = {_COLUMN + name: values for name, values in columns.items()}
-    try:
-        write_container(path, MODEL_FILE, content, {"edges": edges, "theta": theta, **arrays})
-    except ValueError as error:  # the header is too long
-        raise ModelError(str(error)) from None
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the file in one step."""
+        content = {
+            "schema": json.loads(self.schema_json),
+            "details": self.details,
+            "edge_columns": list(self.edge_columns),
+        }
+        arrays = {_COLUMN + name: values for name, values in self.edge_columns.items()}
+        arrays |= {"edges": self.edges, "theta": self.theta}
+        try:
+            write_container(path, MODEL_FILE, content, arrays)
+        except ValueError as error:  # the header is too long
+            raise ModelError(str(error)) from None
 
 
 def read_details(path: str | os.PathLike[str]) -> StoredModel:

@@ -20,7 +20,7 @@ from edgegraft.core.edge_tables import to_zero_sum
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, EdgeError, ModelError, counted
 from edgegraft.model.evidence import variable_index
-from edgegraft.model.file import MODEL_FILE, read_details, write_model_file
+from edgegraft.model.file import MODEL_FILE, StoredModel, read_details
 from edgegraft.model.potentials import Correction, edge_strengths
 from edgegraft.model.row_questions import RowQuestions
 from edgegraft.table import Schema
@@ -227,8 +227,7 @@ class PairwiseMRF(RowQuestions):
         ...     edgegraft.load(path) == model
         True
         """
-        columns = {**self.edge_columns, **(edge_columns or {})}
-        write_model_file(path, self.schema, self.edges, self.theta, details, columns)
+        StoredModel.of(self, details, edge_columns).write(path)
 
     def zero_sum(self) -> PairwiseMRF:
         """Return the same distribution with rows and columns of all edge tables summing to zero.
