@@ -142,7 +142,7 @@ class ExactEngine:
         potentials = buckets.scale_potentials(
             state.tree, check_theta(theta, layout)[state.tree.place]
         )
-        messages = junction_draws.collect_max(state.tree, potentials)
+        messages, _ = junction.collect(state.tree, potentials, True)
         assignment = np.empty(layout.n_variables, np.int64)
         junction_draws.trace_back(state.tree, potentials.logs, messages, assignment)
         value = score(theta, layout, assignment)
@@ -189,7 +189,7 @@ def _collect(
 ) -> tuple[buckets.BucketPotentials, junction.Messages, float]:
     """Go up the tree, refusing a model in which nothing is possible."""
     potentials = buckets.scale_potentials(tree, theta[tree.place])
-    messages, log_partition = junction.collect(tree, potentials)
+    messages, log_partition = junction.collect(tree, potentials, False)
     if log_partition == -np.inf:
         raise _impossible()
     return potentials, messages, log_partition

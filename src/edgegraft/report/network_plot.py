@@ -135,7 +135,10 @@ def draw_network(
     if not len(network.names):
         ax.text(0.5, 0.5, "no edges to draw", ha="center", va="center", transform=ax.transAxes)
         return np.zeros(0), np.zeros(0)
-    _frame(ax, network)
+    ax.update_datalim(_outline(network))
+    ax.margins(0.03, 0.02)
+    ax.autoscale_view()
+    ax.set_aspect("equal", adjustable="datalim")
     widths = _draw_edges(ax, network) if len(network.edges) else np.zeros(0)
     return _draw_nodes(ax, network, around), widths
 
@@ -151,13 +154,6 @@ def figure_size(network: Network) -> tuple[float, float]:
     extent = np.ptp(_outline(network), axis=0) + 0.2 if len(network.names) else np.ones(2)
     height = 1.25 * side * float(np.clip(extent[1] / extent[0], 0.12, 1.2))
     return 1.25 * side, height + 0.3  # and the legend
-
-
-def _frame(ax: Axes, network: Network) -> None:
-    ax.update_datalim(_outline(network))
-    ax.margins(0.03, 0.02)
-    ax.autoscale_view()
-    ax.set_aspect("equal", adjustable="datalim")
 
 
 def _draw_edges(ax: Axes, network: Network) -> np.ndarray:

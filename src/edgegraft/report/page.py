@@ -139,9 +139,10 @@ def _page(title: str, sections: Sequence[Section], network: Any, charts: Any) ->
     present = [section for section in sections if section[2]]
     # All scripts are one module: a page that is a file cannot import others.
     script = _ELSEWHERE.sub("", "".join(map(_asset, _SCRIPTS)))
+    checksum = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template(_asset("page.html")).substitute(
         title=as_text(title),
-        policy=f"'sha256-{_checksum(script)}'",
+        policy=f"'sha256-{checksum}'",
         style=_asset("page.css"),
         links="".join(f'<a href="#{name}">{head}</a>' for name, head, _ in present),
         content="\n".join(
@@ -156,7 +157,3 @@ def _page(title: str, sections: Sequence[Section], network: Any, charts: Any) ->
 
 def _asset(name: str) -> str:
     return resources.files("edgegraft.report").joinpath("assets", name).read_text("utf-8")
-
-
-def _checksum(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

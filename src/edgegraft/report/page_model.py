@@ -102,7 +102,9 @@ def network_data(about: ModelSummary) -> Json:
         node["marginals"] = [[label, for_json(p)] for label, p in shares]
     tables = _tables(about)
     for edge, which in zip(found["edges"], network.which.tolist(), strict=True):
-        edge |= {"facts": _facts(about, which), "table": tables.get(which)}
+        columns = about.attributes.items()
+        facts = [[name.replace("_", " "), as_number(v[which].item())] for name, v in columns]
+        edge |= {"facts": facts, "table": tables.get(which)}
     return found
 
 
@@ -145,13 +147,6 @@ def largest_rows(table: Floats, limit: int) -> Integers:
     """
     size = np.abs(table).max(axis=1)
     return np.sort(np.argsort(-size, kind="stable")[:limit])
-
-
-def _facts(about: ModelSummary, which: int) -> list[list[str]]:
-    return [
-        [name.replace("_", " "), as_number(values[which].item())]
-        for name, values in about.attributes.items()
-    ]
 
 
 def _tables(about: ModelSummary) -> dict[int, Json]:

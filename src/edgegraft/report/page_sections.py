@@ -45,7 +45,9 @@ def summary_section(
     facts.append(("parameters", model.layout.n_parameters))
     source = details.get("source")
     if isinstance(source, Mapping):
-        facts += [(key, value) for key, value in source.items() if _short(value)]
+        facts += [
+            (key, value) for key, value in source.items() if isinstance(value, str | int | float)
+        ]
     if quality and "n_rows" in quality and not any(name == "rows" for name, _ in facts):
         facts.append(("rows", quality["n_rows"]))
     if alone:
@@ -259,7 +261,3 @@ def _shares(about: ModelSummary, variable: int) -> str:
     shown = about.likeliest(variable, 6)
     text = ", ".join(f"{data_text(label)} {p:.0%}" for label, p in shown)
     return text + (", …" if about.model.schema[variable].n_states > len(shown) else "")
-
-
-def _short(value: Any) -> bool:
-    return isinstance(value, str | int | float)

@@ -157,8 +157,10 @@ def subtract_expected(planes, n_rows, at, neighbours, asked, max_joint, out, cho
         if n_rows % 64:
             masks[0, n_rows // 64] = (np.uint64(1) << np.uint64(n_rows % 64)) - np.uint64(1)
         n_joint = _find_joint(planes, theta, node_offset, neighbours, i, masks, chances)
-        _softmax(chances[:n_joint, : planes.states[i]])
         for c in range(n_joint):
+            own = chances[c, : planes.states[i]]
+            own[:] = np.exp(own - own.max())
+            own /= own.sum()
             total = np.uint64(0)
             for word in masks[c]:
                 total += popcount(word)
@@ -201,15 +203,6 @@ def _find_joint(planes, theta, node_offset, neighbours, i, masks, logits):
                     logits[to, a] = logits[c, a] + theta[table + a * neighbours.own_step[e]]
         n *= others + 1
     return n
-
-
-@njit
-def _softmax(logits):
-    for c in range(logits.shape[0]):
-        top = logits[c].max()
-        for a in range(logits.shape[1]):
-            logits[c, a] = np.exp(logits[c, a] - top)
-        logits[c] /= logits[c].sum()
 
 
 @njit

@@ -171,8 +171,11 @@ def _rescale(k, message, messages, in_logs):
 
 
 @kernel
-def collect(tree, potentials):
-    """Go up the tree: return the messages and log Z (minus infinity for an impossible model)."""
+def collect(tree, potentials, maximise):
+    """Go up the tree: return the messages and log Z (minus infinity for an impossible model).
+
+    With `maximise`, messages are maxima in logarithms, and there is no log Z.
+    """
     n = tree.variable.shape[0]
     messages = Messages(np.empty(tree.message_start[n]), np.zeros(n), np.zeros(n, np.bool_))
     walk = new_walk(tree.largest[2])
@@ -180,9 +183,16 @@ def collect(tree, potentials):
     local = np.empty(tree.largest[1])
     log_partition = 0.0
     for k in range(n):
-        in_logs = not is_safe(k, tree, potentials, messages)
+        in_logs = maximise or not is_safe(k, tree, potentials, messages)
         fill_clique(k, tree, potentials, messages, in_logs, walk, local, clique)
         message = messages.values[tree.message_start[k] : tree.message_start[k + 1]]
+        if maximise:
+            s, messages.in_logs[k] = tree.states[k], True
+            for r in range(message.shape[0]):
+                message[r] = clique[r * s]
+                for a in range(1, s):
+                    message[r] = max(message[r], clique[r * s + a])
+            continue
         if in_logs:
             _log_sum_rows(clique, tree.states[k], message)
         else:

@@ -9,27 +9,7 @@ import numpy as np
 from edgegraft.kernels.compiler import kernel
 
 from .buckets import new_walk
-from .junction import Messages, condition_rows, fill_clique, is_safe
-
-
-@kernel
-def collect_max(tree, potentials):
-    """Go up the tree with maxima, in logarithms; return the messages."""
-    n = tree.variable.shape[0]
-    messages = Messages(np.empty(tree.message_start[n]), np.zeros(n), np.ones(n, np.bool_))
-    walk = new_walk(tree.largest[2])
-    clique = np.empty(tree.largest[0])
-    local = np.empty(tree.largest[1])
-    for k in range(n):
-        fill_clique(k, tree, potentials, messages, True, walk, local, clique)
-        s = tree.states[k]
-        message = messages.values[tree.message_start[k] : tree.message_start[k + 1]]
-        for r in range(message.shape[0]):
-            best = clique[r * s]
-            for a in range(1, s):
-                best = max(best, clique[r * s + a])
-            message[r] = best
-    return messages
+from .junction import condition_rows, fill_clique, is_safe
 
 
 @kernel

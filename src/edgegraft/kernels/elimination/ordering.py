@@ -72,7 +72,9 @@ def eliminate(start, neighbour, log_states, rule, max_log, max_cells):
     while done < n:
         v = pop(heap)
         if v < 0:
-            blocking = _smallest(lists)
+            for w in range(n):
+                if not lists.gone[w] and (blocking < 0 or lists.size[w] < lists.size[blocking]):
+                    blocking = w
             break
         messages += 2.0 ** (lists.size[v] - log_states[v])
         if messages > max_cells:
@@ -154,15 +156,6 @@ def _rank(v, lists, rule, heap):
         put(heap, v, fill + rule.bias[v], size)
     else:
         put(heap, v, size + rule.bias[v], fill)
-
-
-@kernel
-def _smallest(lists):
-    best = -1
-    for v in range(lists.gone.shape[0]):
-        if not lists.gone[v] and (best < 0 or lists.size[v] < lists.size[best]):
-            best = v
-    return best
 
 
 @kernel
