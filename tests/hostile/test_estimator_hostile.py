@@ -213,6 +213,10 @@ def test_tables_that_are_none_are_refused(table, error, message):
         (np.r_[np.inf, np.ones(199)], "weight of row 0 is inf"),
         (np.ones(10), r"weights have shape \(10,\), but the table has 200 rows"),
         (np.ones((200, 2)), r"weights have shape \(200, 2\)"),
+        (
+            "weight",
+            r"one number per row, found 'weight': for a column of the table, give its cells",
+        ),
         (np.zeros(200), "all weights are zero"),
     ],
 )
@@ -222,6 +226,12 @@ def test_weights_that_are_none_are_refused(estimator, weights, message):
     fitted = GraftedMRF(random_state=0).fit(rows_of())
     with pytest.raises(DataError, match=message):
         fitted.score(rows_of(), sample_weight=weights)
+
+
+def test_one_column_with_missing_cells_has_a_model():
+    column = np.array([["a"], ["b"], [None], ["a"]] * 20, object)
+    model = GraftedMRF(random_state=0).fit(column).model_
+    assert model.marginals()["x0"] == pytest.approx({"a": 2 / 3, "b": 1 / 3}, abs=1e-2)
 
 
 # Questions

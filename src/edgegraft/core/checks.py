@@ -136,7 +136,13 @@ def check_weights(weights: ArrayLike, n_rows: int) -> Floats:
     Traceback (most recent call last):
     edgegraft.errors.DataError: the weights add up to 1e+300 rows, ... that of row 1, 1e+300. ...
     """
-    array = np.array(weights, np.float64)
+    try:
+        array = np.array(weights, np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"weights must be an array of one number per row, found {str(weights)[:40]!r}: for a "
+            "column of the table, give its cells and leave it out with drop="
+        ) from None
     if array.shape != (n_rows,):
         raise DataError(f"weights have shape {array.shape}, but the table has {n_rows} rows")
     bad = ~(np.isfinite(array) & (array >= 0))

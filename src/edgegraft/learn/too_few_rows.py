@@ -76,7 +76,9 @@ def warn_of_sparse_pairs(table: PackedTable, rule: Penalty) -> None:
     Estimated from `_SAMPLED` rows, for at most `_MAX_COLUMNS` columns.
     """
     n, n_rows = table.n_variables, table.n_rows
-    if not table.n_missing.any() or not isinstance(rule, NoisePenalty) or rule.noise is None:
+    if n < 2 or not table.n_missing.any():
+        return
+    if not isinstance(rule, NoisePenalty) or rule.noise is None:
         return
     shown = np.flatnonzero(table.n_missing < n_rows)[:_MAX_COLUMNS]
     rows = np.linspace(0, n_rows - 1, min(n_rows, _SAMPLED)).astype(np.int64)
