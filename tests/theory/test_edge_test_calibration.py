@@ -7,8 +7,14 @@ import sys
 import numpy as np
 from scipy.stats import kstest
 
-from edgegraft.learn.edge_tests import edge_tests, q_values
-from edgegraft.table import PackedTable
+from edgegraft.learn.edge_tests import EdgeTester, edge_tests, q_values
+from edgegraft.learn.feature_conditionals import FeatureConditionals
+from edgegraft.objective.penalty import Penalty
+from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective.scored import featured
+from edgegraft.optimize.solver import minimize
+from edgegraft.table import PackedTable, Schema, Variable
+from edgegraft.table.numbers import scores_of
 from tests.edge_test_twin import blocks, fit
 
 TRIANGLE = [(0, 1), (0, 2), (1, 2)]
@@ -129,3 +135,44 @@ def test_more_rows_make_a_true_edge_more_significant():
         table = PackedTable.from_codes(codes[:n_rows])
         q.append(edge_tests(table, fit(table, TRIANGLE)).q_value[0])
     assert q[0] > q[1] > q[2]
+
+
+def judge_levels(trend, n_rows=400, n_blocks=120, seed=0):
+    """Test the pairs of three columns of levels, two of them along a trend that is linear."""
+    rng = np.random.default_rng(seed)
+    p = np.array([0.35, 0.3, 0.2, 0.1, 0.05])
+    score = scores_of(p, 1)[:, 0]
+    joint = np.outer(p, p) * np.exp(trend * np.outer(score, score))
+    for _ in range(50):  # until both have the margin that their scores are of
+        joint *= (p / joint.sum(axis=1))[:, None]
+        joint *= p / joint.sum(axis=0)
+    states = [5] * (3 * n_blocks)
+    codes = np.empty((n_rows, 3 * n_blocks), np.int64)
+    for k in range(n_blocks):
+        pair = rng.choice(25, n_rows, p=joint.ravel())
+        codes[:, 3 * k : 3 * k + 2] = np.stack((pair // 5, pair % 5), axis=1)
+        codes[:, 3 * k + 2] = rng.choice(5, n_rows, p=p)
+    schema = Schema(
+        Variable(f"x{i}", tuple(range(s)), kind="ordinal") for i, s in enumerate(states)
+    )
+    table = PackedTable.from_codes(codes, schema)
+    loss = featured(Pseudolikelihood(table))
+    pairs = np.concatenate([np.array(TRIANGLE) + 3 * k for k in range(n_blocks)])
+    layout = loss.layout(pairs)
+    theta = minimize(loss, Penalty(ridge=1 / n_rows), layout).theta
+    found = EdgeTester(FeatureConditionals(table, loss.features)).test(layout, theta)
+    return found, np.tile([True, False, False], n_blocks)
+
+
+def test_both_groups_of_ordered_columns_without_a_trend():
+    found, _ = judge_levels(0.0)
+    assert_uniform(found.groups.p_linear)
+    assert_uniform(found.groups.p_rest)
+    assert kstest(found.p_value, "uniform", alternative="greater").pvalue > 0.01
+
+
+def test_the_rest_of_a_trend_that_is_linear_is_chance():
+    found, linear = judge_levels(0.6)
+    assert (found.groups.p_linear[linear] < 1e-6).all()
+    assert_uniform(found.groups.p_rest[linear])
+    assert_uniform(found.groups.p_linear[~linear])

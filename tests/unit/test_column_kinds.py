@@ -204,3 +204,14 @@ def test_a_share_of_trends_is_not_negative():
     folded = np.abs(first - 2)
     schema = pack({"first": first, "folded": 2 * folded - (folded > 1)}).schema
     assert "-" not in schema["first"].reason
+
+
+def test_ordered_categories_without_end_are_refused():
+    labels = [f"v{k:03d}" for k in range(200)]
+    column = pd.Categorical(labels * 4, labels, ordered=True)
+    frame = pd.DataFrame({"day": column, "other": [0, 1] * 400})
+    with pytest.raises(DataError, match=r"'day' has 200 ordered .* max_categories=128.*drop="):
+        pack(frame)
+    assert pack(frame, max_categories=200).schema["day"].n_states == 200
+    with pytest.warns(EncodingWarning, match="73 categories pooled"):
+        assert pack(frame, kinds={"day": "nominal"}).schema["day"].n_states == 128

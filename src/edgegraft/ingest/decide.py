@@ -89,6 +89,8 @@ def _decide(
     if not (numeric or column.declared):
         _doubt(column, n_observed, options, findings)
     kind, reason = kind_of_states(column, wanted, numeric)
+    if kind != "nominal":
+        _reject_many_levels(column, options.max_categories)
     if kind == "nominal" and column.kind is LabelKind.TEXT:
         pooled = _pool(column, options.max_categories)
         if pooled is not None:
@@ -113,6 +115,18 @@ def _pool(column: Observed, most: int) -> tuple[Variable, NDArray[np.uint16]] | 
     reason = f"text; {len(rare):,} rare categories are pooled"
     variable = Variable(column.name, (*code, OTHER), column.dtype, reason=reason, pooled=rare)
     return variable, final
+
+
+def _reject_many_levels(column: Observed, most: int) -> None:
+    n_levels = len(column.labels)
+    if column.declared and n_levels > most:
+        raise DataError(
+            f"column '{column.name}' has {n_levels:,} ordered categories, more than ",
+            Argument("max_categories", most),
+            ": write its levels as numbers, which are cut into levels of nearly equal counts, "
+            "merge neighbouring ones, or leave the column out with ",
+            Argument("drop", [column.name]),
+        )
 
 
 def _apply_order(column: Observed, options: ReadOptions) -> None:
