@@ -98,10 +98,10 @@ def score(
 
         check_format(output)
         reading = ReadOptions(**settings_from(_OPTIONS, options))
-        found = scores(load(model), data, reading, weights)
+        rows, found = scores(load(model), data, reading, weights)
         if output is not None:
-            write_rows(output, {"log_pseudolikelihood": found.rows.tolist()})
-        give(found.summary()) if as_json else show_scores(results(console), found)
+            write_rows(output, {"log_pseudolikelihood": rows.tolist()})
+        give(found) if as_json else show_scores(results(console), found)
 
 
 if TYPE_CHECKING:

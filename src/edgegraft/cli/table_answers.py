@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from rich.console import Console
@@ -20,6 +20,7 @@ from edgegraft.model import PairwiseMRF
 from edgegraft.study.predictability import predictability
 from edgegraft.table.arrow import labels
 
+Json = dict[str, Any]
 _SHOWN = 40
 
 
@@ -70,86 +71,65 @@ def complete(
     return columns, int((before < 0).sum()), after.approximation
 
 
-class RowScores(NamedTuple):
-    """How well a model predicts cells, beside a guess that knows only how common answers are."""
-
-    names: tuple[str, ...]
-    rows: Floats  # log-pseudolikelihoods: sums over the known cells of each row, in nats
-    baseline: float  # mean of the same for the guess
-    columns: dict[str, Floats]  # of `predictability`: accuracy, usual, nats, entropy, explained
-    weights: Floats  # row weights; all means are weighted
-
-    def summary(self) -> dict[str, Any]:
-        """Return the scores for programs."""
-        columns = {
-            "mean_log_probability": -self.columns["nats"],
-            "baseline_log_probability": -self.columns["entropy"],
-            "explained": self.columns["explained"],
-            "accuracy": self.columns["accuracy"],
-            "baseline_accuracy": self.columns["usual"],
-        }
-        by_variable = {
-            name: {key: _number(values[i]) for key, values in columns.items()}
-            for i, name in enumerate(self.names)
-        }
-        return {
-            "rows": len(self.rows),
-            "mean_log_pseudolikelihood": self.mean,
-            "standard_error": self.standard_error,
-            "baseline": self.baseline,
-            "by_variable": by_variable,
-        }
-
-    @property
-    def mean(self) -> float:
-        """Weighted mean of the rows."""
-        return float(np.average(self.rows, weights=self.weights))
-
-    @property
-    def standard_error(self) -> float | None:
-        """Standard error of the mean, a row of weight 2 being two rows; None for a single row."""
-        n = float(self.weights.sum())
-        squares = float(self.weights @ np.square(self.rows - self.mean))
-        return float(np.sqrt(squares / (n - 1) / n)) if n > 1 else None
-
-
 def scores(
     model: PairwiseMRF, path: Path, reading: ReadOptions, weights_column: str | None = None
-) -> RowScores:
-    """Return how well a model predicts the known cells of a file."""
+) -> tuple[Floats, Json]:
+    """Return how well a model predicts the known cells of a file: of each row, and all together.
+
+    Rows have log-pseudolikelihoods, sums over their known cells in nats; all means are weighted.
+    Beside them stands a guess that knows only how common answers are.
+    """
     weights = None
     if weights_column is not None:
         weights = read_weights(path, weights_column, reading)
     codes = _codes(model, path, reading, weights_column)
     weights = np.ones(len(codes)) if weights is None else weights
-    columns = predictability(model, codes, weights)
+    found = predictability(model, codes, weights)
     known = weights @ (codes >= 0) / weights.sum()
-    baseline = -float(known @ np.nan_to_num(columns["entropy"]))
     rows = model.pseudo_log_likelihood(codes=codes)
-    return RowScores(model.names, rows, baseline, columns, weights)
+    mean, n = float(np.average(rows, weights=weights)), float(weights.sum())
+    squares = float(weights @ np.square(rows - mean))
+    columns = {
+        "mean_log_probability": -found["nats"],
+        "baseline_log_probability": -found["entropy"],
+        "explained": found["explained"],
+        "accuracy": found["accuracy"],
+        "baseline_accuracy": found["usual"],
+    }
+    return rows, {
+        "rows": len(rows),
+        "mean_log_pseudolikelihood": mean,
+        # A row of weight 2 is two rows; there is none of a single row.
+        "standard_error": float(np.sqrt(squares / (n - 1) / n)) if n > 1 else None,
+        "baseline": -float(known @ np.nan_to_num(found["entropy"])),
+        "by_variable": {
+            name: {
+                key: float(values[i]) if np.isfinite(values[i]) else None
+                for key, values in columns.items()
+            }
+            for i, name in enumerate(model.names)
+        },
+    }
 
 
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def show_scores(console: Console, found: RowScores) -> None:
+def show_scores(console: Console, found: Json) -> None:
     """Show the variables, those predicted best first, and the mean of the rows."""
-    accuracy, usual, nats, entropy, explained = (
-        found.columns[name] for name in ("accuracy", "usual", "nats", "entropy", "explained")
-    )
-    known = np.flatnonzero(~np.isnan(nats))
-    order = known[np.argsort(-np.nan_to_num(explained[known], nan=-1.0), kind="stable")]
+    known = [
+        (-1.0 if own["explained"] is None else own["explained"], name, own)
+        for name, own in found["by_variable"].items()
+        if own["mean_log_probability"] is not None
+    ]
+    known.sort(key=lambda item: -item[0])
     rows = [
         [
-            cell(found.names[i]),
-            f"{accuracy[i]:.1%}",
-            f"{usual[i]:.1%}",
-            f"{nats[i]:.3f}",
-            f"{entropy[i]:.3f}",
-            "" if np.isnan(explained[i]) else f"{explained[i].round(3) + 0.0:.1%}",
+            cell(name),
+            f"{own['accuracy']:.1%}",
+            f"{own['baseline_accuracy']:.1%}",
+            f"{-own['mean_log_probability']:.3f}",
+            f"{-own['baseline_log_probability']:.3f}",
+            "" if own["explained"] is None else f"{round(own['explained'], 3) + 0.0:.1%}",
         ]
-        for i in order[:_SHOWN]
+        for _, name, own in known[:_SHOWN]
     ]
     heads = ["variable", ">accuracy", ">commonest", ">nats", ">entropy", ">explained"]
     show_table(console, "Each variable, predicted from the others", heads, rows)
@@ -158,13 +138,14 @@ def show_scores(console: Console, found: RowScores) -> None:
         "Accuracy compares with the share of the commonest category, nats with the entropy; "
         "explained is the share of the entropy that the other variables explain.",
     )
-    if len(order) > _SHOWN:
-        say(console, f"... and {len(order) - _SHOWN:,} variables predicted worse; --json has all.")
-    error = found.standard_error
+    if len(known) > _SHOWN:
+        say(console, f"... and {len(known) - _SHOWN:,} variables predicted worse; --json has all.")
+    error = found["standard_error"]
     spread = "" if error is None else f" (standard error {error:.2g})"
     say(
         console,
-        f"Mean log-pseudolikelihood of {counted(len(found.rows), 'row')}: "
-        f"[bold]{found.mean:.4f}[/] nats{spread}, against {found.baseline:.4f} for the "
-        "frequencies of these rows alone; nearer to zero is better.",
+        f"Mean log-pseudolikelihood of {counted(found['rows'], 'row')}: "
+        f"[bold]{found['mean_log_pseudolikelihood']:.4f}[/] nats{spread}, against "
+        f"{found['baseline']:.4f} for the frequencies of these rows alone; nearer to zero is "
+        "better.",
     )
