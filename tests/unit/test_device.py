@@ -26,7 +26,7 @@ from edgegraft.errors import MemoryBudgetError, MissingExtraError, SettingError
 from edgegraft.learn import Settings, certify, grow
 from edgegraft.learn.discovery import discover
 from edgegraft.learn.edge_tests import EdgeTester
-from edgegraft.learn.sharpen import unexplained
+from edgegraft.learn.second_look import unexplained
 from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective import block_sums, scoring

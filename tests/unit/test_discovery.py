@@ -22,7 +22,7 @@ from edgegraft.learn import (
     steps,
 )
 from edgegraft.learn.problem import chance_level, penalty_of, search_settings
-from edgegraft.learn.sharpen import sharpen, unexplained
+from edgegraft.learn.second_look import sharpen, unexplained
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty

@@ -11,9 +11,9 @@ and each that passes is part of the model that the next ones are tested on.
 A spanning tree of the strongest dependences is kept while the other edges are tested on it, then
 tested itself: without the edges of a hub, pairs of its leaves stand in for them and pass any test.
 
-If many edges of the search cannot be tested, a fit of all pairs (:mod:`~edgegraft.learn.joint`)
-gives further candidates, and a second network is built from nothing in the order of its strengths.
-Of the two networks the one with the smaller BIC is kept.
+If many edges of the search cannot be tested, a fit of all pairs
+(:mod:`~edgegraft.learn.second_look`) gives further candidates, and a second network is built from
+nothing in the order of its strengths. Of the two networks the one with the smaller BIC is kept.
 
 Tests are made on a fit with a ridge that weighs as a tenth of a row: what a larger ridge leaves
 unexplained makes copies of edges significant.
@@ -34,10 +34,10 @@ from edgegraft.learn.certificate import MAX_PAIRS
 from edgegraft.learn.copies import Copies, find_copies
 from edgegraft.learn.edge_tests import EdgeTests, make_tester
 from edgegraft.learn.events import StopReason
-from edgegraft.learn.joint import JointStrengths, fit_jointly, is_affordable
 from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut, KeptNetwork
 from edgegraft.learn.problem import ALL_PAIRS
+from edgegraft.learn.second_look import JointStrengths, fit_jointly, is_affordable
 from edgegraft.learn.state import SearchState
 from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.model import PairwiseMRF

@@ -40,7 +40,7 @@ from edgegraft.learn.margins import Agreement, match_margins
 from edgegraft.learn.pair_ranking import PairRanking, rank_all_pairs
 from edgegraft.learn.prediction import Prediction, columns_of_all, fit_for_prediction
 from edgegraft.learn.problem import ALL_PAIRS, last_ridge
-from edgegraft.learn.sharpen import FACTOR, sharpen
+from edgegraft.learn.second_look import FACTOR, sharpen
 from edgegraft.learn.stages import Stages, over_all_rows
 from edgegraft.learn.state import SearchState
 from edgegraft.learn.survey_design import SurveyDesign

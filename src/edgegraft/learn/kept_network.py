@@ -16,10 +16,10 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.learn.copies import Copies
 from edgegraft.learn.edge_tests import EdgeTester, EdgeTests, Tested, q_values
 from edgegraft.learn.effects import GroupTests
-from edgegraft.learn.joint import JointStrengths
 from edgegraft.learn.journal import PendingFit
 from edgegraft.learn.pair_rules import PairRules
 from edgegraft.learn.problem import ridge_of
+from edgegraft.learn.second_look import JointStrengths
 from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective

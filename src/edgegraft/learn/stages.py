@@ -6,8 +6,8 @@ Early steps need no more than a direction, and a pass over all rows is expensive
 search begins on samples, each of which continues from the graph and parameters of the one before,
 and ends over all rows: last fits, the test of every inactive pair, certificate and KKT residual are
 of all of them. Two parts read rows one by one and use the sample alone: the weights of
-:mod:`~edgegraft.learn.sharpen` and the tests of :mod:`~edgegraft.learn.edge_tests`, whose p-values
-are valid and have the power of the sample's rows.
+:mod:`~edgegraft.learn.second_look` and the tests of :mod:`~edgegraft.learn.edge_tests`, whose
+p-values are valid and have the power of the sample's rows.
 
 A sample has short runs of neighbouring rows from every block, drawn with the seed of the search. A
 table in memory, and blocks that fit the sample, have one stage: all rows.
@@ -40,7 +40,7 @@ from edgegraft.learn.problem import (
     penalty_of,
     search_settings,
 )
-from edgegraft.learn.sharpen import TESTS_PER_VARIABLE
+from edgegraft.learn.second_look import TESTS_PER_VARIABLE
 from edgegraft.learn.state import SearchState
 from edgegraft.learn.survey_design import SurveyDesign, weigh_rows
 from edgegraft.learn.too_few_rows import too_few_rows, warn_of_sparse_pairs
