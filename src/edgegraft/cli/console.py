@@ -163,10 +163,14 @@ def working(
     Files that it writes must not exist unless `force` is set, and never replace those it reads.
     """
     with reported(quiet) as console, warned(console):
-        _require_files(*reads)
         read = tuple(path for path in reads if path is not None)
-        for path in writes:
-            refuse_overwriting(path, force, read)
+        for path in read:  # before anything is loaded
+            if not path.exists():
+                raise FileNotFoundError(f"there is no file '{path}'")
+            if path.is_dir():
+                raise IsADirectoryError(f"'{path}' is a folder: give the path of one file in it")
+        for output in writes:
+            refuse_overwriting(output, force, read)
         yield console
 
 
@@ -223,17 +227,6 @@ def show_table(
 def give(result: Any) -> None:
     """Write a result for programs to stdout, as JSON."""
     sys.stdout.write(json.dumps(result, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
-
-
-def _require_files(*paths: Path | None) -> None:
-    """Stop before anything is loaded if a file is not there."""
-    for path in paths:
-        if path is None:
-            continue
-        if not path.exists():
-            raise FileNotFoundError(f"there is no file '{path}'")
-        if path.is_dir():
-            raise IsADirectoryError(f"'{path}' is a folder: give the path of one file in it")
 
 
 def require_table(data: Path) -> list[Path]:

@@ -141,7 +141,13 @@ def numbers_of(
             if cell is None or numbers[k] is not None:
                 continue
             if variable is None:
-                raise _not_a_number(name, cell, place(k))
+                raise DataError(
+                    f"column '{name}' has more numbers than a column can have categories, but row "
+                    f"{place(k)} (counted from 0) holds {cell!r}: if that means missing, use ",
+                    missing_values([cell]),
+                    "; otherwise leave the column out with ",
+                    Argument("drop", [name]),
+                )
             if options.unseen == "error":
                 raise unseen_category(variable, cell, place(k))
         array = pa.array(numbers, pa.float64())
@@ -151,16 +157,6 @@ def numbers_of(
         reject_infinity(name, float(values[infinite[0]]), place(int(infinite[0])))
     tokens = [token for token in options.missing_values if not isinstance(token, str)]
     return np.where(np.isin(values, tokens), np.nan, values) if tokens else values
-
-
-def _not_a_number(name: str, cell: Any, row: str) -> DataError:
-    return DataError(
-        f"column '{name}' has more numbers than a column can have categories, but row {row} "
-        f"(counted from 0) holds {cell!r}: if that means missing, use ",
-        missing_values([cell]),
-        "; otherwise leave the column out with ",
-        Argument("drop", [name]),
-    )
 
 
 def reject_infinity(name: str, value: float, row: str) -> None:

@@ -69,8 +69,16 @@ def read_evidence(path: str | os.PathLike[str]) -> dict[int, int]:
     if begin + 1 + 2 * n > len(file):
         raise file.truncated(f"the {n} pairs of variable and state that it announces")
     pairs = file.integers(begin + 1, 2 * n, "a variable or state", 0, _MAX_INDEX).reshape(n, 2)
-    _check_pairs(file, begin + 1, pairs[:, 0], pairs[:, 1])
-    return dict(zip(pairs[:, 0].tolist(), pairs[:, 1].tolist(), strict=True))
+    variables, states = pairs.T
+    if (states > _MAX_STATE).any():
+        k = int(np.argmax(states > _MAX_STATE))
+        raise file.error(begin + 2 + 2 * k, f"a state must be in 0..{_MAX_STATE}")
+    order = np.argsort(variables, kind="stable")
+    again = np.flatnonzero(np.diff(variables[order]) == 0)
+    if len(again):
+        k = int(order[again + 1].min())
+        raise file.error(begin + 1 + 2 * k, f"variable {variables[k]} is observed twice")
+    return dict(zip(variables.tolist(), states.tolist(), strict=True))
 
 
 def write_evidence(path: str | os.PathLike[str], evidence: Mapping[int, int]) -> None:
@@ -176,14 +184,3 @@ def _fills_with_samples(file: NumberFile, samples: int) -> bool:
             return False
         place += 1 + 2 * int(file.values[place])
     return place == len(file)
-
-
-def _check_pairs(file: NumberFile, place: int, variables: Integers, states: Integers) -> None:
-    if (states > _MAX_STATE).any():
-        k = int(np.argmax(states > _MAX_STATE))
-        raise file.error(place + 2 * k + 1, f"a state must be in 0..{_MAX_STATE}")
-    order = np.argsort(variables, kind="stable")
-    again = np.flatnonzero(np.diff(variables[order]) == 0)
-    if len(again):
-        k = int(order[again + 1].min())
-        raise file.error(place + 2 * k, f"variable {variables[k]} is observed twice")
