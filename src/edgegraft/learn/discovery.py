@@ -235,9 +235,10 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     agreement = None
     if plan.refit and plan.objective == "pseudolikelihood":
         ridge, features = last_ridge(plan, search.objective), search.objective.features
-        last, agreement = match_margins(
-            last, stages.counts(), ridge, journal, features=features, seed=plan.random_state
-        )
+        with one_blas_thread():  # chains would amplify the rounding of another number
+            last, agreement = match_margins(
+                last, stages.counts(), ridge, journal, features=features, seed=plan.random_state
+            )
         _warn_of_shares(agreement)
     tested = model if confirmed is None else confirmed.model
     last = last.with_edge_columns(_edge_columns(last, tested, tests, stages, journal))

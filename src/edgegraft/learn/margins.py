@@ -46,6 +46,7 @@ _EXACT = ExactBudget(seconds=0.01, nbytes=1 << 26)  # a fit takes some dozen run
 _TOL = 3e-4  # largest error of shares after a fit
 _ITERATIONS = 60
 _CHAINS, _ROUNDS, _BURN_IN, _RECORDS = 256, 12, 100, 8
+_CHEAP, _MORE_RECORDS = 1000, 80  # cells that chains read in a sweep; records of so small a model
 _LOOK_UPS = 4e8  # of cells and their neighbours by all chains: some tenths of a second
 _DEVICE_LOOK_UPS = 2e10
 _MIN_SWEEPS, _MAX_SWEEPS = 8, 80  # per round: with fewer, chance outweighs what is corrected
@@ -57,6 +58,7 @@ _ALIKE, _EDGES_ALIKE = 0.01, 0.03  # differences up to which tables stay the pse
 _PULL_ROWS, _STEPS = 30.0, 100  # of a fit of the tables by chains
 _LONGER = 4  # chains of a model with several modes mix slowly
 
+Match = tuple[Floats, "Agreement"]
 Round = Callable[[Floats], tuple[Floats, NDArray[Any]]]
 """From parameters to the shares of chains that follow them, and states of the chains."""
 
@@ -119,7 +121,7 @@ def match_margins(
 
 def _match(
     model: PairwiseMRF, counts: PairCounts, ridge: float, features: Features | None, seed: int
-) -> tuple[Floats, Agreement] | None:
+) -> Match | None:
     """Return the parameters of a model with the shares of the data; None if it is too large."""
     layout = model.layout
     if not layout.n_variables:
@@ -140,7 +142,7 @@ def _match(
 
 def _match_by_chains(
     model: PairwiseMRF, counts: PairCounts, features: Features | None, seed: int
-) -> tuple[Floats, Agreement] | None:
+) -> Match | None:
     """Move node vectors, and fit the tables if that is not enough; None if the model is large."""
     layout, device = model.layout, counts.rows.device
     work = (layout.n_variables + 2 * layout.n_edges) * layout.states.mean() / 2
@@ -148,12 +150,19 @@ def _match_by_chains(
     sweeps = min(_MAX_SWEEPS, int((look_ups / (_CHAINS * work) - _BURN_IN) / _ROUNDS))
     if sweeps < _MIN_SWEEPS:
         return None
+    records = _RECORDS
+    if work <= _CHEAP:
+        sweeps, records = _LONGER * sweeps, _MORE_RECORDS
     data = Likelihood(counts, SmallExactEngine())
-    found = _follow_chains(layout, model.theta, data, _chains(layout, sweeps, seed, device))
+
+    def follow(theta: Floats, sweeps: int) -> Match:
+        chains = _chains(layout, sweeps, records, seed, device)
+        return _follow_chains(layout, theta, data, chains)
+
+    found = follow(model.theta, sweeps)
     if found[1].columns <= _ALIKE and found[1].edges <= _EDGES_ALIKE:
         return found
-    theta = _fit_tables(model, counts, features, seed)
-    again = _follow_chains(layout, theta, data, _chains(layout, _LONGER * sweeps, seed, device))
+    again = follow(_fit_tables(model, counts, features, seed), _LONGER * sweeps)
     return min(again, found, key=lambda each: each[1].columns + each[1].edges)
 
 
@@ -188,9 +197,12 @@ def _move_nodes(loss: Likelihood, state: Any, theta: Floats) -> Floats:
     return np.concatenate((best.x, theta[n_nodes:]))
 
 
-def _chains(layout: Layout, sweeps: int, seed: int, device: Device | None) -> Round:
-    """Return chains that continue from round to round; many on a device, with fewer records."""
-    thinning = max(1, sweeps // _RECORDS)
+def _chains(layout: Layout, sweeps: int, records: int, seed: int, device: Device | None) -> Round:
+    """Return chains that continue from round to round, and are recorded as often; on a device many.
+
+    A round has about as many sweeps as asked for.
+    """
+    thinning = max(1, sweeps // records)
     state: Any
     if device is not None:
         there = PersistentChains(_RECORDS * _CHAINS, thinning, _BURN_IN, 1, seed, device)
@@ -199,13 +211,13 @@ def _chains(layout: Layout, sweeps: int, seed: int, device: Device | None) -> Ro
         def look(theta: Floats) -> tuple[Floats, NDArray[Any]]:
             nonlocal state
             values = np.zeros(layout.n_parameters)
-            for _ in range(_RECORDS):
+            for _ in range(records):
                 found, state, _ = there.run(theta, state)
-                values += found.values / _RECORDS
+                values += found.values / records
             return values, state.codes()
 
         return look
-    engine = GibbsEngine(_CHAINS, thinning * _RECORDS, _BURN_IN, thinning, random_state=seed)
+    engine = GibbsEngine(_CHAINS, thinning * records, _BURN_IN, thinning, random_state=seed)
     state = engine.init(layout)
 
     def run(theta: Floats) -> tuple[Floats, NDArray[Any]]:
@@ -216,9 +228,7 @@ def _chains(layout: Layout, sweeps: int, seed: int, device: Device | None) -> Ro
     return run
 
 
-def _follow_chains(
-    layout: Layout, start: Floats, data: Likelihood, look: Round
-) -> tuple[Floats, Agreement]:
+def _follow_chains(layout: Layout, start: Floats, data: Likelihood, look: Round) -> Match:
     """Move node vectors against chains, in shorter and shorter steps; keep what agrees better."""
     n_nodes = int(layout.node_offset[-1])
     shares = data.margins()
