@@ -28,7 +28,7 @@ import numpy as np
 
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.pairs import all_pairs, pair_ids
-from edgegraft.core.types import Edges, Floats, Integers
+from edgegraft.core.types import Edges, Floats
 from edgegraft.device.pseudolikelihood import unexplained_on_device
 from edgegraft.kernels.conditionals.row_conditionals import log_conditionals
 from edgegraft.learn.feature_conditionals import FeatureConditionals
@@ -59,22 +59,18 @@ def unexplained(model: PairwiseMRF, table: PackedTable, weights: Floats | None =
     """
     whole = np.ones(table.n_rows) if weights is None else np.asarray(weights, np.float64)
     right, known = np.zeros((2, len(table.schema)))
-    cells = table.codes()
+    cells, layout = table.codes(), model.layout
+    graph = layout.states, layout.node_offset, neighbours_of(layout)
     for first in range(0, table.n_rows, _BLOCK):
         rows = slice(first, first + _BLOCK)
-        codes = cells[rows].astype(np.int64)
-        chance = np.exp(_conditionals(model, codes))
-        right += whole[rows] @ np.nan_to_num(chance)
+        # In the order of other callers: one kernel serves all.
+        codes = np.ascontiguousarray(cells[rows], np.int64)
+        out, scratch = np.empty(codes.shape), np.empty(layout.states.max(initial=0))
+        # As in the search, edges of missing cells are left out.
+        log_conditionals(model.theta, codes, *graph, scratch, out)
+        right += whole[rows] @ np.nan_to_num(np.exp(out))
         known += whole[rows] @ (codes >= 0)
     return np.asarray(1.0 - right / np.maximum(known, np.finfo(float).tiny))
-
-
-def _conditionals(model: PairwiseMRF, codes: Integers) -> Floats:
-    """Return ``log p(x_i | rest)``; as in the search, edges of missing cells are left out."""
-    layout, out = model.layout, np.empty(codes.shape)
-    graph = layout.states, layout.node_offset, neighbours_of(layout)
-    log_conditionals(model.theta, codes, *graph, np.empty(layout.states.max(initial=0)), out)
-    return out
 
 
 def sharpen(state: SearchState, sample: TableRows) -> SearchState:
