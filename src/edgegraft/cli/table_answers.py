@@ -48,7 +48,7 @@ def complete(
     reading: ReadOptions,
     method: Literal["map", "draw"],
     seed: int,
-) -> tuple[dict[str, list[Any]], int, str | None]:
+) -> tuple[dict[str, Any], int, str | None]:
     """Return the columns of a file with their missing cells filled, how many, and how.
 
     The last is None unless cells were filled by an approximation.
@@ -58,16 +58,15 @@ def complete(
     after = model.complete(before, method=method, random_state=rng)
     table = labels(model.schema, after.codes, rng if method == "draw" else None)
     with open_source(path, reading) as source:
-        source.select(source.names)
-        batches = list(source.batches(source.names))
-        columns = {
-            name: [cell for batch in batches for cell in batch.column(k).to_pylist()]
-            for k, name in enumerate(source.names)
-        }
+        rows = source.read_all()
+    columns: dict[str, Any] = dict(zip(rows.column_names, rows.columns, strict=True))
     for i, name in enumerate(model.names if reading.header else source.names):
-        filled = table.column(i).to_pylist()
-        for row in np.flatnonzero(before[:, i] < 0).tolist():
-            columns[name][row] = as_text(filled[row]) if source.from_text else filled[row]
+        gaps = np.flatnonzero(before[:, i] < 0)
+        if len(gaps):
+            columns[name] = columns[name].to_pylist()
+            filled = table.column(i).take(gaps).to_pylist()
+            for row, value in zip(gaps.tolist(), filled, strict=True):
+                columns[name][row] = as_text(value) if source.from_text else value
     return columns, int((before < 0).sum()), after.approximation
 
 

@@ -45,6 +45,11 @@ class Source(Closing, ABC):
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the given columns from the first row on, in that order of columns."""
 
+    def read_all(self) -> pa.Table:
+        """Return all columns as they are."""
+        self.select(self.names)
+        return pa.Table.from_batches(self.batches(self.names))
+
     def groups(self, columns: Sequence[str]) -> Iterator[list[str]]:
         """Yield the columns in groups that are best read one after another; here all at once."""
         yield list(columns)
