@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.comparing import spread
-from benchmarks.kinds_data import curved, gaussian, leveled, mixed, null
+from benchmarks.kinds_data import curved, gaussian, leveled, mixed, null, rare
 from benchmarks.kinds_rivals import LEVEL, rivals
 from edgegraft.config import Plan
 from edgegraft.ingest import pack
@@ -40,17 +40,18 @@ FEW = {"skein-glm, its FDR": 1, "skein": 2}  # tables of a case, by method
 RESAMPLED = (400, 500)  # rows of the cases of a method that resamples
 RECALL, GRID = 0.9, (140, 200, 280, 400, 560, 800, 1130, 1600, 2260)
 CALIBRATED = [
-    ("24 independent columns of levels, numbers, counts and two states, 400 rows", null, 40),
-    ("25 columns, a network of 4 levels, 400 rows", partial(leveled, 25, 400, 4), 40),
-    ("25 columns, a network of 6 levels, 400 rows", partial(leveled, 25, 400, 6), 20),
-    ("25 columns, a network of 4 levels, 2,000 rows", partial(leveled, 25, 2000, 4), 20),
-    ("25 columns, Gaussians cut into 4 levels, 400 rows", partial(gaussian, 25, 400, 4), 40),
-    ("25 columns, Gaussians cut into 5 levels, 500 rows", partial(gaussian, 25, 500, 5), 20),
-    ("25 columns, Gaussian numbers, 400 rows", partial(gaussian, 25, 400, None), 20),
-    ("24 columns, 8 U-shapes, 5 levels, 400 rows", partial(curved, 400, 5), 20),
-    ("24 columns, 8 U-shapes, numbers, 400 rows", partial(curved, 400, None), 20),
+    ("24 independent columns of levels, numbers, counts and two states, 400 rows", null),
+    ("100 independent columns of rate .1 beside two of levels, 1,000 rows", rare),
+    ("25 columns, a network of 4 levels, 400 rows", partial(leveled, 25, 400, 4)),
+    ("25 columns, a network of 6 levels, 400 rows", partial(leveled, 25, 400, 6)),
+    ("25 columns, a network of 4 levels, 2,000 rows", partial(leveled, 25, 2000, 4)),
+    ("25 columns, Gaussians cut into 4 levels, 400 rows", partial(gaussian, 25, 400, 4)),
+    ("25 columns, Gaussians cut into 5 levels, 500 rows", partial(gaussian, 25, 500, 5)),
+    ("25 columns, Gaussian numbers, 400 rows", partial(gaussian, 25, 400, None)),
+    ("24 columns, 8 U-shapes, 5 levels, 400 rows", partial(curved, 400, 5)),
+    ("24 columns, 8 U-shapes, numbers, 400 rows", partial(curved, 400, None)),
 ]
-RATES = (0.05, LEVEL)
+RATES = {0.05: 160, LEVEL: 80}  # tables of a family, for an error of about .003
 GROUPS = [(s, n, c) for s, n in ((4, 400), (5, 800), (6, 2000)) for c in (0.0, 0.25)]
 NAMES = ["edgegraft, kinds found", "edgegraft, nominal", *rivals()]
 
@@ -207,8 +208,8 @@ def lines(scale=1.0):
         grid = [partial(recall, kinds, n, seed) for n in GRID for seed in range(seeds(4))]
         work = "rows for nine of ten edges, 25 columns, 6 levels"
         out.append(Line(work, f"edgegraft, kinds={kinds!r}", grid, _rows_for_recall))
-    for work, draw, n_seeds in CALIBRATED:
-        for rate in RATES:
+    for work, draw in CALIBRATED:
+        for rate, n_seeds in RATES.items():
             tables = [partial(calibration, draw, rate, seed) for seed in range(seeds(n_seeds))]
             out.append(Line(work, f"edgegraft, fdr={rate}", tables, _calibrated))
     for s, n_rows, checkers in GROUPS:

@@ -122,3 +122,11 @@ def null(seed):
     rows |= {f"c{k}": rng.poisson(2.0, 400) for k in range(4)}
     rows |= {f"b{k}": rng.choice(["no", "yes"], 400) for k in range(4)}
     return set(), rows, {f"o{k}": "ordinal" for k in range(8)}
+
+
+def rare(seed):
+    """Return no edges, and rows of 100 independent columns of rate .1 beside two of levels."""
+    rng = np.random.default_rng(seed)
+    rows = {f"b{k}": np.where(rng.random(1000) < 0.1, "yes", "no") for k in range(100)}
+    rows |= {f"o{k}": rng.integers(0, 5, 1000) for k in range(2)}
+    return set(), rows, {"o0": "ordinal", "o1": "ordinal"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
+from itertools import product
 from pathlib import Path
 from time import process_time
 from unittest.mock import patch
@@ -110,9 +111,9 @@ def survey_lines(n_seeds):
         work = f"{name}, nats per held-out row"
         method = f"edgegraft, kinds={named!r}" + (", two scores" if ridge != "auto" else "")
         out.append(kinds.Line(work, method, [partial(held_out, name, named, ridge)]))
-    for name in ("wenchuan", "bfi"):
+    for name, ridge in product(("wenchuan", "bfi"), (20, "auto")):
         for words, (named, scores) in SCORES.items():
-            work = f"{name}, nats per held-out row, two scores alone"
-            part = partial(held_out, name, named, 20, scores)
+            work = f"{name}, nats per held-out row" + (", two scores alone" if ridge == 20 else "")
+            part = partial(held_out, name, named, ridge, scores)
             out.append(kinds.Line(work, f"edgegraft, {words}", [part]))
     return out
