@@ -65,7 +65,11 @@ def test_networkx_graph():
     model = example()
     graph = to_networkx(model, COLUMNS)
     assert list(graph) == NAMES
-    assert graph.nodes[NAMES[1]] == {"n_states": 3, "categories": [-1, 0, 10**15]}
+    assert graph.nodes[NAMES[1]] == {
+        "n_states": 3,
+        "categories": [-1, 0, 10**15],
+        "kind": "nominal",
+    }
     assert_same_edges(graph_edges(graph), by_ends(model, COLUMNS))
     types = {name: type(value) for name, value in graph.edges[NAMES[0], NAMES[1]].items()}
     assert types["q_value"] is float
@@ -91,6 +95,7 @@ def test_graphml(tmp_path):
     nodes = graph.nodes(data=True)
     assert [data["name"] for _, data in nodes] == NAMES
     assert [data["n_states"] for _, data in nodes] == [4, 3, 2, 2]
+    assert {data["kind"] for _, data in nodes} == {"nominal"}
     for (_, data), labels in zip(nodes, CATEGORIES, strict=True):
         assert as_labels(data["categories"]) == (labels, [type(label) for label in labels])
     named = nx.relabel_nodes(graph, {node: data["name"] for node, data in nodes})
@@ -105,6 +110,7 @@ def test_gexf(tmp_path):
     assert list(graph) == NAMES
     for name, labels in zip(NAMES, CATEGORIES, strict=True):
         assert graph.nodes[name]["n_states"] == len(labels)
+        assert graph.nodes[name]["kind"] == "nominal"
         found = as_labels(graph.nodes[name]["categories"])
         assert found == (labels, [type(label) for label in labels])
     for _, _, data in graph.edges(data=True):

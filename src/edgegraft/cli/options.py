@@ -93,7 +93,8 @@ Engine = Annotated[
     Literal["auto", "exact", "bp", "trw", "gibbs"], typer.Option("--engine", help="How to infer.")
 ]
 Given = Annotated[
-    list[str] | None, _optional("--given", "-g", help="Evidence, as NAME=CATEGORY; repeat.")
+    list[str] | None,
+    _optional("--given", "-g", help="Evidence, as NAME=CATEGORY or NAME=NUMBER; repeat."),
 ]
 
 _Command = TypeVar("_Command", bound=Callable[..., None])

@@ -55,7 +55,7 @@ def write_graphml(
 ) -> None:
     """Write the network of a model as GraphML; arguments as in :func:`~edgegraft.io.export`."""
     attributes = edge_attributes(model, edge_columns)
-    node_types = {"name": "string", "n_states": "long", "categories": "string"}
+    node_types = {"name": "string", "n_states": "long", "categories": "string", "kind": "string"}
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">',
@@ -97,6 +97,7 @@ def write_gexf(
         '<attributes class="node" mode="static">',
         '<attribute id="0" title="n_states" type="long"/>',
         '<attribute id="1" title="categories" type="string"/>',
+        '<attribute id="2" title="kind" type="string"/>',
         "</attributes>",
         '<attributes class="edge" mode="static">',
     ]
@@ -127,8 +128,8 @@ def to_networkx(
     Returns
     -------
     networkx.Graph
-        Nodes are the names of the variables, in order, with ``n_states`` and ``categories``;
-        edges have ``strength`` and the given columns, as Python numbers.
+        Nodes are the names of the variables, in order, with ``n_states``, ``categories`` and
+        ``kind``; edges have ``strength`` and the given columns, as Python numbers.
 
     Raises
     ------
@@ -149,7 +150,10 @@ def to_networkx(
     graph = networkx.Graph()
     for variable in model.schema:
         graph.add_node(
-            variable.name, n_states=variable.n_states, categories=list(variable.categories)
+            variable.name,
+            n_states=variable.n_states,
+            categories=list(variable.categories),
+            kind=variable.kind,
         )
     for (i, j), row in _edges(model, attributes):
         graph.add_edge(model.names[i], model.names[j])
@@ -158,14 +162,14 @@ def to_networkx(
     return graph
 
 
-def _nodes(model: PairwiseMRF) -> Iterator[tuple[str, str, str]]:
-    """Yield name, number of states and categories of each variable, as text valid in XML."""
+def _nodes(model: PairwiseMRF) -> Iterator[tuple[str, str, str, str]]:
+    """Yield name, number of states, categories and kind of variables, as text valid in XML."""
     for variable in model.schema:
         categories = json.dumps(variable.categories, ensure_ascii=False)
         if _NO_XML.search(categories):
             categories = json.dumps(variable.categories)
         name = _writable(variable.name, f"variable {variable.name!r}")
-        yield name, str(variable.n_states), categories
+        yield name, str(variable.n_states), categories, variable.kind
 
 
 def _titles(attributes: Columns) -> Iterator[tuple[str, str]]:
