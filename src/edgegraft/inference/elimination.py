@@ -204,7 +204,11 @@ def build_tree(layout: Layout, found: Elimination) -> JunctionTree:
     first, other = first[by_bucket], other[by_bucket]
     i, j = layout.edges[by_bucket].T
     cells = states[first] * states[other]
-    node_block, edge_block = _blocks(states, first, cells)
+    total = states.copy()
+    np.add.at(total, first, cells)
+    node_block = _starts(total)
+    # Edges are by bucket: before one are all earlier edges, and nodes up to its own.
+    edge_block = _starts(cells)[:-1] + _starts(states)[first + 1]
     place = np.empty(layout.n_parameters, np.int64)
     place[stretches(node_block[:-1], states)] = stretches(layout.node_offset[variable], states)
     row, column = np.divmod(stretches(np.zeros_like(cells), cells), np.repeat(states[first], cells))
@@ -231,15 +235,6 @@ def build_tree(layout: Layout, found: Elimination) -> JunctionTree:
         place=place,
         largest=np.array(largest, np.int64),
     )
-
-
-def _blocks(states: Integers, first: Integers, cells: Integers) -> tuple[Integers, Integers]:
-    """Return where the blocks of each bucket and of each edge start; edges are by bucket."""
-    total = np.zeros(len(states), np.int64)
-    np.add.at(total, first, cells)
-    node_block = _starts(states + total)
-    before = _starts(cells)[:-1]  # cells of all earlier edges
-    return node_block, before + _starts(states)[first + 1]
 
 
 def _products(n: int, owner: Integers, values: Integers) -> Integers:

@@ -57,11 +57,7 @@ LEVELS: dict[str, dict[str, frozenset[str]]] = {
 def kernel(function: Any = None, /, **options: Any) -> Any:
     """Compile a function when it is first called, without the GIL, and keep it on disk.
 
-    Parameters
-    ----------
-    function : function
-    **options
-        Further options of ``numba.njit``, such as ``fastmath``.
+    Options are further ones of ``numba.njit``, such as ``fastmath``.
     """
     if function is None:
         return lambda given: _compile(given, options)

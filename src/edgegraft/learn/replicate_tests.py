@@ -55,26 +55,13 @@ def replicate_p_values(
     *,
     n_jobs: int = 1,
 ) -> Floats:
-    """Return the p-value of every pair on every replicate.
+    """Return the p-value of every pair on every replicate, shape (n_replicates, m).
 
-    Parameters
-    ----------
-    rows : Conditionals
-        Of the fit, with its weights.
-    layout : Layout
-    theta : array of float
-        Fitted to them with a ridge.
-    pairs : array of int, shape (m, 2)
-        Edges of the model, or pairs that it lacks; the smaller index first.
-    weights : array of float, shape (n_replicates, n_rows)
-    n_jobs : int, default 1
-        Threads; the results do not depend on it. The caller keeps the matrix library to one.
-
-    Returns
-    -------
-    array of float, shape (n_replicates, m)
-        NaN where the rows cannot tell of a pair: no direction of its table has enough of them. The
-        variance is the fit's, so in every replicate or none.
+    `rows` have the weights of the fit, and `theta` was fitted to them with a ridge. `pairs` are
+    edges of the model or pairs that it lacks, the smaller index first. `weights` have one row per
+    replicate. NaN where the rows cannot tell of a pair: no direction of its table has enough of
+    them. The variance is the fit's, so in every replicate or none. The caller keeps the matrix
+    library to one thread.
     """
     out = np.full((len(weights), len(pairs)), np.nan)
     place = set(map(tuple, layout.edges.tolist()))

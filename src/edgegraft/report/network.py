@@ -91,13 +91,15 @@ def build_network(
             f"found {colour_by!r}"
         )
     spots = lay_out(len(variables), local, group, seed)
+    signs = model.edge_columns.get("sign") if signs is None else signs
+    known_signs = edge_signs(model) if signs is None else np.asarray(signs).astype(np.int64)
     return Network(
         tuple(model.names[v] for v in variables),
         variables,
         local,
         which,
         values[which],
-        _signs(model, signs)[which],
+        known_signs[which],
         spots,
         bend_edges(spots, local),
         group,
@@ -149,12 +151,6 @@ def drawing(network: Network) -> dict[str, list[dict[str, Any]]]:
             }
         )
     return {"nodes": nodes, "edges": edges}
-
-
-def _signs(model: PairwiseMRF, given: ArrayLike | None) -> Integers:
-    """Return the signs of the edges: those given, those that the model knows, or of its tables."""
-    known = model.edge_columns.get("sign") if given is None else given
-    return edge_signs(model) if known is None else np.asarray(known).astype(np.int64)
 
 
 def edge_signs(model: PairwiseMRF) -> Integers:

@@ -70,7 +70,13 @@ def heat_map(table: InteractionTable, names: Sequence[str]) -> str:
     heads = "".join(f'<th scope="col">{data_text(label)}</th>' for label in table.columns)
     rows = []
     for label, values in zip(table.rows, table.values.tolist(), strict=True):
-        cells = "".join(_heat_cell(value, limit) for value in values)
+        cells = ""
+        for value in values:
+            dark = not np.isfinite(value) or (limit > 0 and abs(value) > 0.65 * limit)
+            back = diverging(value, limit) if np.isfinite(value) else INK
+            text = f"{value:+.2f}" if np.isfinite(value) else "never"
+            ink = "#fff" if dark else INK
+            cells += f'<td style="background:{back};color:{ink}">{text}</td>'
         rows.append(f'<tr><th scope="row">{data_text(label)}</th>{cells}</tr>')
     part = ""
     if table.values.shape != table.whole:
@@ -80,13 +86,6 @@ def heat_map(table: InteractionTable, names: Sequence[str]) -> str:
         f'<table class="heat"><caption>{caption}</caption><thead><tr><td></td>{heads}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
-
-
-def _heat_cell(value: float, limit: float) -> str:
-    if not np.isfinite(value):
-        return f'<td style="background:{INK};color:#fff">never</td>'
-    ink = "#fff" if limit > 0 and abs(value) > 0.65 * limit else INK
-    return f'<td style="background:{diverging(value, limit)};color:{ink}">{value:+.2f}</td>'
 
 
 def titled_table(title: str, heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:

@@ -171,7 +171,7 @@ _SCALARS = {
     "listed": np.bool_,
     "level": np.float64,
 }
-_DTYPES = _SCALARS | {
+DTYPES = _SCALARS | {
     "boosts": np.float64,
     "queued": np.int64,
     "queued_priorities": np.float64,
@@ -184,27 +184,13 @@ _DTYPES = _SCALARS | {
 }
 
 
-def export_state(
-    queue: tuple[Ids, Floats], frozen: tuple[Ids, Floats], unseen: dict[str, Any], **parts: Any
-) -> Arrays:
-    """Return the arrays of a stream's state."""
-    for name, numbers, (ids, values) in (
-        ("queued", "queued_priorities", queue),
-        ("frozen", "frozen_offsets", frozen),
-    ):
-        order = np.argsort(ids)
-        parts |= {name: ids[order], numbers: values[order]}
-    parts |= unseen
-    return {name: np.asarray(parts[name], dtype) for name, dtype in _DTYPES.items()}
-
-
 def read_state(state: Mapping[str, NDArray[Any]]) -> Arrays:
     """Return the parts of a state; one that is missing or does not fit is an error."""
-    missing = sorted(set(_DTYPES) - set(state))
+    missing = sorted(set(DTYPES) - set(state))
     if missing:
         raise ValueError(f"the stream's state lacks {', '.join(missing)}")
     part: Arrays = {
-        name: np.ascontiguousarray(state[name], dtype) for name, dtype in _DTYPES.items()
+        name: np.ascontiguousarray(state[name], dtype) for name, dtype in DTYPES.items()
     }
     part |= {name: part[name].reshape(()) for name in _SCALARS}
     n = len(part["boosts"])

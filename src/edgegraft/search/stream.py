@@ -25,7 +25,7 @@ from edgegraft.core.pairs import all_pairs, as_edges, one_each, pair_ids, pairs_
 from edgegraft.core.types import Edges, Ids
 from edgegraft.errors import EdgeError, MemoryBudgetError
 from edgegraft.kernels.search import OUT
-from edgegraft.search.pair_queue import PairList, PairQueue, export_state, read_state
+from edgegraft.search.pair_queue import DTYPES, PairList, PairQueue, read_state
 from edgegraft.search.unseen import UnseenPairs
 
 _UNSEEN, _QUEUED, _FROZEN = -1, 1, 2  # what is known of a pair, beside OUT
@@ -236,16 +236,20 @@ class CandidateStream:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all that the stream is as plain arrays, for :meth:`from_state`."""
-        return export_state(
-            default_priority=self.default_priority,
-            salt=self._queue.salt,
-            salted=self._salted,
-            boosts=self._unseen.boosts.copy(),
-            queue=self._queue.all(),
-            frozen=self._frozen.all(),
-            out=self._places.with_value(OUT),
-            unseen=self._unseen.state(),
-        )
+        parts = self._unseen.state() | {
+            "default_priority": self.default_priority,
+            "salt": self._queue.salt,
+            "salted": self._salted,
+            "boosts": self._unseen.boosts.copy(),
+            "out": self._places.with_value(OUT),
+        }
+        for name, numbers, (ids, values) in (
+            ("queued", "queued_priorities", self._queue.all()),
+            ("frozen", "frozen_offsets", self._frozen.all()),
+        ):
+            order = np.argsort(ids)
+            parts |= {name: ids[order], numbers: values[order]}
+        return {name: np.asarray(parts[name], dtype) for name, dtype in DTYPES.items()}
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[Any]]) -> Self:
