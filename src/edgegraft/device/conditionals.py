@@ -17,7 +17,7 @@ import numpy as np
 from edgegraft.core.types import Floats, Integers
 from edgegraft.device.columns import columns_on
 from edgegraft.device.device import Tensor, to_host, torch_module
-from edgegraft.kernels.conditionals.effective_scores import Design, logit_pairs
+from edgegraft.kernels.conditionals.effective_scores import logit_pairs
 from edgegraft.table.blocks import TableRows
 
 if TYPE_CHECKING:
@@ -152,9 +152,15 @@ class ConditionalsOnDevice:
         coefficients = np.zeros((len(nodes), widest, logits))
         own = np.empty((len(nodes), logits), np.int64)
         for b, node in enumerate(nodes):
-            index[b, : len(node.coefficients)] = self._states_of(node.design)
+            design = node.design
+            k, state = np.nonzero(design.column >= 0)
+            order = np.argsort(design.column[k, state])
+            shown = self._columns.start[design.sources[k[order]]] + state[order]
+            index[b, : len(node.coefficients)] = np.concatenate(([self._columns.ones], shown))
             coefficients[b, : len(node.coefficients)] = node.coefficients
-            own[b] = self._own_states(node.design)
+            states = np.flatnonzero(design.own >= 0)
+            states = states[np.argsort(design.own[states])]
+            own[b] = self._columns.start[design.target] + states
         if all(node.weights is self._whole for node in nodes):
             weights = self._weights[None]
         else:
@@ -166,18 +172,6 @@ class ConditionalsOnDevice:
             weights,
             self._device.put(index == self._columns.zeros),
         )
-
-    def _states_of(self, design: Design) -> Integers:
-        """Return which states the columns of a design show."""
-        k, state = np.nonzero(design.column >= 0)
-        order = np.argsort(design.column[k, state])
-        shown = self._columns.start[design.sources[k[order]]] + state[order]
-        return np.concatenate(([self._columns.ones], shown))
-
-    def _own_states(self, design: Design) -> Integers:
-        states = np.flatnonzero(design.own >= 0)
-        states = states[np.argsort(design.own[states])]
-        return np.asarray(self._columns.start[design.target] + states)
 
     def _solve(
         self, made: _Batch, settle: bool, move: bool

@@ -50,7 +50,8 @@ def screen_on_device(block: TableRows, k: int) -> tuple[NDArray[np.int64], Float
     k = max(1, min(k, n - 1))
     order = columns.order
     partner, strength = np.full((n, k), -1, np.int64), np.full((n, k), -np.inf)
-    if _suits(columns):
+    two = len(columns.groups) == 1 and columns.groups[0].states == 2
+    if two and n >= BLOCK:
         best = _strongest_pairs(columns, k)
         place = best[1].cpu().numpy()
         partner[order] = np.where(place >= 0, order[place], -1)
@@ -149,15 +150,10 @@ class _Best(NamedTuple):
     least: Tensor  # (n,) size of the smallest correlation among them
 
 
-def _suits(columns: DeviceColumns) -> bool:
-    """Return whether all columns have two states, and there are enough of them."""
-    return len(columns.groups) == 1 and columns.groups[0].states == 2 and _n(columns) >= BLOCK
-
-
 def _strongest_pairs(columns: DeviceColumns, k: int) -> tuple[Tensor, Tensor]:
     """Return chi-square / N less its expectation, and place, of each column's `k` best partners."""
     torch = torch_module()
-    n, device = _n(columns), columns.device.name
+    n, device = columns.groups[0].n, columns.device.name
     p = (columns.shares[1::2].double() * columns.n_rows).round() / columns.n_rows
     spread = (p * (1 - p)).sqrt()
     shape = n, min(k, n - 1)
@@ -178,15 +174,13 @@ def _strongest_pairs(columns: DeviceColumns, k: int) -> tuple[Tensor, Tensor]:
             i, j = _hits(columns, left, own, _standardised(columns, other, p, spread), other, best)
             for part in range(0, len(i), max(1, _BYTES // columns.n_rows)):
                 at = slice(part, part + max(1, _BYTES // columns.n_rows))
-                value = _exact(columns, i[at], j[at], p, spread)
+                both = columns.codes_of(i[at]) & columns.codes_of(j[at])
+                shared = both.sum(1, dtype=torch.float64) / columns.n_rows - p[i[at]] * p[j[at]]
+                value = (shared / (spread[i[at]] * spread[j[at]])).square_()
                 _offer(best, i[at], j[at], value)
                 _offer(best, j[at], i[at], value)
     found = best.place >= 0
     return torch.where(found, best.score - 1.0 / columns.n_rows, -torch.inf), best.place
-
-
-def _n(columns: DeviceColumns) -> int:
-    return int(columns.groups[0].n)
 
 
 def _begin(columns: DeviceColumns, own: slice, p: Tensor, spread: Tensor, best: _Best) -> None:
@@ -230,13 +224,6 @@ def _hits(
     i, j = (found > least).nonzero(as_tuple=True)
     kept = found[i, j] > torch.minimum(mine[i], theirs[j])
     return i[kept] + own.start, j[kept] + other.start
-
-
-def _exact(columns: DeviceColumns, i: Tensor, j: Tensor, p: Tensor, spread: Tensor) -> Tensor:
-    """Return the squared correlations of pairs."""
-    both = columns.codes_of(i) & columns.codes_of(j)
-    shared = both.sum(1, dtype=torch_module().float64) / columns.n_rows
-    return ((shared - p[i] * p[j]) / (spread[i] * spread[j])).square_()
 
 
 def _offer(best: _Best, target: Tensor, partner: Tensor, value: Tensor) -> None:

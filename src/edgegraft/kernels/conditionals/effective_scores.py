@@ -95,7 +95,11 @@ def _add_information(codes, weights, design, p, out, first_source, curvature, at
                 at[k + 1, r] = design.column[k, codes[design.sources[k], first + r]]
         for k in range(d + 1):
             for m in range(k if k > first_source else first_source, d + 1):
-                _add_pair(at[k], at[m], n, curvature, out)
+                for r in range(n):
+                    c, e = at[k, r], at[m, r]
+                    if c >= 0 and e >= 0:
+                        for t in range(curvature.shape[1]):
+                            out[c, e, t] += curvature[r, t]
 
 
 @njit(inline="always")
@@ -113,15 +117,6 @@ def _find_curvatures(weights, p, first, n, out):
             for b in range(a + 1, q):
                 out[r, t] = -w * p[first + r, a] * p[first + r, b]
                 t += 1
-
-
-@njit(inline="always")
-def _add_pair(one, other, n, curvature, out):
-    for r in range(n):
-        c, e = one[r], other[r]
-        if c >= 0 and e >= 0:
-            for t in range(curvature.shape[1]):
-                out[c, e, t] += curvature[r, t]
 
 
 def unpack_information(packed: NDArray[Any]) -> NDArray[Any]:
@@ -184,21 +179,16 @@ def _project_tiles(codes, weights, design, residuals, tables, first, out, at, su
         n = out.shape[0] - begin
         if n > block:
             n = block
-        _find_rows(codes, design, tables.shape[1] - 1, first + begin, n, at)
+        for k in range(design.sources.shape[0]):
+            column = codes[design.sources[k]]
+            for r in range(n):
+                c = design.column[k, column[first + begin + r]]
+                at[k + 1, r] = (c if c >= 0 else tables.shape[1] - 1) * LANES
         for tile in range(n_tiles):
             table = tables[tile]
             for r in range(n):
                 sum_rows(table, at, len(at), r, sums, (r * n_tiles + tile) * LANES, LANES)
         _multiply_out(sums, residuals, weights, first, begin, n, out)
-
-
-@njit(inline="always")
-def _find_rows(codes, design, none, first, n, at):
-    for k in range(design.sources.shape[0]):
-        column = codes[design.sources[k]]
-        for r in range(n):
-            c = design.column[k, column[first + r]]
-            at[k + 1, r] = (c if c >= 0 else none) * LANES
 
 
 @njit(inline="always")

@@ -118,15 +118,6 @@ def fill_clique(k, tree, potentials, messages, in_logs, walk, local, clique):
 
 
 @kernel
-def _sum_rows(clique, s, out):
-    for r in range(out.shape[0]):
-        total = 0.0
-        for a in range(s):
-            total += clique[r * s + a]
-        out[r] = total
-
-
-@kernel
 def _log_sum_rows(clique, s, out):
     for r in range(out.shape[0]):
         peak = clique[r * s : r * s + s].max()
@@ -196,7 +187,12 @@ def collect(tree, potentials, maximise):
         if in_logs:
             _log_sum_rows(clique, tree.states[k], message)
         else:
-            _sum_rows(clique, tree.states[k], message)
+            s = tree.states[k]
+            for r in range(message.shape[0]):
+                total = 0.0
+                for a in range(s):
+                    total += clique[r * s + a]
+                message[r] = total
             log_partition += potentials.peak[k]
         log_partition += _rescale(k, message, messages, in_logs)
         if log_partition == -np.inf:
