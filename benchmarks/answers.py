@@ -131,11 +131,12 @@ def _fit(seed: int, n_rows: int = 600) -> tuple[GraftedMRF, Matrix]:
     return GraftedMRF(random_state=0, n_jobs=1).fit(levels), k
 
 
-def _fitted(count: int, seed: int) -> tuple[list[float], list[float]]:
-    """Return planned and simulated power of the edges of a fit, for half and all of its rows."""
+def _fitted(count: int, seed: int) -> tuple[list[float], list[float], list[int]]:
+    """Return planned and simulated power of a fit's edges, for half and all rows, and how many."""
     warnings.simplefilter("ignore")
     found = plan(_fit(seed)[0], rows=FIT_ROWS, n_simulations=count, random_state=1)
-    return found.curve["power"].tolist(), found.curve["simulated"].tolist()
+    planned, simulated = (found.curve[name].tolist() for name in ("power", "simulated"))
+    return planned, simulated, [found.n_edges] * len(FIT_ROWS)
 
 
 def _found_again(count: int, seed: int) -> tuple[float, float, float, float]:
@@ -167,12 +168,14 @@ def planning(scale: float) -> list[Line]:
     both = np.array(spread(partial(_fitted, count), FITS))
     apart = both[:, 0] - both[:, 1]
     for k, rows in enumerate(FIT_ROWS):
-        own = apart[:, k]
+        own, share = apart[:, k], both[:, 1, k].mean()
         work = f"{len(FITS)} fits to 600 rows of 15 columns of five levels, {count} tables each of "
+        error = np.sqrt(share * (1 - share) / (count * both[:, 2, k].mean()))
         figure = (
-            f"{both[:, 0, k].mean():.2f} and {both[:, 1, k].mean():.2f}; planned less simulated "
-            f"{own.mean():+.3f} ± {own.std(ddof=1) / np.sqrt(len(own)):.3f}, of one fit from "
-            f"{own.min():+.3f} to {own.max():+.3f}, of which simulation has an error of .016"
+            f"{both[:, 0, k].mean():.2f} and {share:.2f}; planned less simulated {own.mean():+.3f} "
+            f"± {own.std(ddof=1) / np.sqrt(len(own)):.3f}, of one fit from {own.min():+.3f} to "
+            f"{own.max():+.3f} (± {error:.3f} by simulation), {int((np.abs(own) <= 0.05).sum())} "
+            f"of {len(own)} within .05"
         )
         work += f"{rows} rows: share of edges found, planned and simulated"
         lines.append(Line(work, figure, "within .05"))
