@@ -7,6 +7,8 @@ parameters; a step that ends with an empty reservoir has therefore tested every 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from edgegraft.core.pairs import pair_ids, pairs_of_ids
@@ -14,7 +16,7 @@ from edgegraft.core.types import Edges, Floats
 from edgegraft.kernels.solver import group_norms
 from edgegraft.learn.policies import FINAL_ITERATIONS
 from edgegraft.learn.state import SearchState
-from edgegraft.search import ScoredEdges, closing_pairs, find_hubs
+from edgegraft.search import closing_pairs, find_hubs
 from edgegraft.search.ranking import Ranking
 
 _LARGEST_BATCH, _BATCH_CELLS = 4096, 1 << 20  # pairs scored together: bounds the memory of a step
@@ -136,20 +138,12 @@ def _test(state: SearchState, edges: Edges) -> int:
         edges, scores, violates = edges[:hit], scores[:hit], violates[:hit]
     _freeze(state, edges[~violates], state.offsets(scores[~violates]))
     out = state.reservoir.offer(edges[violates], scores[violates])
-    _set_aside(state, out)
+    # What violates but found no room: frozen, as in the paper, it is seen again when all other
+    # pairs have been tested, which for many variables is never; queued by its offset, it is among
+    # the next to be drawn.
+    put_back = state.stream.restore if state.settings.requeue else partial(_freeze, state)
+    put_back(out.edges, state.offsets(out.scores))
     return int(violates.sum())
-
-
-def _set_aside(state: SearchState, out: ScoredEdges) -> None:
-    """Put back what violates but found no room in the reservoir.
-
-    Frozen, as in the paper, it is seen again when all other pairs have been tested, which for
-    many variables is never; queued by its offset, it is among the next to be drawn.
-    """
-    if state.settings.requeue:
-        state.stream.restore(out.edges, state.offsets(out.scores))
-    else:
-        _freeze(state, out.edges, state.offsets(out.scores))
 
 
 def fit(state: SearchState, max_iter: int | None = None, *, quiet: bool = True) -> bool:
