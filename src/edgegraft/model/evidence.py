@@ -30,6 +30,7 @@ from edgegraft.kernels.conditionals.row_conditionals import (
     Neighbours,
     fill_alone,
     fill_by_gibbs,
+    log_conditionals,
     state_conditionals,
     sweep_cells,
 )
@@ -219,13 +220,17 @@ def summed_conditionals(
     Missing cells are summed over: exactly, or by draws of those that are connected if they have
     more than 512 states together.
     """
-    out = np.empty(codes.shape)
-    finite = np.maximum(theta, _FORBIDDEN)
-    rng = np.random.default_rng(0)
-    uniform = rng.random((_BURN_IN + _GAP_STATES, layout.n_variables))
+    out, gaps = np.empty(codes.shape), (codes < 0).any(axis=1)
     given = layout.states, layout.node_offset, neighbours
-    sum_over_gaps(finite, codes, *given, _BURN_IN, uniform, rng.random(codes.shape), out)
-    out[out < _FORBIDDEN / 2] = -np.inf
+    known = out[~gaps]
+    log_conditionals(theta, codes[~gaps], *given, np.empty(layout.states.max(initial=0)), known)
+    out[~gaps] = known
+    if gaps.any():
+        rng, rows = np.random.default_rng(0), codes[gaps]
+        uniform = rng.random((_BURN_IN + _GAP_STATES, layout.n_variables))
+        summed, finite = np.empty(rows.shape), np.maximum(theta, _FORBIDDEN)
+        sum_over_gaps(finite, rows, *given, _BURN_IN, uniform, rng.random(rows.shape), summed)
+        out[gaps] = np.where(summed < _FORBIDDEN / 2, -np.inf, summed)
     return out
 
 

@@ -13,7 +13,7 @@ from edgegraft.device import find_device
 from edgegraft.errors import Argument, ConvergenceWarning, ModelError
 from edgegraft.inference import ExactEngine, affordable, gibbs_sample
 from edgegraft.inference.chains import AGREEMENT, mixing
-from edgegraft.kernels.conditionals.row_conditionals import log_conditionals, state_conditionals
+from edgegraft.kernels.conditionals.row_conditionals import state_conditionals
 from edgegraft.model.answers import RowCodes, RowLikelihood, check_shares, no_numbers
 from edgegraft.model.evidence import (
     Conditioned,
@@ -60,19 +60,8 @@ class RowQuestions(Questions):
             Return one column per variable instead of the sum; nan if the cell is missing.
         """
         rows = self._read(X, codes)
-        gaps = (rows < 0).any(axis=1)
-        out = np.empty(rows.shape)
-        out[~gaps] = self._log_conditionals(rows[~gaps])
-        if gaps.any():
-            out[gaps] = summed_conditionals(self.layout, self.theta, self._neighbours, rows[gaps])
+        out = summed_conditionals(self.layout, self.theta, self._neighbours, rows)
         return out if per_variable else np.nansum(out, axis=1)
-
-    def _log_conditionals(self, rows: Integers) -> Floats:
-        """Return ``log p(x_i | rest)`` of the cells of complete rows."""
-        layout, out = self.layout, np.empty(rows.shape)
-        given = rows, layout.states, layout.node_offset, self._neighbours
-        log_conditionals(self.theta, *given, np.empty(layout.states.max(initial=0)), out)
-        return out
 
     def predict_proba(
         self, X: Any = None, target: str = "", *, codes: ArrayLike | None = None
