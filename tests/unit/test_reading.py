@@ -67,6 +67,17 @@ def test_errors_of_strong_and_of_unordered_edges_are_those_of_their_intervals(st
     assert ((ratio > 0.85) & (ratio < 1.15)).all()  # though cells are empty
 
 
+def test_edges_that_only_predict_have_intervals_and_no_tests():
+    z = np.random.default_rng(0).normal(size=(500, 6))
+    z[:, 1:] += 0.4 * z[:, :-1]
+    fitted = GraftedMRF(aim="prediction", random_state=0).fit(z > 0)
+    found = read_network(fitted, z > 0, n_resamples=5)
+    untested = np.isnan(found.edges["q_value"])
+    assert (found.edges["low"] < found.edges["high"]).all()
+    assert (np.isnan(found.edges["returns"]) == untested).all()
+    assert (~untested).sum() == fitted.network_model_.n_edges < fitted.model_.n_edges
+
+
 def test_the_same_rows_held_out_are_predicted_alike(found):
     for name in ("accuracy", "explained", "r2"):
         assert np.allclose(found.variables[name], found.variables[f"held_{name}"])

@@ -264,13 +264,17 @@ def _edges(
 ) -> dict[str, NDArray[Any]]:
     names, known = np.array(model.names, object), dict(model.edge_columns)
     spread = NORMAL * influence.error
-    ends = {} if clustered else known  # intervals of a fit may not allow for clusters
+    low, high = influence.effect - spread, influence.effect + spread
+    if "effect_low" in known and not clustered:  # intervals of a fit may not allow for clusters
+        untested = np.isnan(known["effect_low"])
+        low = np.where(untested, low, known["effect_low"])
+        high = np.where(untested, high, known["effect_high"])
     columns: dict[str, NDArray[Any]] = {
         "first": names[model.edges[:, 0]],
         "second": names[model.edges[:, 1]],
         "effect": influence.effect,
-        "low": ends.get("effect_low", influence.effect - spread),
-        "high": ends.get("effect_high", influence.effect + spread),
+        "low": low,
+        "high": high,
     }
     if "q_value" in known:
         columns["q_value"] = known["q_value"]
