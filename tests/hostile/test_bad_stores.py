@@ -94,7 +94,7 @@ def test_a_damaged_block_of_a_known_store_says_to_delete_it(stored, tmp_path):
     whole[1 << 17 if len(whole) > 1 << 17 else (1 << 16) + 64] ^= 1
     path.write_bytes(whole)
     with (
-        open_store(tmp_path / "rows.parquet", folder=tmp_path / "cache") as store,
         pytest.raises(FileFormatError, match=f"damaged store of rows: .*{REMEDY}"),
+        open_store(tmp_path / "rows.parquet", folder=tmp_path / "cache") as store,
     ):
         store.table()

@@ -10,6 +10,8 @@ from edgegraft import GraftedMRF
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import DataError, EncodingWarning, SettingError
 from edgegraft.ingest import pack
+from edgegraft.ingest.cache import open_store
+from edgegraft.ingest.options import ReadOptions
 from edgegraft.table import Schema
 
 
@@ -215,3 +217,18 @@ def test_ordered_categories_without_end_are_refused():
     assert pack(frame, max_categories=200).schema["day"].n_states == 200
     with pytest.warns(EncodingWarning, match="73 categories pooled"):
         assert pack(frame, kinds={"day": "nominal"}).schema["day"].n_states == 128
+
+
+def test_levels_are_found_in_tables_on_disk_too(tmp_path):
+    rng = np.random.default_rng(0)
+    trend = rng.normal(size=(3000, 1)) + rng.normal(size=(3000, 3))
+    frame = pd.DataFrame(np.clip(np.round(trend + 3), 1, 5).astype(int), columns=list("abc"))
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    expected = pack(frame).schema
+    for _ in range(2):  # written, then found again
+        with open_store(tmp_path / "rows.csv", folder=tmp_path / "planes") as store:
+            assert [v.kind for v in store.schema] == [v.kind for v in expected] == ["ordinal"] * 3
+            assert store.block(0).schema == store.schema
+    options = ReadOptions(kinds="nominal")
+    with open_store(tmp_path / "rows.csv", folder=tmp_path / "planes", options=options) as store:
+        assert {v.kind for v in store.schema} == {"nominal"}

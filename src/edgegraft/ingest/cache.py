@@ -22,17 +22,20 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core.atomic import replacing
 from edgegraft.core.container import ContainerFormat, ContainerReader, write_container
 from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, DiskFullError, FileFormatError
+from edgegraft.ingest.column_kinds import settled_schema
 from edgegraft.ingest.encoder import store_source
 from edgegraft.ingest.files import FilesSource, FileState, find_files
 from edgegraft.ingest.findings import Findings
@@ -45,6 +48,7 @@ from edgegraft.table.store import FORMAT, PlaneStore, StoreWriter, block_rows
 #: Bytes that stores may take together on disk, by default.
 CACHE_SIZE = 32 << 30
 _SUFFIX = ".planes"
+_LOOKED_AT = 4  # blocks whose rows decide what whole numbers of few values are
 _ABANDONED = 3600.0  # seconds without a write, after which nobody writes any more
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -100,7 +104,20 @@ def open_store(
             found = PlaneStore(path, keep=files is not None)
     for warning in Findings(**found.notes).warnings():
         warnings.warn(warning, stacklevel=2)
+    if schema is None:
+        _settle(found, options)
     return found
+
+
+def _settle(store: PlaneStore, options: ReadOptions) -> None:
+    """Decide what the whole numbers of few values are, by rows of some blocks."""
+    chosen = np.unique(np.linspace(0, len(store.starts) - 2, _LOOKED_AT).astype(int))
+    blocks = [partial(store.block, k) for k in chosen.tolist()]
+    try:
+        store.schema = settled_schema(store.schema, blocks, options)
+    except BaseException:
+        store.close()
+        raise
 
 
 def key_of(states: list[FileState], schema: Schema | None, options: ReadOptions) -> str:

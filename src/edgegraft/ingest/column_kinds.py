@@ -15,6 +15,7 @@ without an order at most .28 with 5 states, .66 with 4 and .58 with 3, so few le
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -166,26 +167,38 @@ _GAPS = 1.5  # span of the values, in their number
 
 def settle_levels(table: PackedTable, options: ReadOptions) -> PackedTable:
     """Return the table with the kinds of its columns of few whole numbers decided."""
+    return table.with_schema(settled_schema(table.schema, [lambda: table], options))
+
+
+def settled_schema(
+    schema: Schema, blocks: Sequence[Callable[[], PackedTable]], options: ReadOptions
+) -> Schema:
+    """Return a schema with those kinds decided by some rows of a table, read block by block."""
     groups: dict[tuple[object, ...], list[int]] = {}
-    for i, variable in enumerate(table.schema):
+    for i, variable in enumerate(schema):
         if options.kind_for(variable.name) is None and _may_be_levels(variable):
             groups.setdefault(variable.categories, []).append(i)
     if not groups:
-        return table
-    codes = table.cells[:, : table.n_rows]
-    rows = np.unique(np.linspace(0, table.n_rows - 1, _MAX_ROWS).astype(np.int64))
-    codes = codes[:, rows].astype(np.int64)
+        return schema
+    most = _MAX_ROWS // len(blocks)
+    codes = np.concatenate([_spread(block(), most) for block in blocks], axis=1)
     waiting = {i for members in groups.values() for i in members}
-    variables = list(table.schema)
+    variables = list(schema)
     for members in groups.values():
-        found = np.array([_trend(codes, table.schema, i, waiting) for i in members[:_MAX_COLUMNS]])
+        found = np.array([_trend(codes, schema, i, waiting) for i in members[:_MAX_COLUMNS]])
         together = _share(found.sum(axis=0))
         for k, i in enumerate(members):
             own = _share(found[k]) if k < len(found) else None
             # A column of its own kind may have the same values by chance.
             stands_out = own is not None and together is not None and own < together / 2
             variables[i] = _decided(variables[i], own if stands_out else together)
-    return table.with_schema(Schema(variables))
+    return Schema(variables)
+
+
+def _spread(table: PackedTable, most: int) -> NDArray[np.int64]:
+    """Return the codes of some rows from all over a table, columns first."""
+    rows = np.unique(np.linspace(0, table.n_rows - 1, most).astype(np.int64))
+    return np.asarray(table.cells[:, rows].astype(np.int64))
 
 
 def _may_be_levels(variable: Variable) -> bool:
