@@ -87,7 +87,9 @@ class KeptNetwork:
         self._dof = np.zeros(len(self.edges), np.int64)
         self._tested = np.zeros(len(self.edges), bool)
         self._groups: GroupTests | None = None
-        self._changed = np.zeros(self._n, bool)  # variables with edges that are newer than tests
+        self._changed = np.zeros(
+            self._n, bool
+        )  # variables whose edges have changed since their tests
         self._journal = search.problem.journal
         self._chain, theta = self._journal.chain(), search.theta()
         self._fit = self._next_fit(layout, lambda: theta)
@@ -190,6 +192,7 @@ class KeptNetwork:
         is_tree = np.isin(pair_ids(self.edges, self._n), pair_ids(tree, self._n))
         lacking = is_tree & ~passed
         self._refit(passed | is_tree)
+        self._changed[self.edges[~self.kept]] = True  # the others were tested beside what is cut
         if not lacking.any():
             return
         ends = np.zeros(self._n, bool)
@@ -269,11 +272,12 @@ class KeptNetwork:
                 whole[: len(part)] = part
 
     def test_changed(self) -> None:
-        """Test kept edges whose ends gained others since, without them if in doubt; drop failures.
+        """Test kept edges whose ends gained or lost others, alone if in doubt; drop failures.
 
-        All kept edges pass together at the end: what is dropped no longer raises the level of the
-        others. An edge that has no information left beside its neighbours is tested on the model
-        without it, as it was when it entered.
+        A p-value beside edges that were cut since is one of many that an edge could have had, and
+        it was kept for that one. All kept edges pass together at the end: what is dropped no longer
+        raises the level of the others. An edge that has no information left beside its neighbours
+        is tested on the model without it, as it was when it entered.
         """
         for _ in range(_MAX_ROUNDS):
             self._test(np.flatnonzero(self.kept & self._changed[self.edges].any(axis=1)))
@@ -294,6 +298,7 @@ class KeptNetwork:
                 sure[doubtful] = False  # what is in doubt does not count as found
                 kept[chosen] = self._passes(chosen, sure)
                 self._refit(kept)
+            self._changed[self.edges[every[~self.kept[every]]]] = True
 
     def tests(self) -> EdgeTests:
         """Return the last tests of all edges; links of a later copy are not tested."""
