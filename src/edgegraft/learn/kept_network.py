@@ -87,9 +87,8 @@ class KeptNetwork:
         self._dof = np.zeros(len(self.edges), np.int64)
         self._tested = np.zeros(len(self.edges), bool)
         self._groups: GroupTests | None = None
-        self._changed = np.zeros(
-            self._n, bool
-        )  # variables whose edges have changed since their tests
+        # Variables whose edges have changed since their tests.
+        self._changed = np.zeros(self._n, bool)
         self._journal = search.problem.journal
         self._chain, theta = self._journal.chain(), search.theta()
         self._fit = self._next_fit(layout, lambda: theta)
