@@ -159,8 +159,8 @@ def bootstrap(
         growth, kept = found, model or found.model()
     cut = _cut(None if fdr == "auto" else fdr, fwer, growth)
     n_jobs = resolve_jobs(n_jobs)
-    seeds = tuple(np.random.SeedSequence(random_state).spawn(n))
-    draws = Draws(_check(growth, table, n, level, weights), seeds)
+    base = _check(growth, table, n, level, weights)
+    draws = Draws(base, tuple(np.random.SeedSequence(random_state).spawn(n)))
     with one_blas_thread():  # replicates use the threads
         replicator = Replicator(growth, kept, table, draws, ridge)
         journal, name = growth.problem.journal, f"replicate.{random_state}"
