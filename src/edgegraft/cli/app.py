@@ -10,12 +10,11 @@ import typer
 
 from edgegraft import __version__
 from edgegraft.cli.console import set_debug
-from edgegraft.cli.data_commands import demo, impute, score, simulate
+from edgegraft.cli.data_commands import demo, impute, lag, score, simulate
 from edgegraft.cli.learn_commands import learn, resume
 from edgegraft.cli.model_commands import explore, export, info, plot, report
 from edgegraft.cli.query_commands import infer, query, sample
 from edgegraft.cli.study_commands import compare, plan, read
-from edgegraft.cli.time_commands import lag
 
 _EXAMPLES: dict[Callable[..., Any], str] = {
     learn: "edgegraft learn survey.csv -o survey.edgegraft --report survey.html --drop id",

@@ -30,7 +30,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from edgegraft.cli.options import flag_of
-from edgegraft.errors import Argument, Message, MissingExtraError
+from edgegraft.errors import Argument, Message, MissingExtraError, ModelError
 
 _CONTROLS = {k: repr(chr(k))[1:-1] for k in (*range(32), *range(127, 160)) if chr(k) != "\n"}
 
@@ -108,6 +108,7 @@ def size(n_bytes: float) -> str:
 
 
 _DEBUG = {"on": False}
+_PICTURES = (".png", ".svg", ".pdf")
 _BAD_INPUT = (
     ValueError,
     TypeError,
@@ -154,13 +155,18 @@ def reported(quiet: bool = False) -> Iterator[Console]:
 @contextmanager
 def working(
     *reads: Path | None,
+    table: Path | None = None,
     writes: Sequence[Path | None] = (),
+    rows: Path | None = None,
+    picture: Path | None = None,
+    page: Path | None = None,
     force: bool = False,
     quiet: bool = False,
 ) -> Iterator[Console]:
     """Check the files of a command, then yield the console; errors and warnings are reported.
 
-    Files that it writes must not exist unless `force` is set, and never replace those it reads.
+    `table` may be several files. Files that it writes (`rows`, `picture` and `page` by their
+    formats) must not exist unless `force` is set, and never replace those it reads.
     """
     with reported(quiet) as console, warned(console):
         read = tuple(path for path in reads if path is not None)
@@ -169,8 +175,19 @@ def working(
                 raise FileNotFoundError(f"there is no file '{path}'")
             if path.is_dir():
                 raise IsADirectoryError(f"'{path}' is a folder: give the path of one file in it")
-        for output in writes:
+        read += () if table is None else tuple(require_table(table))
+        for output in (*writes, rows, page, picture):
             refuse_overwriting(output, force, read)
+        if picture is not None and picture.suffix.lower() not in _PICTURES:
+            raise ModelError(
+                f"'{picture}' does not end in the suffix of a picture: use .png, .svg or .pdf"
+            )
+        if rows is not None:
+            from edgegraft.io.exports import check_format
+
+            check_format(rows)
+        if page is not None:
+            require_report()
         yield console
 
 

@@ -1,4 +1,4 @@
-"""Commands that read or write rows: ``impute``, ``score``, ``simulate`` and ``demo``."""
+"""Commands that read or write rows: ``impute``, ``score``, ``lag``, ``simulate``, ``demo``."""
 
 from __future__ import annotations
 
@@ -12,33 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from edgegraft.cli.console import give, require_report, results, say, say_approximation, working
-from edgegraft.cli.options import (
-    AsJson,
-    Completion,
-    DataFile,
-    Force,
-    GraphName,
-    Jobs,
-    ModelFile,
-    Quiet,
-    Seed,
-    Weights,
-    default_of,
-    flagged,
-    settings_from,
-    with_options,
-)
-from edgegraft.config import TableOptions
+from edgegraft.cli import options as opt
+from edgegraft.cli.console import give, results, say, say_approximation, working
 
-_UNDER_A_SCHEMA = ("missing_values", "unseen", "delimiter", "header", "encoding")
-_OPTIONS = [setting for setting in flagged(TableOptions) if setting.name in _UNDER_A_SCHEMA]
+if TYPE_CHECKING:
+    from edgegraft.datasets import SyntheticData
+
+_OPTIONS = opt.reading(opt.UNDER_A_SCHEMA)
+_CELLS = opt.reading(opt.OF_CELLS)
 
 
-@with_options(_OPTIONS)
+@opt.with_options(_OPTIONS)
 def impute(
-    model: ModelFile,
-    data: DataFile,
+    model: opt.ModelFile,
+    data: opt.DataFile,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -46,22 +33,21 @@ def impute(
         ),
     ] = None,
     method: Annotated[
-        Completion, typer.Option(help="The likeliest completion of a row, or a random draw.")
+        opt.Completion, typer.Option(help="The likeliest completion of a row, or a random draw.")
     ] = "map",
-    seed: Seed = 0,
-    force: Force = False,
-    quiet: Quiet = False,
+    seed: opt.Seed = 0,
+    force: opt.Force = False,
+    quiet: opt.Quiet = False,
     **options: Any,
 ) -> None:
     """Fill the missing cells of a table; all other cells and columns stay as they are."""
-    with working(model, data, writes=[output], force=force, quiet=quiet) as console:
+    with working(model, data, rows=output, force=force, quiet=quiet) as console:
         from edgegraft.cli.table_answers import complete
         from edgegraft.ingest.options import ReadOptions
-        from edgegraft.io.exports import check_format, write_rows
+        from edgegraft.io.exports import write_rows
         from edgegraft.model import load
 
-        check_format(output)
-        reading = ReadOptions(**settings_from(_OPTIONS, options))
+        reading = ReadOptions(**opt.settings_from(_OPTIONS, options))
         columns, n_filled, approximation = complete(load(model), data, reading, method, seed)
         write_rows(output, columns)
         where = "" if output is None else f" The rows are in [bold]{escape(str(output))}[/]."
@@ -72,49 +58,90 @@ def impute(
         say_approximation(console, approximation)
 
 
-@with_options(_OPTIONS)
+@opt.with_options(_OPTIONS)
 def score(
-    model: ModelFile,
-    data: DataFile,
+    model: opt.ModelFile,
+    data: opt.DataFile,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file for the rows' scores."),
     ] = None,
-    weights: Weights = None,
-    as_json: AsJson = False,
-    force: Force = False,
-    quiet: Quiet = False,
+    weights: opt.Weights = None,
+    as_json: opt.AsJson = False,
+    force: opt.Force = False,
+    quiet: opt.Quiet = False,
     **options: Any,
 ) -> None:
     """Measure how well a model predicts each cell of a table from the rest of its row.
 
     Beside each figure stands that of a guess that knows only how common the answers are.
     """
-    with working(model, data, writes=[output], force=force, quiet=quiet) as console:
+    with working(model, data, rows=output, force=force, quiet=quiet) as console:
         from edgegraft.cli.table_answers import scores, show_scores
         from edgegraft.ingest.options import ReadOptions
-        from edgegraft.io.exports import check_format, write_rows
+        from edgegraft.io.exports import write_rows
         from edgegraft.model import load
 
-        check_format(output)
-        reading = ReadOptions(**settings_from(_OPTIONS, options))
+        reading = ReadOptions(**opt.settings_from(_OPTIONS, options))
         rows, found = scores(load(model), data, reading, weights)
         if output is not None:
             write_rows(output, {"log_pseudolikelihood": rows.tolist()})
         give(found) if as_json else show_scores(results(console), found)
 
 
-if TYPE_CHECKING:
-    from edgegraft.datasets import SyntheticData
+@opt.with_options(_CELLS)
+def lag(
+    data: opt.DataFile,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file for the rows.")
+    ],
+    subject: Annotated[
+        str | None, typer.Option(help="The column that names whose row it is.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help="The column to sort the rows of a subject by.")
+    ] = None,
+    lags: Annotated[int, typer.Option(min=1, help="How many rows back.")] = 1,
+    at: Annotated[
+        float | None, typer.Option(help="A moment around which rows count: a column of weights.")
+    ] = None,
+    bandwidth: Annotated[
+        float | None, typer.Option(help="How far from that moment rows count, in units of time.")
+    ] = None,
+    quiet: opt.Quiet = False,
+    force: opt.Force = False,
+    **options: Any,
+) -> None:
+    """Write rows of a diary or a panel with the values of earlier rows beside their own."""
+    with working(data, rows=output, force=force, quiet=quiet) as console:
+        from edgegraft.errors import SettingError
+        from edgegraft.io.exports import write_rows
+        from edgegraft.study import kernel_weights, lagged
+
+        if (at is None) != (bandwidth is None) or (at is not None and time is None):
+            raise SettingError("at", "needs a bandwidth and a column of time, and they need it")
+        found = lagged(data, lags, subject=subject, time=time, **opt.settings_from(_CELLS, options))
+        columns = dict(found.columns)
+        learn = ["edgegraft", "learn", str(output), "-o", "network.edgegraft"]
+        if subject is not None and found.clusters is not None:
+            columns[subject] = found.clusters.tolist()
+            learn += ["--clusters", subject]
+        if found.times is not None and at is not None and bandwidth is not None:
+            columns["weight"] = kernel_weights(found.times, at, bandwidth).tolist()
+            learn += ["--weights", "weight"]
+        write_rows(output, columns)
+        learn += [word for rule in found.rules for word in ("--rule", rule)]
+        say(console, f"Written: [bold]{escape(str(output))}[/]. To learn from it:")
+        say(console, escape(" ".join(map(quote, learn))))
 
 
 def demo(
     folder: Annotated[
         Path, typer.Argument(help="Where survey.csv, and what is learned from it, are written.")
     ] = Path(),
-    jobs: Jobs = -1,
-    force: Force = False,
-    quiet: Quiet = False,
+    jobs: opt.Jobs = -1,
+    force: opt.Force = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Learn the network of a bundled survey; write its table, model, report and picture.
 
@@ -123,8 +150,8 @@ def demo(
     folder.mkdir(parents=True, exist_ok=True)
     names = ("survey.csv", "survey.edgegraft", "survey.html", "survey.png")
     data, model, page, picture = (folder / name for name in names)
-    with working(writes=[data, model, page, picture], force=force, quiet=quiet) as console:
-        require_report()
+    writes: dict[str, Any] = {"writes": [data, model], "page": page, "picture": picture}
+    with working(**writes, force=force, quiet=quiet) as console:
         from edgegraft.cli.learn_commands import SETTINGS, Request
         from edgegraft.cli.learn_run import LearnRun
         from edgegraft.cli.model_commands import save_picture
@@ -139,7 +166,8 @@ def demo(
             output=str(model.absolute()),
             report=str(page.absolute()),
             weights="weight",
-            settings={setting.name: default_of(setting) for setting in SETTINGS} | {"n_jobs": jobs},
+            settings={setting.name: opt.default_of(setting) for setting in SETTINGS}
+            | {"n_jobs": jobs},
         )
         LearnRun(request, console, top=15, as_json=False).run()
         save_picture(plot_network(load(model)), picture)
@@ -148,7 +176,7 @@ def demo(
 
 
 def simulate(
-    graph: Annotated[GraphName, typer.Argument(help="Which variables depend on each other.")],
+    graph: Annotated[opt.GraphName, typer.Argument(help="Which variables depend on each other.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Rows: .csv, .tsv (also .gz) or .parquet.")
     ],
@@ -165,16 +193,15 @@ def simulate(
     strength: Annotated[
         float, typer.Option(min=0.0, help="Standard deviation of the entries of edge tables.")
     ] = 1.0,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    force: Force = False,
-    quiet: Quiet = False,
+    seed: opt.Seed = 0,
+    jobs: opt.Jobs = -1,
+    force: opt.Force = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Draw rows from a random model whose edges are known."""
-    with working(writes=[output, truth], force=force, quiet=quiet) as console:
-        from edgegraft.io.exports import check_format, write_rows
+    with working(writes=[truth], rows=output, force=force, quiet=quiet) as console:
+        from edgegraft.io.exports import write_rows
 
-        check_format(output)
         options = {"edge_scale": strength, "random_state": seed, "n_jobs": jobs}
         data = _draw(graph, variables, states, rows, degree, **options)
         write_rows(output, data.schema.decode(data.X))
@@ -190,14 +217,14 @@ def simulate(
 
 
 def _draw(
-    graph: GraphName, variables: int, states: int, rows: int, degree: int, **options: Any
+    graph: opt.GraphName, variables: int, states: int, rows: int, degree: int, **options: Any
 ) -> SyntheticData:
     """Return rows of a random model; a grid is as near to a square as `variables` allows."""
     from edgegraft import datasets
 
     side = next(k for k in range(math.isqrt(variables), 0, -1) if variables % k == 0)
     n_edges = min(round(variables * degree / 2), variables * (variables - 1) // 2)
-    make: dict[GraphName, Callable[..., SyntheticData]] = {
+    make: dict[opt.GraphName, Callable[..., SyntheticData]] = {
         "scale-free": partial(datasets.make_scale_free, variables),
         "chain": partial(datasets.make_chain, variables),
         "star": partial(datasets.make_star, variables),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edgegraft.cli import options as opt
 from edgegraft.cli.console import (
     refuse_overwriting,
     reported,
@@ -16,23 +17,7 @@ from edgegraft.cli.console import (
     require_report,
     require_table,
 )
-from edgegraft.cli.options import (
-    AsJson,
-    Clusters,
-    DataFiles,
-    Force,
-    OtherJobs,
-    Quiet,
-    Strata,
-    Top,
-    Weights,
-    default_of,
-    flagged,
-    key_of,
-    settings_from,
-    with_options,
-)
-from edgegraft.config import FEATURE_STRATEGIES, Plan, TableOptions
+from edgegraft.config import FEATURE_STRATEGIES, Plan
 from edgegraft.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:
@@ -40,8 +25,8 @@ if TYPE_CHECKING:
     from edgegraft.ingest.sources import OnRows
 
 _VERSION = 1
-READING = tuple(setting for setting in flagged(TableOptions) if setting.name != "unseen")
-LEARNING = flagged(Plan)
+READING = opt.reading(but=["unseen"])
+LEARNING = opt.flagged(Plan)
 SETTINGS = (*READING, *LEARNING)
 
 
@@ -101,7 +86,7 @@ class Request:
 
     def kept(self) -> dict[str, Any]:
         """Return the settings that a model file keeps besides those of the plan."""
-        reading = {key_of(s): self.settings[s.name] for s in READING if s.cells}
+        reading = {opt.key_of(s): self.settings[s.name] for s in READING if s.cells}
         design = {name: getattr(self, name) for name in ("strata", "clusters")}
         given = {name: column for name, column in design.items() if column is not None}
         return reading | {"weights": self.weights, "bootstrap": self.bootstrap} | given
@@ -139,7 +124,7 @@ class Request:
         for setting in SETTINGS:
             value = self.settings[setting.name]
             none = value is None and setting.default is not None
-            content[key_of(setting)] = "none" if none else value
+            content[opt.key_of(setting)] = "none" if none else value
         with replacing(self.beside(checkpoint)) as file:
             file.write((json.dumps(content, indent=2) + "\n").encode())
 
@@ -160,9 +145,9 @@ class Request:
                 raise FileFormatError(f"'{path}' has version {version!r}, not {_VERSION}")
             settings = {}
             for setting in SETTINGS:
-                value = content.pop(key_of(setting), "default")
+                value = content.pop(opt.key_of(setting), "default")
                 if value == "default":  # also what was once written for a rate that was not given
-                    value = default_of(setting)
+                    value = opt.default_of(setting)
                 settings[setting.name] = None if value == "none" and setting.optional else value
             return cls(settings=settings, **content)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -173,10 +158,10 @@ class Request:
             ) from None
 
 
-@with_options(SETTINGS)
+@opt.with_options(SETTINGS)
 def learn(
     context: typer.Context,
-    data: DataFiles,
+    data: opt.DataFiles,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The model file to write (.edgegraft).")
     ],
@@ -184,9 +169,9 @@ def learn(
         Path | None,
         typer.Option(help="A page about the network to write (.html).", show_default=False),
     ] = None,
-    weights: Weights = None,
-    strata: Strata = None,
-    clusters: Clusters = None,
+    weights: opt.Weights = None,
+    strata: opt.Strata = None,
+    clusters: opt.Clusters = None,
     bootstrap: Annotated[
         int,
         typer.Option(
@@ -206,10 +191,10 @@ def learn(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Report memory and time that learning would take.")
     ] = False,
-    top: Top = 15,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    force: Force = False,
+    top: opt.Top = 15,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
+    force: opt.Force = False,
     **options: Any,
 ) -> None:
     """Learn the network of a table's columns.
@@ -231,7 +216,7 @@ def learn(
             strata=strata,
             clusters=clusters,
             bootstrap=bootstrap,
-            settings=settings_from(SETTINGS, options),
+            settings=opt.settings_from(SETTINGS, options),
         )
         if request.settings["cache_dir"] is not None:
             require_folder(Path(request.settings["cache_dir"]))
@@ -272,11 +257,11 @@ def resume(
     max_memory: Annotated[
         str | None, typer.Option(help="Another limit of memory, such as '2 GiB'.")
     ] = None,
-    jobs: OtherJobs = None,
-    top: Top = 15,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    force: Force = False,
+    jobs: opt.OtherJobs = None,
+    top: opt.Top = 15,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
+    force: opt.Force = False,
 ) -> None:
     """Resume a search that was interrupted or ran out of a budget.
 

@@ -8,32 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.markup import escape
 
-from edgegraft.cli.console import give, require_report, results, say, working
-from edgegraft.cli.options import (
-    AsJson,
-    Corrected,
-    Force,
-    Given,
-    ModelFile,
-    Quiet,
-    Seed,
-    Top,
-    Without,
-)
+from edgegraft.cli import options as opt
+from edgegraft.cli.console import give, results, say, working
 from edgegraft.errors import ModelError
 
 if TYPE_CHECKING:
     from edgegraft.core.types import Floats
 
-_PICTURES = (".png", ".svg", ".pdf")
-
 
 def info(
-    model: ModelFile,
-    top: Top = 15,
-    without: Without = None,
-    correction: Corrected = None,
-    as_json: AsJson = False,
+    model: opt.ModelFile,
+    top: opt.Top = 15,
+    without: opt.Without = None,
+    correction: opt.Corrected = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Show what a model file holds, and how its model was learned."""
     with working(model) as console:
@@ -54,21 +42,20 @@ def info(
 
 
 def report(
-    model: ModelFile,
+    model: opt.ModelFile,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The page (.html); beside the model by default."),
     ] = None,
-    force: Force = False,
-    quiet: Quiet = False,
+    force: opt.Force = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Write a page about a model: its network, its tables, and how it was learned.
 
     It is one file that works offline.
     """
     page = model.with_suffix(".html") if output is None else output
-    with working(model, writes=[page], force=force, quiet=quiet) as console:
-        require_report()
+    with working(model, page=page, force=force, quiet=quiet) as console:
         from edgegraft.model import load, read_details
         from edgegraft.report import write_report
 
@@ -86,7 +73,7 @@ def report(
 
 
 def export(
-    model: ModelFile,
+    model: opt.ModelFile,
     output: Annotated[
         Path, typer.Argument(help="A .csv, .parquet, .graphml, .gexf or .uai file to write.")
     ],
@@ -94,10 +81,10 @@ def export(
         str | None,
         typer.Option("--format", help="csv, parquet, graphml, gexf or uai; else by the suffix."),
     ] = None,
-    without: Without = None,
-    correction: Corrected = None,
-    force: Force = False,
-    quiet: Quiet = False,
+    without: opt.Without = None,
+    correction: opt.Corrected = None,
+    force: opt.Force = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Write a model's edges, network or potentials for other programs."""
     with working(model, writes=[output], force=force, quiet=quiet) as console:
@@ -122,7 +109,7 @@ def _strengths(path: Path, without: list[str] | None, correction: Literal["apc"]
 
 
 def plot(
-    model: ModelFile,
+    model: opt.ModelFile,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.")
     ],
@@ -143,15 +130,14 @@ def plot(
         list[str] | None,
         typer.Option("--of", help="Not the network: probabilities of variables, by commas."),
     ] = None,
-    given: Given = None,
+    given: opt.Given = None,
     dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png.")] = 200,
-    seed: Seed = 0,
-    force: Force = False,
-    quiet: Quiet = False,
+    seed: opt.Seed = 0,
+    force: opt.Force = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Draw the network of a model, the table of an edge, or probabilities given evidence."""
-    with working(model, writes=[output], force=force, quiet=quiet) as console:
-        require_picture(output)
+    with working(model, picture=output, force=force, quiet=quiet) as console:
         network = {"around": around, "top": strongest, "min_strength": min_strength}
         if (set(network.values()) != {None}) + bool(edge) + bool(of or given) > 1:
             raise ModelError(
@@ -176,14 +162,6 @@ def plot(
         say(console, f"The picture is in [bold]{escape(str(output))}[/].")
 
 
-def require_picture(path: Path | None) -> None:
-    """Stop before the work if a file does not have the suffix of a picture."""
-    if path is not None and path.suffix.lower() not in _PICTURES:
-        raise ModelError(
-            f"'{path}' does not end in the suffix of a picture: use .png, .svg or .pdf"
-        )
-
-
 def save_picture(axes: Any, path: Path, dpi: int = 200) -> None:
     """Write a picture to a file, in the format of its suffix."""
     from edgegraft.core.atomic import replacing
@@ -193,7 +171,7 @@ def save_picture(axes: Any, path: Path, dpi: int = 200) -> None:
 
 
 def explore(
-    model: ModelFile,
+    model: opt.ModelFile,
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Where to serve; 0 for any free port.")
     ] = 0,

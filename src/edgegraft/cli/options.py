@@ -97,6 +97,9 @@ Given = Annotated[
     _optional("--given", "-g", help="Evidence, as NAME=CATEGORY or NAME=NUMBER; repeat."),
 ]
 
+#: Settings of reading that count for cells of a file, and for a file under a schema.
+OF_CELLS = ("missing_values", "delimiter", "header", "encoding")
+UNDER_A_SCHEMA = (*OF_CELLS, "unseen")
 _Command = TypeVar("_Command", bound=Callable[..., None])
 _DEFAULTS = {"n_jobs": -1}  # of the command line, if not those of Python
 
@@ -105,6 +108,12 @@ _DEFAULTS = {"n_jobs": -1}  # of the command line, if not those of Python
 def flagged(config: type) -> tuple[Setting, ...]:
     """Return the settings of a config that the command line offers."""
     return tuple(setting for setting in settings_of(config).values() if setting.flag)
+
+
+def reading(names: Sequence[str] = (), *, but: Sequence[str] = ()) -> list[Setting]:
+    """Return the settings of reading of these names, by default all, but for some."""
+    found = flagged(TableOptions)
+    return [each for each in found if each.name not in but and (not names or each.name in names)]
 
 
 def flag_of(name: str) -> str:

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from edgegraft.cli import options as opt
 from edgegraft.cli.console import (
     cell,
     give,
@@ -22,17 +23,6 @@ from edgegraft.cli.console import (
     say_approximation,
     show_table,
     working,
-)
-from edgegraft.cli.options import (
-    AsJson,
-    Engine,
-    Force,
-    Given,
-    Jobs,
-    ModelFile,
-    Quiet,
-    Seed,
-    UaiTask,
 )
 from edgegraft.errors import ModelError, counted
 
@@ -44,8 +34,8 @@ _CHANGES = (">without evidence", ">change")
 
 
 def query(
-    model: ModelFile,
-    given: Given = None,
+    model: opt.ModelFile,
+    given: opt.Given = None,
     of: Annotated[
         list[str] | None,
         typer.Option("--of", help="Variables to ask for, by commas, or repeat. All by default."),
@@ -53,9 +43,9 @@ def query(
     likeliest: Annotated[
         bool, typer.Option("--likeliest", help="The likeliest joint state, not probabilities.")
     ] = False,
-    engine: Engine = "auto",
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    engine: opt.Engine = "auto",
+    seed: opt.Seed = 0,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Ask how probable categories are, given others."""
     with working(model) as console:
@@ -190,9 +180,9 @@ def _title(what: str, given: Mapping[str, Any]) -> str:
 
 
 def sample(
-    model: ModelFile,
+    model: opt.ModelFile,
     rows: Annotated[int, typer.Option("--rows", "-n", min=0, help="How many.")] = 10,
-    given: Given = None,
+    given: opt.Given = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -202,21 +192,20 @@ def sample(
     engine: Annotated[
         Literal["auto", "exact", "gibbs"], typer.Option(help="How to draw.")
     ] = "auto",
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    force: Force = False,
-    quiet: Quiet = False,
+    seed: opt.Seed = 0,
+    jobs: opt.Jobs = -1,
+    force: opt.Force = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Draw rows from a model; columns of numbers get numbers drawn within their levels."""
-    with working(model, writes=[output], force=force, quiet=quiet) as console:
+    with working(model, rows=output, force=force, quiet=quiet) as console:
         from numpy.random import default_rng
 
         from edgegraft.cli.typed_evidence import parse_given
-        from edgegraft.io.exports import check_format, write_rows
+        from edgegraft.io.exports import write_rows
         from edgegraft.model import load
         from edgegraft.table.arrow import labels
 
-        check_format(output)
         known, rng = load(model), default_rng(seed)
         drawn = known.draw(
             rows,
@@ -234,12 +223,13 @@ def sample(
 def infer(
     file: Annotated[Path, typer.Argument(help="A UAI model file (.uai, may be gzipped).")],
     task: Annotated[
-        UaiTask, typer.Option(case_sensitive=False, help="log10 Z, marginals or likeliest state.")
+        opt.UaiTask,
+        typer.Option(case_sensitive=False, help="log10 Z, marginals or likeliest state."),
     ],
     evidence: Annotated[
         Path | None, typer.Option(help="A UAI evidence file.", show_default=False)
     ] = None,
-    engine: Engine = "auto",
+    engine: opt.Engine = "auto",
 ) -> None:
     """Answer a task of the UAI competitions, in their format, on stdout."""
     with working(file, evidence) as console:
@@ -252,7 +242,7 @@ def infer(
 
 
 def answer_task(
-    model: PairwiseMRF, task: UaiTask, evidence: Mapping[int, int], engine: str
+    model: PairwiseMRF, task: opt.UaiTask, evidence: Mapping[int, int], engine: str
 ) -> tuple[str, str | None]:
     """Return the answer in the competition's format, and how it was approximated if it was."""
     from edgegraft.io import format_map, format_mar, format_pr

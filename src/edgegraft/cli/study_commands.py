@@ -8,40 +8,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from edgegraft.cli.console import (
-    give,
-    refuse_overwriting,
-    reported,
-    require_report,
-    require_table,
-    results,
-    warned,
-    working,
-)
-from edgegraft.cli.model_commands import require_picture
-from edgegraft.cli.options import (
-    AsJson,
-    DataFile,
-    DataFiles,
-    Force,
-    Jobs,
-    ModelFile,
-    Quiet,
-    Seed,
-    Top,
-    Weights,
-    flagged,
-    settings_from,
-    with_options,
-)
-from edgegraft.config import TableOptions
+from edgegraft.cli import options as opt
+from edgegraft.cli.console import give, require_report, results, working
 
-_NOT_HERE = ("max_memory", "cache_dir", "cache_size", "unseen")  # rows are in memory
-_CELLS = [
-    setting
-    for setting in flagged(TableOptions)
-    if setting.name in ("missing_values", "unseen", "delimiter", "header", "encoding")
-]
+_CELLS = opt.reading(opt.UNDER_A_SCHEMA)
+_READING = opt.reading(but=["max_memory", "cache_dir", "cache_size", "unseen"])  # rows in memory
 _Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file to write the answer to."),
@@ -63,54 +34,49 @@ _Clusters = Annotated[
         help="A column that names the person or school of a row, if rows share one.",
     ),
 ]
-_READING = [setting for setting in flagged(TableOptions) if setting.name not in _NOT_HERE]
 
 
-@with_options(_READING)
+@opt.with_options(_READING)
 def compare(
-    data: DataFiles,
+    data: opt.DataFiles,
     by: Annotated[str, typer.Option("--by", help="The column that names the group of a row.")],
     output: _Output = None,
     table: Annotated[_ComparedTable, _what_to_write] = "edges",
     report: _Report = None,
     picture: _Picture = None,
     clusters: _Clusters = None,
-    weights: Weights = None,
+    weights: opt.Weights = None,
     level: Annotated[
         float, typer.Option("--fdr", help="Share of false ones among the edges that differ.")
     ] = 0.05,
     permutations: Annotated[
         int, typer.Option(min=0, help="Random assignments of rows to groups.")
     ] = 1000,
-    top: Top = 15,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    force: Force = False,
+    top: opt.Top = 15,
+    seed: opt.Seed = 0,
+    jobs: opt.Jobs = -1,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
+    force: opt.Force = False,
     **options: Any,
 ) -> None:
     """Compare the networks of groups of rows: edge by edge, by variable, and as a whole."""
-    with reported(quiet) as console, warned(console):
-        files = require_table(data)
-        for path in (output, report, picture):
-            refuse_overwriting(path, force, tuple(files))
-        require_picture(picture)
-        _require_table_format(output)
-        if report is not None:
-            require_report()
+    written: dict[str, Any] = {"rows": output, "page": report, "picture": picture}
+    with working(table=data, **written, force=force, quiet=quiet) as console:
         from edgegraft.cli.study_answers import show_comparison, write_answer, write_compared_page
         from edgegraft.report import plot_comparison
         from edgegraft.study import compare as compare_groups
 
-        reading = settings_from(_READING, options)
+        reading = opt.settings_from(_READING, options)
         found = compare_groups(
             data,
             by,
             clusters=clusters,
             fdr=level,
             n_permutations=permutations,
-            **_shared(data, weights, jobs, seed, reading),
+            sample_weight=_weights(data, weights, reading),
+            n_jobs=jobs,
+            random_state=seed,
             **reading | {"drop": [*(reading["drop"] or ()), *([weights] if weights else ())]},
         )
         give(found.summary()) if as_json else show_comparison(results(console), found, top)
@@ -122,24 +88,6 @@ def compare(
         )
 
 
-def _require_table_format(output: Path | None) -> None:
-    """Stop before the work if a file does not have the suffix of a table."""
-    from edgegraft.io.exports import check_format
-
-    check_format(output)
-
-
-def _shared(
-    data: Path, weights: str | None, jobs: int, seed: int, reading: dict[str, Any]
-) -> dict[str, Any]:
-    """Return arguments that all functions with rows take."""
-    return {
-        "sample_weight": _weights(data, weights, reading),
-        "n_jobs": jobs,
-        "random_state": seed,
-    }
-
-
 def _weights(data: Path, column: str | None, reading: dict[str, Any]) -> Any:
     """Return the weights of the rows of a file; None without a column of them."""
     if column is None:
@@ -147,14 +95,14 @@ def _weights(data: Path, column: str | None, reading: dict[str, Any]) -> Any:
     from edgegraft.ingest.options import ReadOptions
     from edgegraft.ingest.rows import read_weights
 
-    names = ("missing_values", "delimiter", "header", "encoding")
-    return read_weights(data, column, ReadOptions(**{name: reading[name] for name in names}))
+    cells = {name: reading[name] for name in opt.OF_CELLS}
+    return read_weights(data, column, ReadOptions(**cells))
 
 
-@with_options(_CELLS)
+@opt.with_options(_CELLS)
 def read(
-    model: ModelFile,
-    data: DataFile,
+    model: opt.ModelFile,
+    data: opt.DataFile,
     held_out: Annotated[
         Path | None, typer.Option(help="Other rows, to predict what the fit has not seen.")
     ] = None,
@@ -171,7 +119,7 @@ def read(
         ),
     ] = "centrality",
     clusters: _Clusters = None,
-    weights: Weights = None,
+    weights: opt.Weights = None,
     resolutions: Annotated[
         list[float] | None,
         typer.Option(
@@ -180,35 +128,35 @@ def read(
             help="Of the communities; repeat. 0.5, 1 and 2 by default.",
         ),
     ] = None,
-    top: Top = 15,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    force: Force = False,
+    top: opt.Top = 15,
+    seed: opt.Seed = 0,
+    jobs: opt.Jobs = -1,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
+    force: opt.Force = False,
     **options: Any,
 ) -> None:
     """Read a network: centrality, predictability, communities, stability, excluded effects.
 
     DATA are the rows that the model was learned from.
     """
-    written = [output, report, picture]
-    with working(model, data, held_out, writes=written, force=force, quiet=quiet) as console:
-        require_picture(picture)
-        _require_table_format(output)
+    written: dict[str, Any] = {"rows": output, "page": report, "picture": picture}
+    with working(model, data, held_out, **written, force=force, quiet=quiet) as console:
         require_report()
         from edgegraft.cli.study_answers import show_reading, write_answer, write_read_page
         from edgegraft.report import answer_plots
         from edgegraft.study import read_network
 
-        reading = settings_from(_CELLS, options)
+        reading = opt.settings_from(_CELLS, options)
         found = read_network(
             model,
             data,
             clusters=clusters,
             held_out=held_out,
             resolutions=resolutions or (0.5, 1.0, 2.0),
-            **_shared(data, weights, jobs, seed, reading),
+            sample_weight=_weights(data, weights, reading),
+            n_jobs=jobs,
+            random_state=seed,
             **reading,
         )
         give(found.summary()) if as_json else show_reading(results(console), found, top)
@@ -251,16 +199,14 @@ def plan(
     output: _Output = None,
     table: Annotated[_PlanTable, _what_to_write] = "edges",
     picture: _Picture = None,
-    top: Top = 15,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    force: Force = False,
+    top: opt.Top = 15,
+    seed: opt.Seed = 0,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
+    force: opt.Force = False,
 ) -> None:
     """Plan the rows of a study: how many find an edge, or a share of a network's edges."""
-    with working(model, writes=[output, picture], force=force, quiet=quiet) as console:
-        require_picture(picture)
-        _require_table_format(output)
+    with working(model, rows=output, picture=picture, force=force, quiet=quiet) as console:
         from edgegraft.cli.study_answers import show_plan, write_answer
         from edgegraft.report import plot_power
         from edgegraft.study import plan as plan_rows
