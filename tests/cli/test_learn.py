@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,6 +70,22 @@ def test_the_same_seed_gives_the_same_file_on_any_number_of_threads(survey, lear
     done = edgegraft("learn", survey, "-o", path, *LEARN, "--bootstrap", 20, "--jobs", 1, "--quiet")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert path.read_bytes() == learned[1].read_bytes()
+
+
+def test_a_model_has_the_name_of_its_table_by_default(inside, survey, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    quick = ("--columns", "smoker,age", "--max-edges", 1, "--quiet")
+    assert inside("learn", survey, *quick).returncode == 0
+    assert Path(f"{survey.stem}.edgegraft").exists()
+    folder = tmp_path / "rows.2026"
+    folder.mkdir()
+    packed = folder / "part.csv.gz"
+    packed.write_bytes(gzip.compress(survey.read_bytes()))
+    assert inside("learn", folder, *quick).returncode == 0
+    assert inside("learn", packed, *quick).returncode == 0
+    assert Path("rows.2026.edgegraft").exists()
+    assert Path("part.edgegraft").exists()
+    refused(inside("learn", f"{folder}/*.gz", *quick), "--output")
 
 
 def test_learn_takes_budgets_strategies_and_columns(inside, survey, tmp_path):

@@ -185,6 +185,7 @@ def test_score_says_how_likely_rows_are(model, survey, tmp_path, inside):
     assert smoker["baseline_log_probability"] == pytest.approx(share @ np.log(share))
     assert smoker["baseline_accuracy"] == pytest.approx(share.max())
     assert smoker["accuracy"] == pytest.approx((likeliest == own).mean())
+    assert 0.1 < smoker["r2"] < 1
     assert smoker["explained"] > 0.1 > abs(found["by_variable"]["city"]["explained"])
     assert found["baseline"] == pytest.approx(
         sum(v["baseline_log_probability"] * n for v, n in zip(

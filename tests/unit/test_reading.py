@@ -171,7 +171,7 @@ def test_the_command_reads_a_model_file(fitted, tmp_path):
     assert "whose" in wrong.output
 
 
-def test_lags_stay_within_subjects_and_skip_gaps():
+def test_lags_stay_within_subjects_and_skip_gaps(tmp_path):
     diary = {"who": list("aaabb"), "day": [1, 2, 4, 1, 2], "mood": [1, 2, 3, 4, 5]}
     rows = lagged(diary, subject="who", time="day")
     assert rows.columns == {"mood": [2, 5], "mood_lag1": [1, 4]}
@@ -182,6 +182,9 @@ def test_lags_stay_within_subjects_and_skip_gaps():
     assert repr(rows) == "LaggedRows(2 rows of 2 subjects x 2 columns, lags among them)"
     two = lagged({"mood": [1, 2, 3]}, lags=2)
     assert two.columns["mood_lag2"] == [None, 1]
+    file = tmp_path / "diary.csv"  # whose numbers are numbers, as in a fit of the file
+    file.write_text("who,day,mood\na,9,1\na,10,2.5\n")
+    assert lagged(file, subject="who", time="day").columns == {"mood": [2.5], "mood_lag1": [1.0]}
     with pytest.raises(DataError, match="same 'day'"):
         lagged({"day": [1, 1], "mood": [1, 2]}, time="day")
     with pytest.raises(SettingError, match="lags"):

@@ -13,7 +13,9 @@ import pytest
 from tests.cli.running import edgegraft
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/entry_points.md", "docs/survey.md", "docs/from_r.md", "docs/index.md"]
+PAGES = ["README.md"] + [
+    f"docs/{name}.md" for name in ("entry_points", "survey", "from_r", "index", "after")
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -163,8 +163,15 @@ def learn(
     context: typer.Context,
     data: opt.DataFiles,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The model file to write (.edgegraft).")
-    ],
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The model file to write; by default the table's name with .edgegraft, in this "
+            "folder.",
+            show_default=False,
+        ),
+    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(help="A page about the network to write (.html).", show_default=False),
@@ -208,6 +215,7 @@ def learn(
                 "the folder of its files, or put their pattern in quotes, such as 'rows/*.csv'"
             )
         files = require_table(data)
+        output = _model_of(data) if output is None else output
         request = Request(
             data=str(data.absolute()),
             output=str(output.absolute()),
@@ -236,6 +244,16 @@ def learn(
         from edgegraft.cli.learn_run import LearnRun
 
         LearnRun(request, console, top, as_json, checkpoint).run()
+
+
+def _model_of(data: Path) -> Path:
+    """Return a table's model file by default: ``survey.edgegraft`` of ``survey.csv.gz``."""
+    if not data.exists():
+        raise DataError(f"'{data}' stands for several files: name the model file with --output")
+    name = data.resolve().name
+    if data.is_file():
+        name = Path(name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".zst")).stem
+    return Path(f"{name}.edgegraft")
 
 
 def resume(

@@ -94,6 +94,7 @@ def scores(
         "explained": found["explained"],
         "accuracy": found["accuracy"],
         "baseline_accuracy": found["usual"],
+        "r2": found["r2"],
     }
     return rows, {
         "rows": len(rows),
@@ -126,16 +127,20 @@ def show_scores(console: Console, found: Json) -> None:
             f"{own['baseline_accuracy']:.1%}",
             f"{-own['mean_log_probability']:.3f}",
             f"{-own['baseline_log_probability']:.3f}",
-            "" if own["explained"] is None else f"{round(own['explained'], 3) + 0.0:.1%}",
+            *(
+                "" if own[share] is None else f"{round(own[share], 3) + 0.0:.1%}"
+                for share in ("explained", "r2")
+            ),
         ]
         for _, name, own in known[:_SHOWN]
     ]
-    heads = ["variable", ">accuracy", ">commonest", ">nats", ">entropy", ">explained"]
+    heads = ["variable", ">accuracy", ">commonest", ">nats", ">entropy", ">explained", ">R²"]
     show_table(console, "Each variable, predicted from the others", heads, rows)
     say(
         console,
         "Accuracy compares with the share of the commonest category, nats with the entropy; "
-        "explained is the share of the entropy that the other variables explain.",
+        "explained is the share of the entropy that the other variables explain, R² that of the "
+        "variance (numbers, ordered and two-valued columns).",
     )
     if len(known) > _SHOWN:
         say(console, f"... and {len(known) - _SHOWN:,} variables predicted worse; --json has all.")

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, SettingError
+from edgegraft.ingest.cells import infer_labels
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_labels
@@ -87,11 +88,13 @@ def lagged(
         raise SettingError("lags", f"must be an integer of at least 1, found {lags!r}")
     options = ReadOptions.of(lagged, reading)
     with open_source(X, options) as source:
-        names = list(source.names)
+        names, from_text = list(source.names), source.from_text
     for name in (subject, time):
         if name is not None and name not in names:
             raise DataError(f"the table has no column '{name}'")
     cells = {name: read_labels(X, name, options) for name in names}
+    if from_text:
+        cells = {name: _typed(column) for name, column in cells.items()}
     n = len(cells[names[0]])
     who = cells[subject] if subject is not None else [None] * n
     when = cells[time] if time is not None else list(range(n))
@@ -120,6 +123,13 @@ def lagged(
         clusters[:] = [who[k] for k in kept]
     times = None if time is None else [when[k] for k in kept]
     return LaggedRows(columns, clusters, ["forbid *_lag[0-9]* -- *_lag[0-9]*"], times)
+
+
+def _typed(texts: list[str | None]) -> list[Any]:
+    """Return the cells of a text file's column as the labels that they would have in a fit."""
+    distinct = [text for text in dict.fromkeys(texts) if text is not None]
+    labels: dict[str | None, Any] = dict(zip(distinct, infer_labels(distinct)[1], strict=True))
+    return [labels.get(text) for text in texts]
 
 
 def _moments(when: list[Any]) -> list[Any]:
