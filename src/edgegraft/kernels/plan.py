@@ -55,9 +55,7 @@ def _examples() -> list[tuple[Any, ...]]:
         (fill_joint, groups, 0, k, 0, d, d, d, s),
         (tests._add_information, cells, d, design, dd, ddd, 0, dd, kk),
         (tests._project_tiles, cells, d, design, dd, ddd, 0, dd, nn, dd),
-        (tests.invert_positive, dd, dd),
         (tests.find_residuals, cells, d, design, dd, 0, dd, dd),
-        (tests.add_products, dd, dd, d, 0, dd),
         (dot, d, d),
         (log_conditionals, theta, kk, offsets, offsets, Neighbours(*[k] * 5), d, dd),
         (

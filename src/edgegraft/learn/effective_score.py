@@ -15,7 +15,6 @@ from scipy.special import chdtrc, fdtrc
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.device.conditionals import EdgeSums
-from edgegraft.kernels.conditionals.effective_scores import add_products
 from edgegraft.learn.conditional import Conditional, Conditionals, Side
 from edgegraft.learn.table_conditionals import TableConditionals, not_finite
 
@@ -174,10 +173,11 @@ def sum_rows(sides: list[Side], rows: Conditionals) -> tuple[EdgeSums, float]:
         u = [rows.project(side, first, min(block, n - first)) for side in sides]
         for k, part in enumerate(u):
             sums[k] += weights[first : first + len(part)] @ part
+        factors = variances[first : first + len(u[0]), None]
         if len(u) == 2:
-            add_products(u[0], u[1], variances, first, across)
+            across += (factors * u[0]).T @ u[1]
             u[0] += u[1]
-        add_products(u[0], u[0], variances, first, whole)
+        whole += (factors * u[0]).T @ u[0]
         if survey is not None:
             part = weights[first : first + len(u[0]), None] * u[0]
             by_cluster += survey.sums(part, first)

@@ -27,7 +27,6 @@ from edgegraft.kernels.conditionals.effective_scores import (
     Design,
     add_information,
     find_residuals,
-    invert_positive,
     lay_out,
     logit_pairs,
     unpack_information,
@@ -49,7 +48,7 @@ from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 
 _NEWTON_STEPS = 3
-_SMALL = 400  # parameters up to which our own inverse is faster
+_SMALL = 400  # parameters up to which a conditional is inverted whole
 _RULES = Rules(_NEWTON_STEPS, PULL, MAX_MOVE, MARGIN_STEPS, MARGIN_TOL, MIN_INFORMATION)
 
 
@@ -355,15 +354,10 @@ def not_finite(target: int) -> ModelError:
 
 def _invert(matrix: Floats) -> bool:
     """Replace a symmetric matrix by its inverse, if it is positive definite."""
-    if len(matrix) <= _SMALL:
-        out = np.empty_like(matrix)
-        positive = bool(invert_positive(matrix, out))
-        matrix[:] = out
-        return positive
     # A symmetric matrix in Fortran order is its own transpose: nothing is copied.
     factor, failed = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)
     if not failed:
         inverse, failed = lapack.dpotri(factor, lower=1, overwrite_c=1)
         lower = np.tril(inverse)
         matrix[:] = lower + np.tril(lower, -1).T
-    return not failed
+    return not failed and bool(np.isfinite(matrix).all())
