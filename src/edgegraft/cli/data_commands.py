@@ -42,7 +42,7 @@ def impute(
 ) -> None:
     """Fill the missing cells of a table; all other cells and columns stay as they are."""
     with working(model, data, rows=output, force=force, quiet=quiet) as console:
-        from edgegraft.cli.table_answers import complete
+        from edgegraft.cli.answers import complete
         from edgegraft.ingest.options import ReadOptions
         from edgegraft.io.exports import write_rows
         from edgegraft.model import load
@@ -77,7 +77,7 @@ def score(
     Beside each figure stands that of a guess that knows only how common the answers are.
     """
     with working(model, data, rows=output, force=force, quiet=quiet) as console:
-        from edgegraft.cli.table_answers import scores, show_scores
+        from edgegraft.cli.answers import scores, show_scores
         from edgegraft.ingest.options import ReadOptions
         from edgegraft.io.exports import write_rows
         from edgegraft.model import load

@@ -63,7 +63,7 @@ def compare(
     """Compare the networks of groups of rows: edge by edge, by variable, and as a whole."""
     written: dict[str, Any] = {"rows": output, "page": report, "picture": picture}
     with working(table=data, **written, force=force, quiet=quiet) as console:
-        from edgegraft.cli.study_answers import show_comparison, write_answer, write_compared_page
+        from edgegraft.cli.answers import show_comparison, write_answer, write_compared_page
         from edgegraft.report import plot_comparison
         from edgegraft.study import compare as compare_groups
 
@@ -143,7 +143,7 @@ def read(
     written: dict[str, Any] = {"rows": output, "page": report, "picture": picture}
     with working(model, data, held_out, **written, force=force, quiet=quiet) as console:
         require_report()
-        from edgegraft.cli.study_answers import show_reading, write_answer, write_read_page
+        from edgegraft.cli.answers import show_reading, write_answer, write_read_page
         from edgegraft.report import answer_plots
         from edgegraft.study import read_network
 
@@ -207,7 +207,7 @@ def plan(
 ) -> None:
     """Plan the rows of a study: how many find an edge, or a share of a network's edges."""
     with working(model, rows=output, picture=picture, force=force, quiet=quiet) as console:
-        from edgegraft.cli.study_answers import show_plan, write_answer
+        from edgegraft.cli.answers import show_plan, write_answer
         from edgegraft.report import plot_power
         from edgegraft.study import plan as plan_rows
 

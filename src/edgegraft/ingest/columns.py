@@ -18,17 +18,8 @@ from numpy.typing import NDArray
 
 from edgegraft.core.types import Integers
 from edgegraft.errors import Argument, DataError, listing
+from edgegraft.ingest import cells
 from edgegraft.ingest.binning import assign_bins
-from edgegraft.ingest.cells import (
-    Place,
-    dressed_number,
-    numbers_of,
-    odd_tokens,
-    read_number,
-    read_text_as,
-    reject_infinity,
-    unseen_category,
-)
 from edgegraft.ingest.code_buffer import CodeBuffer, Codes, DirectCodes, near_counts
 from edgegraft.ingest.column_kinds import Observed
 from edgegraft.ingest.findings import missing_values
@@ -81,7 +72,7 @@ class OpenColumn(Observed):
             return np.full(n_rows, MISSING, np.uint16)
         return self.buffer.take(n_rows)
 
-    def append(self, array: pa.Array, place: Place) -> None:
+    def append(self, array: pa.Array, place: cells.Place) -> None:
         """Receive cells, whose rows messages call by `place`."""
         if self.overflowed:
             return
@@ -142,7 +133,7 @@ class OpenColumn(Observed):
         return True
 
     def _meet(
-        self, labels: list[Any], codes: list[int], indices: NDArray[Any], place: Place
+        self, labels: list[Any], codes: list[int], indices: NDArray[Any], place: cells.Place
     ) -> bool:
         """Give codes to the labels that have none yet; return whether there were enough."""
         numeric = self.kind.numeric and not self.declared
@@ -159,7 +150,7 @@ class OpenColumn(Observed):
                 continue
             row = place(int(firsts[k])) if firsts[k] >= 0 else ""
             if self.kind is LabelKind.FLOAT:
-                reject_infinity(self.name, label, row)
+                cells.reject_infinity(self.name, label, row)
             # A declared dictionary may hold the same value twice.
             codes[k] = self._code[label] if label in self._code else self._add(label, row)
             if codes[k] >= self._max_states and not self._may_grow(row):
@@ -192,7 +183,7 @@ class OpenColumn(Observed):
         numeric = self.kind.numeric and not self.declared
         if self.from_text:
             fresh = self.labels[self._n_numeric :]
-            numeric = all(read_number(text) is not None for text in fresh)
+            numeric = all(cells.read_number(text) is not None for text in fresh)
             self._n_numeric = len(self.labels)
         if not numeric:
             raise self._too_many(row)
@@ -212,8 +203,8 @@ class OpenColumn(Observed):
             Argument("drop", [self.name]),
             " or merge categories first",
         ]
-        example = dressed_number(self.labels) if self.from_text else None
-        odd = odd_tokens(self.labels) if self.from_text else []
+        example = cells.dressed_number(self.labels) if self.from_text else None
+        odd = cells.odd_tokens(self.labels) if self.from_text else []
         if example is not None:
             parts.append(f"; if {example!r} is a number, write it plainly (1234.5)")
         elif odd:
@@ -236,11 +227,11 @@ class ClosedColumn:
         missing = dict.fromkeys(self._missing, MISSING)
         self._direct = DirectCodes({**self._code, **missing})
 
-    def append(self, array: pa.Array, place: Place) -> None:
+    def append(self, array: pa.Array, place: cells.Place) -> None:
         """Receive cells, whose rows messages call by `place`."""
         own = self.variable
         if own.edges is not None:
-            values = numbers_of(own.name, array, self._options, self._from_text, place, own)
+            values = cells.numbers_of(own.name, array, self._options, self._from_text, place, own)
             self.buffer.append(assign_bins(values, own.edges))
             return
         found = self._direct.find(array)
@@ -258,7 +249,7 @@ class ClosedColumn:
             firsts = _first_places(indices, len(labels)) if firsts is None else firsts
             # Declared categories that do not occur do no harm.
             if firsts[k] >= 0 and self._options.unseen == "error":
-                raise unseen_category(own, label, place(int(firsts[k])))
+                raise cells.unseen_category(own, label, place(int(firsts[k])))
         self.buffer.append(codes[indices])
 
     def code_of(self, label: Any) -> int | None:
@@ -266,7 +257,7 @@ class ClosedColumn:
         if label in self._missing or label != label:
             return MISSING
         if self._read_as is not None:
-            label = read_text_as(label, self._read_as)
+            label = cells.read_text_as(label, self._read_as)
         return self._code.get(label)
 
 

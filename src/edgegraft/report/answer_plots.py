@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.report.network import Network, build_network
@@ -17,7 +16,8 @@ from edgegraft.report.style import (
     NEUTRAL,
     POSITIVE,
     axes_or_new,
-    literal,
+    heat_map,
+    name_rows,
     require_matplotlib,
     shown,
 )
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 def plot_power(found: PowerPlan, ax: Axes | None = None) -> Axes:
     """Draw the expected share of edges found against the number of rows, on `ax` or anew."""
-    require_matplotlib()
     ax = axes_or_new(ax, 6.0, 4.0)
     rows, curve = found.curve["rows"], found.curve
     ax.semilogx(rows, curve["power"], color=POSITIVE, label="by theory")
@@ -54,7 +53,6 @@ def plot_power(found: PowerPlan, ax: Axes | None = None) -> Axes:
 
 def plot_centrality(found: NetworkReading, ax: Axes | None = None) -> Axes:
     """Draw strength and influence of variables with intervals of 95 %, strongest on top."""
-    require_matplotlib()
     columns = found.variables
     order = np.argsort(columns["strength"], kind="stable")
     ax = axes_or_new(ax, 6.5, 1.5 + 0.25 * len(order))
@@ -64,22 +62,16 @@ def plot_centrality(found: NetworkReading, ax: Axes | None = None) -> Axes:
         ax.hlines(at, low, high, color=colour, linewidth=1.2)
         label = "expected influence" if name == "influence" else name
         ax.plot(columns[name][order], at, "o", color=colour, markersize=4, label=label)
-    _names(ax, columns["name"][order])
+    name_rows(ax, [shown(name) for name in columns["name"][order]])
+    ax.set_ylim(-0.6, len(order) - 0.4)
     ax.axvline(0.0, color=NEUTRAL, linewidth=0.8)
     ax.set(xlabel="sum of effects, with intervals of 95 %")
     ax.legend(frameon=False, loc="lower right")
     return ax
 
 
-def _names(ax: Axes, names: NDArray[np.object_]) -> None:
-    ax.set_yticks(np.arange(len(names)), [shown(name) for name in names])
-    ax.set_ylim(-0.6, len(names) - 0.4)
-    literal(ax)
-
-
 def plot_edge_intervals(found: NetworkReading, ax: Axes | None = None, *, top: int = 60) -> Axes:
     """Draw the effects of edges with their intervals of 95 %, the strongest `top` of them."""
-    require_matplotlib()
     columns = found.edges
     strongest = np.argsort(-np.abs(columns["effect"]), kind="stable")[:top]
     order = strongest[np.argsort(columns["effect"][strongest], kind="stable")]
@@ -87,7 +79,8 @@ def plot_edge_intervals(found: NetworkReading, ax: Axes | None = None, *, top: i
     at = np.arange(len(order))
     ax.hlines(at, columns["low"][order], columns["high"][order], color=NEUTRAL, linewidth=1.2)
     ax.plot(columns["effect"][order], at, "o", color=POSITIVE, markersize=4)
-    _names(ax, np.array(_edge_names(found, order), object))
+    name_rows(ax, _edge_names(found, order))
+    ax.set_ylim(-0.6, len(order) - 0.4)
     ax.axvline(0.0, color=INK, linewidth=0.8)
     ax.set(xlabel="effect, with intervals of 95 %")
     return ax
@@ -95,19 +88,13 @@ def plot_edge_intervals(found: NetworkReading, ax: Axes | None = None, *, top: i
 
 def plot_stability(found: NetworkReading, ax: Axes | None = None) -> Axes:
     """Draw how centralities of fewer rows correlate with those of all rows."""
-    require_matplotlib()
     ax = axes_or_new(ax, 6.0, 4.0)
     columns = found.dropped
     for name, colour, line in (("strength", POSITIVE, "-"), ("influence", NEGATIVE, "--")):
         label = f"{name}, coefficient {found.coefficient[name]:.2f}"
         ax.plot(columns["share"], columns[f"{name}_correlation"], line, color=colour, label=label)
-        ax.fill_between(
-            columns["share"],
-            columns[f"{name}_low"],
-            columns[f"{name}_correlation"],
-            color=colour,
-            alpha=0.15,
-        )
+        band = columns[f"{name}_low"], columns[f"{name}_correlation"]
+        ax.fill_between(columns["share"], *band, color=colour, alpha=0.15)
     ax.axhline(0.7, color=NEUTRAL, linewidth=0.8)
     ax.set(xlabel="share of rows dropped", ylabel="correlation with all rows", ylim=(-0.05, 1.02))
     ax.legend(frameon=False, loc="lower left")
@@ -116,7 +103,6 @@ def plot_stability(found: NetworkReading, ax: Axes | None = None) -> Axes:
 
 def plot_adjacency(found: NetworkReading, ax: Axes | None = None) -> Axes:
     """Draw the effects of all pairs as a heat map, variables of a community side by side."""
-    require_matplotlib()
     n, community = found.model.n_variables, found.variables["community"]
     order = np.lexsort((-found.variables["strength"], np.where(community < 0, n, community)))
     matrix = np.zeros((n, n))
@@ -124,15 +110,8 @@ def plot_adjacency(found: NetworkReading, ax: Axes | None = None) -> Axes:
         matrix[i, j] = matrix[j, i] = effect
     side = 2.0 + 0.22 * n
     ax = axes_or_new(ax, side + 1.0, side)
-    limit = float(np.abs(matrix).max(initial=1e-9))
-    picture = ax.imshow(matrix[np.ix_(order, order)], cmap="RdBu", vmin=-limit, vmax=limit)
-    names = [shown(found.model.names[i], 16) for i in order]
-    ax.set_xticks(np.arange(n), names, rotation=90)
-    ax.set_yticks(np.arange(n), names)
-    literal(ax)
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    figure.colorbar(picture, ax=ax, label="effect", shrink=0.8)
+    heat_map(ax, matrix[np.ix_(order, order)], float(np.abs(matrix).max(initial=1e-9)), "effect")
+    name_rows(ax, [shown(found.model.names[i], 16) for i in order], across=True)
     return ax
 
 
@@ -161,26 +140,15 @@ def plot_edge_differences(found: NetworkReading, ax: Axes | None = None, *, top:
     Blue: the effect of the row is larger than that of the column, by size; vermillion: smaller;
     white: zero is in the interval of 95 % of their difference.
     """
-    require_matplotlib()
-    from matplotlib.colors import ListedColormap
-
     columns, (apart, error) = found.edges, found.influence.differences()
     order = np.argsort(-np.abs(columns["effect"]), kind="stable")[:top]
     side = 2.0 + 0.25 * len(order)
     ax = axes_or_new(ax, side + 1.0, side)
     differs = np.sign(apart) * (np.abs(apart) > NORMAL * error)
-    ax.imshow(
-        differs[np.ix_(order, order)],
-        ListedColormap([NEGATIVE, "white", POSITIVE]),
-        vmin=-1,
-        vmax=1,
-    )
-    names = _edge_names(found, order)
-    ax.set_xticks(np.arange(len(order)), names, rotation=90)
-    ax.set_yticks(np.arange(len(order)), names)
+    heat_map(ax, differs[np.ix_(order, order)], 1.0)
     for at, k in enumerate(order):
         ax.text(at, at, f"{columns['effect'][k]:.2f}", ha="center", va="center", fontsize=6)
-    literal(ax)
+    name_rows(ax, _edge_names(found, order), across=True)
     return ax
 
 

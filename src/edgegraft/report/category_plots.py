@@ -13,10 +13,10 @@ from edgegraft.model import NodeMarginals, PairwiseMRF
 from edgegraft.model.evidence import with_evidence
 from edgegraft.report.style import (
     INK,
-    NEGATIVE,
     NEUTRAL,
     POSITIVE,
     axes_or_new,
+    heat_map,
     literal,
     require_matplotlib,
     shown,
@@ -68,26 +68,12 @@ def plot_edge(model: PairwiseMRF, first: str, second: str, ax: Axes | None = Non
     >>> [cell.get_text() for cell in plot_edge(model, "smoker", "cancer").texts]
     ['+0.50', '-0.50', '-0.50', '+0.50']
     """
-    require_matplotlib()
-    from matplotlib.colors import LinearSegmentedColormap
-
     table = model.zero_sum().edge_potential(first, second)
     rows, columns = table.shape
     ax = axes_or_new(ax, *np.clip((2.6 + 0.55 * columns, 1.6 + 0.42 * rows), 3.0, 12.0))
-    possible = np.isfinite(table)
-    limit = max(float(np.abs(table[possible]).max(initial=0.0)), 1e-12)
-    colours = LinearSegmentedColormap.from_list("sign", [NEGATIVE, "white", POSITIVE])
-    image = ax.imshow(
-        np.ma.masked_array(table, ~possible),
-        cmap=colours.with_extremes(bad=INK),
-        vmin=-limit,
-        vmax=limit,
-        aspect="auto",
-        interpolation="nearest",
-    )
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    figure.colorbar(image, ax=ax, label="log-potential, zero-sum gauge")
+    limit = max(float(np.abs(table[np.isfinite(table)]).max(initial=0.0)), 1e-12)
+    label = "log-potential, zero-sum gauge"
+    heat_map(ax, table, limit, label, aspect="auto", interpolation="nearest")
     _name_categories(ax, model, first, second)
     if max(rows, columns) <= _MAX_NUMBERS:
         _write_numbers(ax, table, limit)

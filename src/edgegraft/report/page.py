@@ -13,7 +13,6 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -25,19 +24,10 @@ from edgegraft.errors import DataError
 from edgegraft.io.graph_files import edge_attributes
 from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF
+from edgegraft.report import page_sections as parts
 from edgegraft.report.answer_sections import comparison_section, reading_section
-from edgegraft.report.page_html import as_script_json, as_text
+from edgegraft.report.page_html import as_script_json, as_text, asset
 from edgegraft.report.page_model import chart_data, describe, network_data
-from edgegraft.report.page_sections import (
-    certificate_section,
-    edges_section,
-    network_section,
-    quality_section,
-    settings_section,
-    summary_section,
-    trajectory_section,
-    variables_section,
-)
 from edgegraft.study.comparison import Comparison
 from edgegraft.study.reading import NetworkReading
 
@@ -119,16 +109,16 @@ def write_report(
     about = describe(model, edge_attributes(model, edge_columns))
     compared = "" if comparison is None else comparison_section(comparison)
     sections = [
-        ("summary", "Summary", summary_section(about, kept, quality)),
+        ("summary", "Summary", parts.summary_section(about, kept, quality)),
         ("comparison", "Groups compared", compared),
-        ("network", "Network", network_section(about)),
+        ("network", "Network", parts.network_section(about)),
         ("reading", "The network read", "" if reading is None else reading_section(reading)),
-        ("edges", "Strongest edges", edges_section(about)),
-        ("variables", "Variables", variables_section(about, quality)),
-        ("trajectory", "How it went", trajectory_section(trace is not None, path_points)),
-        ("certificate", "Certificate", certificate_section(kept)),
-        ("quality", "Data quality", quality_section(quality, model.n_variables)),
-        ("settings", "To repeat it", settings_section(kept)),
+        ("edges", "Strongest edges", parts.edges_section(about)),
+        ("variables", "Variables", parts.variables_section(about, quality)),
+        ("trajectory", "How it went", parts.trajectory_section(trace is not None, path_points)),
+        ("certificate", "Certificate", parts.certificate_section(kept)),
+        ("quality", "Data quality", parts.quality_section(quality, model.n_variables)),
+        ("settings", "To repeat it", parts.settings_section(kept)),
     ]
     title = title or f"A network of {model.n_variables:,} variables"
     replace_file(path, _page(title, sections, network_data(about), charts))
@@ -138,12 +128,12 @@ def _page(title: str, sections: Sequence[Section], network: Any, charts: Any) ->
     """Return the whole page; a section is its id, its heading and its content, if there is any."""
     present = [section for section in sections if section[2]]
     # All scripts are one module: a page that is a file cannot import others.
-    script = _ELSEWHERE.sub("", "".join(map(_asset, _SCRIPTS)))
+    script = _ELSEWHERE.sub("", "".join(map(asset, _SCRIPTS)))
     checksum = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return Template(_asset("page.html")).substitute(
+    return Template(asset("page.html")).substitute(
         title=as_text(title),
         policy=f"'sha256-{checksum}'",
-        style=_asset("page.css"),
+        style=asset("page.css"),
         links="".join(f'<a href="#{name}">{head}</a>' for name, head, _ in present),
         content="\n".join(
             f'<section id="{name}"><h2>{head}</h2>\n{body}\n</section>'
@@ -153,7 +143,3 @@ def _page(title: str, sections: Sequence[Section], network: Any, charts: Any) ->
         charts=as_script_json(charts),
         script=script,
     )
-
-
-def _asset(name: str) -> str:
-    return resources.files("edgegraft.report").joinpath("assets", name).read_text("utf-8")

@@ -6,6 +6,7 @@ import html
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
 # "<" could end the script element, "&" is special in XHTML; JSON accepts both in escaped form.
 _IN_SCRIPT = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
+
+
+def asset(name: str) -> str:
+    """Return a file of the page: its script, style or a part of its markup."""
+    return resources.files("edgegraft.report").joinpath("assets", name).read_text("utf-8")
 
 
 def as_text(value: Any) -> str:

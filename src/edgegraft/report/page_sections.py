@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 from collections.abc import Mapping, Sequence
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from edgegraft.learn.selection.path import PathPoint
 from edgegraft.report.page_html import (
     as_number,
     as_text,
+    asset,
     data_text,
     fact_list,
     flattened,
@@ -83,23 +85,7 @@ def network_section(about: ModelSummary) -> str:
         if network.sign.any()
         else ""
     )
-    return (
-        '<div class="controls">'
-        '<label>Find <input id="find" type="search" list="variables" autocomplete="off" '
-        'placeholder="a variable"></label><datalist id="variables"></datalist>'
-        '<label>Weakest edge <input id="weakest" type="range" min="0" max="100" value="0"></label>'
-        '<output id="count" for="weakest"></output>'
-        '<span class="zoom"><button type="button" id="nearer" title="Zoom in">+</button>'
-        '<button type="button" id="farther" title="Zoom out">&minus;</button>'
-        '<button type="button" id="whole">Whole</button></span></div>'
-        '<div class="stage"><div id="picture"><svg role="img" aria-label="The network">'
-        '</svg><div id="hint" role="status" hidden></div></div>'
-        '<aside id="panel" aria-live="polite"><p>Choose a variable or an edge.</p></aside></div>'
-        "<noscript><p>A script draws the network, but scripts are disabled.</p>"
-        "</noscript>"
-        '<div id="legend"></div><p class="note">Colours and shapes of dots are communities.'
-        f"{signs}{left_out}</p>"
-    )
+    return Template(asset("network.html")).substitute(signs=signs, left_out=left_out)
 
 
 def edges_section(about: ModelSummary) -> str:

@@ -7,8 +7,12 @@ use the other hues and, when these run out, another shape.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from edgegraft.core.types import Floats
 from edgegraft.errors import import_extra
 
 if TYPE_CHECKING:
@@ -72,6 +76,7 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     """Return `ax`, or the axes of a new figure of this size in inches."""
     if ax is not None:
         return ax
+    require_matplotlib()
     import matplotlib.pyplot as plt
 
     _, made = plt.subplots(figsize=(width, height), layout="constrained")
@@ -87,6 +92,29 @@ def shown(label: Any, longest: int = _LONGEST) -> str:
     text = " ".join(str(label).split()) or "(blank)"
     text = text.encode("utf-8", "backslashreplace").decode()  # halves of surrogate pairs
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def heat_map(ax: Axes, table: Floats, limit: float, label: str = "", **image: Any) -> None:
+    """Draw a table in the colours of signs up to `limit`, with a bar of them if it has a label.
+
+    What is not finite is dark.
+    """
+    from matplotlib.colors import LinearSegmentedColormap
+
+    signs = LinearSegmentedColormap.from_list("sign", [NEGATIVE, "white", POSITIVE])
+    image |= {"cmap": signs.with_extremes(bad=INK), "vmin": -limit, "vmax": limit}
+    drawn = ax.imshow(np.ma.masked_invalid(table), **image)
+    figure = ax.get_figure(root=True)
+    if label and figure is not None:
+        figure.colorbar(drawn, ax=ax, label=label)
+
+
+def name_rows(ax: Axes, names: Sequence[Any], across: bool = False) -> None:
+    """Name the rows of a picture, and also its columns if they are the same."""
+    ax.set_yticks(np.arange(len(names)), names)
+    if across:
+        ax.set_xticks(np.arange(len(names)), names, rotation=90)
+    literal(ax)
 
 
 def literal(ax: Axes) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError
 from edgegraft.learn.selection.path import PathPoint
-from edgegraft.report.style import INK, NEGATIVE, NEUTRAL, POSITIVE, axes_or_new, require_matplotlib
+from edgegraft.report.style import INK, NEGATIVE, NEUTRAL, POSITIVE, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,7 +99,6 @@ def plot_trace(trace: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
     >>> [line.get_label() for line in ax.lines]
     ['objective']
     """
-    require_matplotlib()
     return _draw(trace_chart(trace), ax)
 
 
@@ -110,7 +109,6 @@ def plot_path(points: Sequence[PathPoint], ax: Axes | None = None) -> Axes:
     the EBIC; a line marks the best model by that measure. `points` are those of
     :func:`~edgegraft.learn.selection.path.penalty_path`; the left axes are returned.
     """
-    require_matplotlib()
     if not len(points):
         raise DataError("the path has no points to draw")
     return _draw(path_chart(points), ax)

@@ -18,16 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from edgegraft.contrib.dask.partitions import (
-    OpenPart,
-    as_sources,
-    computed,
-    on_each,
-    open_part,
-    pack_part,
-    settle,
-    survey_of,
-)
+from edgegraft.contrib.dask import partitions as parts
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ClusterError, DataError, MissingExtraError
 from edgegraft.ingest.findings import Findings
@@ -107,20 +98,20 @@ class ClusterRows(Rows):
         _need_dask()
         self.client = client
         self.wait_for_workers = wait_for_workers
-        chosen, given = ReadOptions.of(ClusterRows, options), as_sources(partitions)
+        chosen, given = ReadOptions.of(ClusterRows, options), parts.as_sources(partitions)
         with _cluster_errors(client):
-            sources = computed(client, given)
+            sources = parts.computed(client, given)
             if schema is None:
-                opened = on_each(client, open_part, sources, chosen)
+                opened = parts.on_each(client, parts.open_part, sources, chosen)
                 self._results(opened, fetch=False)
                 findings = Findings()
-                survey = self._results([survey_of(client, opened)])[0]
-                schema = settle(survey, chosen, findings)
+                survey = self._results([parts.survey_of(client, opened)])[0]
+                schema = parts.settle(survey, chosen, findings)
                 for warning in findings.warnings():
                     warnings.warn(warning, stacklevel=2)
-                held = on_each(client, OpenPart.close, opened, schema.to_json(), chosen)
+                held = parts.on_each(client, parts.OpenPart.close, opened, schema.to_json(), chosen)
             else:
-                held = on_each(client, pack_part, sources, schema.to_json(), chosen)
+                held = parts.on_each(client, parts.pack_part, sources, schema.to_json(), chosen)
             self._results(held, fetch=False)
         self.schema = schema
         self._held = held
