@@ -68,7 +68,7 @@ def _decide(
             _dressed_hint(column),
         )
     asked, wanted = options.bins_for(column.name), options.kind_for(column.name)
-    if numeric or options.kind_named(column.name):
+    if numeric or column.name in options.named_kinds:
         check_kind(column, wanted)
     levels = max(options.max_categories, options.max_numeric_states)
     limit = asked or (levels if wanted == "ordinal" else options.max_numeric_states)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from inspect import signature
 from os import PathLike
 from typing import Any, cast
@@ -93,18 +94,16 @@ class ReadOptions(TableOptions):
             if len(_split_order(text)[1]) < 2:
                 raise DataError(Argument("order", [text]), " has no order: write 'low<middle<high'")
 
+    @cached_property
+    def named_kinds(self) -> dict[str, str]:
+        """Kinds that were asked for single columns."""
+        named = dict(self.kinds) if isinstance(self.kinds, Mapping) else {}
+        return named | {name: kind for kind in KINDS for name in getattr(self, kind) or ()}
+
     def kind_for(self, name: str) -> Kind | None:
         """Return the kind that was asked for a column, None if it is to be found out."""
-        for kind in KINDS:
-            if name in (getattr(self, kind) or ()):
-                return kind
-        found = self.kinds.get(name, "auto") if isinstance(self.kinds, Mapping) else self.kinds
+        found = self.named_kinds.get(name, self.kinds if isinstance(self.kinds, str) else "auto")
         return None if found == "auto" else cast(Kind, found)
-
-    def kind_named(self, name: str) -> bool:
-        """Return whether a kind was asked for this very column."""
-        listed = any(name in (getattr(self, kind) or ()) for kind in KINDS)
-        return listed or (isinstance(self.kinds, Mapping) and name in self.kinds)
 
     def order_for(self, name: str, labels: Collection[Any]) -> list[str] | None:
         """Return the order that was given for a column of text, if there is one.

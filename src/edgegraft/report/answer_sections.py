@@ -95,7 +95,7 @@ def column_table(title: str, columns: Mapping[str, Any], names: list[str]) -> st
     rows = [[_cell(columns[name][k]) for name in names] for k in range(min(n, _MAX_ROWS))]
     if n > _MAX_ROWS:
         title += f" ({_MAX_ROWS} of {n:,})"
-    return titled_table(title, [name.replace("_", " ") for name in names], rows)
+    return titled_table(title, names, rows)
 
 
 def _cell(value: Any) -> Any:

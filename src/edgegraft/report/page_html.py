@@ -94,16 +94,19 @@ def heat_map(table: InteractionTable, names: Sequence[str]) -> str:
     )
 
 
+def list_table(heads: Iterable[str], rows: Iterable[str], kind: str = "list") -> str:
+    """Return a table of rows, each in HTML, under heads, which are text."""
+    head = "".join(f"<th>{as_text(name.replace('_', ' '))}</th>" for name in heads)
+    return (
+        f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
 def titled_table(title: str, heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """Return a table of values under a heading."""
-    head = "".join(f"<th>{as_text(name)}</th>" for name in heads)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{value_cell(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return (
-        f'<h3>{as_text(title)}</h3><div class="scroll"><table class="list"><thead><tr>{head}</tr>'
-        f"</thead><tbody>{body}</tbody></table></div>"
-    )
+    cells = ("".join(f"<td>{value_cell(cell)}</td>" for cell in row) for row in rows)
+    return f"<h3>{as_text(title)}</h3>" + list_table(heads, (f"<tr>{row}</tr>" for row in cells))
 
 
 def fact_list(facts: Iterable[tuple[str, Any]]) -> str:

@@ -23,6 +23,7 @@ from edgegraft.report.page_html import (
     fact_list,
     flattened,
     heat_map,
+    list_table,
     titled_table,
     value_cell,
 )
@@ -94,7 +95,6 @@ def edges_section(about: ModelSummary) -> str:
     if not model.n_edges:
         return ""
     shown = about.order[:_TOP_EDGES].tolist()
-    heads = "".join(f"<th>{as_text(name.replace('_', ' '))}</th>" for name in about.attributes)
     rows = []
     for rank, which in enumerate(shown):
         ends = " &ndash; ".join(data_text(model.names[v]) for v in model.edges[which])
@@ -111,8 +111,7 @@ def edges_section(about: ModelSummary) -> str:
         f"<p>{many}{model.n_edges:,} edges. Tables show which categories go together: blue pairs "
         "occur more often, vermillion pairs less often, than the rest of the model predicts "
         "(log-potentials; rows and columns sum to zero).</p>"
-        f'<div class="scroll"><table class="list"><thead><tr><th>edge</th>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        + list_table(["edge", *about.attributes], rows)
     )
 
 
@@ -142,12 +141,8 @@ def variables_section(about: ModelSummary, quality: Mapping[str, Any] | None) ->
     cut = ""
     if len(order) < model.n_variables:
         cut = f"<p>The {len(order):,} of {model.n_variables:,} variables with the most edges.</p>"
-    columns = "".join(f"<th>{head}</th>" for head in heads)
-    return (
-        f"{cut}<p>{as_text(about.marginals_note)}</p>"
-        f'<div class="scroll"><table class="list sortable"><thead><tr>{columns}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
+    note = f"{cut}<p>{as_text(about.marginals_note)}</p>"
+    return note + list_table(heads, rows, "list sortable")
 
 
 def trajectory_section(has_trace: bool, points: Sequence[PathPoint] | None) -> str:
@@ -158,16 +153,13 @@ def trajectory_section(has_trace: bool, points: Sequence[PathPoint] | None) -> s
     if points:
         chart = path_chart(points)
         values, best = chart.right.lines[0].values, chart.mark
-        rows = "".join(
+        rows = (
             f"<tr{' class=best' if k == best else ''}><td>{as_number(point.penalty)}</td>"
             f"<td>{as_number(point.n_edges)}</td><td>{float(values[k]):,.6g}</td></tr>"
             for k, point in enumerate(points)
         )
-        parts.append(
-            '<h3>The path of penalties</h3><div class="chart" data-chart="path"></div>'
-            '<div class="scroll"><table class="list"><thead><tr><th>penalty</th><th>edges</th>'
-            f"<th>{as_text(chart.right.title)}</th></tr></thead><tbody>{rows}</tbody></table></div>"
-        )
+        parts.append('<h3>The path of penalties</h3><div class="chart" data-chart="path"></div>')
+        parts.append(list_table(["penalty", "edges", chart.right.title], rows))
     return "".join(parts)
 
 
