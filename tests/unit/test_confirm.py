@@ -7,8 +7,9 @@ from edgegraft import GraftedMRF
 from edgegraft.core.pairs import all_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.errors import EncodingWarning, IdentificationWarning
-from edgegraft.learn import Plan, discover
+from edgegraft.learn import Plan, confirm, discover, discovery
 from edgegraft.learn.copies import Copies, find_copies
+from edgegraft.learn.second_look import JointStrengths
 from edgegraft.learn.survey_design import weigh
 from edgegraft.search.correlations import Correlations
 from edgegraft.search.structure import spanning_tree
@@ -44,6 +45,53 @@ def test_no_edge_is_kept_without_a_test():
     assert (found.tests.q_value[found.kept] <= Plan().fdr).all()
     assert (found.tests.dof[found.kept] > 0).all()
     assert edges_of(found) == {(v, v + 1) for v in range(15)}
+
+
+@pytest.mark.parametrize("seed", [4, 5, 7])
+def test_p_values_are_those_beside_the_edges_that_are_kept(monkeypatch, seed):
+    # Edges that pass at first beside others that are cut must pass, and are reported, without them.
+    found, testers = [], []
+
+    def recorded(made, function):
+        def call(*args, **options):
+            made.append(function(*args, **options))
+            return made[-1]
+
+        return call
+
+    monkeypatch.setattr(confirm, "make_tester", recorded(testers, confirm.make_tester))
+    monkeypatch.setattr(discovery, "confirm", recorded(found, discovery.confirm))
+    codes = draw_tree([-1, *(v // 2 for v in range(29))], 0.75, 300, seed)
+    discover(PackedTable.from_codes(codes), Plan(fdr=0.05))
+    (network,), (tester,) = found, testers
+    assert not network.kept.all()  # some were cut
+    model = network.model
+    alone = tester.test(model.layout, model.theta, np.arange(len(model.edges)))
+    # Fits differ a little; beside edges that are cut, some are off by a factor of 1,000.
+    reported = network.tests.p_value[network.kept]
+    np.testing.assert_allclose(np.log(reported), np.log(alone.p_value), atol=2.0)
+
+
+def test_strengths_stand_out_from_what_all_pairs_have():
+    order = JointStrengths(all_pairs(4), np.array([3.0, 0.5, 0.1, 2.0, 0.0, 1.0]))
+    assert order.background == 2 * 1.0
+    assert order.strongest(2).tolist() == [[0, 1], [1, 2]]
+    assert JointStrengths(all_pairs(2), np.zeros(1)).background == 0.0
+
+
+def test_a_cold_grid_is_built_from_its_strongest_pairs_on():
+    side = 4
+    edges = {(v, v + 1) for v in range(side * side) if v % side < side - 1}
+    edges |= {(v, v + side) for v in range(side * (side - 1))}
+    rows = np.arange(1 << (side * side))
+    bits = np.array([(rows >> v) & 1 for v in range(side * side)])
+    energy = sum(1.8 * (bits[i] == bits[j]) for i, j in edges)
+    chance = np.exp(energy - energy.max())
+    drawn = np.random.default_rng(0).choice(rows, 3000, p=chance / chance.sum())
+    with pytest.warns(IdentificationWarning):
+        found = discover(PackedTable.from_codes(bits[:, drawn].T.copy()))
+    assert edges_of(found) <= edges
+    assert len(edges_of(found)) >= 12
 
 
 def test_links_of_copies_are_shown_once():

@@ -12,8 +12,8 @@ A spanning tree of the strongest dependences is kept while the other edges are t
 tested itself: without the edges of a hub, pairs of its leaves stand in for them and pass any test.
 
 If many edges of the search cannot be tested, a fit of all pairs
-(:mod:`~edgegraft.learn.second_look`) gives further candidates, and a second network is built from
-nothing in the order of its strengths. Of the two networks the one with the smaller BIC is kept.
+(:mod:`~edgegraft.learn.second_look`) gives further candidates, and the network is built from
+nothing in the order of its strengths: columns are so alike that a tree of them is of chance.
 
 Tests are made on a fit with a ridge that weighs as a tenth of a row: what a larger ridge leaves
 unexplained makes copies of edges significant.
@@ -52,7 +52,6 @@ _MANY_DETERMINED = 0.3  # share of the columns
 _MAX_LOOKS = 3  # at pairs outside of the search
 _FEW = 10  # untestable edges that are not worth a warning
 _MANY_UNTESTABLE = 0.1  # share of the edges of a search
-_MOSTLY_UNTESTABLE = 0.75  # columns are so alike that a tree of them is of chance
 
 
 class Confirmation(NamedTuple):
@@ -113,17 +112,13 @@ def confirm(
         network = KeptNetwork(search, tester, cut, copies)
         network.test_all()
     strengths = network.model().edge_strengths()
-    network.keep_tree(tree)
-    network.take_back()
+    ranked_by = joint if hard else None
+    if ranked_by is None:
+        network.keep_tree(tree)
+    else:
+        network.clear()
+    network.take_back(ranked_by)
     network.test_changed()
-    ranked_by = None
-    if joint is not None and hard:
-        other = KeptNetwork(search, tester, cut, copies)
-        other.clear()
-        other.take_back(joint)
-        other.test_changed()
-        if untestable > _MOSTLY_UNTESTABLE or other.bic() < network.bic():
-            network, ranked_by = other, joint
     if widen and ranked_by is None:
         _look_outside(search, network, copies)
         strengths = np.pad(strengths, (0, len(network.edges) - len(strengths)))

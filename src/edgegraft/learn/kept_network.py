@@ -169,13 +169,6 @@ class KeptNetwork:
     def _tables(self) -> Floats:
         return self._objective.expand(self._fit.solution.theta, self._fit.layout)
 
-    def bic(self) -> float:
-        """Return the Bayesian information criterion of the fitted graph."""
-        layout, n_rows = self._fit.layout, self._objective.n_rows
-        loss = self._journal.step(lambda: np.array([self._fit.solution.info.objective]))
-        free = np.diff(layout.edge_offset).sum()
-        return float(2 * n_rows * loss[0] + free * np.log(n_rows))
-
     def test_all(self) -> None:
         """Test every edge in the model of all."""
         self._test(np.arange(len(self.edges)))
@@ -206,35 +199,39 @@ class KeptNetwork:
     def take_back(self, order: JointStrengths | None = None) -> None:
         """Test what is not kept on the model of what is, until nothing more passes.
 
-        Those of the largest scores come first, or those of the largest strengths. What passes is
-        added, unless it shares a variable with one that is added before it in the same round. As
-        fewer pass, more are tested in a round.
+        Those of the largest scores come first. What passes is added, unless it shares a variable
+        with one that is added before it in the same round. As fewer pass, more are tested in a
+        round. If an order is given, no edge is tested before a stronger one of its variables, and
+        none that is not stronger than what all pairs have.
         """
         depth, n_layers = 1, 0
         threshold = self._search.penalty.penalty
-        degree_then: dict[int, tuple[int, int]] = {}
+        tested_at = np.full(self.edges.shape, -1)  # numbers of kept edges at both ends
         fixed = None if order is None else order.of(self.edges)
-        while n_layers < _MAX_ROUNDS:
-            waiting = np.flatnonzero(~self.kept & self._shown)
+        able = self._shown
+        if order is not None and fixed is not None:
+            able = able & (fixed > order.background)
+        max_layers = _MAX_ROUNDS if order is None else len(self.edges)
+        while n_layers < max_layers:
+            waiting = np.flatnonzero(~self.kept & able)
             if not len(waiting):
                 return
             scores = self.scores(self.edges[waiting])
             degree = np.bincount(self.edges[self.kept].ravel(), minlength=self._n)
-            now = [(int(degree[i]), int(degree[j])) for i, j in self.edges[waiting]]
-            fresh = [degree_then.get(int(k)) != ends for k, ends in zip(waiting, now, strict=True)]
-            due = (scores > threshold) & np.array(fresh, bool)
+            now = degree[self.edges]
+            due = (scores > threshold) & (now != tested_at)[waiting].any(axis=1)
             if not due.any():
                 return
             first = np.argsort(-(scores if fixed is None else fixed[waiting])[due], kind="stable")
             ahead = waiting[due][first]
             layers: list[Integers] = []
-            while len(ahead) and len(layers) < min(depth, _MAX_ROUNDS - n_layers):
-                at = _apart(self.edges[ahead], np.arange(len(ahead)))
+            while len(ahead) and len(layers) < min(depth, max_layers - n_layers):
+                at = _apart(self.edges[ahead], np.arange(len(ahead)), strict=order is not None)
                 layers.append(ahead[at])
                 ahead = np.delete(ahead, at)
             n_layers += len(layers)
             chosen = np.concatenate(layers)
-            degree_then |= {int(k): now[int(np.searchsorted(waiting, k))] for k in chosen}
+            tested_at[chosen] = now[chosen]
             self._test_each(layers)
             passing = chosen[self._passes(chosen, self.kept)]
             kept = self.kept.copy()
@@ -313,13 +310,18 @@ def _rows_of(test: Callable[[Integers], Tested], part: Integers) -> Floats:
     return test(part).as_rows()
 
 
-def _apart(edges: Edges, order: Integers) -> Integers:
-    """Return the first edges in an order that share no variable with one before them."""
+def _apart(edges: Edges, order: Integers, *, strict: bool = False) -> Integers:
+    """Return the first edges in an order that share no variable with a chosen one before them.
+
+    If `strict`, with any before them.
+    """
     used: set[int] = set()
     chosen = []
     for k in order.tolist():
-        i, j = edges[k].tolist()
-        if not {i, j} & used:
-            used |= {i, j}
+        ends = set(edges[k].tolist())
+        free = not ends & used
+        if free:
             chosen.append(k)
+        if free or strict:
+            used |= ends
     return np.array(chosen, np.int64)

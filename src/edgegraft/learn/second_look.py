@@ -104,6 +104,7 @@ def sharpen(state: SearchState, sample: TableRows) -> SearchState:
 _LEVEL = 0.2  # penalty per cell, in units of 1 / sqrt(rows)
 _RIDGE = 1e-6
 _STOPPING = Stopping(tol=1e-3, max_iter=200)  # the early end is part of the method
+_STANDS_OUT = 2.0  # times the median strength of pairs that have one
 _MAX_WORK = 4e8  # cells of all pairs times rows: a few seconds
 
 
@@ -112,6 +113,15 @@ class JointStrengths(NamedTuple):
 
     pairs: Edges
     strengths: Floats
+
+    @property
+    def background(self) -> float:
+        """Strength up to which pairs do not stand out.
+
+        In cold models all columns nearly agree, and all pairs share a little of what couples them.
+        """
+        some = self.strengths[self.strengths > 0]
+        return _STANDS_OUT * float(np.median(some)) if len(some) else 0.0
 
     def of(self, edges: Edges) -> Floats:
         """Return the strengths of some pairs."""
