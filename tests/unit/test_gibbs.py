@@ -9,7 +9,8 @@ from scipy import stats
 from edgegraft.core import Layout
 from edgegraft.datasets import gibbs_sample, graphs
 from edgegraft.errors import DataError, ModelError
-from edgegraft.inference.chains import tables_of
+from edgegraft.inference.chains import follow_model, make_streams, scattered, tables_of
+from edgegraft.kernels.gibbs.fields import anneal
 from edgegraft.kernels.gibbs.gibbs_moments import add_moments
 from edgegraft.kernels.gibbs.gibbs_tables import refill
 from edgegraft.kernels.gibbs.sweeps import fill_uniform, sweep
@@ -117,6 +118,49 @@ def test_conditionals_equal_their_definition(make, max_rows):
     for i in range(layout.n_variables):
         expected = sum(conditional(layout, theta, x, i) for x in state)
         np.testing.assert_allclose(layout.node(totals, i), expected, rtol=1e-12, atol=1e-13)
+
+
+def swept(layout, theta, beta, x, uniform):
+    """A state after every variable has been drawn once, edge terms counting `beta` times."""
+    scaled = np.concatenate((theta[: layout.edge_offset[0]], beta * theta[layout.edge_offset[0] :]))
+    for i, u in enumerate(uniform):
+        x[i] = (np.cumsum(conditional(layout, scaled, x, i))[:-1] <= u).sum()
+    return x
+
+
+@pytest.mark.parametrize("make", [mixed, hub], ids=lambda make: make.__name__)
+def test_chains_that_follow_fields_are_those_of_the_conditionals(make):
+    layout, theta = make()
+    chains, betas = scattered(layout, make_streams(0, 6)), np.array([0.0, 0.3, 0.5, 1.0])
+    streams, x = chains.streams.copy(), chains.state.T.astype(np.int64)
+    log_weights, energies = np.empty(6), np.empty((3, 6))
+    wiring, nodes, pushes = follow_model(layout, theta)
+    anneal(wiring, theta, nodes, pushes, *chains, betas, log_weights, energies)
+    expected = np.zeros(6)
+    for k, beta in enumerate(betas[:-1]):
+        uniform = np.empty((layout.n_variables, 6))
+        for row in uniform:
+            fill_uniform(streams, row)
+        x = np.array([swept(layout, theta, beta, *own) for own in zip(x, uniform.T, strict=True)])
+        terms = sum(
+            layout.edge(theta, e)[x[:, i], x[:, j]] for e, (i, j) in enumerate(layout.edges)
+        )
+        np.testing.assert_allclose(energies[k], terms, atol=1e-12)
+        expected += (betas[k + 1] - beta) * terms
+    np.testing.assert_array_equal(chains.state, x.T)
+    np.testing.assert_array_equal(chains.streams, streams)
+    np.testing.assert_allclose(log_weights, expected, atol=1e-12)
+
+
+def test_fields_leave_states_that_are_impossible():
+    layout, theta = zeros()
+    chains = scattered(layout, make_streams(0, 50))
+    wiring, nodes, pushes = follow_model(layout, theta)
+    finite = np.maximum(theta, -1e8)
+    weights, energies = np.empty(50), np.empty((30, 50))
+    anneal(wiring, finite, nodes, pushes, *chains, np.ones(31), weights, energies)
+    assert (energies[-1] > -100).all()
+    assert (chains.state[3] > 0).all()
 
 
 def strong_hub():

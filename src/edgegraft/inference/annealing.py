@@ -19,19 +19,17 @@ from edgegraft.core.types import Floats
 from edgegraft.device import Device
 from edgegraft.inference.chains import (
     Chains,
+    Followed,
     are_possible,
+    follow_model,
     put_on_device,
     run_chains,
-    tables_of,
 )
 from edgegraft.inference.messages import floored
-from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables
-from edgegraft.kernels.gibbs.sweeps import anneal
+from edgegraft.kernels.gibbs.fields import anneal
 
 Codes = NDArray[np.uint16]  # (n_variables, n_chains)
 
-#: Joint states of a group of neighbours: small, for tables are new at every temperature.
-_GROUP_ROWS = 8
 #: How far a zero entry lies below all other entries of its table while chains are led.
 _PENALTY = 20.0
 
@@ -42,7 +40,7 @@ class AnnealingPath(NamedTuple):
     layout: Layout
     theta: Floats  # with penalties in place of zeros
     hard: Floats  # with the zeros
-    tables: GibbsTables
+    followed: Followed
     start: float  # log Z_0 of the independent model, with what the gauge took out
 
 
@@ -62,7 +60,7 @@ def make_path(layout: Layout, hard: Floats, start: float) -> AnnealingPath:
         table = layout.edge(soft, k)
         zero = np.isneginf(table)
         table[zero] = table[~zero].min() - _PENALTY
-    return AnnealingPath(layout, soft, hard, tables_of(layout, soft, _GROUP_ROWS), start)
+    return AnnealingPath(layout, soft, hard, follow_model(layout, soft), start)
 
 
 def from_shares(path: AnnealingPath, states: Codes) -> AnnealingPath:
@@ -93,15 +91,13 @@ def lead_chains(
     path: AnnealingPath, betas: Floats, chains: Chains, n_jobs: int | None
 ) -> tuple[Floats, Floats, Codes]:
     """Return the log weight of every chain, its edge terms at every temperature, and the ends."""
-    layout, n_chains = path.layout, chains.n_chains
+    n_chains = chains.n_chains
     log_weights, energies = np.empty(n_chains), np.empty((len(betas) - 1, n_chains))
 
     def lead(which: slice, own: Chains) -> int:
-        tables = path.tables._replace(
-            theta=path.tables.theta.copy(), values=path.tables.values.copy()
-        )
+        wiring, nodes, pushes = path.followed
         weights, terms = np.empty(own.n_chains), np.empty((len(betas) - 1, own.n_chains))
-        anneal(tables, path.theta, layout.edges, layout.edge_offset, *own, betas, weights, terms)
+        anneal(wiring, path.theta, nodes, pushes, *own, betas, weights, terms)
         log_weights[which], energies[:, which] = weights, terms
         return 0
 

@@ -18,6 +18,7 @@ from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.threads import resolve_jobs, run, run_in_order
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.errors import ModelError
+from edgegraft.kernels.gibbs.fields import Wiring, relate
 from edgegraft.kernels.gibbs.gibbs_moments import measure_indicators
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
 from edgegraft.kernels.gibbs.sweeps import fill_uniform
@@ -79,6 +80,25 @@ def run_chains(
 def tables_of(layout: Layout, theta: Floats, max_rows: int | None = None) -> GibbsTables:
     """Return the tables of a model's conditionals, for the kernels that move chains."""
     return tabulate(layout.states, layout.node_offset, neighbours_of(layout), theta, max_rows)
+
+
+class Followed(NamedTuple):
+    """A model for chains that follow it while it changes, as the kernels of fields take it."""
+
+    wiring: Wiring
+    nodes: Floats
+    pushes: Floats
+
+
+def follow_model(layout: Layout, theta: Floats) -> Followed:
+    """Return a model as chains follow it."""
+    graph = neighbours_of(layout)
+    own = np.repeat(layout.states, np.diff(graph.start))
+    push = np.concatenate(([0], np.cumsum(own * (layout.states[graph.other] - 1))))
+    wiring = Wiring(np.array(layout.states), np.array(layout.node_offset), *graph, push)
+    nodes, pushes = np.empty(int(layout.node_offset[-1])), np.empty(int(wiring.push[-1]))
+    relate(wiring, np.asarray(theta, np.float64), nodes, pushes)
+    return Followed(wiring, nodes, pushes)
 
 
 def code_type(layout: Layout) -> np.dtype[Any]:
