@@ -77,6 +77,16 @@ def test_independent_columns_have_no_edges():
     assert len(made.trials) == 2  # a leap and a step
 
 
+def test_columns_that_determine_each_other_end_early():
+    """Their optimum is at infinity: the last fit is as short as those that were compared."""
+    rows = np.repeat(np.random.default_rng(0).integers(0, 2, (500, 2)), 3, axis=1)
+    made = fit_for_prediction(TableRows(PackedTable.from_codes(rows)))
+    held_out = max(trial.score for trial in made.trials)
+    assert -held_out < 1e-3
+    assert -made.model.pseudo_log_likelihood(codes=rows).mean() < 1e-3
+    assert np.abs(made.model.theta).max() < 50
+
+
 def test_stopping_takes_the_best_so_far(data):
     asked = iter(range(100))
     made = fit_for_prediction(rows_of(data), stop=lambda: next(asked) >= 2)

@@ -13,10 +13,11 @@ from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Groups, Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize import Stopping, minimize
-from edgegraft.optimize.coordinates import Coordinates
+from edgegraft.optimize.coordinates import ContrastCoordinates, Coordinates
 from edgegraft.optimize.descent import solve_step
 from edgegraft.optimize.metric import DenseMetric, Metric
 from edgegraft.table import PackedTable
+from edgegraft.table.blocks import TableRows
 from tests.conftest import random_codes
 
 
@@ -126,6 +127,45 @@ def test_coordinates_keep_the_model_and_its_slope(pairs, monkeypatch):
     assert coordinates.gradient(gradient) @ inner == pytest.approx(
         gradient @ coordinates.outward(inner)
     )
+
+
+def test_contrasts_keep_tables_of_smallest_norm_and_their_slope():
+    layout = Layout([2, 2, 2], [(0, 1), (1, 2)])
+    contrasts = ContrastCoordinates(layout, np.array([0.3, 0.7, 0.5, 0.5, 0.9, 0.1]))
+    rng = np.random.default_rng(0)
+    inner, gradient = rng.normal(size=8), rng.normal(size=layout.n_parameters)
+    theta = contrasts.outward(inner)
+    np.testing.assert_allclose(theta[6:], np.outer(inner[6:], [1, -1, -1, 1]).ravel())
+    np.testing.assert_allclose(contrasts.inward(theta), inner, atol=1e-12)
+    assert contrasts.gradient(gradient) @ inner == pytest.approx(gradient @ theta)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.02])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_contrasts_and_whole_tables_reach_the_same_minimum(ridge, missing, monkeypatch):
+    codes = random_codes([2] * 5, 400, missing, seed=4)
+    codes[:250, 3] = codes[:250, 0]
+    codes[codes[:, 1] == 1, 2] = 1
+    weights = np.random.default_rng(1).integers(1, 5, 400) / 2.0
+    rows = TableRows(PackedTable.from_codes(codes), weights)
+    loss = Pseudolikelihood(rows, precision="double")
+    layout = loss.layout(np.stack(np.triu_indices(5, 1), axis=1))
+    rule, stopping = Penalty(0.02, ridge), Stopping(tol=1e-8)
+    start = np.random.default_rng(2).normal(size=layout.n_parameters)  # not made of contrasts
+    found = [minimize(loss, rule, layout, at, stopping) for at in (None, start)]
+    tables = found[0].theta[10:].reshape(-1, 4)
+    if not missing:  # else a table's ends are not those of the nodes
+        np.testing.assert_array_equal(tables, tables[:, :1] * [1, -1, -1, 1])
+    plain = Coordinates(layout, loss.margins())
+    monkeypatch.setattr("edgegraft.optimize.descent._coordinates", lambda *_: plain)
+    whole = minimize(loss, rule, layout, None, stopping)
+    empty = ~whole.theta[10:].reshape(-1, 4).any(axis=1)
+    assert 0 < empty.sum() < layout.n_edges
+    for each in found:
+        assert each.info.converged
+        assert each.info.objective == pytest.approx(whole.info.objective, abs=1e-11)
+        np.testing.assert_array_equal(~each.theta[10:].reshape(-1, 4).any(axis=1), empty)
+        np.testing.assert_allclose(each.theta[10:], whole.theta[10:], atol=1e-5)
 
 
 def test_plain_coordinates_change_nothing():

@@ -118,7 +118,10 @@ def fit_for_prediction(
     penalty, ridge = best.penalty * share**0.5, best.ridge * share
     last = path_of(all_rows, "last")
     last.begin(path)
-    last.fit(len(trials), penalty, ridge, _LAST_ITERATIONS)
+    # Columns that determine each other have their optimum at infinity: how far the chosen fit went
+    # towards it is part of the choice, and it was as short.
+    short = best.settles(len(rows.schema))
+    last.fit(len(trials), penalty, ridge, 0 if short else _LAST_ITERATIONS)
     layout = all_rows.layout(last.edges())
     theta = layout.carry(last.solution.theta, last.solution.layout)
     model = PairwiseMRF(rows.schema, layout.edges, all_rows.expand(theta, layout))

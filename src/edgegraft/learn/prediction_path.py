@@ -52,6 +52,10 @@ class Trial(NamedTuple):
     score: float  # mean log-pseudolikelihood of a held-out row
     n_edges: int  # mean of the folds
 
+    def settles(self, n_columns: int) -> bool:
+        """Return whether it leaves next to nothing to predict."""
+        return -self.score < _SETTLED * n_columns
+
 
 class Path:
     """Fits of one loss at falling strengths, each from the one before."""
@@ -76,7 +80,9 @@ class Path:
             layout = self.loss.layout(self.pairs[self._active])
             theta = layout.carry(start.solution.theta, start.solution.layout)
         self.solution = self._minimize(self._rule, layout, theta, 0 if start else _ITERATIONS)
-        self.scores = self._score()
+        # Rows that were not fitted yet have gradients everywhere: the first round is of the
+        # pairs of the other path, and says which others pass.
+        self.scores = np.zeros(len(self.pairs)) if start else self._score()
 
     def fit(
         self,
@@ -252,7 +258,7 @@ class _Walk:
     @property
     def settled(self) -> bool:
         """Whether there is next to nothing left to predict."""
-        return -self.best.score < _SETTLED * self._n_columns
+        return self.best.settles(self._n_columns)
 
     def go_down(self) -> None:
         """Lower the penalty, in leaps as long as they save much, until that predicts worse."""

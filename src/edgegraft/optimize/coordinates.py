@@ -32,6 +32,7 @@ MIN_SHARE = 0.02
 WIDEST = 48
 #: Share of the uniform table mixed in, so that states never seen have an inverse.
 SOFTENING = 1e-6
+_CONTRAST = np.array([1.0, -1.0, -1.0, 1.0])
 
 
 class Coordinates:
@@ -81,6 +82,46 @@ class Coordinates:
         if self._projection is not None:
             for_size(change, len(out), 1000)(self._projection, out, *arguments)
         return out
+
+
+class ContrastCoordinates:
+    """The same maps for tables of two by two under a norm, one number each instead of four.
+
+    Whatever is a function of one end alone is left to the node vectors, which no penalty shrinks,
+    so a table of least norm is ``t`` times ``(1, -1, -1, 1)``.
+
+    >>> layout = Layout([2, 2], [(0, 1)])
+    >>> contrasts = ContrastCoordinates(layout, np.full(4, 0.5))
+    >>> contrasts.outward(contrasts.inward(np.array([0, 0, 0, 0, 4.0, 0, 0, 0])))
+    array([ 2.,  0.,  2.,  0.,  1., -1., -1.,  1.])
+    """
+
+    def __init__(self, layout: Layout, margins: Floats) -> None:
+        self._tables, self._nodes = Coordinates(layout, margins), int(layout.node_offset[-1])
+
+    def inward(self, theta: Floats) -> Floats:
+        """Return parameters in the solver's coordinates."""
+        inner = self._tables.inward(theta)
+        return np.concatenate((inner[: self._nodes], 0.25 * self._fold(theta)))
+
+    def outward(self, inner: Floats) -> Floats:
+        """Return the parameters of the solver's coordinates."""
+        tables = inner[self._nodes :, None] * _CONTRAST
+        return self._tables.outward(np.concatenate((inner[: self._nodes], tables.ravel())))
+
+    def gradient(self, gradient: Floats) -> Floats:
+        """Return a gradient in the solver's coordinates."""
+        centred = self._tables.gradient(gradient)
+        return np.concatenate((centred[: self._nodes], self._fold(centred)))
+
+    def curvature(self, diagonal: Floats) -> Floats:
+        """Return a diagonal Hessian: of a table, that of its contrast alone."""
+        centred = self._tables.curvature(diagonal)
+        sums = centred[self._nodes :].reshape(-1, 4).sum(axis=1)
+        return np.concatenate((centred[: self._nodes], 4.0 * sums))
+
+    def _fold(self, values: Floats) -> Floats:
+        return np.asarray(values[self._nodes :].reshape(-1, 4) @ _CONTRAST)
 
 
 class FeatureCoordinates:

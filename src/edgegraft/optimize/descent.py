@@ -30,7 +30,11 @@ from edgegraft.core.types import Floats
 from edgegraft.kernels.solver import dot
 from edgegraft.objective.objective import Objective, State
 from edgegraft.objective.penalty import Groups, Penalty
-from edgegraft.optimize.coordinates import Coordinates, FeatureCoordinates
+from edgegraft.optimize.coordinates import (
+    ContrastCoordinates,
+    Coordinates,
+    FeatureCoordinates,
+)
 from edgegraft.optimize.metric import Metric, Model
 
 #: A direction is accurate enough when its residual has fallen to this share.
@@ -91,7 +95,15 @@ class Descent:
         self.layout = layout
         self.norms = Groups(whole.offsets, whole.strength, np.zeros_like(whole.ridge))
         self.ridge = np.repeat(whole.ridge, np.diff(whole.offsets))
-        self.coordinates = _coordinates(objective, layout, centred=not penalty.penalize_nodes)
+        self.coordinates = _coordinates(objective, layout, penalty)
+        #: norms and ridge in the solver's coordinates
+        self.inner_norms, self._inner_ridge = self.norms, self.ridge
+        if isinstance(self.coordinates, ContrastCoordinates):
+            sizes = np.ones(layout.n_edges, np.int64)
+            ends = layout.node_offset[-1] + np.cumsum(sizes)
+            offsets = np.concatenate((layout.node_offset, ends))
+            self.inner_norms = Groups(offsets, 2.0 * whole.strength, self.norms.ridge)
+            self._inner_ridge = np.repeat(4.0 * whole.ridge, np.diff(offsets))
         self.accuracy = objective.accuracy
         self.n_evaluations = 0
         self.n_untrusted = 0
@@ -99,7 +111,7 @@ class Descent:
     def diagonal(self) -> Floats:
         """Return the curvature of the smooth part in the solver's coordinates, never zero."""
         diagonal = self.coordinates.curvature(self.objective.curvature(self.layout))
-        diagonal += 2.0 * self.ridge
+        diagonal += 2.0 * self._inner_ridge
         return np.asarray(np.maximum(diagonal, 1e-9 * diagonal.max(initial=1.0)))
 
     def start(self, theta: Floats, state: State, inner: Floats | None = None) -> Point:
@@ -138,7 +150,7 @@ class Descent:
         move = target - point.inner
         largest = float(np.abs(move).max(initial=0.0))
         promised = float(dot(point.slope, move)) + (
-            self.norms.value(target) - self.norms.value(point.inner)
+            self.inner_norms.value(target) - self.inner_norms.value(point.inner)
         )
         if not np.isfinite(largest) or promised >= 0.0:
             return Refusal("the model of the objective promises no descent")
@@ -242,13 +254,18 @@ def _is_lower(found: Point, before: Point, promised: float) -> bool:
 
 
 def _coordinates(
-    objective: Objective, layout: Layout, centred: bool
-) -> Coordinates | FeatureCoordinates:
+    objective: Objective, layout: Layout, penalty: Penalty
+) -> Coordinates | ContrastCoordinates | FeatureCoordinates:
     """Return the solver's coordinates; objectives that know pair frequencies give better ones."""
+    centred, features = not penalty.penalize_nodes, objective.features
     pairs = objective.pair_frequencies(layout) if centred else None
-    features = objective.features
-    if features is None:
-        return Coordinates(layout, objective.margins(), pairs, centred=centred)
-    tables = Layout(layout.states, layout.edges)
-    inner = Coordinates(tables, objective.margins(), pairs, centred=centred)
-    return FeatureCoordinates(layout, features, inner)
+    if features is not None:
+        tables = Layout(layout.states, layout.edges)
+        inner = Coordinates(tables, objective.margins(), pairs, centred=centred)
+        return FeatureCoordinates(layout, features, inner)
+    normed = centred and pairs is None and penalty.penalty > 0.0 and penalty.kind == "group"
+    # Beside missing neighbours a table counts for nothing, so its ends are not the nodes' alone.
+    complete = (objective.known_shares() > 1.0 - 1e-9).all()
+    if normed and complete and (layout.states == 2).all():
+        return ContrastCoordinates(layout, objective.margins())
+    return Coordinates(layout, objective.margins(), pairs, centred=centred)

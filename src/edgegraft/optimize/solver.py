@@ -232,7 +232,7 @@ def _iterate(
         if isinstance(found, Point):
             return found
     while True:
-        target = solve_step(point.inner, point.slope, point.violation, metric, descent.norms)
+        target = solve_step(point.inner, point.slope, point.violation, metric, descent.inner_norms)
         after = descent.step(point, target)
         if isinstance(after, Point):
             metric.update(after.inner - point.inner, after.slope - point.slope)
