@@ -200,6 +200,18 @@ def test_a_refit_of_ordered_columns_starts_from_the_fit_for_prediction():
     np.testing.assert_allclose(start, refitting.first, atol=0.02)
 
 
+def test_the_gain_is_right_if_chains_stay_in_their_modes():
+    layout = Layout([2] * 10, all_pairs(10))
+    before = np.concatenate((np.zeros(20), np.tile([1.5, 0.0, 0.0, 1.5], layout.n_edges)))
+    after = before.copy()
+    after[1:20:2] = 0.3  # all ones become e^3 times as likely; no chain gets there from all zeros
+    rows = np.repeat([[0] * 10, [1] * 10], 50, axis=0)
+    found = gain_of(PersistentChains(n_chains=500), layout, before, after, rows, np.ones(100))
+    exact = ExactEngine()
+    ends = [exact.run(each, exact.init(layout))[0].log_partition for each in (before, after)]
+    assert found.value == pytest.approx(1.5 - (ends[1] - ends[0]), abs=0.2)
+
+
 def test_the_gain_is_that_of_exact_inference():
     rng = np.random.default_rng(0)
     after = THETA + 0.1 * rng.normal(size=len(THETA))

@@ -9,7 +9,9 @@ repeated without them, and the pull becomes weaker as long as they gain,
     gain = <theta - theta_0, mean of held-out rows> - (log Z - log Z_0).
 
 The difference of log Z is Bennett's ratio of the two models' draws (1976), which is precise for
-models that are close. Then all rows are fitted with the best pull.
+models that are close if chains reach all of their modes. If annealing finds another difference, by
+more than both errors explain, they did not, and annealing counts. Then all rows are fitted with the
+best pull.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError, SettingError
+from edgegraft.inference.ais import annealed_log_partition
 from edgegraft.inference.persistent import HostDraws, PersistentChains
 from edgegraft.ingest.rows import read_table
 from edgegraft.model import PairwiseMRF
@@ -48,6 +51,7 @@ from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 
 _RECORDS, _THINNING = 16, 8  # draws per chain for the ratio of two models, and sweeps between
+_DISAGREE = 3.0  # standard errors between two estimates of which one is wrong
 _MIN_HELD_OUT = 20  # rows
 _START_TOL, _START_STEPS = 1e-4, 200  # of the pseudolikelihood without held-out rows
 _STRONGEST, _WEAKER, _MAX_PULLS = 30.0, 3.0, 8  # the first pull, and the factor to the next
@@ -278,12 +282,34 @@ def gain_of(
     """
     change = after - before
     forward, backward = (_draw(chains, layout, theta, change) for theta in (before, after))
-    ratio = bennett(forward, backward)
+    ratio, annealed = bennett(forward, backward), _anneal(chains, layout, (before, after), rows)
+    if abs(annealed.value - ratio.value) > _DISAGREE * np.hypot(annealed.error, ratio.error):
+        ratio = annealed
     own = HostDraws(layout, rows.T.astype(np.uint16)).energies(change)
     share = weights / weights.sum()
     mean = float(share @ own)
     error = np.hypot(ratio.error, np.sqrt(np.square(share * (own - mean)).sum()))
     return Gain(mean - ratio.value, float(error))
+
+
+def _anneal(
+    chains: PersistentChains, layout: Layout, models: tuple[Floats, Floats], rows: Integers
+) -> Gain:
+    """Return log Z_1 - log Z_0 and its standard error, by annealing."""
+    there = "cuda" if chains.device is not None and chains.device.name == "cuda" else "cpu"
+    ends = [
+        annealed_log_partition(
+            layout,
+            theta,
+            random_state=chains.random_state,
+            n_jobs=chains.n_jobs,
+            device=there,
+            rows=rows,
+        )
+        for theta in models
+    ]
+    error = float(np.hypot(ends[0].standard_error, ends[1].standard_error))
+    return Gain(ends[1].value - ends[0].value, error)
 
 
 def bennett(forward: Floats, backward: Floats) -> Gain:
