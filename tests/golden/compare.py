@@ -7,7 +7,8 @@ the same relative error of ``log p``.
 The BLAS computes scores of all pairs, gradients of samples and what follows from them in single
 precision, and its last digits differ between processors. These are compared with a tolerance of
 1e-5, or, if the environment variable GOLDEN_STRICT is set, like all others. On x86-64 the tests
-make OpenBLAS use the kernels with which the results were stored (`tests/__init__.py`).
+make NumPy, OpenBLAS and numba use the instructions with which the results were stored
+(`tests/__init__.py`).
 """
 
 from __future__ import annotations
