@@ -31,8 +31,9 @@ if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` does the same 
     from edgegraft.counts import PairCounts
     from edgegraft.estimators import GraftedMRF, GraftedMRFCV
     from edgegraft.ingest import pack
+    from edgegraft.learn import refit_by_likelihood
     from edgegraft.model import PairwiseMRF, load, read_details
-    from edgegraft.optimize import fit_parameters, refit_by_likelihood
+    from edgegraft.optimize import fit_parameters
     from edgegraft.study import compare, plan, read_network
     from edgegraft.table import PackedTable, Schema, Variable
 
@@ -90,7 +91,7 @@ _HOME = {
     "plan": "study",
     "read_details": "model",
     "read_network": "study",
-    "refit_by_likelihood": "optimize",
+    "refit_by_likelihood": "learn",
 }
 
 

@@ -32,7 +32,7 @@ Loss = Literal["pseudolikelihood", "likelihood"]
 Engine = Literal["auto", "exact", "bp", "trw"]
 GroupWeight = Literal["noise", "sqrt", "states"]
 WeightMeaning = Literal["auto", "frequency", "sampling"]
-Aim = Literal["network", "prediction"]
+Aim = Literal["network", "prediction", "rows"]
 DeviceName = Literal["cpu", "cuda", "auto", "torch"]
 BinRule = Literal["quantile", "uniform"]
 Unseen = Literal["error", "missing"]
@@ -282,7 +282,8 @@ class ModelOptions(SearchOptions):
 
     aim: Aim = setting(
         "network",
-        "What the model is for: 'prediction' fits all pairs that help to predict held-out rows.",
+        "What the model is for: 'prediction' fits all pairs that help to predict held-out rows; "
+        "'rows' fits them again by likelihood, for samples and probabilities of whole rows.",
         flag="--aim",
     )
     objective: Loss = setting("pseudolikelihood", "What is fitted.", flag="--objective")

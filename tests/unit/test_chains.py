@@ -10,16 +10,16 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free
-from edgegraft.errors import DataError, ModelError, SettingError
+from edgegraft.errors import ConvergenceWarning, DataError, ModelError, SettingError
 from edgegraft.inference import ExactEngine, GibbsEngine, annealed_log_partition, gibbs_sample
 from edgegraft.inference.persistent import HostDraws, PersistentChains
 from edgegraft.ingest import pack
-from edgegraft.learn import fit_for_prediction, margins
-from edgegraft.learn.margins import match_margins
+from edgegraft.learn import by_likelihood, fit_for_prediction, graph_likelihood, margins
+from edgegraft.learn.by_likelihood import Gain
+from edgegraft.learn.graph_likelihood import GraphLikelihood
+from edgegraft.learn.margins import compare_margins, match_margins
 from edgegraft.model import PairwiseMRF, questions
 from edgegraft.objective.likelihood import Likelihood
-from edgegraft.optimize import refit as refit_module
-from edgegraft.optimize.refit import Gain, bennett, gain_of
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import TableRows
 from tests.conftest import DEVICE
@@ -170,22 +170,42 @@ def test_a_fit_by_chains_comes_near_the_exact_maximum(device, kinds):
     assert high - 0.004 < reached <= high + slack
 
 
-def test_a_model_is_fitted_again_only_as_far_as_unseen_rows_gain(monkeypatch):
+@pytest.mark.parametrize("by", ["exact", "chains"])
+def test_a_model_is_fitted_again_only_as_far_as_unseen_rows_gain(by, monkeypatch):
     rows = make_scale_free(8, 3, 3000, random_state=3).X.astype(int)
     train, test = rows[:2000], rows[2000:]
     model, _ = fit_parameters(train, ridge=0.02)
-    again, refit = refit_by_likelihood(model, train, ridge=0.02)
+    if by == "chains":
+        monkeypatch.setattr(graph_likelihood, "affordable", lambda *_: None)
+    again, refit = refit_by_likelihood(model, train, ridge=0.02, device=DEVICE)
 
     def likelihood(found):
         return found.energy(codes=test).mean() - found.log_partition().value
 
-    assert np.isfinite(refit.pull)
-    assert refit.gain.value > 0
+    assert np.isfinite(refit.penalty)
+    assert refit.gain.value > refit.gain.error > 0
     assert likelihood(again) > likelihood(model)
-    monkeypatch.setattr(refit_module, "gain_of", lambda *_: Gain(-1.0, 0.1))
+    monkeypatch.setattr(by_likelihood._Judge, "gain", lambda *_: Gain(-1.0, 0.1))
     same, refit = refit_by_likelihood(model, train, ridge=0.02, n_steps=4)
     assert same is model
-    assert np.isinf(refit.pull)
+    assert np.isinf(refit.penalty)
+
+
+def test_a_last_fit_that_held_out_rows_find_worse_is_not_used(monkeypatch):
+    rows = make_scale_free(6, 3, 1000, random_state=3).X.astype(int)
+    model, _ = fit_parameters(rows, ridge=0.02)
+    path = by_likelihood._follow_path
+
+    def follow(graph, judge, stop):
+        tried = path(graph, judge, stop)
+        monkeypatch.setattr(by_likelihood._Judge, "gain", lambda *_: Gain(-1.0, 0.1))
+        return [each._replace(gain=Gain(1.0, 0.1)) for each in tried]
+
+    monkeypatch.setattr(by_likelihood, "_follow_path", follow)
+    with pytest.warns(ConvergenceWarning, match="is not used"):
+        same, refit = refit_by_likelihood(model, rows, ridge=0.02)
+    assert same is model
+    assert np.isinf(refit.penalty)
 
 
 def test_a_refit_of_ordered_columns_starts_from_the_fit_for_prediction():
@@ -193,45 +213,57 @@ def test_a_refit_of_ordered_columns_starts_from_the_fit_for_prediction():
     normal = rng.normal(size=(400, 1)) + rng.normal(size=(400, 5))
     table = pack(np.digitize(normal, [-1.5, 0.0, 1.5]), kinds="ordinal")
     made = fit_for_prediction(TableRows(table))
-    weights = np.ones(400)
-    refitting = refit_module._Refitting(made.model, table, weights, PersistentChains(), 1)
-    assert refitting.layout.n_parameters < made.model.layout.n_parameters  # weights of scores
-    start = refitting._start(weights, (made.penalty, made.ridge))
+    strengths = made.penalty, made.ridge
+    refitting = by_likelihood._Refitting(
+        made.model, table, np.ones(400), strengths, PersistentChains(), 1
+    )
+    start, graph = refitting.without(np.ones(400))
+    assert graph.layout.n_parameters < made.model.layout.n_parameters  # weights of scores
+    np.testing.assert_array_equal(graph.edges, made.model.edges)
     np.testing.assert_allclose(start, refitting.first, atol=0.02)
 
 
-def test_the_gain_is_right_if_chains_stay_in_their_modes():
-    layout = Layout([2] * 10, all_pairs(10))
-    before = np.concatenate((np.zeros(20), np.tile([1.5, 0.0, 0.0, 1.5], layout.n_edges)))
-    after = before.copy()
-    after[1:20:2] = 0.3  # all ones become e^3 times as likely; no chain gets there from all zeros
-    rows = np.repeat([[0] * 10, [1] * 10], 50, axis=0)
-    found = gain_of(PersistentChains(n_chains=500), layout, before, after, rows, np.ones(100))
-    exact = ExactEngine()
-    ends = [exact.run(each, exact.init(layout))[0].log_partition for each in (before, after)]
-    assert found.value == pytest.approx(1.5 - (ends[1] - ends[0]), abs=0.2)
+def graph_of(rows, **chains):
+    table = TableRows(PackedTable.from_codes(rows))
+    found = PersistentChains(random_state=0, **chains)
+    return GraphLikelihood(table, all_pairs(rows.shape[1]), None, 0.0, found, 20)
 
 
-def test_the_gain_is_that_of_exact_inference():
-    rng = np.random.default_rng(0)
-    after = THETA + 0.1 * rng.normal(size=len(THETA))
-    rows = rng.integers(0, LAYOUT.states, (300, 5))
-    exact = ExactEngine()
-
-    def mean(theta):
-        log_z = exact.run(theta, exact.init(LAYOUT))[0].log_partition
-        return HostDraws(LAYOUT, rows.T.astype(np.uint16)).energies(theta).mean() - log_z
-
-    found = gain_of(PersistentChains(n_chains=2000), LAYOUT, THETA, after, rows, np.ones(300))
-    assert abs(found.value - (mean(after) - mean(THETA))) < 4 * found.error
+def test_a_path_begins_at_the_independent_model():
+    rows = make_scale_free(6, 3, 500, random_state=1).X.astype(int)
+    graph = graph_of(rows)
+    fitted, penalty = graph.begin()
+    n_nodes = int(graph.layout.node_offset[-1])
+    stays = graph.fit(1.001 * penalty, fitted.theta)
+    moves = graph.fit(0.9 * penalty, fitted.theta)
+    assert not stays.theta[n_nodes:].any()
+    assert moves.theta[n_nodes:].any()
 
 
-def test_bennetts_ratio_is_antisymmetric():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=500), rng.normal(0.5, 1.0, 500)
-    one, other = bennett(x, y), bennett(-y, -x)
-    assert one.value == pytest.approx(-other.value, abs=1e-8)
-    assert one.error == pytest.approx(other.error)
+def test_likelihoods_by_annealing_are_those_of_exact_inference(monkeypatch):
+    rows = make_scale_free(6, 3, 500, random_state=1).X.astype(int)
+    theta = fit_parameters(PackedTable.from_codes(rows), ridge=0.01)[0].theta
+    expected, none = graph_of(rows).likelihoods(theta, rows)
+    monkeypatch.setattr(graph_likelihood, "affordable", lambda *_: None)
+    found, error = graph_of(rows, device=find_device(DEVICE)).likelihoods(theta, rows)
+    assert none == 0.0
+    assert 0.0 < error < 0.05
+    np.testing.assert_allclose(found, expected, atol=4 * error)
+
+
+def test_a_fit_whose_log_z_misses_a_mode_gains_nothing():
+    class Missing:
+        def likelihoods(self, theta, rows):
+            return np.zeros(len(rows)), np.inf
+
+    judge = by_likelihood._Judge(by_likelihood._HeldOut(np.zeros((3, 2)), np.ones(3)), -1.0, 0.0)
+    assert judge.gain(Missing(), THETA).value == -np.inf
+
+
+def test_chains_begin_where_they_are_told():
+    codes = np.random.default_rng(0).integers(0, LAYOUT.states[:, None], (5, 64)).astype(np.uint16)
+    state = PersistentChains(64).init(LAYOUT, codes)
+    np.testing.assert_array_equal(state.codes(), codes)
 
 
 def test_rows_that_a_refit_cannot_use_are_refused():
@@ -264,6 +296,9 @@ def test_shares_are_matched_by_chains_on_the_device(monkeypatch):
     wanted = Likelihood(PairCounts(table), exact).margins()
     assert agreement.engine == "gibbs"
     assert np.abs(shares - wanted).max() < 0.01
+    compared = compare_margins(found, counts)
+    assert compared.engine == "gibbs"
+    assert compared.columns == pytest.approx(np.abs(shares - wanted).max(), abs=0.01)
 
 
 def test_a_model_samples_and_answers_on_a_device(monkeypatch):

@@ -42,6 +42,28 @@ def test_the_network_stays_and_the_model_predicts_better(data, fitted):
     assert network.prediction_ is None
 
 
+def test_a_model_of_rows_is_fitted_by_likelihood():
+    rng = np.random.default_rng(0)  # noisy copies of a column that nobody sees
+    X = rng.integers(0, 2, (4000, 1)) ^ (rng.random((4000, 9)) < 0.15)
+    fitted, rows = (
+        GraftedMRF(aim=aim, random_state=0).fit(X[:2000]) for aim in ("prediction", "rows")
+    )
+    assert np.array_equal(rows.edges_, fitted.edges_)
+    assert np.array_equal(rows.model_.edges, fitted.model_.edges)
+    refit = rows.prediction_.refit
+    assert refit.gain.value > refit.gain.error > 0
+    assert [p for p, _ in refit.tried] == sorted((p for p, _ in refit.tried), reverse=True)
+    assert fitted.prediction_.refit is None
+    one, other = (each.model_.log_likelihood(X[2000:]).rows.mean() for each in (rows, fitted))
+    assert one > other
+
+
+def test_a_model_of_rows_needs_complete_rows(data):
+    with pytest.warns(UserWarning, match="that for prediction: only .* rows can be held out"):
+        few = GraftedMRF(aim="rows", random_state=0).fit(data.X[:60])
+    assert few.prediction_.refit is None
+
+
 def test_the_last_fit_is_optimal_over_all_pairs(data, fitted):
     loss = Pseudolikelihood(rows_of(data))
     made, model = fitted.prediction_, fitted.model_

@@ -31,11 +31,13 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     strategy : {"best-choice", "first-hit", "exhaustive", "feature", "feature-light"}
         How edges are chosen; see :class:`~edgegraft.learn.Settings`. The strategies of single
         features need ``relaxed=False``.
-    aim : {"network", "prediction"}
+    aim : {"network", "prediction", "rows"}
         What ``model_`` is for. The model of the network has the edges that passed their tests.
         "prediction" fits another beside it, with all pairs that help to predict rows held out for
         the purpose, shrunk as strongly as those rows ask for: use it to predict, impute and score.
-        ``edges_`` is the same network for both.
+        "rows" fits that model again by likelihood, as far as held-out rows gain by it: use it to
+        sample, and for probabilities of whole rows and of columns of which little is given. It
+        takes minutes. ``edges_`` is the same network for all.
     objective : {"pseudolikelihood", "likelihood"}
         What is fitted. The likelihood needs inference and is for small or sparse networks.
     inference : {"auto", "exact", "bp", "trw"}
@@ -137,13 +139,14 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         ordered columns also ``p_linear``, ``p_rest``, ``linear_is_enough`` and ``p_table``.
         ``edges_frame(kept=False)`` makes a frame of it.
     model_ : PairwiseMRF
-        Answers questions, and the methods of the estimator; with ``aim="prediction"`` it has more
-        edges than the network. :meth:`save` writes it with how it was learned,
+        Answers questions, and the methods of the estimator; with ``aim="prediction"`` or "rows" it
+        has more edges than the network. :meth:`save` writes it with how it was learned,
         ``model_.save(path)`` the model alone.
     network_model_ : PairwiseMRF
         The model of ``edges_`` alone: ``model_`` itself with ``aim="network"``.
     prediction_ : Prediction or None
-        How the model for prediction was chosen: its penalty and ridge, and all that were tried.
+        How the model for prediction was chosen: its penalty and ridge, and all that were tried;
+        and with ``aim="rows"`` what held-out rows gained by the likelihood (``refit``).
     trace_ : dict of str to array
         The trajectory of the search, a value per event.
     pair_ranking_ : dict of str to array, or None

@@ -11,27 +11,32 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from edgegraft.core import Layout
+from edgegraft.core.checks import check_theta
 from edgegraft.core.types import Floats
 from edgegraft.inference.chains import (
     BLOCK,
     Chains,
-    code_type,
+    Followed,
+    follow_model,
     make_streams,
     put_on_device,
     run_chains,
     scattered,
-    tables_of,
 )
 from edgegraft.inference.engine import Info, Marginals
 from edgegraft.inference.gibbs import edge_marginals
-from edgegraft.kernels.gibbs.gibbs_moments import observe
-from edgegraft.kernels.gibbs.sweeps import sweep
+from edgegraft.kernels.gibbs.fields import follow, relate
 
 if TYPE_CHECKING:
     from edgegraft.device import Device
     from edgegraft.device.chains import DeviceChains
+
+
+_DENSE = 16  # a matrix of cells is dense if more than one in this many is used
+_AT_A_TIME = 4096  # cells
 
 
 class Draws(Protocol):
@@ -47,7 +52,7 @@ class Draws(Protocol):
 
 
 class HostDraws:
-    """Draws in memory.
+    """Draws in memory, as zeros and ones: products are those of matrices, in single precision.
 
     Parameters
     ----------
@@ -56,21 +61,33 @@ class HostDraws:
     """
 
     def __init__(self, layout: Layout, codes: NDArray[np.uint16]) -> None:
-        i, j = layout.edges.T
-        wide = layout.states[j][:, None]
-        nodes = layout.node_offset[:-1, None] + codes
-        cells = layout.edge_offset[:-1, None] + codes[i].astype(np.int64) * wide + codes[j]
-        self._at, self._size = np.concatenate((nodes, cells)), layout.n_parameters
+        self._n_nodes, n_chains = int(layout.node_offset[-1]), codes.shape[1]
+        self._shown = np.zeros((self._n_nodes, n_chains), np.float32)
+        self._shown[layout.node_offset[:-1, None] + codes, np.arange(n_chains)] = 1.0
+        self._row, self._column = layout.cell_ends()
+        self._dense = _DENSE * len(self._row) > self._n_nodes**2
 
     def energies(self, theta: Floats) -> Floats:
         """Return the log-potential `theta` of every state."""
-        return np.asarray(theta[self._at].sum(axis=0))
+        nodes, cells = np.split(theta.astype(np.float32), [self._n_nodes])
+        shape = (self._n_nodes, self._n_nodes)
+        weights = csr_array((cells, (self._row, self._column)), shape=shape)
+        fields = (weights.toarray() if self._dense else weights) @ self._shown
+        fields += nodes[:, None]
+        return np.asarray(np.einsum("sc,sc->c", self._shown, fields), np.float64)
 
     def means(self, weights: Floats) -> Floats:
         """Return the means of all indicators times a weight per state, laid out like `theta`."""
-        each = np.broadcast_to(weights, self._at.shape).ravel()
-        sums = np.bincount(self._at.ravel(), each, self._size)
-        return np.asarray(sums / len(weights))
+        shown, row, column = self._shown, self._row, self._column
+        weighted = shown * weights.astype(np.float32)
+        if self._dense:
+            cells = (weighted @ shown.T)[row, column]
+        else:
+            starts = range(_AT_A_TIME, len(row), _AT_A_TIME)
+            ends = zip(np.split(row, starts), np.split(column, starts), strict=True)
+            parts = [np.einsum("kc,kc->k", weighted[a], shown[b]) for a, b in ends]
+            cells = np.concatenate(parts)
+        return np.concatenate((weighted.sum(axis=1), cells)).astype(np.float64) / len(weights)
 
 
 class PersistentState(NamedTuple):
@@ -78,6 +95,7 @@ class PersistentState(NamedTuple):
 
     layout: Layout
     chains: Chains
+    followed: Followed  # the model of the last run
     there: DeviceChains | None
     warm: bool
 
@@ -116,10 +134,17 @@ class PersistentChains:
     random_state: int | None = 0
     device: Device | None = None
 
-    def init(self, layout: Layout) -> PersistentState:
-        """Return chains scattered over all states."""
-        chains = scattered(layout, make_streams(self.random_state, self.n_chains))
-        return PersistentState(layout, chains, None, False)
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the chains run on a GPU."""
+        return self.device is not None and self.device.is_gpu
+
+    def init(self, layout: Layout, codes: NDArray[np.uint16] | None = None) -> PersistentState:
+        """Return chains at given states, shape (n_variables, n_chains), or scattered over all."""
+        streams = make_streams(self.random_state, self.n_chains)
+        chains = scattered(layout, streams) if codes is None else Chains(codes, streams)
+        followed = follow_model(layout, np.zeros(layout.n_parameters))
+        return PersistentState(layout, chains, followed, None, False)
 
     def run(
         self, theta: Floats, state: PersistentState, rng: np.random.Generator | None = None
@@ -138,13 +163,13 @@ class PersistentChains:
         return Marginals(values, np.nan), after, Info(True, n_sweeps, 0.0)
 
     def _move(self, theta: Floats, state: PersistentState, n_sweeps: int) -> tuple[Chains, Floats]:
-        layout, tables = state.layout, tables_of(state.layout, theta)
-        draws = np.empty((layout.n_variables, 1, self.n_chains), code_type(layout))
+        layout, (wiring, nodes, pushes) = state.layout, state.followed
+        relate(wiring, check_theta(theta, layout), nodes, pushes)
         sums = np.zeros((-(-self.n_chains // BLOCK), layout.n_parameters))
 
         def move(which: slice, own: Chains) -> int:
-            sweep(tables, *own, n_sweeps - 1)
-            return int(observe(tables, *own, 1, which.start, draws, sums[which.start // BLOCK]))
+            follow(wiring, nodes, pushes, *own, n_sweeps, sums[which.start // BLOCK])
+            return 0
 
         chains, _ = run_chains(move, state.chains, self.n_jobs, BLOCK)
         return chains, edge_marginals(layout, sums.sum(axis=0) / self.n_chains)

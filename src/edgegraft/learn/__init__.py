@@ -1,6 +1,7 @@
 """Learning a network: the search, its events and certificate, edge tests, selection, bootstrap."""
 
 from edgegraft.config import Plan, Settings
+from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
 from edgegraft.learn.certificate import Certificate, certify
 from edgegraft.learn.checkpoint import Checkpoints, resume
 from edgegraft.learn.discovery import Discovery, discover, refit, resume_discovery
@@ -34,6 +35,7 @@ __all__ = [
     "Policy",
     "Prediction",
     "Problem",
+    "Refit",
     "SearchState",
     "Settings",
     "StopReason",
@@ -48,6 +50,7 @@ __all__ = [
     "penalty_grid",
     "penalty_path",
     "refit",
+    "refit_by_likelihood",
     "resume",
     "resume_discovery",
     "run_search",

@@ -22,9 +22,10 @@ from edgegraft.config import Plan
 from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import Interruption, interruptible, one_blas_thread
 from edgegraft.core.types import Floats, Mask
-from edgegraft.errors import ConvergenceWarning, IdentificationWarning
+from edgegraft.errors import ConvergenceWarning, DataError, IdentificationWarning
 from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
+from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
 from edgegraft.learn.certificate import Certificate, ScoredPairs, certify, score_inactive
 from edgegraft.learn.checkpoint import Checkpoints
 from edgegraft.learn.completion import Completion, confirm_completed
@@ -36,7 +37,7 @@ from edgegraft.learn.graded import fit_graded
 from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut
 from edgegraft.learn.loop import run_search
-from edgegraft.learn.margins import Agreement, match_margins
+from edgegraft.learn.margins import Agreement, compare_margins, match_margins
 from edgegraft.learn.pair_ranking import PairRanking, rank_all_pairs
 from edgegraft.learn.prediction import Prediction, columns_of_all, fit_for_prediction
 from edgegraft.learn.problem import ALL_PAIRS, last_ridge
@@ -53,6 +54,13 @@ from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows, TableRows
 
 _MAX_DIFFERENCE = 0.05  # of a share in the model from that in the data
+_SECOND_MODE = (
+    "It may have a second mode, in which chains stay: its edges hold, but its probabilities are "
+    "off; fewer edges (a smaller fdr=) may help"
+)
+_CONDITIONAL = (
+    "It predicts columns given others; for samples and probabilities of whole rows use aim='rows'"
+)
 _SHOWN = 5  # groups of copies that are warned of
 _COMPLETIONS = 2  # fits for prediction to rows whose missing cells the fit before has drawn
 
@@ -88,9 +96,9 @@ class Discovery(NamedTuple):
     ranking : PairRanking or None
         All pairs in the order of evidence; None if edges were not cut by tests.
     prediction : Prediction or None
-        The model that predicts new rows best, if the plan aims at that.
+        The model that predicts new rows best, if the plan aims at that or at whole rows.
     agreement : Agreement or None
-        How far the shares of the network's model are from the data's, if it was computed.
+        How far the shares of the final model are from the data's, if it was computed.
     """
 
     model: PairwiseMRF
@@ -109,7 +117,7 @@ class Discovery(NamedTuple):
 
     @property
     def final_model(self) -> PairwiseMRF:
-        """The model that answers questions: that for prediction, if that was the aim."""
+        """The model that answers questions: that for prediction or rows, if that was the aim."""
         return self.model if self.prediction is None else self.prediction.model
 
     @property
@@ -239,7 +247,8 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
             last, agreement = match_margins(
                 last, stages.counts(), ridge, journal, features=features, seed=plan.random_state
             )
-        _warn_of_shares(agreement)
+        if plan.aim == "network":
+            _warn_of_shares(agreement, _SECOND_MODE)
     tested = model if confirmed is None else confirmed.model
     last = last.with_edge_columns(_edge_columns(last, tested, tests, stages, journal))
     final = final if plan.cuts else search
@@ -260,15 +269,10 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     return _with_evidence(found, confirmed, scored)
 
 
-def _warn_of_shares(agreement: Agreement | None) -> None:
-    """Warn if the model's shares of categories are far from the data's."""
+def _warn_of_shares(agreement: Agreement | None, advice: str) -> None:
+    """Warn if the final model's shares of categories are far from the data's."""
     if agreement is not None and agreement.columns > _MAX_DIFFERENCE:
-        warnings.warn(
-            f"{agreement} It may have a second mode, in which chains stay: its edges hold, but its "
-            "probabilities are off; fewer edges (a smaller fdr=) may help",
-            ConvergenceWarning,
-            stacklevel=6,
-        )
+        warnings.warn(f"{agreement} {advice}".rstrip(), ConvergenceWarning, stacklevel=6)
 
 
 def _over_given_rows(search: SearchState, ended: SearchState) -> SearchState:
@@ -293,15 +297,64 @@ def _with_prediction(found: Discovery, stages: Stages, interruption: Interruptio
             rows, stages.plan, whole=whole, stop=lambda: interruption.asked, journal=journal
         )
 
-    made = fit(stages.sample, journal)
+    rows = stages.sample
+    made = fit(rows, journal)
     if stages.filled is not None:
         # The network's edges alone would make weak dependences weaker: this model draws its own.
         completion = Completion.of(stages)
         for k in range(_COMPLETIONS):
-            made = fit(completion.draw(made.model), journal.within(f"completed.{k}"))
+            rows = completion.draw(made.model)
+            made = fit(rows, journal.within(f"completed.{k}"))
+    if stages.plan.aim == "rows":
+        more = 1.0 if whole is None else whole.n_rows / rows.n_rows  # whose noise is smaller
+        made = _refit_to_rows(made, rows, more, stages.plan, journal, interruption)
+    with one_blas_thread():
+        seed = stages.plan.random_state
+        agreement = compare_margins(made.model, stages.counts(), journal, seed=seed)
+    _warn_of_shares(agreement, _CONDITIONAL if stages.plan.aim == "prediction" else "")
     known = columns_of_all(found.model, made.model, found.model.edge_columns)
     made = made._replace(model=made.model.with_edge_columns(known))
-    return found._replace(prediction=made, converged=found.converged and made.converged)
+    converged = found.converged and made.converged
+    return found._replace(prediction=made, converged=converged, agreement=agreement)
+
+
+def _refit_to_rows(
+    made: Prediction,
+    rows: TableRows,
+    more: float,
+    plan: Plan,
+    journal: Journal,
+    interruption: Interruption,
+) -> Prediction:
+    """Fit the model for prediction again by likelihood, if complete rows can judge that.
+
+    It was fitted to `more` times as many rows.
+    """
+    row = journal.find("refit")
+    if row is None:
+        try:
+            model, fitted = refit_by_likelihood(
+                made.model,
+                rows.table,
+                made.penalty * more**0.5,
+                made.ridge * more,
+                weights=rows.weights,
+                n_jobs=plan.n_jobs,
+                device=plan.device,
+                random_state=plan.random_state,
+                stop=lambda: interruption.asked,
+            )
+        except DataError as error:
+            warnings.warn(
+                f"the model is that for prediction: {error}", ConvergenceWarning, stacklevel=5
+            )
+            return made
+        row = np.concatenate((model.theta, fitted.as_row()))
+        if not interruption.asked:
+            journal.put("refit", row)
+    theta, further = np.split(row, [made.model.layout.n_parameters])
+    model = PairwiseMRF(made.model.schema, made.model.edges, theta, made.model.edge_columns)
+    return made._replace(model=model, refit=Refit.from_row(further))
 
 
 def _with_evidence(found: Discovery, confirmed: Confirmation, scored: ScoredPairs) -> Discovery:

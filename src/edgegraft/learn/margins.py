@@ -72,11 +72,14 @@ class Agreement(NamedTuple):
     error: float = 0.0  # largest standard error of such a difference; zero if exact
 
     def __str__(self) -> str:
+        return self.describe()
+
+    def describe(self, model: str = "the network's model") -> str:
+        """Return the difference in words."""
         noise = "" if self.engine == "exact" else f" (by {self.engine}, +- {self.error:.4f})"
         return (
-            "The shares of the network's model differ from the data's by at most "
-            f"{self.columns:.4f} for categories of columns and {self.edges:.4f} for pairs of "
-            f"categories of edges{noise}."
+            f"The shares of {model} differ from the data's by at most {self.columns:.4f} for "
+            f"categories of columns and {self.edges:.4f} for pairs of categories of edges{noise}."
         )
 
 
@@ -119,6 +122,38 @@ def match_margins(
     return PairwiseMRF(model.schema, model.edges, row[4:], model.edge_columns), agreement
 
 
+def compare_margins(
+    model: PairwiseMRF, counts: PairCounts, journal: Journal | None = None, *, seed: int = 0
+) -> Agreement | None:
+    """Return how well the shares of a model agree with the data's, None if it is too large.
+
+    >>> from edgegraft.table import PackedTable
+    >>> counts = PairCounts(PackedTable.from_codes([[0, 0], [1, 1], [1, 1], [0, 1]]))
+    >>> round(compare_margins(PairwiseMRF(counts.schema, [(0, 1)], np.zeros(8)), counts).columns, 3)
+    0.25
+    """
+
+    def compare() -> Floats:
+        layout = model.layout
+        loss = Likelihood(counts, SmallExactEngine())
+        if affordable(layout, _EXACT) is not None:
+            found = loss.evaluate(model.theta, loss.init(layout))
+            return np.array((*_agreement(found.gradient, layout, "exact")[:2], 0.0, True))
+        device = counts.rows.device
+        length = _chain_length(layout, device)
+        if length is None:
+            return np.empty(0)
+        values, draws = _chains(layout, *length, seed, device)(model.theta)
+        differs = _agreement(values - _shares(loss, layout), layout, "gibbs")
+        return np.array((*differs[:2], _noise(draws), False))
+
+    row = (journal or Journal()).keep("prediction.margins", compare)
+    if not len(row):
+        return None
+    columns, edges, error, exact = row.tolist()
+    return Agreement(columns, edges, "exact" if exact else "gibbs", error)
+
+
 def _match(
     model: PairwiseMRF, counts: PairCounts, ridge: float, features: Features | None, seed: int
 ) -> Match | None:
@@ -145,14 +180,10 @@ def _match_by_chains(
 ) -> Match | None:
     """Move node vectors, and fit the tables if that is not enough; None if the model is large."""
     layout, device = model.layout, counts.rows.device
-    work = (layout.n_variables + 2 * layout.n_edges) * layout.states.mean() / 2
-    look_ups = _LOOK_UPS if device is None else _DEVICE_LOOK_UPS
-    sweeps = min(_MAX_SWEEPS, int((look_ups / (_CHAINS * work) - _BURN_IN) / _ROUNDS))
-    if sweeps < _MIN_SWEEPS:
+    length = _chain_length(layout, device)
+    if length is None:
         return None
-    records = _RECORDS
-    if work <= _CHEAP:
-        sweeps, records = _LONGER * sweeps, _MORE_RECORDS
+    sweeps, records = length
     data = Likelihood(counts, SmallExactEngine())
 
     def follow(theta: Floats, sweeps: int) -> Match:
@@ -164,6 +195,20 @@ def _match_by_chains(
         return found
     again = follow(_fit_tables(model, counts, features, seed), _LONGER * sweeps)
     return min(again, found, key=lambda each: each[1].columns + each[1].edges)
+
+
+def _chain_length(layout: Layout, device: Device | None) -> tuple[int, int] | None:
+    """Return sweeps and records of a round; None if too few sweeps are affordable."""
+    work = (layout.n_variables + 2 * layout.n_edges) * layout.states.mean() / 2
+    look_ups = _LOOK_UPS if device is None else _DEVICE_LOOK_UPS
+    sweeps = min(_MAX_SWEEPS, int((look_ups / (_CHAINS * work) - _BURN_IN) / _ROUNDS))
+    if sweeps < _MIN_SWEEPS:
+        return None
+    return (_LONGER * sweeps, _MORE_RECORDS) if work <= _CHEAP else (sweeps, _RECORDS)
+
+
+def _shares(data: Likelihood, layout: Layout) -> Floats:
+    return np.concatenate((data.margins(), data.pair_frequencies(layout)))
 
 
 def _fit_tables(
@@ -232,7 +277,7 @@ def _follow_chains(layout: Layout, start: Floats, data: Likelihood, look: Round)
     """Move node vectors against chains, in shorter and shorter steps; keep what agrees better."""
     n_nodes = int(layout.node_offset[-1])
     shares = data.margins()
-    frequencies = np.concatenate((shares, data.pair_frequencies(layout)))
+    frequencies = _shares(data, layout)
     theta, path, differences = start.copy(), [], []
     for k in range(_ROUNDS):
         values, draws = look(theta)
@@ -268,6 +313,13 @@ def _newton(layout: Layout, draws: NDArray[Any], wanted: Floats, shares: Floats)
     variance = shares * (1.0 - shares)
     covariance[np.diag_indices_from(covariance)] += _DAMPING * variance + _MIN_VARIANCE
     return np.asarray(np.linalg.solve(covariance, wanted))
+
+
+def _noise(draws: NDArray[Any]) -> float:
+    """Return the largest standard error of a share, from how much chains differ."""
+    apart = draws.reshape(len(draws), -1, draws.shape[-1])
+    spread = [(apart == a).mean(axis=1).std(axis=1).max() for a in range(int(draws.max()) + 1)]
+    return float(max(spread) / draws.shape[-1] ** 0.5)
 
 
 def _agreement(difference: Floats, layout: Layout, engine: str, error: float = 0.0) -> Agreement:

@@ -11,7 +11,7 @@ rows, which are fitted once more.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured
 from edgegraft.search.mean_fields import rank_pairs
 from edgegraft.table.blocks import TableRows
+
+if TYPE_CHECKING:
+    from edgegraft.learn.by_likelihood import Refit
 
 FOLDS = 5
 """Parts of the rows, of which one is held out to choose the strengths."""
@@ -59,6 +62,8 @@ class Prediction(NamedTuple):
         What held-out rows said of fits to the others.
     converged : bool
         Whether the last fit reached its tolerance.
+    refit : Refit or None
+        How it was fitted again by likelihood, if whole rows are the aim.
     """
 
     model: PairwiseMRF
@@ -66,6 +71,7 @@ class Prediction(NamedTuple):
     ridge: float
     trials: list[Trial]
     converged: bool
+    refit: Refit | None = None
 
 
 def fit_for_prediction(
@@ -101,15 +107,15 @@ def fit_for_prediction(
     True
     """
     plan, journal = plan or Plan(), journal or Journal()
-    all_rows = whole or _loss(merge_copies(rows), None)
-    pairs = _candidates(rows, plan.random_state, journal)
+    all_rows = whole or loss_of(merge_copies(rows))
+    pairs = candidates(rows, plan.random_state, journal)
 
     def path_of(loss: Objective, name: str) -> Path:
         return Path(loss, pairs, plan.tol, journal, f"prediction.path.{name}")
 
     parts = hold_out(rows, np.random.default_rng([plan.random_state, 1]))
     folds = [
-        (path_of(_loss(fitted, all_rows.features), str(k)), _loss(held, all_rows.features))
+        (path_of(loss_of(fitted, all_rows.features), str(k)), loss_of(held, all_rows.features))
         for k, (fitted, held) in enumerate(parts)
     ]
     best, trials = choose_strengths(folds, stop, journal)
@@ -117,7 +123,7 @@ def fit_for_prediction(
     share = path.loss.n_rows / all_rows.n_rows  # strengths fall with the rows as noise does
     penalty, ridge = best.penalty * share**0.5, best.ridge * share
     last = path_of(all_rows, "last")
-    last.begin(path)
+    last.begin(path.edges(), (path.solution.layout, path.solution.theta))
     # Columns that determine each other have their optimum at infinity: how far the chosen fit went
     # towards it is part of the choice, and it was as short.
     short = best.settles(len(rows.schema))
@@ -174,11 +180,12 @@ def merge_copies(rows: TableRows) -> TableRows:
     return TableRows(table.take(first[order]), weights[order], rows.n_jobs, rows.n_rows)
 
 
-def _loss(rows: TableRows, features: Features | None) -> Objective:
+def loss_of(rows: TableRows, features: Features | None = None) -> Objective:
+    """Return the pseudolikelihood of rows, of the weights of scores if columns are ordered."""
     return featured(Pseudolikelihood(rows, precision="single"), features)
 
 
-def _candidates(rows: TableRows, seed: int, journal: Journal) -> Edges:
+def candidates(rows: TableRows, seed: int, journal: Journal) -> Edges:
     """Return all pairs, or those that the data rank highest if all are too many."""
     n = len(rows.schema)
     if n * (n - 1) // 2 <= ALL_PAIRS:

@@ -72,17 +72,22 @@ class Path:
         self._rule = make_penalty(1.0, group_weight=weight).bound(loss)
         self._active: Mask = np.zeros(len(pairs), bool)
 
-    def begin(self, start: Path | None = None) -> None:
-        """Go to the fit without edges, or to where the path of another loss is."""
+    def begin(
+        self, edges: Edges | None = None, solution: tuple[Layout, Floats] | None = None
+    ) -> None:
+        """Go to the fit without edges, or to some of the edges of another loss's solution."""
         layout, theta = self.loss.layout(), None
-        if start is not None:
-            self._active = start._active.copy()
+        if edges is not None and solution is not None:
+            n = len(self.loss.schema)
+            self._active = np.isin(pair_ids(self.pairs, n), pair_ids(edges, n))
             layout = self.loss.layout(self.pairs[self._active])
-            theta = layout.carry(start.solution.theta, start.solution.layout)
-        self.solution = self._minimize(self._rule, layout, theta, 0 if start else _ITERATIONS)
+            theta = layout.carry(solution[1], solution[0])
+        self.solution = self._minimize(
+            self._rule, layout, theta, _ITERATIONS if theta is None else 0
+        )
         # Rows that were not fitted yet have gradients everywhere: the first round is of the
-        # pairs of the other path, and says which others pass.
-        self.scores = np.zeros(len(self.pairs)) if start else self._score()
+        # edges given, and says which others pass.
+        self.scores = self._score() if theta is None else np.zeros(len(self.pairs))
 
     def fit(
         self,

@@ -71,19 +71,25 @@ def _cut(found: Discovery) -> Json:
 def _further(found: Discovery) -> Json:
     """Return what only some models have."""
     made, agreement = found.prediction, found.agreement
-    return ({} if made is None else {"prediction": _prediction(made)}) | (
-        {} if agreement is None else {"shares": agreement._asdict() | {"text": str(agreement)}}
-    )
+    further: Json = {} if made is None else {"prediction": _prediction(made)}
+    if agreement is not None:
+        text = str(agreement) if made is None else agreement.describe("the model for prediction")
+        further["shares"] = agreement._asdict() | {"text": text}
+    return further
 
 
 def _prediction(made: Prediction) -> Json:
     best = max(made.trials, key=lambda trial: trial.score, default=None)
+    again: Json = {}
+    if made.refit is not None:
+        again = _finite(made.refit.gain._asdict()) | {"used": math.isfinite(made.refit.penalty)}
     return {
         "penalty": made.penalty,
         "ridge": made.ridge,
         "edges": made.model.n_edges,
         "trials": len(made.trials),
         "held_out": None if best is None else best.score,
+        "by_likelihood": again,
     }
 
 
@@ -94,9 +100,13 @@ def _versions() -> dict[str, str]:
 
 
 def _certificate(certificate: Certificate) -> Json:
-    """Return a certificate with its sentence; JSON has no infinity."""
-    fields = {
+    """Return a certificate with its sentence."""
+    return _finite(certificate._asdict()) | {"text": str(certificate)}
+
+
+def _finite(fields: Json) -> Json:
+    """Return fields as JSON, which has no infinity."""
+    return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in certificate._asdict().items()
+        for name, value in fields.items()
     }
-    return fields | {"text": str(certificate)}

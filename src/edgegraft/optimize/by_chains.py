@@ -7,9 +7,9 @@ Tieleman 2008). ``F``, the covariance of all indicators under the model, is that
 states; it is never formed, since conjugate gradients need its products with vectors alone. Without
 it a step that suits single parameters would overturn what they do together: thousands of small
 changes of one sign are a large change of every row's probability. No step changes the model by
-more than a tenth of a nat, steps become shorter, and the answer is the mean of the parameters over
-the second half, in which the noise of single gradients is averaged out. A fit starts from the
-maximum of the pseudolikelihood.
+more than a tenth of a nat, and by less once a step has gone too far: the likelihood is concave, so
+the gradient after a step then points back. Steps become shorter, and the answer is the mean of the
+parameters over the second half, in which the noise of single gradients is averaged out.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.core import Layout
+from edgegraft.core.threads import one_blas_thread
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.device import find_device
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import ExactEngine
-from edgegraft.inference.persistent import Draws, PersistentChains
+from edgegraft.inference.persistent import Draws, PersistentChains, PersistentState
 from edgegraft.kernels.solver import group_norms
 from edgegraft.objective.features import Features
 from edgegraft.objective.likelihood import Likelihood
@@ -42,10 +43,13 @@ STEPS, CHAINS, GPU_CHAINS = 100, 512, 8192
 #: A fit has not converged if a share of the model is further from what it should be.
 SETTLED = 0.01
 _START_TOL = 1e-4  # of the pseudolikelihood that a fit starts from
-_FARTHEST = 0.1  # nats between the models before and after a step
+_FARTHEST, _NEAREST = 0.1, 1e-4  # nats between the models before and after a step
+_TOO_FAR, _NEAR = -0.3, 0.3  # of the slope that is left after a step
+_SHRINK, _GROW = 0.7, 1.3  # of the next steps
 _FADE = 0.3  # share of the steps after which they become shorter
 _DAMPING = 1.0  # times the variances of the indicators: what the chains' states do not cover
 _MIN_VARIANCE = 1e-4
+_ROUNDED = 0.01  # norm of a group below which the penalty has no tip
 _PRODUCTS, _SOLVED = 15, 1e-3  # of conjugate gradients: most, and the residual that is enough
 
 Pull = Callable[[Floats], tuple[Floats, Floats]]
@@ -70,12 +74,13 @@ class Fit(NamedTuple):
 
 
 class Climb(NamedTuple):
-    """The end of a fit by chains."""
+    """The end of a fit by chains, and where they are."""
 
     theta: Floats
     residual: float  # largest mean gradient of a parameter over the second half
     noise: float  # largest standard error of these
     n_iter: int
+    state: PersistentState
 
 
 def make_chains(
@@ -87,10 +92,18 @@ def make_chains(
     return PersistentChains(n_chains or many, n_jobs=n_jobs, random_state=seed, device=there)
 
 
-def climb(fit: Fit, chains: PersistentChains, start: Floats, pull: Pull, n_steps: int) -> Climb:
-    """Maximise the likelihood less a penalty, from `start`."""
+def climb(
+    fit: Fit,
+    chains: PersistentChains,
+    start: Floats,
+    pull: Pull,
+    n_steps: int,
+    state: PersistentState | None = None,
+) -> Climb:
+    """Maximise the likelihood less a penalty, from `start`; chains continue from `state`."""
     layout, features, shares = fit
-    state, theta = chains.init(Layout(features.states, layout.edges)), start.copy()
+    state = state or chains.init(Layout(features.states, layout.edges))
+    theta, step, slope, radius = start.copy(), np.zeros_like(start), 0.0, _FARTHEST
     variances = features.squared.fold(shares * (1.0 - shares), layout) + _MIN_VARIANCE
     total, gradients, squares = np.zeros((3, len(start)))
     late = n_steps // 2
@@ -104,16 +117,28 @@ def climb(fit: Fit, chains: PersistentChains, start: Floats, pull: Pull, n_steps
             total += theta
             gradients += gradient
             squares += gradient**2
-        step = _newton_step(fit, state.draws(), gradient, variances, stiffness)
+        left = float(gradient @ step)
+        if left < _TOO_FAR * slope:
+            radius = max(_SHRINK * radius, _NEAREST)
+        elif left > _NEAR * slope:
+            radius = min(_GROW * radius, _FARTHEST)
+        with one_blas_thread():  # chains would amplify the rounding of another number
+            step = _newton_step(fit, state.draws(), gradient, variances, stiffness, radius)
+        slope = float(gradient @ step)
         theta = theta - min(1.0, _FADE * n_steps / (t + 1)) * step
     n = n_steps - late
     centre = gradients / n
     noise = np.sqrt(np.maximum(squares / n - centre**2, 0.0) / n)
-    return Climb(total / n, float(np.abs(centre).max()), float(noise.max()), n_steps)
+    return Climb(total / n, float(np.abs(centre).max()), float(noise.max()), n_steps, state)
 
 
 def _newton_step(
-    fit: Fit, draws: Draws, gradient: Floats, variances: Floats, stiffness: Floats
+    fit: Fit,
+    draws: Draws,
+    gradient: Floats,
+    variances: Floats,
+    stiffness: Floats,
+    radius: float,
 ) -> Floats:
     """Solve for the step by conjugate gradients; one that goes too far is shortened."""
     layout, features, _ = fit
@@ -139,7 +164,7 @@ def _newton_step(
         size, before = float(left @ turned), size
         direction = turned + size / before * direction
     change = float(np.var(spread(step))) / 2.0
-    return np.asarray(step * min(1.0, (_FARTHEST / max(change, 1e-12)) ** 0.5))
+    return np.asarray(step * min(1.0, (radius / max(change, 1e-12)) ** 0.5))
 
 
 def by_pairs(counts: PairCounts) -> Objective:
@@ -166,24 +191,27 @@ def fit_by_chains(
         twice = replace(rule, penalty=2.0 * rule.penalty, ridge=2.0 * rule.ridge).bound(pseudo)
         start = minimize(pseudo, twice, layout, None, Stopping(tol=_START_TOL), quiet=True)
     first = start.theta if isinstance(start, Solution) else start
-    fit = Fit.of(counts, layout, loss.features)
-    pull = penalty_pull(rule.bound(loss).groups(layout))
+    norms = np.empty(layout.n_edges)
+    group_norms(first, layout.edge_offset, norms)
+    kept = layout.with_edges(layout.edges[norms > 0.0]) if rule.penalty else layout
+    pull = penalty_pull(rule.bound(loss).groups(kept))
+    fit, first = Fit.of(counts, kept, loss.features), kept.carry(first, layout)
     found = climb(fit, chains, first, pull, min(max_iter, STEPS))
     warn_unsettled(found)
     message = f"by chains: shares are right to {found.residual:.2g} +- {found.noise:.2g}"
     settled, n = found.residual <= SETTLED, found.n_iter
     info = FitInfo(settled, found.residual, np.nan, np.empty(0), n, n, message, "chains")
-    return found.theta, info
+    return layout.carry(found.theta, kept), info
 
 
 def penalty_pull(groups: Groups) -> Pull:
-    """Return the pull of a penalty; groups at zero are left there without one."""
+    """Return the pull of a penalty, whose tips are round: groups come near zero, none is there."""
     sizes, first = np.diff(groups.offsets), int(groups.offsets[0])
 
     def pull(theta: Floats) -> tuple[Floats, Floats]:
         norms = np.empty(len(sizes))
         group_norms(theta, groups.offsets, norms)
-        slope = np.where(norms > 0, groups.strength / np.where(norms > 0, norms, 1.0), 0.0)
+        slope = groups.strength / np.hypot(norms, _ROUNDED)
         stiffness = np.zeros_like(theta)
         stiffness[first:] = np.repeat(slope + 2.0 * groups.ridge, sizes)
         return stiffness * theta, stiffness
