@@ -46,7 +46,9 @@ _EXACT = ExactBudget(seconds=0.01, nbytes=1 << 26)  # a fit takes some dozen run
 _TOL = 3e-4  # largest error of shares after a fit
 _ITERATIONS = 60
 _CHAINS, _ROUNDS, _BURN_IN, _RECORDS = 256, 12, 100, 8
-_CHEAP, _MORE_RECORDS = 1000, 80  # cells that chains read in a sweep; records of so small a model
+_LATE = slice(_ROUNDS // 2, None)  # rounds that are averaged
+_CHEAP, _MORE_RECORDS = 1000, 160  # cells that chains read in a sweep; records of so small a model
+_MORE_SWEEPS = 8  # times as many of it
 _LOOK_UPS = 4e8  # of cells and their neighbours by all chains: some tenths of a second
 _DEVICE_LOOK_UPS = 2e10
 _MIN_SWEEPS, _MAX_SWEEPS = 8, 80  # per round: with fewer, chance outweighs what is corrected
@@ -143,7 +145,8 @@ def compare_margins(
         length = _chain_length(layout, device)
         if length is None:
             return np.empty(0)
-        values, draws = _chains(layout, *length, seed, device)(model.theta)
+        chains = _chains(layout, length.sweeps, length.records, seed, device)
+        values, draws = chains(model.theta)
         differs = _agreement(values - _shares(loss, layout), layout, "gibbs")
         return np.array((*differs[:2], _noise(draws), False))
 
@@ -183,28 +186,37 @@ def _match_by_chains(
     length = _chain_length(layout, device)
     if length is None:
         return None
-    sweeps, records = length
     data = Likelihood(counts, SmallExactEngine())
 
     def follow(theta: Floats, sweeps: int) -> Match:
-        chains = _chains(layout, sweeps, records, seed, device)
-        return _follow_chains(layout, theta, data, chains)
+        chains = _chains(layout, sweeps, length.records, seed, device)
+        return _follow_chains(layout, theta, data, chains, length.enough)
 
-    found = follow(model.theta, sweeps)
+    found = follow(model.theta, length.sweeps)
     if found[1].columns <= _ALIKE and found[1].edges <= _EDGES_ALIKE:
         return found
-    again = follow(_fit_tables(model, counts, features, seed), _LONGER * sweeps)
+    again = follow(_fit_tables(model, counts, features, seed), _LONGER * length.sweeps)
     return min(again, found, key=lambda each: each[1].columns + each[1].edges)
 
 
-def _chain_length(layout: Layout, device: Device | None) -> tuple[int, int] | None:
-    """Return sweeps and records of a round; None if too few sweeps are affordable."""
+class _Length(NamedTuple):
+    """How long chains run."""
+
+    sweeps: int  # per round
+    records: int
+    enough: float  # difference of a share that is not worth correcting
+
+
+def _chain_length(layout: Layout, device: Device | None) -> _Length | None:
+    """Return the length of a round; None if too few sweeps are affordable."""
     work = (layout.n_variables + 2 * layout.n_edges) * layout.states.mean() / 2
     look_ups = _LOOK_UPS if device is None else _DEVICE_LOOK_UPS
     sweeps = min(_MAX_SWEEPS, int((look_ups / (_CHAINS * work) - _BURN_IN) / _ROUNDS))
     if sweeps < _MIN_SWEEPS:
         return None
-    return (_LONGER * sweeps, _MORE_RECORDS) if work <= _CHEAP else (sweeps, _RECORDS)
+    if work <= _CHEAP:
+        return _Length(_MORE_SWEEPS * sweeps, _MORE_RECORDS, 0.0)
+    return _Length(sweeps, _RECORDS, _ENOUGH)
 
 
 def _shares(data: Likelihood, layout: Layout) -> Floats:
@@ -273,27 +285,38 @@ def _chains(layout: Layout, sweeps: int, records: int, seed: int, device: Device
     return run
 
 
-def _follow_chains(layout: Layout, start: Floats, data: Likelihood, look: Round) -> Match:
-    """Move node vectors against chains, in shorter and shorter steps; keep what agrees better."""
+def _follow_chains(
+    layout: Layout, start: Floats, data: Likelihood, look: Round, enough: float
+) -> Match:
+    """Move node vectors against chains, in shorter and shorter steps; keep what agrees better.
+
+    The last move is by the mean of the later rounds, which has the least noise. That mean is
+    stated as what is left.
+    """
     n_nodes = int(layout.node_offset[-1])
     shares = data.margins()
     frequencies = _shares(data, layout)
     theta, path, differences = start.copy(), [], []
+
+    def move(draws: NDArray[Any], difference: Floats, step: float) -> None:
+        found = _newton(layout, draws, -difference[:n_nodes], shares)
+        theta[:n_nodes] += np.clip(found, -_FARTHEST, _FARTHEST) * step
+
     for k in range(_ROUNDS):
         values, draws = look(theta)
         differences.append(values - frequencies)
         path.append(theta[:n_nodes].copy())
-        if k == 0 and np.abs(differences[0][:n_nodes]).max() < _ENOUGH:
-            return theta, _agreement(differences[0], layout, "gibbs")
-        move = _newton(layout, draws, -differences[-1][:n_nodes], shares)
-        theta[:n_nodes] += np.clip(move, -_FARTHEST, _FARTHEST) * min(1.0, 3.0 / (k + 1))
-    late = slice(_ROUNDS // 2, None)
-    after = np.mean(differences[late], axis=0)
-    spread = np.std(differences[late], axis=0)[:n_nodes] / (_ROUNDS - _ROUNDS // 2) ** 0.5
-    better = np.abs(after[:n_nodes]).max() < np.abs(differences[0][:n_nodes]).max()
-    theta[:n_nodes] = np.mean(path[late], axis=0) if better else path[0]
-    difference = after if better else differences[0]
-    return theta, _agreement(difference, layout, "gibbs", float(spread.max()))
+        if k == 0 and np.abs(differences[0][:n_nodes]).max() < enough:
+            return theta, _agreement(differences[0], layout, "gibbs", _noise(draws))
+        move(draws, differences[-1], min(1.0, 3.0 / (k + 1)))
+    late = differences[_LATE]
+    after = np.mean(late, axis=0)
+    error = float(np.std(late, axis=0)[:n_nodes].max() / len(late) ** 0.5)
+    if np.abs(after[:n_nodes]).max() >= np.abs(differences[0][:n_nodes]).max():
+        return start, _agreement(differences[0], layout, "gibbs", error)
+    theta[:n_nodes] = np.mean(path[_LATE], axis=0)
+    move(draws, after, 1.0)
+    return theta, _agreement(after, layout, "gibbs", error)
 
 
 def _newton(layout: Layout, draws: NDArray[Any], wanted: Floats, shares: Floats) -> Floats:
