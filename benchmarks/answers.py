@@ -24,7 +24,7 @@ from edgegraft.datasets import make_chain, make_scale_free
 from edgegraft.ingest import pack
 from edgegraft.learn import Plan, discover
 from edgegraft.learn.bootstrap import bootstrap
-from edgegraft.learn.effects import Evidence, edge_effects
+from edgegraft.learn.effects import edge_effects
 from edgegraft.model import PairwiseMRF
 from edgegraft.study import plan
 from edgegraft.table import PackedTable
@@ -59,8 +59,7 @@ def coverage(scale: float) -> list[Line]:
 
 def covered(name: str, model: PairwiseMRF, count: int) -> Line:
     many = PackedTable.from_codes(model.sample_codes(MANY, random_state=0), model.schema)
-    certain = Evidence(np.full(model.n_edges, 1e9), np.ones(model.n_edges, np.int64), None)
-    true = edge_effects(model, TableRows(many), certain).effect
+    true = edge_effects(model, TableRows(many)).effect
     place = {tuple(edge): k for k, edge in enumerate(model.edges.tolist())}
     hits = []
     for seed in range(1, count + 1):

@@ -11,7 +11,8 @@ import pytest
 from edgegraft import GraftedMRF, load
 from edgegraft.core import Layout
 from edgegraft.io import edge_table
-from edgegraft.learn.effects import ENOUGH, Evidence, GroupTests, edge_effects
+from edgegraft.learn.effective_score import ENOUGH, Verdicts
+from edgegraft.learn.effects import edge_effects
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable, Schema, Variable
 from edgegraft.table.blocks import TableRows
@@ -60,7 +61,7 @@ def test_effects_are_those_of_all_rows(seed):
     edges = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (0, 3)][: 4 + seed % 3]
     model, rows = whole_table(seed, edges)
     m = len(edges)
-    huge = Evidence(np.full(m, 1e12), np.ones(m, int), GroupTests(np.ones(m), np.zeros(m)))
+    huge = Verdicts.of(np.repeat([[1e12], [1.0], [0.0], [1.0], [0.0]], m, axis=1))
     found = edge_effects(model, rows, huge)
     margins = [np.bincount(c, rows.weights) for c in rows.table.codes().T]
     for k, (i, j) in enumerate(edges):

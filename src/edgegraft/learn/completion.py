@@ -98,7 +98,7 @@ class Completion:
             uniform = self._rng.random((n_sweeps, int(starts[-1] - starts[0])))
             sweep_cells(
                 theta, self._codes[rows], self._cells, starts, layout.states, layout.node_offset,
-                neighbours, uniform,
+                neighbours, np.ones(n_sweeps), uniform,
             )  # fmt: skip
 
 

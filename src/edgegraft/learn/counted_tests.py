@@ -28,6 +28,7 @@ from edgegraft.learn.effective_score import (
     MIN_DOUBTED,
     SIGNIFICANT,
     Directions,
+    Verdicts,
     combine,
     directions,
 )
@@ -42,40 +43,24 @@ _CHUNK = 1 << 20  # joint states of the edges that are worked on at a time
 _PIECES = 4  # of work per thread
 
 
-class ManyTested(NamedTuple):
-    """Tests of edges, in the order of asking.
-
-    Attributes
-    ----------
-    settled : array of bool, shape (m,)
-        The others are to be tested one by one: their neighbourhoods do not suit, or they need a
-        test at zero.
-    statistic, p_value : array of float, shape (m,)
-    dof : array of int, shape (m,)
-    """
-
-    settled: Mask
-    statistic: Floats
-    dof: Integers
-    p_value: Floats
-
-
 def many_tests(
     rows: TableConditionals, layout: Layout, theta: Floats, chosen: Integers, n_jobs: int
-) -> ManyTested:
-    """Test the `chosen` edges of a model, as far as counts suit them."""
-    m = len(chosen)
-    found = ManyTested(np.zeros(m, bool), np.zeros(m), np.zeros(m, np.int64), np.ones(m))
+) -> tuple[Verdicts, Mask]:
+    """Test the `chosen` edges of a model, as far as counts suit them, and return which these are.
+
+    The others have neighbourhoods that do not suit, or need a test at zero.
+    """
+    found, settled = Verdicts.none(len(chosen)), np.zeros(len(chosen), bool)
     if rows.known.size or rows.survey is not None or rows.variances is not rows.weights:
-        return found
+        return found, settled
     model = _Model(layout, theta, rows.codes, rows.weights, n_jobs)
     complete = rows.sizes == layout.states - 1
     for group, at in _groups(model, complete, layout.edges[chosen]):
         score, usable = group.test()
         found.statistic[at], found.dof[at] = usable.statistics(score), usable.dof
         found.p_value[at] = usable.p_values(found.statistic[at])
-        found.settled[at] = ~group.at_zero(found.p_value[at], rows)
-    return found
+        settled[at] = ~group.at_zero(found.p_value[at], rows)
+    return found, settled
 
 
 def binary_effects(

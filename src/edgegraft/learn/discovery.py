@@ -30,8 +30,9 @@ from edgegraft.learn.certificate import Certificate, ScoredPairs, certify, score
 from edgegraft.learn.checkpoint import Checkpoints
 from edgegraft.learn.completion import Completion, confirm_completed
 from edgegraft.learn.confirm import Confirmation, confirm
-from edgegraft.learn.edge_tests import EdgeTests, Tested, judge_tables, make_tester, q_values
-from edgegraft.learn.effects import Effects, Evidence, GroupTests, edge_effects
+from edgegraft.learn.edge_tests import EdgeTests, judge_tables, make_tester, q_values
+from edgegraft.learn.effective_score import Verdicts
+from edgegraft.learn.effects import Effects, edge_effects
 from edgegraft.learn.events import Observer, StopReason
 from edgegraft.learn.graded import fit_graded
 from edgegraft.learn.journal import Journal
@@ -391,10 +392,9 @@ def _tests(search: SearchState, model: PairwiseMRF, stages: Stages) -> EdgeTests
     if features is not None:
         layout, theta = features.layout(model.edges), features.weights_of(theta, model.edges)
     journal = search.problem.journal
-    found = Tested.from_rows(journal.step(lambda: tester.test(layout, theta).as_rows()))
+    found = Verdicts.of(journal.step(lambda: np.array(tester.test(layout, theta), float)))
     q = q_values(found.p_value, search.problem.rules.n_allowed)
-    groups = None if features is None else found.groups
-    return EdgeTests(model.edges, found.statistic, found.dof, found.p_value, q, groups)
+    return EdgeTests.of(model.edges, found, q, ordered=features is not None)
 
 
 def _edge_columns(
@@ -403,11 +403,11 @@ def _edge_columns(
     """Return strengths, effects and tests of the edges of the last model, in its order."""
     n = last.layout.n_variables
     at = find_pairs(tested.edges, tests.edges, n)
-    groups = None if tests.groups is None else GroupTests(*(p[at] for p in tests.groups))
-    evidence = Evidence(tests.statistic[at], tests.dof[at], groups)
+    numbers = tests.statistic, tests.dof, tests.p_value, *(tests.groups or ())
+    verdicts = Verdicts.of(np.array(numbers, float)[:, at])
 
     def work_out() -> Floats:
-        return np.array(edge_effects(tested, stages.sample, evidence, stages.plan.n_jobs), float)
+        return np.array(edge_effects(tested, stages.sample, verdicts, stages.plan.n_jobs), float)
 
     effect, low, high, signed, strength = journal.keep("effects", work_out)
     effects = Effects(effect, low, high, signed > 0, strength).columns()

@@ -50,7 +50,7 @@ columns of few levels a third group, the rest of the table, is tested once edges
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,14 +65,15 @@ from edgegraft.learn.effective_score import (
     MAX_DOUBTED,
     MIN_DIRECTION_ROWS,
     Ends,
+    GroupTests,
     Verdict,
+    Verdicts,
     all_moments,
     judge_score,
     needs_test_at_zero,
     simpler,
     sum_rows,
 )
-from edgegraft.learn.effects import GroupTests
 from edgegraft.learn.feature_conditionals import FeatureConditionals, contrasts_of, state_weights
 from edgegraft.learn.graded import whole_widths
 from edgegraft.learn.pooled_conditionals import conditionals_of
@@ -116,6 +117,12 @@ class EdgeTests(NamedTuple):
     p_value: Floats
     q_value: Floats
     groups: GroupTests | None = None
+
+    @classmethod
+    def of(cls, edges: Edges, tested: Verdicts, q_value: Floats, *, ordered: bool) -> EdgeTests:
+        """Return verdicts on edges with their q-values; of groups if any column is ordered."""
+        groups = GroupTests(tested.p_linear, tested.p_rest) if ordered else None
+        return cls(edges, *tested[:3], q_value, groups)
 
 
 def edge_tests(
@@ -171,27 +178,7 @@ def edge_tests(
     n = model.layout.n_variables
     found = tester.test(model.layout, model.theta)
     q_value = q_values(found.p_value, n * (n - 1) // 2)
-    return EdgeTests(model.edges, found.statistic, found.dof, found.p_value, q_value)
-
-
-class Tested(NamedTuple):
-    """Tests of some edges, in the order of asking; `groups` only of ordered columns."""
-
-    statistic: Floats
-    dof: Integers
-    p_value: Floats
-    groups: GroupTests | None = None
-
-    def as_rows(self) -> Floats:
-        """Return all of it as rows of one array, for :meth:`from_rows`."""
-        return np.array([self.statistic, self.dof, self.p_value, *(self.groups or ())], float)
-
-    @classmethod
-    def from_rows(cls, rows: Floats) -> Self:
-        """Return the tests that :meth:`as_rows` described."""
-        statistic, dof, p_value, *rest = rows
-        groups = GroupTests(*rest) if rest else None
-        return cls(statistic, dof.astype(np.int64), p_value, groups)
+    return EdgeTests.of(model.edges, found, q_value, ordered=False)
 
 
 def make_tester(
@@ -245,9 +232,7 @@ def judge_tables(
         table, features, rows.weights, sampling=sampling, survey=survey, contrasts=first
     )
     layout, theta = features.layout(model.edges), features.weights_of(model.theta, model.edges)
-    groups = EdgeTester(whole, n_jobs).test(layout, theta, chosen).groups
-    assert groups is not None
-    found[chosen] = groups.p_rest
+    found[chosen] = EdgeTester(whole, n_jobs).test(layout, theta, chosen).p_rest
     return found
 
 
@@ -272,7 +257,7 @@ class EdgeTester:
         theta: Floats,
         only: Integers | None = None,
         alone: Integers | None = None,
-    ) -> Tested:
+    ) -> Verdicts:
         """Test edges of a model.
 
         Parameters
@@ -291,17 +276,14 @@ class EdgeTester:
         if alone is not None or not counts:
             return self._test(layout, theta, chosen, alone)
         assert isinstance(self.rows, TableConditionals)
-        many = many_tests(self.rows, layout, theta, chosen, self._n_jobs)
-        rest = np.flatnonzero(~many.settled)
-        found = Tested(many.statistic, many.dof, many.p_value)
-        each = self._test(layout, theta, chosen[rest], None)
-        found.statistic[rest], found.dof[rest] = each.statistic, each.dof
-        found.p_value[rest] = each.p_value
+        found, settled = many_tests(self.rows, layout, theta, chosen, self._n_jobs)
+        rest = np.flatnonzero(~settled)
+        found.put(rest, self._test(layout, theta, chosen[rest], None))
         return found
 
     def _test(
         self, layout: Layout, theta: Floats, chosen: Integers, alone: Integers | None
-    ) -> Tested:
+    ) -> Verdicts:
         """Test edges one by one."""
         rows, n_jobs, pairs = self.rows, self._n_jobs, layout.edges[chosen]
         if alone is None:
@@ -325,7 +307,7 @@ class EdgeTester:
         out = np.tile([0.0, 0.0, 1.0, np.nan, np.nan], (len(chosen), 1))
         for k, verdict in verdicts.items():
             out[k] = verdict
-        return Tested.from_rows(out.T[: 5 if rows.grouped else 3])
+        return Verdicts.of(out.T[: 5 if rows.grouped else 3])
 
     def _test_at_zero(
         self, edges: dict[int, Ends], verdicts: dict[int, Verdict]

@@ -7,7 +7,7 @@ scores and variances may have further axes before theirs.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.special import chdtrc, fdtrc
@@ -30,6 +30,7 @@ SIGNIFICANT = 1e-6  # p-value at the fit below which no further test is needed
 MIN_DOUBTED, MAX_DOUBTED = 1e-12, 0.01  # p-values of sparse pairs that are tested at zero too
 MIN_RATIO = 1e-6  # variance over the rows, in units of the model's; less is rounding
 LINEAR_SHARE = 0.9  # of the level of an edge
+ENOUGH = 0.05  # p-value of the further scores above which the linear ones are enough
 
 _BLOCK = 1 << 14  # projected scores held at a time
 
@@ -46,34 +47,19 @@ class Moments(NamedTuple):
 
 
 class Directions(NamedTuple):
-    """Directions of a table with enough data, white under the model's variance.
+    """Directions of a table with enough data, white under the model's variance."""
 
-    Attributes
-    ----------
-    axes : array of float, shape (..., size, size)
-        Those of too few rows come first, as columns of zeros.
-    ratio : array of float, shape (..., size)
-        Variance over the rows along each direction, in units of the model's.
-    dof : array of int, shape (...)
-        Number of directions.
-    freedom : float
-        Degrees of freedom of the variance over the rows.
-    """
-
-    axes: Floats
-    ratio: Floats
-    dof: Integers
-    freedom: float = np.inf
+    axes: Floats  # (..., size, size), those of too few rows first, as columns of zeros
+    ratio: Floats  # (..., size) variance over the rows along each, in units of the model's
+    dof: Integers  # (...) number of directions
+    freedom: float = np.inf  # degrees of freedom of the variance over the rows
 
     def statistics(self, scores: Floats) -> Floats:
         """Return the statistic of a score, by the larger variance.
 
         Of one edge, scores may be several rows.
         """
-        if self.axes.ndim == 2:
-            along = np.square(scores @ self.axes)
-        else:
-            along = np.square((scores[..., None, :] @ self.axes)[..., 0, :])
+        along = np.square((scores[..., None, :] @ self.axes)[..., 0, :])
         if np.isfinite(self.freedom):  # each ratio alone is too uncertain: their mean
             used = np.maximum(self.dof, 1)
             mean = (self.ratio * self._used).sum(axis=-1) / used
@@ -270,6 +256,50 @@ class Verdict(NamedTuple):
     p_value: float
     p_linear: float
     p_rest: float
+
+
+class Verdicts(NamedTuple):
+    """Verdicts on edges, in the order of asking."""
+
+    statistic: Floats
+    dof: Integers
+    p_value: Floats
+    p_linear: Floats
+    p_rest: Floats
+
+    @classmethod
+    def of(cls, rows: Floats) -> Self:
+        """Return verdicts from rows of numbers; of tables, those of groups may be left out."""
+        found = np.full((len(cls._fields), rows.shape[1]), np.nan)
+        found[: len(rows)] = rows
+        statistic, dof, *p_values = found
+        return cls(statistic, dof.astype(np.int64), *p_values)
+
+    @classmethod
+    def none(cls, m: int) -> Self:
+        """Return the verdicts on `m` edges of which nothing is known."""
+        return cls.of(np.repeat([[0.0], [0.0], [1.0]], m, axis=1))
+
+    def put(self, at: Integers, verdicts: Verdicts) -> None:
+        """Replace the verdicts on some edges."""
+        for whole, part in zip(self, verdicts, strict=True):
+            whole[at] = part
+
+
+class GroupTests(NamedTuple):
+    """P-values of the scores of ordered columns."""
+
+    p_linear: Floats  # of the linear scores
+    p_rest: Floats  # of the further ones beside them; NaN without such
+
+    def columns(self, at: Integers) -> dict[str, Floats | Mask]:
+        """Return what tables and files keep of some edges, by name."""
+        linear = ~(self.p_rest <= ENOUGH)
+        return {
+            "p_linear": self.p_linear[at],
+            "p_rest": self.p_rest[at],
+            "linear_is_enough": linear[at],
+        }
 
 
 class WeightGroup(NamedTuple):

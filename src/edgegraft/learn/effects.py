@@ -19,7 +19,7 @@ is the largest correlation of any combination of their scores, so that a U-shape
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,44 +28,16 @@ from scipy.special import ndtri
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.learn.counted_tests import MIN_EDGES, binary_effects
+from edgegraft.learn.effective_score import ENOUGH, Verdicts
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import Variable
 from edgegraft.table.blocks import TableRows
 from edgegraft.table.numbers import scores_of
 
-ENOUGH = 0.05  # p-value of the further scores above which the linear ones are enough
 _CELLS, _MIN_ROWS, _MAX_ROWS = 1 << 14, 256, 4096  # rows whose conditionals are averaged
 _NORMAL = 1.959963984540054
+_CERTAIN = 1e9  # statistic
 _TINY = float(np.finfo(np.float64).tiny)
-
-
-class GroupTests(NamedTuple):
-    """P-values of the scores of ordered columns."""
-
-    p_linear: Floats  # of the linear scores
-    p_rest: Floats  # of the further ones beside them; NaN without such
-
-    @classmethod
-    def unknown(cls, m: int) -> Self:
-        """Return room for the tests of `m` edges."""
-        return cls(np.full(m, np.nan), np.full(m, np.nan))
-
-    def columns(self, at: Integers) -> dict[str, Floats | Mask]:
-        """Return what tables and files keep of some edges, by name."""
-        linear = ~(self.p_rest <= ENOUGH)
-        return {
-            "p_linear": self.p_linear[at],
-            "p_rest": self.p_rest[at],
-            "linear_is_enough": linear[at],
-        }
-
-
-class Evidence(NamedTuple):
-    """Tests of the edges of a model, in its order."""
-
-    statistic: Floats
-    dof: Integers
-    groups: GroupTests | None
 
 
 class Effects(NamedTuple):
@@ -92,13 +64,16 @@ class Effects(NamedTuple):
 
 
 def edge_effects(
-    model: PairwiseMRF, rows: TableRows, evidence: Evidence, n_jobs: int | None = None
+    model: PairwiseMRF, rows: TableRows, tests: Verdicts | None = None, n_jobs: int | None = None
 ) -> Effects:
     """Return the effects of the edges of a model that was fitted to the rows, hardly shrunk.
 
-    Of many rows a sample is used. `evidence` is for intervals, and for what chance adds.
+    Of many rows a sample is used. The `tests` of the edges are for intervals, and for what chance
+    adds; by default edges are certain.
     """
     m, threads = model.n_edges, resolve_jobs(n_jobs)
+    if tests is None:
+        tests = Verdicts.of(np.repeat([[_CERTAIN], [1.0], [0.0]], m, axis=1))
     found, largest, signed = np.zeros(m), np.zeros(m), np.zeros(m, bool)
     rest = np.arange(m)
     if m >= MIN_EDGES:
@@ -112,37 +87,33 @@ def edge_effects(
         found[k], largest[k], signed[k] = columns.correlations(k)
 
     run(work, rest.tolist(), threads)
-    effect, low, high = np.where(signed, _tested(found, evidence), _tested_norm(found, evidence))
-    strength = np.abs(effect)
-    if evidence.groups is not None:
-        strength = np.where(evidence.groups.p_rest <= ENOUGH, largest, strength)
+    effect, low, high = np.where(signed, _tested(found, tests), _tested_norm(found, tests))
+    strength = np.where(tests.p_rest <= ENOUGH, largest, np.abs(effect))
     return Effects(effect, low, high, signed, strength)
 
 
-def _tested(effect: Floats, evidence: Evidence) -> Floats:
+def _tested(effect: Floats, tests: Verdicts) -> Floats:
     """Return signed effects with their intervals, symmetric on the scale of ``atanh``."""
-    z = np.sqrt(np.maximum(evidence.statistic, 0.0))
-    if evidence.groups is not None:
-        p = np.clip(evidence.groups.p_linear, _TINY, 1.0)
-        z = np.where((evidence.dof == 1) | np.isnan(p), z, -ndtri(p / 2))
-    z = np.where(evidence.dof > 0, np.maximum(z, 1e-9), np.nan)
+    z, p = np.sqrt(np.maximum(tests.statistic, 0.0)), np.clip(tests.p_linear, _TINY, 1.0)
+    z = np.where((tests.dof == 1) | np.isnan(p), z, -ndtri(p / 2))
+    z = np.where(tests.dof > 0, np.maximum(z, 1e-9), np.nan)
     centre = np.arctanh(np.clip(effect, -1 + 1e-9, 1 - 1e-9))
     spread = np.abs(centre) * _NORMAL / z
     return np.stack((effect, np.tanh(centre - spread), np.tanh(centre + spread)))
 
 
-def _tested_norm(effect: Floats, evidence: Evidence) -> Floats:
+def _tested_norm(effect: Floats, tests: Verdicts) -> Floats:
     """Return effects without a sign, less what chance adds, with their intervals.
 
     The statistic is chi-square with a centre of ``statistic - dof``, whose variance is
     ``2 (dof + 2 centre)``; the effect is proportional to the root of the centre.
     """
-    statistic = np.where(evidence.dof > 0, np.maximum(evidence.statistic, _TINY), np.nan)
-    centre = np.maximum(statistic - evidence.dof, 0.0)
-    spread = _NORMAL * np.sqrt(2.0 * (evidence.dof + 2.0 * centre))
+    statistic = np.where(tests.dof > 0, np.maximum(tests.statistic, _TINY), np.nan)
+    centre = np.maximum(statistic - tests.dof, 0.0)
+    spread = _NORMAL * np.sqrt(2.0 * (tests.dof + 2.0 * centre))
     ends = np.stack((centre, np.maximum(centre - spread, 0.0), centre + spread))
     scaled = np.minimum(effect * np.sqrt(ends / statistic), 1.0)
-    scaled[0] = np.where(evidence.dof > 0, scaled[0], effect)
+    scaled[0] = np.where(tests.dof > 0, scaled[0], effect)
     return np.asarray(scaled)
 
 

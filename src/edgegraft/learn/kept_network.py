@@ -14,8 +14,8 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.learn.copies import Copies
-from edgegraft.learn.edge_tests import EdgeTester, EdgeTests, Tested, q_values
-from edgegraft.learn.effects import GroupTests
+from edgegraft.learn.edge_tests import EdgeTester, EdgeTests, q_values
+from edgegraft.learn.effective_score import Verdicts
 from edgegraft.learn.journal import PendingFit
 from edgegraft.learn.pair_rules import PairRules
 from edgegraft.learn.problem import ridge_of
@@ -83,10 +83,8 @@ class KeptNetwork:
         self.kept = np.ones(len(self.edges), bool)
         self._shown = copies.shown(self.edges)  # the others stand for the same links
         self._n = layout.n_variables
-        self._statistic, self._p_value = np.zeros(len(self.edges)), np.ones(len(self.edges))
-        self._dof = np.zeros(len(self.edges), np.int64)
+        self._found = Verdicts.none(len(self.edges))
         self._tested = np.zeros(len(self.edges), bool)
-        self._groups: GroupTests | None = None
         # Variables whose edges have changed since their tests.
         self._changed = np.zeros(self._n, bool)
         self._journal = search.problem.journal
@@ -129,37 +127,34 @@ class KeptNetwork:
         place[np.flatnonzero(self.kept)] = np.arange(fitted.n_edges)
         place[new] = fitted.n_edges + np.arange(len(new))
 
-        def test(part: Integers) -> Tested:
+        def test(part: Integers) -> Verdicts:
             theta = layout.carry(self._fit.solution.theta, fitted)
             return self._tester.test(layout, theta, part, place[new] if alone else None)
 
-        found = self._in_parts(test, place[chosen])
-        self._statistic[chosen], self._dof[chosen] = found.statistic, found.dof
-        self._p_value[chosen] = found.p_value
+        self._found.put(chosen, self._in_parts(test, place[chosen]))
         self._tested[chosen] = self._shown[chosen]
-        if found.groups is not None and self._objective.features is not None:
-            if self._groups is None:
-                self._groups = GroupTests.unknown(len(self.edges))
-            for whole, part in zip(self._groups, found.groups, strict=True):
-                whole[chosen] = part
 
-    def _in_parts(self, test: Callable[[Integers], Tested], chosen: Integers) -> Tested:
+    def _in_parts(self, test: Callable[[Integers], Verdicts], chosen: Integers) -> Verdicts:
         """Test edges, a few at each step of a journal that keeps them."""
         if not self._journal.keeps:
             return test(chosen)
+
+        def rows_of(part: Integers) -> Floats:
+            return np.array(test(part), float)
+
         parts = np.split(chosen, range(_TOGETHER, len(chosen), _TOGETHER))
-        found = [self._journal.step(partial(_rows_of, test, part)) for part in parts]
-        return Tested.from_rows(np.concatenate(found, axis=1))
+        found = [self._journal.step(partial(rows_of, part)) for part in parts]
+        return Verdicts.of(np.concatenate(found, axis=1))
 
     def _passes(self, chosen: Integers, kept: Mask) -> Mask:
         """Return which of the chosen edges are below the level, beside those that are kept."""
         n_others = int(kept.sum() - kept[chosen].sum())
-        return self._cut.passes(self.edges[chosen], self._p_value[chosen], n_others)
+        return self._cut.passes(self.edges[chosen], self._found.p_value[chosen], n_others)
 
     @property
     def untestable(self) -> float:
         """Share of edges whose last test had no information."""
-        return float((self._tested & (self._dof == 0)).mean()) if len(self.edges) else 0.0
+        return float((self._tested & (self._found.dof == 0)).mean()) if len(self.edges) else 0.0
 
     def model(self) -> PairwiseMRF:
         """Return the model of the kept edges, hardly shrunk."""
@@ -257,15 +252,9 @@ class KeptNetwork:
         self.edges = np.concatenate((self.edges, pairs))
         self.kept = np.pad(self.kept, (0, n_new))
         self._shown = np.pad(self._shown, (0, n_new), constant_values=True)
-        self._statistic = np.pad(self._statistic, (0, n_new))
-        self._dof = np.pad(self._dof, (0, n_new))
         self._tested = np.pad(self._tested, (0, n_new))
-        self._p_value = np.pad(self._p_value, (0, n_new), constant_values=1.0)
-        if self._groups is not None:
-            known = self._groups
-            self._groups = GroupTests.unknown(len(self.edges))
-            for whole, part in zip(self._groups, known, strict=True):
-                whole[: len(part)] = part
+        before, self._found = self._found, Verdicts.none(len(self.edges))
+        self._found.put(np.arange(len(before.dof)), before)
 
     def test_changed(self) -> None:
         """Test kept edges whose ends gained or lost others, alone if in doubt; drop failures.
@@ -283,7 +272,7 @@ class KeptNetwork:
             if not len(doubtful):
                 return
             while len(doubtful):
-                weakest = np.argsort(-self._p_value[doubtful], kind="stable")
+                weakest = np.argsort(-self._found.p_value[doubtful], kind="stable")
                 batch = _apart(self.edges[doubtful], weakest)
                 chosen, doubtful = doubtful[batch], np.delete(doubtful, batch)
                 kept = self.kept.copy()
@@ -298,16 +287,12 @@ class KeptNetwork:
 
     def tests(self) -> EdgeTests:
         """Return the last tests of all edges; links of a later copy are not tested."""
-        self._statistic[~self._shown], self._dof[~self._shown] = 0.0, 0
-        self._p_value[~self._shown] = 1.0
-        weighted = self._cut.weighted(self.edges, self._p_value)
+        found, copies = self._found, ~self._shown
+        found.statistic[copies], found.dof[copies], found.p_value[copies] = 0.0, 0, 1.0
+        weighted = self._cut.weighted(self.edges, found.p_value)
         q_value = q_values(weighted, self._cut.rules.n_allowed)
-        found = self._statistic, self._dof, self._p_value, q_value
-        return EdgeTests(self.edges, *found, self._groups)
-
-
-def _rows_of(test: Callable[[Integers], Tested], part: Integers) -> Floats:
-    return test(part).as_rows()
+        ordered = self._objective.features is not None
+        return EdgeTests.of(self.edges, found, q_value, ordered=ordered)
 
 
 def _apart(edges: Edges, order: Integers, *, strict: bool = False) -> Integers:

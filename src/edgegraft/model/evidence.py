@@ -29,7 +29,6 @@ from edgegraft.kernels.conditionals.gaps import sum_over_gaps
 from edgegraft.kernels.conditionals.row_conditionals import (
     Neighbours,
     fill_alone,
-    fill_by_gibbs,
     log_conditionals,
     state_conditionals,
     sweep_cells,
@@ -172,9 +171,9 @@ def complete_rows(
             raise ImpossibleEvidenceError(f"row {r} is impossible: {error}") from error
         if state is None:
             uniform = rng.random((len(cooling), len(part.free)))
-            fill_by_gibbs(
-                theta, row, part.free, layout.states, layout.node_offset, neighbours, cooling,
-                uniform,
+            sweep_cells(
+                theta, out[r : r + 1], part.free, np.array([0, len(part.free)]), layout.states,
+                layout.node_offset, neighbours, cooling, uniform,
             )  # fmt: skip
             n_approximate += 1
     return out, n_approximate
@@ -251,7 +250,7 @@ def _mean_conditionals(
     for k in range(_BURN_IN + _DRAWS):
         uniform = rng.random((1, len(cells)))
         given = layout.states, layout.node_offset, neighbours
-        sweep_cells(theta, codes, cells, starts, *given, uniform)
+        sweep_cells(theta, codes, cells, starts, *given, np.ones(1), uniform)
         if k >= _BURN_IN:
             state_conditionals(theta, codes, i, *given, found)
             total += found

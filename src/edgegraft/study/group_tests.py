@@ -15,7 +15,7 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.learn.discovery import discover
 from edgegraft.learn.edge_tests import q_values
 from edgegraft.learn.effective_score import Verdict
-from edgegraft.learn.effects import Evidence, edge_effects
+from edgegraft.learn.effects import edge_effects
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.columns import NORMAL
 from edgegraft.study.equality import EdgeEquality, Estimate, judge_equality
@@ -226,11 +226,9 @@ def group_effects(
 
 def reference_effects(given: GroupRows, models: list[PairwiseMRF], n_jobs: int) -> Floats:
     """Return the effects of edges that all groups share, over the rows of all of them."""
-    m = models[0].n_edges
-    certain = Evidence(np.full(m, 1e9), np.ones(m, np.int64), None)
     parts = [given.part(g) for g in range(len(models))]
     each = [
-        edge_effects(model, TableRows(table, weights), certain, n_jobs).effect
+        edge_effects(model, TableRows(table, weights), n_jobs=n_jobs).effect
         for model, (table, weights) in zip(models, parts, strict=True)
     ]
     return np.asarray(np.average(each, axis=0, weights=[weights.sum() for _, weights in parts]))

@@ -13,7 +13,7 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.datasets.graphs import erdos_renyi
 from edgegraft.errors import DataError
 from edgegraft.learn.discovery import discover
-from edgegraft.learn.effects import Evidence, GroupTests, edge_effects
+from edgegraft.learn.effects import edge_effects
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.group_fit import WholeFit
 from edgegraft.study.power import FittedEdges, TestedEdges, tested_study
@@ -34,12 +34,11 @@ def random_model(effect: float, n: int, n_edges: int, seed: list[int]) -> Pairwi
     layout, table = Layout(np.full(n, 2), edges), np.array([1.0, -1.0, -1.0, 1.0])
     schema, wanted = Schema.from_states(layout.states), float(np.arctanh(abs(effect)))
     coupling = wanted * rng.choice([-1.0, 1.0], n_edges)
-    certain = Evidence(np.full(n_edges, 1e9), np.ones(n_edges, np.int64), None)
     for _ in range(_CALIBRATIONS):
         theta = np.concatenate((np.zeros(2 * n), np.outer(coupling, table).ravel()))
         model = PairwiseMRF(schema, edges, theta)
         rows = TableRows(_drawn(model, _CALIBRATION_ROWS, rng))
-        found = np.abs(edge_effects(model, rows, certain).effect)
+        found = np.abs(edge_effects(model, rows).effect)
         coupling *= wanted / np.arctanh(np.clip(found, 1e-3, 0.999))
     return model
 
@@ -51,9 +50,8 @@ def drawn_study(model: PairwiseMRF, fdr: float | None, seed: int) -> FittedEdges
     table = _drawn(model, _MANY_ROWS, np.random.default_rng([seed, 0]))
     whole = WholeFit.of(model.edges, table, None, 1)
     found = whole.tester(1).test(whole.fit.layout, whole.fit.thetas[0])
-    linear, rest = found.groups or GroupTests.unknown(model.n_edges)
     n, names = model.n_variables, [(model.names[i], model.names[j]) for i, j in model.edges]
-    tests = TestedEdges(names, found.statistic, found.dof.astype(float), linear, rest)
+    tests = TestedEdges(names, found.statistic, found.dof.astype(float), *found[3:])
     degree = 2.0 * model.n_edges / n
     study = tested_study(tests, _MANY_ROWS, n * (n - 1) // 2, fdr, degree)
     return FittedEdges(study, np.ones(model.n_edges, bool), None, model)

@@ -134,43 +134,28 @@ def draw(scores, uniform):
 
 
 @kernel
-def fill_by_gibbs(theta, row, cells, states, node_offset, neighbours, cooling, uniform):
-    """Fill the missing `cells` of one row by Gibbs sweeps, one per temperature in `cooling`.
-
-    A row that is cooled down to temperature zero ends in a state that no single change
-    improves. `uniform` has one number for each sweep and cell.
-    """
-    scores = np.empty(states.max())
-    for t in range(cooling.shape[0]):
-        changed = False
-        for k in range(cells.shape[0]):
-            i = cells[k]
-            own = scores[: states[i]]
-            conditional_scores(theta, row, i, states, node_offset, neighbours, own)
-            before = row[i]
-            if cooling[t] > 0.0:
-                for a in range(states[i]):
-                    own[a] /= cooling[t]
-                row[i] = draw(own, uniform[t, k])
-            else:
-                row[i] = np.argmax(own)
-            changed |= row[i] != before
-        if cooling[t] == 0.0 and not changed:
-            break
-
-
-@kernel
-def sweep_cells(theta, codes, cells, starts, states, node_offset, neighbours, uniform):
+def sweep_cells(theta, codes, cells, starts, states, node_offset, neighbours, cooling, uniform):
     """Draw the missing cells of many rows by Gibbs sweeps, each given the rest of its row.
 
     Those of row `r` are the columns ``cells[starts[r]:starts[r + 1]]``; they hold states already.
-    `uniform` has one number for each sweep and cell.
+    There is one sweep per temperature in `cooling`: a row that is cooled down to zero ends in a
+    state that no single change improves. `uniform` has one number for each sweep and cell.
     """
     scores = np.empty(states.max())
     for r in range(codes.shape[0]):
-        for t in range(uniform.shape[0]):
+        for t in range(cooling.shape[0]):
+            changed = False
             for k in range(starts[r], starts[r + 1]):
                 i = cells[k]
                 own = scores[: states[i]]
                 conditional_scores(theta, codes[r], i, states, node_offset, neighbours, own)
-                codes[r, i] = draw(own, uniform[t, k - starts[0]])
+                before = codes[r, i]
+                if cooling[t] > 0.0:
+                    for a in range(states[i]):
+                        own[a] /= cooling[t]
+                    codes[r, i] = draw(own, uniform[t, k - starts[0]])
+                else:
+                    codes[r, i] = np.argmax(own)
+                changed |= codes[r, i] != before
+            if cooling[t] == 0.0 and not changed:
+                break
