@@ -188,16 +188,16 @@ class CandidateStream:
         self._unseen.boost(marked, float(by))
         self._queue.lower(marked, float(by))
 
-    def prioritise(self, edges: ArrayLike, priorities: ArrayLike, *, thaw: bool = False) -> int:
+    def prioritise(self, edges: ArrayLike, priorities: ArrayLike) -> int:
         """Give unseen or queued edges explicit priorities; return how many edges got theirs.
 
-        Priorities are one for each edge or one for all; earlier boosts no longer count. With
-        `thaw`, frozen edges are queued as well; edges that are out are passed over.
+        Priorities are one for each edge or one for all; earlier boosts no longer count. Edges that
+        are frozen or out are passed over.
         """
         ids = self._ids(edges)
         keys = one_each(priorities, len(ids), "priorities")
         place = self._places.get(ids)
-        taken = (place != OUT) & (thaw | (place != _FROZEN))
+        taken = (place != OUT) & (place != _FROZEN)
         ids, keys = ids[taken], keys[taken]
         kept = self._move(ids, _QUEUED)
         self._queue.add(ids[kept], keys[kept])
