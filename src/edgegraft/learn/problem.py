@@ -45,30 +45,16 @@ _SINGLE = 1e-4  # tolerance from which the rounding of single precision does not
 
 @dataclass(frozen=True)
 class Problem:
-    """What a search minimises, and how.
+    """What a search minimises, and how."""
 
-    Attributes
-    ----------
-    objective : Objective
-        The loss, over the rows or counts to learn from.
-    penalty : Penalty
-        What pairs are judged by, bound to the objective.
-    settings : Settings
-    policy : Policy
-    quiet : bool
-        Whether not to warn.
-    watch : FitWatch or None
-        Keeps the progress of fits, unless the problem is quiet: of a search with checkpoints.
-    journal : Journal
-        Keeps what is worked out after the search, if it has checkpoints.
-    """
-
-    objective: Objective
-    penalty: Penalty
+    objective: Objective  #: the loss, over the rows or counts to learn from
+    penalty: Penalty  #: what pairs are judged by, bound to the objective
     settings: Settings
     policy: Policy
-    quiet: bool = False
+    quiet: bool = False  #: whether not to warn
+    #: keeps the progress of fits, unless the problem is quiet: of a search with checkpoints
     watch: FitWatch | None = None
+    #: keeps what is worked out after the search, if it has checkpoints
     journal: Journal = field(default_factory=Journal, compare=False)
 
     @cached_property
@@ -137,15 +123,6 @@ class Problem:
         return replace(
             self, objective=loss, penalty=rule, settings=settings or self.settings, policy=policy
         )
-
-    def within(self, max_time: float | None, max_edges: int | None) -> Self:
-        """Return the problem with other budgets, those that are not None."""
-        settings = self.settings
-        if max_time is not None:
-            settings = replace(settings, max_time=max_time)
-        if max_edges is not None:
-            settings = replace(settings, max_edges=max_edges)
-        return replace(self, settings=settings)
 
 
 def chance_level(objective: Objective) -> float:

@@ -36,12 +36,11 @@ from edgegraft.inference import (
     likelihood_engine,
 )
 from edgegraft.ingest.rows import read_table
-from edgegraft.kernels.solver import group_norms
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import SAFE_SWEEPS, Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import GroupWeight, make_penalty
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective.penalty import Penalty, norms_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured
 from edgegraft.optimize.by_chains import by_pairs, fit_by_chains, make_chains
@@ -260,9 +259,7 @@ def _lower(loss: Likelihood, layout: Layout) -> Floats:
 def _without_zeros(loss: Objective, layout: Layout, theta: Floats, rule: Penalty) -> PairwiseMRF:
     """Return the model without the edges that the penalty set to zero."""
     if rule.penalty > 0.0:
-        norms = np.empty(layout.n_edges)
-        group_norms(theta, layout.edge_offset, norms)
-        kept = layout.with_edges(layout.edges[norms > 0.0])
+        kept = layout.with_edges(layout.edges[norms_of(theta, layout.edge_offset) > 0.0])
         layout, theta = kept, kept.carry(theta, layout)
     return PairwiseMRF(loss.schema, layout.edges, loss.expand(theta, layout))
 
