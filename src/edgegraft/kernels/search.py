@@ -152,16 +152,10 @@ def draw_from_list(keys, values, left, n_left, words, out):
 @kernel
 def _pair_at(n, member, blocks, number):
     """Return the pair of an ordered pair's number within the level."""
-    low, high = 0, blocks.shape[0] - 1
-    while low < high:
-        middle = (low + high) // 2
-        if number < blocks[middle, 4]:
-            high = middle
-        else:
-            low = middle + 1
-    if low > 0:
-        number -= blocks[low - 1, 4]
-    first, size, other, other_size = blocks[low, 0], blocks[low, 1], blocks[low, 2], blocks[low, 3]
+    b = np.searchsorted(blocks[:, 4], number, "right")
+    if b > 0:
+        number -= blocks[b - 1, 4]
+    first, size, other, other_size = blocks[b, 0], blocks[b, 1], blocks[b, 2], blocks[b, 3]
     if first == other:
         x = number // (size - 1)
         y = number - x * (size - 1)

@@ -18,7 +18,7 @@ the graph is worth: little, if its edges passed tests.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -82,17 +82,16 @@ class Refit(NamedTuple):
     tried: list[tuple[float, Gain]]
     residual: float
 
-    def as_row(self) -> Floats:
-        """Return all of it as one array, for :meth:`from_row`."""
-        tried = [number for penalty, gain in self.tried for number in (penalty, *gain)]
-        return np.array([*self.gain, self.penalty, self.residual, *tried])
+    def arrays(self) -> dict[str, Floats]:
+        """Return all of it as arrays, for :meth:`from_arrays`."""
+        tried = [(penalty, *gain) for penalty, gain in self.tried]
+        return {name: np.array(part) for name, part in (self._asdict() | {"tried": tried}).items()}
 
     @classmethod
-    def from_row(cls, row: Floats) -> Self:
-        """Return what :meth:`as_row` described."""
-        value, error, penalty, residual = row[:4].tolist()
-        tried = [(each[0], Gain(*each[1:])) for each in row[4:].reshape(-1, 3).tolist()]
-        return cls(Gain(value, error), penalty, tried, residual)
+    def from_arrays(cls, arrays: Mapping[str, Floats]) -> Self:
+        """Return what :meth:`arrays` described."""
+        gain, penalty, tried, residual = (arrays[name].tolist() for name in cls._fields)
+        return cls(Gain(*gain), penalty, [(each[0], Gain(*each[1:])) for each in tried], residual)
 
 
 def refit_by_likelihood(

@@ -329,8 +329,8 @@ def _refit_to_rows(
 
     It was fitted to `more` times as many rows.
     """
-    row = journal.find("refit")
-    if row is None:
+    known = journal.find("refit")
+    if known is None:
         try:
             model, fitted = refit_by_likelihood(
                 made.model,
@@ -348,12 +348,12 @@ def _refit_to_rows(
                 f"the model is that for prediction: {error}", ConvergenceWarning, stacklevel=5
             )
             return made
-        row = np.concatenate((model.theta, fitted.as_row()))
         if not interruption.asked:
-            journal.put("refit", row)
-    theta, further = np.split(row, [made.model.layout.n_parameters])
-    model = PairwiseMRF(made.model.schema, made.model.edges, theta, made.model.edge_columns)
-    return made._replace(model=model, refit=Refit.from_row(further))
+            journal.put("refit", fitted.arrays() | {"theta": model.theta})
+        return made._replace(model=model, refit=fitted)
+    old = made.model
+    model = PairwiseMRF(old.schema, old.edges, known["theta"], old.edge_columns)
+    return made._replace(model=model, refit=Refit.from_arrays(known))
 
 
 def _warn_of_copies(confirmed: Confirmation, names: Sequence[str]) -> list[list[str]]:
