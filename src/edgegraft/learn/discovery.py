@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.config import Plan
 from edgegraft.core.pairs import find_pairs
@@ -402,11 +402,10 @@ def _edge_columns(
     groups = None if tests.groups is None else GroupTests(*(p[at] for p in tests.groups))
     evidence = Evidence(tests.statistic[at], tests.dof[at], groups)
 
-    def work_out() -> Floats:
-        return np.array(edge_effects(tested, stages.sample, evidence, stages.plan.n_jobs), float)
+    def work_out() -> dict[str, NDArray[Any]]:
+        return edge_effects(tested, stages.sample, evidence, stages.plan.n_jobs)._asdict()
 
-    effect, low, high, signed, strength = journal.keep("effects", work_out)
-    effects = Effects(effect, low, high, signed > 0, strength).columns()
+    effects = Effects(**journal.keep("effects", work_out)).columns()
     place, at = (find_pairs(last.edges, other.edges, n) for other in (tested, tests))
     columns: dict[str, Any] = {name: values[place] for name, values in effects.items()}
     for name in ("statistic", "dof", "p_value", "q_value"):
