@@ -47,17 +47,8 @@ _MAX_ROWS, _MAX_CELLS = 1 << 20, 1 << 26  # after copies are taken apart
 class Completion:
     """The rows of a table with their missing cells drawn.
 
-    Parameters
-    ----------
-    rows : TableRows
-    apart : bool
-        Whether weights are numbers of equal rows, whose cells are drawn one by one.
-    rng : Generator
-
-    Attributes
-    ----------
-    known : array of bool, shape (n_rows, n)
-        Cells that were not drawn.
+    `apart`: whether weights are numbers of equal rows, whose cells are drawn one by one. `known`
+    are the cells that were not drawn.
     """
 
     def __init__(self, rows: TableRows, apart: bool, rng: np.random.Generator) -> None:

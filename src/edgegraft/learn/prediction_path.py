@@ -112,8 +112,13 @@ class Path:
         for k in range(max(0, n_rounds - 1), _ROUNDS):
             if k >= n_rounds:
                 chosen = chosen | (self.scores > penalty)
-                if not self._fit_pairs(chosen, rule, tol, k == 0, max_iter, hopeless):
-                    break
+                layout = self.loss.layout(self.pairs[chosen])
+                if k == 0:
+                    self._improve(rule, layout, tol, _FIRST_ITERATIONS, f"{self.name}.first")
+                    if hopeless():
+                        break
+                if max_iter and (k or not self.solution.info.converged):
+                    self._improve(rule, layout, tol, max_iter, self.name)
                 row = {"chosen": chosen, "theta": self.solution.theta}
                 self._journal.put(self.name, row | {"number": number, "n_rounds": k + 1})
             self.scores = self._score()
@@ -124,28 +129,9 @@ class Path:
         self._active = np.zeros(len(self.pairs), bool)
         self._active[np.flatnonzero(chosen)[norms > 0.0]] = True
 
-    def _fit_pairs(
-        self,
-        chosen: Mask,
-        rule: Penalty,
-        tol: float,
-        first: bool,
-        max_iter: int,
-        hopeless: Callable[[], bool],
-    ) -> bool:
-        """Fit some pairs; return False if that is hopeless."""
-        layout = self.loss.layout(self.pairs[chosen])
-        if first:
-            start = self._journal.watch_one(f"{self.name}.first")
-            self.solution = self._minimize(
-                rule, layout, self.solution, _FIRST_ITERATIONS, tol, start
-            )
-            if hopeless():
-                return False
-        if max_iter and not (first and self.solution.info.converged):
-            watch = self._journal.watch_one(self.name)
-            self.solution = self._minimize(rule, layout, self.solution, max_iter, tol, watch)
-        return True
+    def _improve(self, rule: Penalty, layout: Layout, tol: float, max_iter: int, name: str) -> None:
+        watch = self._journal.watch_one(name)
+        self.solution = self._minimize(rule, layout, self.solution, max_iter, tol, watch)
 
     def edges(self) -> Edges:
         """Return the pairs that are not zero."""

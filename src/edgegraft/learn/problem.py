@@ -87,17 +87,8 @@ class Problem:
     ) -> Solution:
         """Return the parameters of a graph after this many iterations; none evaluates `start`.
 
-        Parameters
-        ----------
-        layout : Layout
-        allowed : array of bool
-            Parameters that may leave zero, in feature grafting.
-        start : Solution, array or None
-        max_iter : int, default 0
-        objective : Objective, optional
-            The fallback that has taken over.
-        quiet : bool, default True
-            Do not warn when the tolerance is not reached.
+        `allowed` are the parameters that may leave zero, in feature grafting, and `objective` the
+        fallback that has taken over. Unless `quiet`, a tolerance that is not reached is warned of.
         """
         return minimize(
             objective or self.objective,

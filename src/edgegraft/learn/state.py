@@ -196,12 +196,8 @@ class SearchState:
         came to violating optimality. Counters and events continue. This is how a path of
         penalties, a search over more rows and a second look with sharper weights start.
 
-        Parameters
-        ----------
-        problem : Problem
-            Over the same variables; neither policy may be of single features.
-        keep : array of bool, shape (n_edges,), optional
-            Which edges to begin with, all by default; the others are candidates again.
+        The problem is over the same variables, and neither policy may be of single features. Edges
+        that are not to be kept are candidates again.
         """
         if not (problem.policy.whole_edges and self.policy.whole_edges):
             raise ValueError("strategies of single features cannot start from another run")
