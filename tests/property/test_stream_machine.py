@@ -88,16 +88,15 @@ class StreamMachine(RuleBasedStateMachine):
             kind = self.model.pairs[pair][0]
             self.model.pairs[pair] = (kind, key - by * len(hubs & set(pair)))
 
-    @rule(picks=picks, thaw=st.booleans())
-    def prioritise(self, picks, thaw):
+    @rule(picks=picks)
+    def prioritise(self, picks):
         edges, keys = self.chosen(picks)
-        kinds = ("queued", "unseen", "frozen") if thaw else ("queued", "unseen")
         taken = [
             (edge, key)
             for edge, key in zip(edges, keys, strict=True)
-            if self.model.pairs[tuple(sorted(edge))][0] in kinds
+            if self.model.pairs[tuple(sorted(edge))][0] in ("queued", "unseen")
         ]
-        assert self.stream.prioritise(edges, keys, thaw=thaw) == len(taken)
+        assert self.stream.prioritise(edges, keys) == len(taken)
         for edge, key in taken:
             self.set([edge], "queued", [key])
 

@@ -9,7 +9,7 @@ import pytest
 
 from edgegraft.counts import PairCounts
 from edgegraft.learn import Problem, SearchState, Settings, certify, grow, steps
-from edgegraft.learn.policies import FeatureWise, Penalised, Relaxed, choose_policy
+from edgegraft.learn.policies import FeatureWise, Policy, Relaxed, choose_policy
 from edgegraft.objective.penalties import FeaturePenalty, NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search import rank_pairs
@@ -19,10 +19,10 @@ POLICIES = {
     "relaxed": (Relaxed, {}),
     "relaxed exhaustive": (Relaxed, {"strategy": "exhaustive", "max_edges": 6}),
     "relaxed first hit": (Relaxed, {"strategy": "first-hit", "max_edges": 6}),
-    "penalised": (Penalised, {"relaxed": False}),
-    "penalised exhaustive": (Penalised, {"relaxed": False, "strategy": "exhaustive"}),
-    "penalised first hit": (Penalised, {"relaxed": False, "strategy": "first-hit"}),
-    "keeping zeros": (Penalised, {"relaxed": False, "keep_zeros": True}),
+    "penalised": (Policy, {"relaxed": False}),
+    "penalised exhaustive": (Policy, {"relaxed": False, "strategy": "exhaustive"}),
+    "penalised first hit": (Policy, {"relaxed": False, "strategy": "first-hit"}),
+    "keeping zeros": (Policy, {"relaxed": False, "keep_zeros": True}),
     "feature": (FeatureWise, {"relaxed": False, "strategy": "feature", "max_edges": 4}),
     "feature-light": (FeatureWise, {"relaxed": False, "strategy": "feature-light", "max_edges": 4}),
 }
@@ -144,7 +144,7 @@ def test_a_search_is_the_same_after_a_round_trip(state):
     state.policy.activate(state)
     steps.fit(state)
     steps.restart(state)
-    again = SearchState.from_state(state.problem, *state.state())
+    again = SearchState.from_state(state.problem, state.state())
     for run in (state, again):
         steps.fill(run)
         run.policy.activate(run)

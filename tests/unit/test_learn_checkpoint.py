@@ -199,7 +199,7 @@ def test_rules_that_a_file_cannot_hold_are_refused_at_the_start(table, tmp_path)
     policy = choose_policy(small_steps(), 12)
     policy = replace(policy, strategy=policy.strategy._replace(rule=First()))
     growth = SearchState.begin(Problem.of(make_loss(table), PENALTY, small_steps(), policy))
-    with pytest.raises(ValueError, match="cannot hold the policy Penalised with parts"):
+    with pytest.raises(ValueError, match="cannot hold the policy, which has parts"):
         run_search(growth, [Checkpoints(tmp_path / "run")])
     assert growth.n_activations == 0
 

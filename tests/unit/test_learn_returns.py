@@ -88,6 +88,6 @@ def test_returns_are_counted_by_pair():
     state = SearchState.begin(Problem.of(make_loss(make_table()[0]), PENALTY, FEW))
     pairs = np.array([(0, 1), (2, 3), (0, 2)])
     state.returned.update({1: MAX_RETURNS - 1, 2 * 12 + 3: MAX_RETURNS})
-    again = SearchState.from_state(state.problem, *state.state())
+    again = SearchState.from_state(state.problem, state.state())
     assert again.gave_up(pairs).tolist() == [False, True, False]
     assert again.gave_up(pairs[:0]).shape == (0,)

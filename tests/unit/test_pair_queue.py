@@ -1,10 +1,10 @@
-"""The lazily sorted queue of pairs against sorting everything, at sizes at which it is lazy."""
+"""The queue of pairs against sorting everything."""
 
 import numpy as np
 import pytest
 
 from edgegraft.core.adjacency import PairMap
-from edgegraft.search.pair_queue import PairList, PairQueue
+from edgegraft.search.pair_queue import PairQueue
 
 N = 400
 
@@ -14,7 +14,7 @@ class PlainQueue:
 
     def __init__(self, salt):
         order = PairQueue()
-        order.shuffle(salt)
+        order.salt = salt
         order.add(np.arange(N * N), np.zeros(N * N))
         self.tie = np.argsort(order.take(N * N, None))
         self.keys = {}
@@ -31,7 +31,7 @@ class PlainQueue:
 def test_what_is_taken_is_what_sorting_gives(digits):
     rng = np.random.default_rng(digits)
     queue, plain = PairQueue(), PlainQueue(np.uint64(7))
-    queue.shuffle(np.uint64(7))
+    queue.salt = np.uint64(7)
     for _ in range(20):
         fresh = np.setdiff1d(rng.integers(0, N * N, 1500), list(plain.keys))
         keys = rng.normal(size=len(fresh)).round(digits)
@@ -61,7 +61,7 @@ def test_the_order_of_equal_keys_is_a_random_permutation():
 
     def order(salt):
         queue = PairQueue()
-        queue.shuffle(salt)
+        queue.salt = salt
         queue.add(np.arange(5000), np.zeros(5000))
         return queue.take(5000, None)
 
@@ -72,8 +72,8 @@ def test_the_order_of_equal_keys_is_a_random_permutation():
         assert abs(np.corrcoef(one, other)[0, 1]) < 0.07
 
 
-def test_a_list_keeps_what_is_not_discarded():
-    found = PairList()
+def test_what_is_not_discarded_stays_as_it_came():
+    found = PairQueue()
     assert len(found.all()[0]) == 0
     found.add(np.array([3, 1]), np.array([0.3, 0.1]))
     found.add(np.array([2]), np.array([0.2]))

@@ -35,10 +35,10 @@ BLOCK = 128  # variables per side of a block whose planes stay in cache together
 
 @kernel
 def offer(partner, score, i, j, value):
-    """Let `j` into the heap of `i` if it is good enough; return whether it was."""
+    """Let `j` into the heap of `i` if it is good enough."""
     k = partner.shape[1]
     if not _worse(score[i, 0], partner[i, 0], value, j):
-        return False
+        return
     at = 0
     while 2 * at + 1 < k:
         below = 2 * at + 1
@@ -54,7 +54,6 @@ def offer(partner, score, i, j, value):
         at = below
     score[i, at] = value
     partner[i, at] = j
-    return True
 
 
 @kernel
@@ -66,22 +65,11 @@ def _worse(score, partner, other_score, other_partner):
 
 @kernel
 def offer_pairs(partner, score, edges, values):
-    """Offer the ends of each pair to each other; return how many places changed."""
-    changed = 0
+    """Offer the ends of each pair to each other."""
     for e in range(edges.shape[0]):
         i, j = edges[e, 0], edges[e, 1]
-        changed += offer(partner, score, i, j, values[e])
-        changed += offer(partner, score, j, i, values[e])
-    return changed
-
-
-@kernel
-def merge(partner, score, more_partner, more_score):
-    """Offer the partners of other heaps, none of which these have."""
-    for i in range(partner.shape[0]):
-        for x in range(partner.shape[1]):
-            if more_partner[i, x] >= 0:
-                offer(partner, score, i, more_partner[i, x], more_score[i, x])
+        offer(partner, score, i, j, values[e])
+        offer(partner, score, j, i, values[e])
 
 
 @kernel
@@ -164,16 +152,10 @@ def draw_from_list(keys, values, left, n_left, words, out):
 @kernel
 def _pair_at(n, member, blocks, number):
     """Return the pair of an ordered pair's number within the level."""
-    low, high = 0, blocks.shape[0] - 1
-    while low < high:
-        middle = (low + high) // 2
-        if number < blocks[middle, 4]:
-            high = middle
-        else:
-            low = middle + 1
-    if low > 0:
-        number -= blocks[low - 1, 4]
-    first, size, other, other_size = blocks[low, 0], blocks[low, 1], blocks[low, 2], blocks[low, 3]
+    b = np.searchsorted(blocks[:, 4], number, "right")
+    if b > 0:
+        number -= blocks[b - 1, 4]
+    first, size, other, other_size = blocks[b, 0], blocks[b, 1], blocks[b, 2], blocks[b, 3]
     if first == other:
         x = number // (size - 1)
         y = number - x * (size - 1)

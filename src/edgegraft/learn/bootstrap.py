@@ -38,18 +38,17 @@ from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import interruptible, one_blas_thread, resolve_jobs
 from edgegraft.core.types import Edges, Floats
 from edgegraft.errors import DataError, ModelError
-from edgegraft.learn.conditional import Conditionals
 from edgegraft.learn.discovery import Discovery, refit
-from edgegraft.learn.feature_conditionals import FeatureConditionals
+from edgegraft.learn.edge_tests import make_tester
 from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut
-from edgegraft.learn.pooled_conditionals import conditionals_of
 from edgegraft.learn.replicate import Draws, Replicate, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values, strength_intervals
 from edgegraft.learn.state import SearchState
 from edgegraft.learn.survey_design import weigh
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
+from edgegraft.table.blocks import TableRows
 
 OnReplicate = Callable[[int, int], object]
 
@@ -216,7 +215,7 @@ def _make_all(
     Always on threads other than the caller's, which is then free to receive Ctrl-C.
     """
     known = {k: journal.find(f"{name}.{k}") for k in range(n)}
-    made = {k: Replicate.from_row(row) for k, row in known.items() if row is not None}
+    made = {k: Replicate(**row) for k, row in known.items() if row is not None}
     reason = ""
     pool = ThreadPoolExecutor(min(n_jobs, n))
     try:
@@ -227,7 +226,7 @@ def _make_all(
             for future in as_completed(futures):
                 k = futures[future]
                 made[k] = future.result()
-                journal.put(f"{name}.{k}", made[k].as_row())
+                journal.put(f"{name}.{k}", made[k]._asdict())
                 if on_replicate is not None and on_replicate(len(made), n) is True:
                     reason = "on_replicate asked to stop"
                 elif interruption.asked:
@@ -263,12 +262,9 @@ def _frequency(
     worth = (active.mean(axis=0) >= _RARE) | (np.arange(len(pairs)) < len(growth.graph))
     features = growth.objective.features
     sampling = weigh(draws.base).sampling
+    rows = make_tester(features, TableRows(table, draws.base), n_jobs, sampling=sampling).rows
     layout, theta = model.layout, model.theta
-    rows: Conditionals
-    if features is None:
-        rows = conditionals_of(table, draws.base, sampling=sampling)
-    else:
-        rows = FeatureConditionals(table, features, draws.base, sampling=sampling)
+    if features is not None:
         layout, theta = features.layout(model.edges), features.weights_of(theta, model.edges)
     p = np.ones(active.shape)
     chunk = max(1, _CHUNK_BYTES // (8 * table.n_rows))

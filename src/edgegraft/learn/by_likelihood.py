@@ -18,7 +18,7 @@ the graph is worth: little, if its edges passed tests.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -82,17 +82,16 @@ class Refit(NamedTuple):
     tried: list[tuple[float, Gain]]
     residual: float
 
-    def as_row(self) -> Floats:
-        """Return all of it as one array, for :meth:`from_row`."""
-        tried = [number for penalty, gain in self.tried for number in (penalty, *gain)]
-        return np.array([*self.gain, self.penalty, self.residual, *tried])
+    def arrays(self) -> dict[str, Floats]:
+        """Return all of it as arrays, for :meth:`from_arrays`."""
+        tried = [(penalty, *gain) for penalty, gain in self.tried]
+        return {name: np.array(part) for name, part in (self._asdict() | {"tried": tried}).items()}
 
     @classmethod
-    def from_row(cls, row: Floats) -> Self:
-        """Return what :meth:`as_row` described."""
-        value, error, penalty, residual = row[:4].tolist()
-        tried = [(each[0], Gain(*each[1:])) for each in row[4:].reshape(-1, 3).tolist()]
-        return cls(Gain(value, error), penalty, tried, residual)
+    def from_arrays(cls, arrays: Mapping[str, Floats]) -> Self:
+        """Return what :meth:`arrays` described."""
+        gain, penalty, tried, residual = (arrays[name].tolist() for name in cls._fields)
+        return cls(Gain(*gain), penalty, [(each[0], Gain(*each[1:])) for each in tried], residual)
 
 
 def refit_by_likelihood(
@@ -166,10 +165,10 @@ def refit_by_likelihood(
     steps = n_steps or (GPU_STEPS if chains.on_gpu else STEPS)
     checked = TableRows(table, weights).weights
     given = np.ones(table.n_rows) if checked is None else checked
-    out, rows = _split(table, given, held_out, random_state)
+    out, codes, own = _split(table, given, held_out, random_state)
     refitting = _Refitting(model, table, given, (penalty, ridge), chains, steps)
     before, graph = refitting.without(given - out)
-    judge = _Judge(rows, *graph.likelihoods(before, rows.codes))
+    judge = _Judge(codes, own, *graph.likelihoods(before, codes))
     tried = _follow_path(graph, judge, stop)
     said = [(each.penalty, each.gain) for each in tried]
     if not tried or stop():
@@ -195,17 +194,10 @@ def refit_by_likelihood(
     return answer, Refit(best.gain, penalty, said, found.residual)
 
 
-class _HeldOut(NamedTuple):
-    """Complete rows that are not fitted."""
-
-    codes: Integers  # (n_rows, n_variables)
-    weights: Floats
-
-
 def _split(
     table: PackedTable, weights: Floats, held_out: float, seed: int
-) -> tuple[Floats, _HeldOut]:
-    """Return the weights of rows that are held out, and the complete ones among them.
+) -> tuple[Floats, Integers, Floats]:
+    """Return the weights of rows held out, and codes and weights of the complete ones among them.
 
     A row whose weight is a whole number counts as that many rows, each held out or not.
     """
@@ -225,7 +217,7 @@ def _split(
             f"only {n_rows} complete rows can be held out, and {_MIN_HELD_OUT} are needed to "
             "see whether a fit by likelihood is better: raise held_out, or impute missing cells"
         )
-    return out, _HeldOut(codes[known], out[chosen][known])
+    return out, codes[known], out[chosen][known]
 
 
 class _Trial(NamedTuple):
@@ -237,18 +229,19 @@ class _Trial(NamedTuple):
 
 
 class _Judge(NamedTuple):
-    """Held-out rows, and their log-likelihoods before."""
+    """Complete held-out rows, and their log-likelihoods before."""
 
-    rows: _HeldOut
+    codes: Integers  # (n_rows, n_variables)
+    weights: Floats
     before: Floats
     error: float  # of all of them together
 
     def gain(self, graph: GraphLikelihood, theta: Floats) -> Gain:
         """Return what the rows gain by other parameters."""
-        after, error = graph.likelihoods(theta, self.rows.codes)
+        after, error = graph.likelihoods(theta, self.codes)
         if not np.isfinite(error):  # log Z is too small if modes are missed
             return Gain(-np.inf, np.inf)
-        share, change = self.rows.weights / self.rows.weights.sum(), after - self.before
+        share, change = self.weights / self.weights.sum(), after - self.before
         mean = float(share @ change)
         # If log Z was too small before, more is gained than it seems.
         errors = [error, *share * (change - mean), self.error if np.isfinite(self.error) else 0.0]

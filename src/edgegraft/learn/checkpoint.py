@@ -24,25 +24,25 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgegraft.config import Settings
 from edgegraft.core.container import ContainerFormat, read_container, write_container
 from edgegraft.errors import DataError, FileFormatError
-from edgegraft.learn.events import Event, Observer, StopReason
+from edgegraft.learn.events import Event, Observer
 from edgegraft.learn.journal import Journal
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.policies import choose_policy
 from edgegraft.learn.problem import Problem
-from edgegraft.learn.state import Arrays, Header, SearchState, part_of
+from edgegraft.learn.state import SearchState, Tree
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import PENALTIES, NoisePenalty, NoiseWeights, make_penalty
-from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.progress import FitProgress
 from edgegraft.table import Schema
 
 FORMAT = ContainerFormat(
     "edgegraft-checkpoint",
-    7,
+    8,
     "checkpoint",
     "give the file that was written with checkpoint=",
     "begin the search anew",
@@ -51,12 +51,8 @@ SECONDS = 2.0  # between two files that are written by time
 _SHARE = 20.0  # of the time, at most one part is spent on writing
 _SAME = 1e-9  # relative difference of objectives that a different order of sums can cause
 _PENALTY = ("penalty", "ridge", "kind", "group_weight", "penalize_nodes")
-
-
-_UNCUT = "uncut."
+_NOISE = ("spread", "dof", "z", "scored", "z_rest")
 _FORGED = (KeyError, TypeError, ValueError, IndexError, AttributeError)  # by no release
-
-Description = tuple[Header, Arrays]
 
 
 class Checkpoints:
@@ -70,8 +66,8 @@ class Checkpoints:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._last: Description | None = None  # what the fits since then started from
-        self._uncut: Description | None = None  # the last one that no budget had changed
+        self._last: Tree | None = None  # what the fits since then started from
+        self._uncut: Tree | None = None  # the last one that no budget had changed
         self._fits: dict[str, FitProgress] = {}  # those fits
         self._next = self._next_description = 0.0  # when one is due
         self._had_ended = False
@@ -84,8 +80,8 @@ class Checkpoints:
             self._start(state)
         if event.kind == "checkpoint":
             self._keep(state, write=True)
-        ended = event.kind == "end" and _has_ended(state) and not self._had_ended
-        if ended and _remembers_nothing(state):
+        ended = state.reason is not None and state.reason.final and not self._had_ended
+        if event.kind == "end" and ended and _remembers_nothing(state):
             self._keep(state, write=True)
 
     def _start(self, state: SearchState) -> None:
@@ -99,7 +95,7 @@ class Checkpoints:
             if resumed and self.path.exists():
                 self._fits = read_fits(self.path, self._journal)
                 if state.cut_short:
-                    self._uncut = _uncut_part(*read_container(self.path, FORMAT)[:2])
+                    self._uncut = _read(self.path)[0]["uncut"]
 
     def on_fit(self, state: SearchState) -> None:
         """Write the search after a fit: the first, and by time."""
@@ -129,23 +125,21 @@ class Checkpoints:
     def _keep(self, state: SearchState, write: bool) -> None:
         if not state.cut_short:
             self._uncut = None
-        elif self._last is not None and not self._last[0]["cut_short"]:
+        elif self._last is not None and not self._last["cut_short"]:
             self._uncut = self._last
-        self._last, self._fits = _describe_exactly(state), {}
+        self._last, self._fits = _describe(state), {}
         self._next_description = perf_counter() + SECONDS / 4
         if write:
             self._write(self._last)
 
-    def _write(self, description: Description) -> None:
-        began, (header, arrays) = perf_counter(), description
-        journal, results = self._journal.state()
-        header = header | {"fits": list(self._fits), "journal": journal, "uncut": None}
-        if self._uncut is not None:
-            header["uncut"] = self._uncut[0]
-            arrays = arrays | {f"{_UNCUT}{name}": v for name, v in self._uncut[1].items()}
-        arrays = arrays | {f"journal.{name}": v for name, v in results.items()}
-        for k, fit in enumerate(self._fits.values()):
-            arrays = arrays | {f"fit.{k}.{name}": v for name, v in fit.arrays().items()}
+    def _write(self, search: Tree) -> None:
+        began, arrays = perf_counter(), dict[str, NDArray[Any]]()
+        tree = search | {
+            "fits": {key: dict(fit.arrays) for key, fit in self._fits.items()},
+            "journal": self._journal.state(),
+            "uncut": self._uncut,
+        }
+        header = _pack(tree, arrays)
         try:
             write_container(self.path, FORMAT, header, arrays)
         except OSError as error:
@@ -161,101 +155,78 @@ class Checkpoints:
         self._next = now + max(SECONDS, _SHARE * (now - began))
 
 
-def _has_ended(state: SearchState) -> bool:
-    """Return whether nobody asked for the end, and no budget that could be larger is spent."""
-    reason = state.reason
-    return reason is not None and not (reason.requested or reason.resumable)
-
-
 def _remembers_nothing(state: SearchState) -> bool:
     return state.solution.objective.memoryless(state.solution.state)
 
 
-def _describe_exactly(state: SearchState) -> Description:
-    """Return a search with what its next step needs to give the same bits."""
-    header, arrays = _describe(state)
-    solution = state.solution
-    header |= {"n_fresh": state.n_fresh, "fitted": state.fitted, "fits": []}
-    header["reason"] = state.reason.name if state.reason and _has_ended(state) else None
-    if solution.layout is not state.graph.layout:  # with edges that have left the graph
-        arrays |= {"solution.edges": solution.layout.edges, "solution.theta": solution.theta}
-    elif solution.metric.n_pairs:
-        arrays |= {f"metric.{name}": array for name, array in solution.metric.state().items()}
-    return header, arrays
+def _pack(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
+    """Return a tree in JSON values, with its arrays put aside by their numbers."""
+    if isinstance(value, np.ndarray):
+        arrays[f"{len(arrays)}"] = value
+        return {"array": f"{len(arrays) - 1}"}
+    if isinstance(value, dict):
+        return {name: _pack(part, arrays) for name, part in value.items()}
+    return value
 
 
-def _restore_exactly(state: SearchState, header: Header, arrays: Arrays) -> None:
-    """Give a search back what :func:`_describe_exactly` added."""
-    state.n_fresh, state.fitted = int(header["n_fresh"]), bool(header["fitted"])
-    state.reason = None if header["reason"] is None else StopReason[header["reason"]]
-    if "solution.edges" in arrays:
-        layout = state.graph.layout.with_edges(arrays["solution.edges"])
-        state.solution = state.problem.solve(
-            layout,
-            np.ones(layout.n_parameters, bool),
-            np.array(arrays["solution.theta"]),
-            objective=state.solution.objective,
-        )
-        state.restarted_from = None
-    metric = part_of(arrays, "metric.")
-    if metric:
-        state.solution.metric.learn_again(metric)
+def _unpack(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"array"}:
+        return arrays[value["array"]]
+    return {name: _unpack(part, arrays) for name, part in value.items()}
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[Tree, int]:
+    """Return what a file holds, and its version."""
+    header, arrays, version, _ = read_container(path, FORMAT)
+    try:
+        return _unpack(header, arrays), version
+    except _FORGED as error:
+        raise FORMAT.damaged(path, f"it lacks an array ({error!s:.80})") from None
 
 
 def read_fits(path: Path, journal: Journal) -> dict[str, FitProgress]:
     """Return the fits that had begun when a file was written, by their keys; fill the journal."""
-    header, arrays, *_ = read_container(path, FORMAT)
+    tree, _ = _read(path)
     try:
-        journal.restore(header["journal"], part_of(arrays, "journal."))
-        return {
-            key: FitProgress.of_arrays(key, part_of(arrays, f"fit.{k}."))
-            for k, key in enumerate(header["fits"])
-        }
+        journal.restore(tree["journal"])
+        return {key: FitProgress(key, arrays) for key, arrays in tree["fits"].items()}
     except _FORGED as error:
         raise FORMAT.damaged(path, f"it has no proper fits ({error!s:.80})") from None
 
 
-def _describe(state: SearchState) -> Description:
-    """Return a search and its problem, without the objective, as JSON values and arrays."""
+def _describe(state: SearchState) -> Tree:
+    """Return a search and its problem, without the objective."""
     problem = state.problem
     _check(problem)
-    header, arrays = state.state()
-    header |= {
+    tree = state.state() | {
         "schema": problem.objective.schema.to_json(),
         "settings": problem.settings.as_dict(),
         "penalty": {name: getattr(problem.penalty, name) for name in _PENALTY},
     }
     noise = problem.penalty.noise if isinstance(problem.penalty, NoisePenalty) else None
-    if noise is not None:
-        header |= {"z": float(noise.z), "z_rest": float(noise.z_rest)}
-        arrays |= {"noise.spread": noise.spread, "noise.dof": noise.dof}
-        arrays |= {"noise.scored": noise.scored}
-    return header, arrays
+    return tree | {"noise": noise and {name: getattr(noise, name) for name in _NOISE}}
 
 
-def remember(state: SearchState) -> Description:
+def remember(state: SearchState) -> Tree:
     """Return a finished search without its rows and candidates."""
-    header, arrays = _describe(state)
+    tree = _describe(state) | {"objective": float(state.solution.info.objective)}
     n = len(state.objective.schema)
-    left_out = ["stream.", "reservoir."]
+    left_out = {"stream", "reservoir", "solution", "metric"}
     if state.n_tables == n * (n - 1) // 2:
-        left_out.append("tested")
-    header["objective"] = float(state.solution.info.objective)
-    return header, {name: v for name, v in arrays.items() if not name.startswith(tuple(left_out))}
+        left_out.add("tested")
+    return {name: part for name, part in tree.items() if name not in left_out}
 
 
-def recall(description: Description, objective: Objective) -> SearchState:
+def recall(tree: Tree, objective: Objective) -> SearchState:
     """Return the search that :func:`remember` described, over its rows and no others."""
-    header, arrays = description
-    problem = Problem.of(objective, _penalty(header, arrays), Settings(**header["settings"]))
-    state = SearchState.from_state(problem, header, arrays)
+    problem = _problem(tree, objective)
+    state = SearchState.from_state(problem, tree)
     empty = SearchState.begin(problem).solution.info.objective
     pairs = (
-        (empty, Event(*header["events"][0]).objective),
-        (
-            state.solution.info.objective,
-            header["objective"],
-        ),
+        (empty, state.events[0].objective),
+        (state.solution.info.objective, tree["objective"]),
     )
     if not all(abs(here - there) <= _SAME * max(1.0, abs(there)) for here, there in pairs):
         raise DataError(
@@ -272,22 +243,12 @@ def _check(problem: Problem) -> None:
     if type(problem.penalty) not in PENALTIES:
         foreign.append(f"penalty {type(problem.penalty).__name__}")
     if problem.policy != own:
-        foreign.append(f"policy {type(problem.policy).__name__} with parts of your own")
+        foreign.append("policy, which has parts of your own")
     if foreign:
         raise ValueError(
             f"a checkpoint cannot hold the {foreign[-1]}: files have the library's own parts "
             "alone, and a resumed search would continue without yours; run it without checkpoints"
         )
-
-
-def _uncut_part(header: Header, arrays: Arrays) -> Description | None:
-    """Return the search of a file as it was before a budget changed it, None if none has."""
-    return (header["uncut"], part_of(arrays, _UNCUT)) if header["uncut"] else None
-
-
-def _same_budgets(settings: Header, max_time: float | None, max_edges: int | None) -> bool:
-    given = {"max_time": max_time, "max_edges": max_edges}
-    return all(value in (None, settings[name]) for name, value in given.items())
 
 
 def load(
@@ -301,17 +262,19 @@ def load(
     With other budgets than those of the file, if they are given, it is the search as it was before
     a budget changed it.
     """
-    header, arrays, version, _ = read_container(path, FORMAT)
+    budgets = {"max_time": max_time, "max_edges": max_edges}
+    given: dict[str, Any] = {name: v for name, v in budgets.items() if v is not None}
+    tree, version = _read(path)
     if version != FORMAT.version:
         raise FileFormatError(
             f"'{path}' has checkpoint version {version}, and this release reads {FORMAT.version}: "
             "begin the search anew"
         )
     try:
-        if not _same_budgets(header["settings"], max_time, max_edges):
-            header, arrays = _uncut_part(header, arrays) or (header, arrays)
-        state = _restored(path, objective, header, arrays)
-        state.problem = state.problem.within(max_time, max_edges)
+        if any(tree["settings"][name] != value for name, value in given.items()):
+            tree = tree["uncut"] or tree
+        state = _restored(path, objective, tree)
+        state.problem = replace(state.problem, settings=replace(state.settings, **given))
         return state
     except _FORGED as error:
         if isinstance(error, FileFormatError):
@@ -319,22 +282,18 @@ def load(
         raise FORMAT.damaged(path, f"its parts do not fit each other ({error!s:.80})") from None
 
 
-def _restored(
-    path: str | os.PathLike[str], objective: Objective, header: Header, arrays: Arrays
-) -> SearchState:
-    if Schema.from_json(header["schema"]) != objective.schema:
+def _restored(path: str | os.PathLike[str], objective: Objective, tree: Tree) -> SearchState:
+    if Schema.from_json(tree["schema"]) != objective.schema:
         raise FileFormatError(f"'{path}' is a checkpoint of other data: names or categories differ")
-    problem = Problem.of(objective, _penalty(header, arrays), Settings(**header["settings"]))
+    problem = _problem(tree, objective)
     here = SearchState.begin(problem).solution.info.objective
-    there = Event(*header["events"][0]).objective
+    there = Event(*tree["events"][0]).objective
     if here != there:
         raise FileFormatError(
             f"'{path}' is a checkpoint of other rows or another objective: the model without "
             f"edges has {here!r} here and {there!r} there"
         )
-    state = SearchState.from_state(problem, header, arrays)
-    _restore_exactly(state, header, arrays)
-    return state
+    return SearchState.from_state(problem, tree)
 
 
 def resume(
@@ -361,11 +320,8 @@ def resume(
     return run_search(load(path, objective, max_time, max_edges), observers)
 
 
-def _penalty(header: Header, arrays: Arrays) -> Penalty:
-    values: dict[str, Any] = header["penalty"]
-    penalty = make_penalty(**values)
+def _problem(tree: Tree, objective: Objective) -> Problem:
+    penalty = make_penalty(**tree["penalty"])
     if isinstance(penalty, NoisePenalty):
-        spread, dof, scored = (arrays[f"noise.{name}"] for name in ("spread", "dof", "scored"))
-        noise = NoiseWeights(spread, dof, header["z"], scored, header["z_rest"])
-        return replace(penalty, noise=noise)
-    return penalty
+        penalty = replace(penalty, noise=NoiseWeights(**tree["noise"]))
+    return Problem.of(objective, penalty, Settings(**tree["settings"]))

@@ -47,17 +47,8 @@ _MAX_ROWS, _MAX_CELLS = 1 << 20, 1 << 26  # after copies are taken apart
 class Completion:
     """The rows of a table with their missing cells drawn.
 
-    Parameters
-    ----------
-    rows : TableRows
-    apart : bool
-        Whether weights are numbers of equal rows, whose cells are drawn one by one.
-    rng : Generator
-
-    Attributes
-    ----------
-    known : array of bool, shape (n_rows, n)
-        Cells that were not drawn.
+    `apart`: whether weights are numbers of equal rows, whose cells are drawn one by one. `known`
+    are the cells that were not drawn.
     """
 
     def __init__(self, rows: TableRows, apart: bool, rng: np.random.Generator) -> None:
@@ -121,15 +112,7 @@ def confirm_completed(
         stages.filled = completion.draw(model)
         loss = losses(stages.filled, plan)[0]
         search = search.warm(replace(search.problem, objective=loss))
-        confirmed = confirm(
-            search,
-            stages.sample,
-            plan,
-            sampling=stages.sampling,
-            design=stages.design,
-            filled=stages.filled,
-            drawn=~completion.known,
-        )
+        confirmed = confirm(search, stages, ~completion.known)
     return search, confirmed
 
 
@@ -138,9 +121,7 @@ def _refit(model: PairwiseMRF, rows: TableRows, drawn: Mask, stages: Stages) -> 
     loss, layout = losses(rows, stages.plan)[0], model.layout
     rule = Penalty(0.0, _RIDGE_ROWS / loss.n_rows)
     theta = minimize(loss, rule, layout, model.theta, _STOPPING, quiet=True).theta
-    known = conditionals_of(
-        rows.table, rows.weights, sampling=stages.sampling, survey=stages.design, drawn=drawn
-    )
+    known = conditionals_of(rows.table, rows.weights, **stages.variance, drawn=drawn)
     tester = EdgeTester(known, stages.plan.n_jobs)
     return PairwiseMRF(model.schema, model.edges, theta + tester.steps(layout, theta))
 

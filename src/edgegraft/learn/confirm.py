@@ -25,7 +25,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgegraft.config import Plan
 from edgegraft.core.pairs import all_pairs
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.counts import PairCounts
@@ -38,8 +37,8 @@ from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut, KeptNetwork
 from edgegraft.learn.problem import ALL_PAIRS
 from edgegraft.learn.second_look import JointStrengths, fit_jointly, is_affordable
+from edgegraft.learn.stages import Stages
 from edgegraft.learn.state import SearchState
-from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalties import NoisePenalty, noise_weights
 from edgegraft.search.correlations import Correlations
@@ -74,33 +73,24 @@ class Confirmation(NamedTuple):
         return many and bool(self.kept.any())
 
 
-def confirm(
-    search: SearchState,
-    rows: TableRows,
-    plan: Plan,
-    *,
-    sampling: bool = False,
-    design: SurveyDesign | None = None,
-    filled: TableRows | None = None,
-    drawn: Mask | None = None,
-) -> Confirmation:
+def confirm(search: SearchState, stages: Stages, drawn: Mask | None = None) -> Confirmation:
     """Test the edges of a search, and return which of them are kept at the level of a plan.
 
     Edges that the search lacks, of the spanning tree or of the fit of all pairs, are added to it.
-    If missing cells have been `drawn`, the search is over the rows `filled` in so.
+    If missing cells have been `drawn`, the search is over the rows that are filled in so.
     """
+    plan = stages.plan
     # A given threshold holds for every edge, and so does a spent budget.
     widen = plan.penalty == "auto" and search.reason in _COMPLETE
     journal = search.problem.journal
-    tree, copies = _tree(rows, widen, journal)
+    tree, copies = _tree(stages.sample, widen, journal)
     joint = None
     found = search.graph.layout.edges
     required = search.problem.rules.required
     steps.adopt(search, np.concatenate((tree, copies.stand_ins(found), required)))
     features = search.objective.features
-    tester = make_tester(
-        features, filled or rows, plan.n_jobs, sampling=sampling, survey=design, drawn=drawn
-    )
+    rows = stages.filled or stages.sample
+    tester = make_tester(features, rows, plan.n_jobs, **stages.variance, drawn=drawn)
     cut = Cut.of(plan, search.objective, search.problem.rules)
     network = KeptNetwork(search, tester, cut, copies)
     network.test_all()

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.config import Plan
 from edgegraft.core.pairs import find_pairs
@@ -26,7 +26,7 @@ from edgegraft.errors import ConvergenceWarning, DataError, IdentificationWarnin
 from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn import steps
 from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
-from edgegraft.learn.certificate import Certificate, ScoredPairs, certify, score_inactive
+from edgegraft.learn.certificate import Certificate, certify, score_inactive
 from edgegraft.learn.checkpoint import Checkpoints
 from edgegraft.learn.completion import Completion, confirm_completed
 from edgegraft.learn.confirm import Confirmation, confirm
@@ -224,24 +224,22 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     confirmed = None
     if search.policy.whole_edges and plan.cuts:
         with one_blas_thread():  # the tests use the threads
-            confirmed = confirm(
-                search, stages.sample, plan, sampling=stages.sampling, design=stages.design
-            )
-            search, confirmed = confirm_completed(search, confirmed, stages)
-        tests, kept, strengths = confirmed.tests, confirmed.kept, confirmed.strengths
+            search, confirmed = confirm_completed(search, confirm(search, stages), stages)
+        tests, kept, tested = confirmed.tests, confirmed.kept, confirmed.model
+        strengths = confirmed.strengths
     else:
-        model = search.model()
+        tested = search.model()
         if search.policy.shrinks:
-            model = refit(search, search.penalty.ridge, watch=watch)
+            tested = refit(search, search.penalty.ridge, watch=watch)
         with one_blas_thread():
-            tests = _tests(search, model, stages)
+            tests = _tests(search, tested, stages)
         kept = np.ones(len(tests.edges), bool)
         if plan.cuts:
             cut = Cut.of(plan, search.objective, search.problem.rules)
             kept = cut.passes(tests.edges, tests.p_value, 0)
-        strengths = model.edge_strengths()
+        strengths = tested.edge_strengths()
     last, fitted, final = _last_model(search, kept, plan)
-    agreement = None
+    agreement, copies, ranking = None, list[list[str]](), None
     if plan.refit and plan.objective == "pseudolikelihood":
         ridge, features = last_ridge(plan, search.objective), search.objective.features
         with one_blas_thread():  # chains would amplify the rounding of another number
@@ -250,11 +248,13 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
             )
         if plan.aim == "network":
             _warn_of_shares(agreement, _SECOND_MODE)
-    tested = model if confirmed is None else confirmed.model
     last = last.with_edge_columns(_edge_columns(last, tested, tests, stages, journal))
     final = final if plan.cuts else search
     scored = score_inactive(final, journal=journal)
-    found = Discovery(
+    if confirmed is not None:
+        copies = _warn_of_copies(confirmed, last.names)
+        ranking = rank_all_pairs(confirmed, scored, search.penalty.penalty)
+    return Discovery(
         last,
         kept,
         tests,
@@ -263,11 +263,10 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
         certify(final, scored, cut=tests.edges[~kept]),
         converged and fitted,
         plan,
+        copies=copies,
+        ranking=ranking,
         agreement=agreement,
     )
-    if confirmed is None:
-        return found
-    return _with_evidence(found, confirmed, scored)
 
 
 def _warn_of_shares(agreement: Agreement | None, advice: str) -> None:
@@ -331,8 +330,8 @@ def _refit_to_rows(
 
     It was fitted to `more` times as many rows.
     """
-    row = journal.find("refit")
-    if row is None:
+    known = journal.find("refit")
+    if known is None:
         try:
             model, fitted = refit_by_likelihood(
                 made.model,
@@ -350,17 +349,16 @@ def _refit_to_rows(
                 f"the model is that for prediction: {error}", ConvergenceWarning, stacklevel=5
             )
             return made
-        row = np.concatenate((model.theta, fitted.as_row()))
         if not interruption.asked:
-            journal.put("refit", row)
-    theta, further = np.split(row, [made.model.layout.n_parameters])
-    model = PairwiseMRF(made.model.schema, made.model.edges, theta, made.model.edge_columns)
-    return made._replace(model=model, refit=Refit.from_row(further))
+            journal.put("refit", fitted.arrays() | {"theta": model.theta})
+        return made._replace(model=model, refit=fitted)
+    old = made.model
+    model = PairwiseMRF(old.schema, old.edges, known["theta"], old.edge_columns)
+    return made._replace(model=model, refit=Refit.from_arrays(known))
 
 
-def _with_evidence(found: Discovery, confirmed: Confirmation, scored: ScoredPairs) -> Discovery:
-    """Add the ranking of all pairs; warn of what the rows cannot tell apart."""
-    names = found.model.names
+def _warn_of_copies(confirmed: Confirmation, names: Sequence[str]) -> list[list[str]]:
+    """Return the columns that are copies of each other; warn of what rows cannot tell apart."""
     copies = [[names[i] for i in group] for group in confirmed.copies.groups()]
     for group in copies[:_SHOWN]:
         warnings.warn(
@@ -379,15 +377,13 @@ def _with_evidence(found: Discovery, confirmed: Confirmation, scored: ScoredPair
             IdentificationWarning,
             stacklevel=5,
         )
-    ranking = rank_all_pairs(confirmed, scored, found.search.penalty.penalty)
-    return found._replace(copies=copies, ranking=ranking)
+    return copies
 
 
 def _tests(search: SearchState, model: PairwiseMRF, stages: Stages) -> EdgeTests:
     """Test the edges of a model beside each other."""
     features = search.objective.features
-    n_jobs, sampling = stages.plan.n_jobs, stages.sampling
-    tester = make_tester(features, stages.sample, n_jobs, sampling=sampling, survey=stages.design)
+    tester = make_tester(features, stages.sample, stages.plan.n_jobs, **stages.variance)
     layout, theta = model.layout, model.theta
     if features is not None:
         layout, theta = features.layout(model.edges), features.weights_of(theta, model.edges)
@@ -406,11 +402,10 @@ def _edge_columns(
     numbers = tests.statistic, tests.dof, tests.p_value, *(tests.groups or ())
     verdicts = Verdicts.of(np.array(numbers, float)[:, at])
 
-    def work_out() -> Floats:
-        return np.array(edge_effects(tested, stages.sample, verdicts, stages.plan.n_jobs), float)
+    def work_out() -> dict[str, NDArray[Any]]:
+        return edge_effects(tested, stages.sample, verdicts, stages.plan.n_jobs)._asdict()
 
-    effect, low, high, signed, strength = journal.keep("effects", work_out)
-    effects = Effects(effect, low, high, signed > 0, strength).columns()
+    effects = Effects(**journal.keep("effects", work_out)).columns()
     place, at = (find_pairs(last.edges, other.edges, n) for other in (tested, tests))
     columns: dict[str, Any] = {name: values[place] for name, values in effects.items()}
     for name in ("statistic", "dof", "p_value", "q_value"):
@@ -419,9 +414,8 @@ def _edge_columns(
         return columns
 
     def test_whole() -> Floats:
-        n_jobs, sampling, design = stages.plan.n_jobs, stages.sampling, stages.design
         with one_blas_thread():
-            return judge_tables(tested, stages.sample, n_jobs, sampling=sampling, survey=design)
+            return judge_tables(tested, stages.sample, stages.plan.n_jobs, **stages.variance)
 
     whole = journal.keep("tables", test_whole)[place]
     return columns | tests.groups.columns(at) | {"p_table": whole}

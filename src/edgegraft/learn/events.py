@@ -55,6 +55,11 @@ class StopReason(StrEnum):
         """Whether a larger budget of time or edges would let the search continue."""
         return self in (StopReason.MAX_TIME, StopReason.MAX_EDGES)
 
+    @property
+    def final(self) -> bool:
+        """Whether nobody asked for the end, and no budget that could be larger is spent."""
+        return not (self.requested or self.resumable)
+
 
 @dataclass(frozen=True)
 class Event:

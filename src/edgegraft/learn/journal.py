@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
@@ -23,12 +23,13 @@ from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.progress import FitProgress, FitWatch
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 
-Header = dict[str, Any]
-Arrays = dict[str, NDArray[Any]]
+Result = TypeVar("Result")
 
 
 class Journal:
     """Results of steps, by their numbers or by names; without `watch` nothing is kept.
+
+    A result is an array, or a dictionary of arrays and JSON values.
 
     `watch` keeps the progress of the fits in between; `changed` is called when there is one more
     result.
@@ -39,7 +40,7 @@ class Journal:
     ) -> None:
         self.watch, self._changed, self._part = watch, changed, ""
         self._key, self._number, self._chains = "", 0, 0
-        self._results: dict[str, Floats] = {}
+        self._results: dict[str, Any] = {}
 
     @property
     def keeps(self) -> bool:
@@ -56,28 +57,28 @@ class Journal:
             self._results.clear()
         self._number = self._chains = 0
 
-    def step(self, make: Callable[[], Floats]) -> Floats:
+    def step(self, make: Callable[[], Result]) -> Result:
         """Return the result of the next step, made or known."""
         self._number += 1
         return self.keep(str(self._number - 1), make)
 
-    def find(self, name: str) -> Floats | None:
+    def find(self, name: str) -> Any:
         """Return the result of a step by its name, None if it is not known."""
         return self._results.get(self._part + name)
 
-    def put(self, name: str, result: Floats) -> None:
+    def put(self, name: str, result: Any) -> None:
         """Keep the result of a step."""
         self.put_all({name: result})
 
-    def put_all(self, results: Mapping[str, Floats]) -> None:
+    def put_all(self, results: Mapping[str, Any]) -> None:
         """Keep results that are of no use without each other."""
         if self.keeps:
             self._results.update((self._part + name, found) for name, found in results.items())
             self._changed()
 
-    def keep(self, name: str, make: Callable[[], Floats]) -> Floats:
+    def keep(self, name: str, make: Callable[[], Result]) -> Result:
         """Return the result of a step by its name, made or known."""
-        known = self.find(name)
+        known: Result | None = self.find(name)
         if known is None:
             known = make()
             self.put(name, known)
@@ -98,19 +99,15 @@ class Journal:
         self._chains += 1
         return FitChain(self, f"fit.{self._chains}" if self.keeps else "")
 
-    def state(self) -> tuple[Header, Arrays]:
-        """Return all results as a JSON value and arrays, for :meth:`restore`."""
-        names = list(self._results)
-        return {"key": self._key, "names": names}, {
-            f"step.{k}": self._results[name] for k, name in enumerate(names)
-        }
+    def state(self) -> dict[str, Any]:
+        """Return all results, for :meth:`restore`."""
+        return {"key": self._key, "results": dict(self._results)}
 
-    def restore(self, header: Header, arrays: Arrays) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what :meth:`state` described."""
-        self._key = str(header["key"])
-        self._results.clear()
-        for k, name in enumerate(header["names"]):
-            self._results[str(name)] = np.array(arrays[f"step.{k}"], np.float64)
+        self._key = str(state["key"])
+        self._results.clear()  # which other parts of the journal have too
+        self._results |= deepcopy(state["results"])  # arrays of a file are read-only
 
 
 class _OneFit(NamedTuple):

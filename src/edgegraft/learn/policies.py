@@ -6,7 +6,7 @@ and which policy a search has is decided by :func:`choose_policy` alone.
 - :class:`Relaxed` uses the penalty as the threshold of the activation test and fits the active
   edges with the ridge. Nothing is shrunk, so nothing returns to zero; what should not have entered
   is for the tests of edges to find, so activations may be bold.
-- :class:`Penalised` fits with the penalty, as the paper does.
+- A plain :class:`Policy` fits with the penalty, as the paper does.
 - :class:`FeatureWise` does the same for single parameters under plain l1.
 
 A :class:`SearchStrategy` is what the strategy amounts to: best choice keeps a reservoir of as many
@@ -17,7 +17,6 @@ step and activates the best.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -56,43 +55,26 @@ class SearchStrategy(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Policy(ABC):
-    """What differs between searches.
-
-    Parameters
-    ----------
-    strategy : SearchStrategy
-    iterations : int
-        Of the solver after an activation.
-    slack : float
-        Largest violation of optimality that counts as none.
-    drops_zeros : bool
-        Whether edges that the fit sets to zero leave the graph.
-
-    Attributes
-    ----------
-    whole_edges : bool
-        Whether edges are activated as a whole.
-    shrinks : bool
-        Whether the fits have the penalty: strengths are then those of a refit.
-    """
+class Policy:
+    """What differs between searches; of itself, one whose fits have the penalty."""
 
     strategy: SearchStrategy
-    iterations: int
-    slack: float
-    drops_zeros: bool
+    iterations: int  #: of the solver after an activation
+    slack: float  #: largest violation of optimality that counts as none
+    drops_zeros: bool  #: whether edges that the fit sets to zero leave the graph
 
-    whole_edges: ClassVar[bool] = True
+    whole_edges: ClassVar[bool] = True  #: whether edges are activated as a whole
+    #: whether the fits have the penalty: strengths are then those of a refit
     shrinks: ClassVar[bool] = True
-    tests_per_edge: ClassVar[float] = 0.0  # at least, before the next fit
+    tests_per_edge: ClassVar[float] = 0.0  #: at least, before the next fit
 
     def bind(self, penalty: Penalty, objective: Objective) -> Penalty:
         """Return the penalty that pairs are judged by, with the weights that the data ask for."""
         return penalty.bound(objective)
 
-    @abstractmethod
     def fit_penalty(self, penalty: Penalty, allowed: Mask) -> Penalty:
         """Return the penalty that active edges are fitted with."""
+        return penalty
 
     def first_pairs(self, ranking: Ranking) -> tuple[Edges, int]:
         """Return the ranked pairs in the order of testing; how many the first step activates."""
@@ -125,15 +107,6 @@ class Policy(ABC):
         state.graph.add(state.reservoir.take(chosen).edges)
         state.n_activations += 1
         return True
-
-
-@dataclass(frozen=True)
-class Penalised(Policy):
-    """The penalty is that of the fits."""
-
-    def fit_penalty(self, penalty: Penalty, allowed: Mask) -> Penalty:
-        """Return the penalty itself."""
-        return penalty
 
 
 @dataclass(frozen=True)
@@ -228,7 +201,7 @@ def choose_policy(settings: Settings, n_variables: int) -> Policy:
         strategy = _select(settings, n_variables, touching=16, patience=5.0)
         return Relaxed(strategy, settings.growth_iterations or 5, 0.0, False, bulk=best)
     strategy = _select(settings, n_variables, touching=4, patience=1.0)
-    return Penalised(strategy, settings.growth_iterations or 2, slack, not settings.keep_zeros)
+    return Policy(strategy, settings.growth_iterations or 2, slack, not settings.keep_zeros)
 
 
 def _select(settings: Settings, n_variables: int, touching: int, patience: float) -> SearchStrategy:

@@ -13,18 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats, Mask
-from edgegraft.kernels.solver import group_norms
 from edgegraft.learn.journal import Journal
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective.penalty import Penalty, norms_of
 from edgegraft.optimize.progress import FitWatch
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 
@@ -42,6 +41,7 @@ _BLOCK = 1 << 17  # pairs scored at a time
 
 
 PathState = tuple[Solution, Floats, Mask]
+Row = dict[str, Any]
 
 
 class Trial(NamedTuple):
@@ -106,45 +106,32 @@ class Path:
         tol = min(self._tol, _TOL * penalty)
         chosen, n_rounds = self._active, 0
         kept = self._journal.find(self.name)
-        if kept is not None and kept[0] == number:
-            n_rounds, chosen = int(kept[1]), self._take_over(kept[2:], rule, tol)
+        if kept is not None and kept["number"] == number:
+            n_rounds, chosen = kept["n_rounds"], kept["chosen"]
+            self._take_over(kept, rule, tol)
         for k in range(max(0, n_rounds - 1), _ROUNDS):
             if k >= n_rounds:
                 chosen = chosen | (self.scores > penalty)
-                if not self._fit_pairs(chosen, rule, tol, k == 0, max_iter, hopeless):
-                    break
-                self._note(number, k + 1, chosen)
+                layout = self.loss.layout(self.pairs[chosen])
+                if k == 0:
+                    self._improve(rule, layout, tol, _FIRST_ITERATIONS, f"{self.name}.first")
+                    if hopeless():
+                        break
+                if max_iter and (k or not self.solution.info.converged):
+                    self._improve(rule, layout, tol, max_iter, self.name)
+                row = {"chosen": chosen, "theta": self.solution.theta}
+                self._journal.put(self.name, row | {"number": number, "n_rounds": k + 1})
             self.scores = self._score()
             if not max_iter or not (~chosen & (self.scores > penalty + tol)).any():
                 break
         layout = self.solution.layout
-        norms = np.empty(layout.n_edges)
-        group_norms(self.solution.theta, layout.edge_offset, norms)
+        norms = norms_of(self.solution.theta, layout.edge_offset)
         self._active = np.zeros(len(self.pairs), bool)
         self._active[np.flatnonzero(chosen)[norms > 0.0]] = True
 
-    def _fit_pairs(
-        self,
-        chosen: Mask,
-        rule: Penalty,
-        tol: float,
-        first: bool,
-        max_iter: int,
-        hopeless: Callable[[], bool],
-    ) -> bool:
-        """Fit some pairs; return False if that is hopeless."""
-        layout = self.loss.layout(self.pairs[chosen])
-        if first:
-            start = self._journal.watch_one(f"{self.name}.first")
-            self.solution = self._minimize(
-                rule, layout, self.solution, _FIRST_ITERATIONS, tol, start
-            )
-            if hopeless():
-                return False
-        if max_iter and not (first and self.solution.info.converged):
-            watch = self._journal.watch_one(self.name)
-            self.solution = self._minimize(rule, layout, self.solution, max_iter, tol, watch)
-        return True
+    def _improve(self, rule: Penalty, layout: Layout, tol: float, max_iter: int, name: str) -> None:
+        watch = self._journal.watch_one(name)
+        self.solution = self._minimize(rule, layout, self.solution, max_iter, tol, watch)
 
     def edges(self) -> Edges:
         """Return the pairs that are not zero."""
@@ -158,42 +145,24 @@ class Path:
         """Go back to where the path was."""
         self.solution, self.scores, self._active = state
 
-    def row(self) -> Floats:
-        """Return where the path is as one row, for :meth:`resume_row`."""
+    def row(self) -> Row:
+        """Return where the path is in arrays, for :meth:`resume_row`."""
         n = len(self.loss.schema)
-        ids = pair_ids(self.pairs, n)
-        chosen = np.isin(ids, pair_ids(self.solution.layout.edges, n))
-        return np.concatenate((self._row(chosen), self._active[chosen]))
+        chosen = np.isin(pair_ids(self.pairs, n), pair_ids(self.solution.layout.edges, n))
+        return {"chosen": chosen, "theta": self.solution.theta, "active": self._active}
 
-    def resume_row(self, row: Floats | None) -> None:
+    def resume_row(self, row: Row | None) -> None:
         """Go back to where an earlier process was, or begin."""
         if row is None:
             self.begin()
             return
-        n_chosen = int(row[0])
-        chosen = self._take_over(row[: len(row) - n_chosen], self._rule, self._tol)
-        self._active = np.zeros(len(self.pairs), bool)
-        self._active[chosen] = row[len(row) - n_chosen :] > 0
-        self.scores = self._score()
+        self._take_over(row, self._rule, self._tol)
+        self._active, self.scores = row["active"], self._score()
 
-    def _note(self, number: int, n_rounds: int, chosen: Mask) -> None:
-        """Keep the fit after some of its rounds."""
-        if self._journal.keeps:
-            row = np.concatenate(([number, n_rounds], self._row(chosen)))
-            self._journal.put(self.name, row)
-
-    def _row(self, chosen: Mask) -> Floats:
-        pairs = np.flatnonzero(chosen)
-        return np.concatenate(([len(pairs)], pairs, self.solution.theta))
-
-    def _take_over(self, row: Floats, rule: Penalty, tol: float) -> Mask:
-        """Set the solution that :meth:`_row` described; return its pairs."""
-        n_chosen = int(row[0])
-        chosen = np.zeros(len(self.pairs), bool)
-        chosen[row[1 : 1 + n_chosen].astype(np.int64)] = True
-        layout = self.loss.layout(self.pairs[chosen])
-        self.solution = self._minimize(rule, layout, row[1 + n_chosen :], 0, tol)
-        return chosen
+    def _take_over(self, row: Row, rule: Penalty, tol: float) -> None:
+        """Set the solution of an earlier process."""
+        layout = self.loss.layout(self.pairs[row["chosen"]])
+        self.solution = self._minimize(rule, layout, row["theta"], 0, tol)
 
     def _minimize(
         self,

@@ -45,30 +45,16 @@ _SINGLE = 1e-4  # tolerance from which the rounding of single precision does not
 
 @dataclass(frozen=True)
 class Problem:
-    """What a search minimises, and how.
+    """What a search minimises, and how."""
 
-    Attributes
-    ----------
-    objective : Objective
-        The loss, over the rows or counts to learn from.
-    penalty : Penalty
-        What pairs are judged by, bound to the objective.
-    settings : Settings
-    policy : Policy
-    quiet : bool
-        Whether not to warn.
-    watch : FitWatch or None
-        Keeps the progress of fits, unless the problem is quiet: of a search with checkpoints.
-    journal : Journal
-        Keeps what is worked out after the search, if it has checkpoints.
-    """
-
-    objective: Objective
-    penalty: Penalty
+    objective: Objective  #: the loss, over the rows or counts to learn from
+    penalty: Penalty  #: what pairs are judged by, bound to the objective
     settings: Settings
     policy: Policy
-    quiet: bool = False
+    quiet: bool = False  #: whether not to warn
+    #: keeps the progress of fits, unless the problem is quiet: of a search with checkpoints
     watch: FitWatch | None = None
+    #: keeps what is worked out after the search, if it has checkpoints
     journal: Journal = field(default_factory=Journal, compare=False)
 
     @cached_property
@@ -101,17 +87,8 @@ class Problem:
     ) -> Solution:
         """Return the parameters of a graph after this many iterations; none evaluates `start`.
 
-        Parameters
-        ----------
-        layout : Layout
-        allowed : array of bool
-            Parameters that may leave zero, in feature grafting.
-        start : Solution, array or None
-        max_iter : int, default 0
-        objective : Objective, optional
-            The fallback that has taken over.
-        quiet : bool, default True
-            Do not warn when the tolerance is not reached.
+        `allowed` are the parameters that may leave zero, in feature grafting, and `objective` the
+        fallback that has taken over. Unless `quiet`, a tolerance that is not reached is warned of.
         """
         return minimize(
             objective or self.objective,
@@ -137,15 +114,6 @@ class Problem:
         return replace(
             self, objective=loss, penalty=rule, settings=settings or self.settings, policy=policy
         )
-
-    def within(self, max_time: float | None, max_edges: int | None) -> Self:
-        """Return the problem with other budgets, those that are not None."""
-        settings = self.settings
-        if max_time is not None:
-            settings = replace(settings, max_time=max_time)
-        if max_edges is not None:
-            settings = replace(settings, max_edges=max_edges)
-        return replace(self, settings=settings)
 
 
 def chance_level(objective: Objective) -> float:

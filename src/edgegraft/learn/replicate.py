@@ -15,7 +15,7 @@ enough: a policy of the fit's kind that scores all of them at every step and fit
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +30,7 @@ from edgegraft.learn import steps
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.policies import Policy, Relaxed, SearchStrategy
 from edgegraft.learn.problem import Problem
-from edgegraft.learn.state import Arrays, Header, SearchState
+from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.featured import Featured
 from edgegraft.objective.likelihood import Likelihood
@@ -63,16 +63,6 @@ class Replicate(NamedTuple):
     active: Mask  # which edges of `Replicator.pairs` its search ended with
     strengths: Floats  # of the kept edges, refitted with the ridge
     moved: Floats  # norms, in zero-sum gauge, of the differences of their tables from the fit's
-
-    def as_row(self) -> Floats:
-        """Return all of it as one array, for :meth:`from_row`."""
-        return np.concatenate(([len(self.moved)], self.strengths, self.moved, self.active))
-
-    @classmethod
-    def from_row(cls, row: Floats) -> Self:
-        """Return the replicate that :meth:`as_row` described."""
-        strengths, moved, active = np.split(row[1:], [int(row[0]), 2 * int(row[0])])
-        return cls(active > 0, strengths, moved)
 
 
 @dataclass(frozen=True)
@@ -125,7 +115,7 @@ class Replicator:
         self.strengths = self._norms(self._theta)
         near = _near_misses(search)
         self.pairs = np.concatenate((search.graph.layout.edges, near))
-        self._near, self._start = near, _starting_point(search)
+        self._near, self._fit = near, search
         self._rule = replace(rule, penalty=float(np.sqrt(INFLATION)) * rule.penalty)
         tol = self._tol(_SEARCH_TOL)
         self._policy = _replicate_policy(search.policy, tol / search.settings.tol, len(self.pairs))
@@ -155,7 +145,9 @@ class Replicator:
     def _search(self, loss: Objective) -> Mask:
         """Return which pairs are active at the end of a search that starts from the fit."""
         problem = Problem(loss, self._rule, self._settings, self._policy, quiet=True)
-        state = SearchState.from_state(problem, *self._start, max_iter=_MAX_ITERATIONS)
+        fit = self._fit
+        state = SearchState.begin(problem, fit.graph.layout.edges, fit.theta(), _MAX_ITERATIONS)
+        state.filled, state.n_activations = True, fit.n_activations
         state.stream = CandidateStream(len(loss.schema), default_priority=_BEYOND)
         state.stream.remove(state.graph.layout.edges)
         state.stream.prioritise(self._near, np.zeros(len(self._near)))
@@ -197,19 +189,6 @@ def _replicate_policy(policy: Policy, looser: float, n_pairs: int) -> Policy:
         policy, strategy=strategy, iterations=_MAX_ITERATIONS, slack=looser * policy.slack
     )
     return replace(found, bulk=False) if isinstance(found, Relaxed) else found
-
-
-def _starting_point(search: SearchState) -> tuple[Header, Arrays]:
-    """Return the graph and parameters of a search as the state that replicates start from."""
-    header, arrays = search.state()
-    header |= {"filled": True, "ranked": False, "n_significant": 0, "sharpened": 0}
-    header |= {"fell_back": False, "events": []}
-    kept: Arrays = {"edges": arrays["edges"], "allowed": arrays["allowed"]}
-    return header, kept | {
-        "theta": search.theta(),
-        "returned": np.empty((0, 2), np.int64),
-        "tested": np.empty(0, np.int64),
-    }
 
 
 def _near_misses(search: SearchState) -> Edges:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -89,6 +90,11 @@ class Stages:
             rng = np.random.default_rng(plan.random_state)
             self.sample = sample_rows(self._rows, n_sample, rng, plan.n_jobs)
         self._whole = self.sample.n_rows == self._rows.n_rows
+
+    @property
+    def variance(self) -> dict[str, Any]:
+        """What tests need for the variance of sums over rows."""
+        return {"sampling": self.sampling, "survey": self.design}
 
     @property
     def apart(self) -> bool:

@@ -17,13 +17,12 @@ fit having moved anything, is given up.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.config import Settings
 from edgegraft.core import ActiveGraph
@@ -42,20 +41,22 @@ from edgegraft.search import CandidateStream, Reservoir
 MAX_RETURNS = 3
 _SECOND_LOOK = 0.5  # of the edges that it began with, or one per variable: it is for the last few
 FIRST_ITERATIONS = 1000  # of the fit of the node vectors
-#: Attributes of a search that are JSON values as they are.
-_SCALARS = [
-    "n_tests",
-    "n_activations",
-    "filled",
-    "ranked",
-    "n_significant",
-    "n_closed",
-    "sharpened",
-    "cut_short",
-]
+#: Attributes of a search that are JSON values as they are, and their types.
+_SCALARS: dict[str, type] = {
+    "n_tests": int,
+    "n_activations": int,
+    "filled": bool,
+    "ranked": bool,
+    "n_significant": int,
+    "n_closed": int,
+    "n_fresh": int,
+    "sharpened": int,
+    "cut_short": bool,
+    "fitted": bool,
+}
 
-Header = dict[str, Any]
-Arrays = dict[str, NDArray[Any]]
+Tree = dict[str, Any]
+"""JSON values and arrays by their names, and trees of them."""
 
 
 class Judged(NamedTuple):
@@ -67,155 +68,126 @@ class Judged(NamedTuple):
 
 @dataclass
 class SearchState:
-    """A graph on its way, with its fitted parameters and the search's memory.
+    """A graph on its way, with its fitted parameters and the search's memory."""
 
-    Attributes
-    ----------
-    problem : Problem
-        What is minimised and how.
-    graph : ActiveGraph
-        The active edges.
-    solution : Solution
-        Parameters of the last fit; its layout may still have edges that left the graph, at zero.
-    stream, reservoir, rng
-        The candidates.
-    allowed : array of bool
-        Parameters of `solution` that may leave zero, in feature grafting.
-    tested : PairMap
-        Pairs scored so far.
-    n_tests, n_activations : int
-        Pairs scored, a pair scored again counted again; activation steps.
-    filled : bool
-        Whether the reservoir has been full once.
-    ranked : bool
-        Whether the data ranked the pairs.
-    n_significant : int
-        Significant pairs at the head of the queue, which the first step activates.
-    n_closed : int
-        Edges there were when neighbours of neighbours were last queued.
-    n_fresh : int
-        Frozen pairs whose offsets are of the current parameters.
-    sharpened : int
-        Edges at which the second look of :func:`~edgegraft.learn.discover` began; 0 before it.
-    cut_short : bool
-        Whether a budget of edges or time has changed what was done: with a larger one the search
-        would have taken another step.
-    fitted : bool
-        Whether a step has been fitted, and its reservoir not yet scored at the new parameters.
-    returned : Counter of int
-        How often pairs (their ids) were set back to zero by a fit that moved nothing.
-    restarted_from : array or None
-        Parameters that the last restart was given, while they are those of the graph.
-    seconds_before : float
-        Time spent by earlier parts of a resumed run.
-    events : list of Event
-    reason : StopReason or None
-        Why the search ended; None while it runs.
-    """
-
-    problem: Problem
-    graph: ActiveGraph
+    problem: Problem  #: what is minimised and how
+    graph: ActiveGraph  #: the active edges
+    #: parameters of the last fit; its layout may still have edges that left the graph, at zero
     solution: Solution
     stream: CandidateStream
     reservoir: Reservoir
     rng: np.random.Generator
-    allowed: Mask
-    tested: PairMap
-    n_tests: int = 0
-    n_activations: int = 0
-    filled: bool = False
-    ranked: bool = False
+    allowed: Mask  #: parameters of `solution` that may leave zero, in feature grafting
+    tested: PairMap  #: pairs scored so far
+    n_tests: int = 0  #: pairs scored, a pair scored again counted again
+    n_activations: int = 0  #: activation steps
+    filled: bool = False  #: whether the reservoir has been full once
+    ranked: bool = False  #: whether the data ranked the pairs
+    #: significant pairs at the head of the queue, which the first step activates
     n_significant: int = 0
-    n_closed: int = 0
-    n_fresh: int = 0
+    n_closed: int = 0  #: edges there were when neighbours of neighbours were last queued
+    n_fresh: int = 0  #: frozen pairs whose offsets are of the current parameters
+    #: edges at which the second look of :func:`~edgegraft.learn.discover` began; 0 before it
     sharpened: int = 0
+    #: whether a budget of edges or time has changed what was done: with a larger one the search
+    #: would have taken another step
     cut_short: bool = False
+    #: whether a step has been fitted, and its reservoir not yet scored at the new parameters
     fitted: bool = False
+    #: how often pairs (their ids) were set back to zero by a fit that moved nothing
     returned: Counter[int] = field(default_factory=Counter)
+    #: parameters that the last restart was given, while they are those of the graph
     restarted_from: Floats | None = None
-    seconds_before: float = 0.0
+    seconds_before: float = 0.0  #: time spent by earlier parts of a resumed run
     events: list[Event] = field(default_factory=list)
-    reason: StopReason | None = None
+    reason: StopReason | None = None  #: why the search ended; None while it runs
     started: float = field(default_factory=perf_counter)
 
     @classmethod
-    def begin(cls, problem: Problem) -> Self:
-        """Return a search that has fitted the node vectors and tested nothing."""
+    def begin(
+        cls,
+        problem: Problem,
+        edges: Edges | None = None,
+        start: Solution | Floats | None = None,
+        max_iter: int = FIRST_ITERATIONS,
+    ) -> Self:
+        """Return a search that has fitted the node vectors, or `edges` from `start`.
+
+        It has tested nothing.
+        """
         settings, schema = problem.settings, problem.objective.schema
-        widths = problem.objective.layout().widths
-        graph, n = ActiveGraph(schema.n_states, widths=widths), len(schema)
+        graph = ActiveGraph(schema.n_states, edges, problem.objective.layout().widths)
         allowed = np.ones(graph.layout.n_parameters, bool)
         return cls(
             problem,
             graph,
-            problem.solve(graph.layout, allowed, None, FIRST_ITERATIONS, quiet=False),
-            CandidateStream(n, full=settings.full_queue),
+            problem.solve(graph.layout, allowed, start, max_iter, quiet=start is not None),
+            CandidateStream(len(schema), full=settings.full_queue),
             Reservoir(problem.policy.strategy.capacity),
             np.random.default_rng(settings.random_state),
             allowed,
             PairMap(),
         )
 
-    def state(self) -> tuple[Header, Arrays]:
-        """Return all that the search is as JSON values and arrays, for :meth:`from_state`."""
-        header: Header = {name: getattr(self, name) for name in _SCALARS}
-        header |= {
+    def state(self) -> Tree:
+        """Return all that the search is, for :meth:`from_state`."""
+        solution, ended = self.solution, self.reason is not None and self.reason.final
+        tree: Tree = {name: getattr(self, name) for name in _SCALARS} | {
             "rng": self.rng.bit_generator.state,
-            "fell_back": self.solution.objective is not self.objective,
+            "fell_back": solution.objective is not self.objective,
             "seconds": self.seconds,
             "events": [list(vars(event).values()) for event in self.events],
-        }
-        arrays: Arrays = {
+            "reason": self.reason.name if self.reason and ended else None,
             "edges": self.graph.layout.edges,
             # As `restart` was given them, so that it can be given them again.
             "theta": self.theta() if self.restarted_from is None else self.restarted_from,
-            "allowed": self.allowed,
+            "allowed": self.allowed.copy(),  # which changes in place
             "tested": self.tested.with_value(),
             "returned": np.array(list(self.returned.items()), np.int64).reshape(-1, 2),
+            "stream": self.stream.state(),
+            "reservoir": self.reservoir.state(),
         }
-        arrays |= {f"stream.{name}": value for name, value in self.stream.state().items()}
-        return header, arrays | {
-            f"reservoir.{name}": value for name, value in self.reservoir.state().items()
-        }
+        if solution.layout is not self.graph.layout:  # with edges that have left the graph
+            tree["solution"] = {"edges": solution.layout.edges, "theta": solution.theta}
+        elif solution.metric.n_pairs:
+            tree["metric"] = solution.metric.state()
+        return tree
 
     @classmethod
-    def from_state(
-        cls,
-        problem: Problem,
-        header: Header,
-        arrays: Arrays,
-        start: Solution | None = None,
-        max_iter: int = 0,
-    ) -> Self:
-        """Return the search that :meth:`state` described, of the same or of another problem.
+    def from_state(cls, problem: Problem, tree: Tree) -> Self:
+        """Return the search that :meth:`state` described, of the same problem.
 
-        With `start`, a solution of the same objective, what its rows were asked is not asked again.
-        If the arrays lack the candidates and the tested pairs, all pairs are tested candidates.
-        `max_iter` are the iterations of a first fit.
+        If it lacks the candidates and the tested pairs, all pairs are tested candidates.
         """
-        schema, theta = problem.objective.schema, np.array(arrays["theta"])
-        widths, allowed = problem.objective.layout().widths, np.array(arrays["allowed"])
-        graph = ActiveGraph(schema.n_states, arrays["edges"], widths)
+        schema, theta = problem.objective.schema, np.array(tree["theta"])
+        n, allowed = len(schema), np.array(tree["allowed"])
+        graph = ActiveGraph(schema.n_states, tree["edges"], problem.objective.layout().widths)
+        layout, fitted = graph.layout, tree.get("solution")
+        if fitted is not None:
+            layout, theta = layout.with_edges(fitted["edges"]), np.array(fitted["theta"])
+        fallback = problem.objective.fallback if tree["fell_back"] else None
         rng = np.random.default_rng()
-        rng.bit_generator.state = header["rng"]
-        fallback = problem.objective.fallback if header["fell_back"] else None
-        n, stream, waiting = len(schema), part_of(arrays, "stream."), part_of(arrays, "reservoir.")
-        tested = arrays["tested"] if "tested" in arrays else pair_ids(all_pairs(n), n)
-        return cls(
+        rng.bit_generator.state = tree["rng"]
+        known = "stream" in tree
+        state = cls(
             problem,
             graph,
-            problem.solve(graph.layout, allowed, start or theta, max_iter, objective=fallback),
-            CandidateStream.from_state(stream) if stream else CandidateStream(n),
-            Reservoir.from_state(waiting) if waiting else Reservoir(),
+            problem.solve(layout, allowed, theta, objective=fallback),
+            CandidateStream.from_state(tree["stream"]) if known else CandidateStream(n),
+            Reservoir.from_state(tree["reservoir"]) if known else Reservoir(),
             rng,
             allowed,
-            PairMap(np.asarray(tested, np.int64)),
-            **{name: header[name] for name in _SCALARS},
-            returned=Counter(dict(arrays["returned"].tolist())),
-            restarted_from=None if max_iter else theta,
-            seconds_before=header["seconds"],
-            events=[Event(*values) for values in header["events"]],
+            PairMap(np.asarray(tree.get("tested", pair_ids(all_pairs(n), n)), np.int64)),
+            **{name: kind(tree[name]) for name, kind in _SCALARS.items()},
+            returned=Counter(dict(tree["returned"].tolist())),
+            restarted_from=theta if fitted is None else None,
+            seconds_before=tree["seconds"],
+            events=[Event(*values) for values in tree["events"]],
+            reason=None if tree["reason"] is None else StopReason[tree["reason"]],
         )
+        if "metric" in tree:
+            state.solution.metric.learn_again(tree["metric"])
+        return state
 
     def warm(self, problem: Problem, keep: Mask | None = None) -> Self:
         """Return a search of another problem that starts from this one's graph and parameters.
@@ -224,32 +196,22 @@ class SearchState:
         came to violating optimality. Counters and events continue. This is how a path of
         penalties, a search over more rows and a second look with sharper weights start.
 
-        Parameters
-        ----------
-        problem : Problem
-            Over the same variables; neither policy may be of single features.
-        keep : array of bool, shape (n_edges,), optional
-            Which edges to begin with, all by default; the others are candidates again.
+        The problem is over the same variables, and neither policy may be of single features. Edges
+        that are not to be kept are candidates again.
         """
         if not (problem.policy.whole_edges and self.policy.whole_edges):
             raise ValueError("strategies of single features cannot start from another run")
         whole = self.graph.layout
         kept = np.ones(whole.n_edges, bool) if keep is None else keep
         layout = whole.with_edges(whole.edges[kept])
-        header, arrays = self.state()
-        header |= {"filled": True, "fell_back": False, "n_significant": 0, "n_closed": 0}
-        header |= {"sharpened": 0, "events": [e for e in header["events"] if e[0] != "end"]}
-        arrays |= {
-            "edges": layout.edges,
-            "theta": layout.carry(self.theta(), whole),
-            "allowed": np.ones(layout.n_parameters, bool),
-            "returned": np.empty((0, 2), np.int64),
-        }
-        fresh = Reservoir(problem.policy.strategy.capacity).state()
-        arrays |= {f"reservoir.{name}": value for name, value in fresh.items()}
         known = self.solution.objective is problem.objective
-        after = type(self).from_state(problem, header, arrays, self.solution if known else None)
-        after.restarted_from = None
+        start = self.solution if known else layout.carry(self.theta(), whole)
+        after = type(self).begin(problem, layout.edges, start, 0)
+        after.stream, after.rng, after.tested = deepcopy((self.stream, self.rng, self.tested))
+        after.n_tests, after.n_activations = self.n_tests, self.n_activations
+        after.filled, after.ranked, after.cut_short = True, self.ranked, self.cut_short
+        after.seconds_before = self.seconds
+        after.events = [event for event in self.events if event.kind != "end"]
         after.stream.restore(whole.edges[~kept], np.zeros(int((~kept).sum())))
         after.stream.restore(self.reservoir.edges, self.offsets(self.reservoir.scores))
         after.stream.refill()
@@ -399,8 +361,3 @@ class SearchState:
             str(self.reason) if kind == "end" else "",
             self.objective.round_trips,
         )
-
-
-def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:
-    """Return the arrays whose names begin with a prefix, without it."""
-    return {name[len(prefix) :]: v for name, v in arrays.items() if name.startswith(prefix)}

@@ -13,9 +13,9 @@ import numpy as np
 
 from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Floats
-from edgegraft.kernels.solver import group_norms
 from edgegraft.learn.policies import FINAL_ITERATIONS
 from edgegraft.learn.state import SearchState
+from edgegraft.objective.penalty import norms_of
 from edgegraft.search import closing_pairs, find_hubs
 from edgegraft.search.ranking import Ranking
 
@@ -216,8 +216,7 @@ def drop_zeros(state: SearchState, *, moved: bool = True) -> None:
     if not state.policy.drops_zeros:
         return
     layout = state.solution.layout
-    norms = np.empty(layout.n_edges)
-    group_norms(state.solution.theta, layout.edge_offset, norms)
+    norms = norms_of(state.solution.theta, layout.edge_offset)
     gone = layout.edges[norms == 0]
     if len(gone):
         state.graph.remove(gone)

@@ -28,9 +28,8 @@ from scipy.special import ndtri
 from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.errors import SettingError
-from edgegraft.kernels.solver import group_norms
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalty import Groups, Penalty
+from edgegraft.objective.penalty import Groups, Penalty, norms_of
 
 GroupWeight = Literal["sqrt", "states", "noise"]
 _HOLD = 1e12  # a strength that no gradient of a mean loss overcomes
@@ -105,8 +104,7 @@ class NoisePenalty(Penalty):
         split = noise.split(edges)
         if not split.any():
             return super()._scores(values, offsets, edges)
-        whole = np.empty(len(edges))
-        group_norms(values, offsets, whole)
+        whole = norms_of(values, offsets)
         first = np.abs(values[offsets[:-1]])
         rest = np.sqrt(np.maximum(whole**2 - first**2, 0.0)) / noise.of_rest(edges)
         weights = self.edge_weights(edges, np.diff(offsets))

@@ -35,6 +35,13 @@ from edgegraft.kernels.solver import (
 from edgegraft.objective.objective import Objective
 
 
+def norms_of(values: Floats, offsets: Integers) -> Floats:
+    """Return the norm of each group of a flat array."""
+    out = np.empty(len(offsets) - 1)
+    for_size(group_norms, len(values), 1000)(values, offsets, out)
+    return out
+
+
 class Groups(NamedTuple):
     """A penalty laid out over the parameters of one graph: what the kernels read."""
 
@@ -174,9 +181,8 @@ class Penalty:
         return self._scores(gradient, layout.edge_offset, layout.edges)
 
     def _scores(self, values: Floats, offsets: Integers, edges: Edges) -> Floats:
-        out = np.empty(len(edges))
-        for_size(group_norms, len(values), 1000)(values, offsets, out)
-        return np.asarray(out / self.edge_weights(edges, np.diff(offsets)))
+        norms = norms_of(values, offsets)
+        return np.asarray(norms / self.edge_weights(edges, np.diff(offsets)))
 
     def largest_useful(self, gradient: Floats | PairTables, layout: Layout | None = None) -> float:
         """Return the least penalty at which every edge of `gradient` stays at zero.

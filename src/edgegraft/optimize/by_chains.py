@@ -29,11 +29,10 @@ from edgegraft.device import find_device
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import ExactEngine
 from edgegraft.inference.persistent import Draws, PersistentChains, PersistentState
-from edgegraft.kernels.solver import group_norms
 from edgegraft.objective.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalty import Groups, Penalty
+from edgegraft.objective.penalty import Groups, Penalty, norms_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured
 from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
@@ -191,9 +190,9 @@ def fit_by_chains(
         twice = replace(rule, penalty=2.0 * rule.penalty, ridge=2.0 * rule.ridge).bound(pseudo)
         start = minimize(pseudo, twice, layout, None, Stopping(tol=_START_TOL), quiet=True)
     first = start.theta if isinstance(start, Solution) else start
-    norms = np.empty(layout.n_edges)
-    group_norms(first, layout.edge_offset, norms)
-    kept = layout.with_edges(layout.edges[norms > 0.0]) if rule.penalty else layout
+    kept = layout
+    if rule.penalty:
+        kept = layout.with_edges(layout.edges[norms_of(first, layout.edge_offset) > 0.0])
     pull = penalty_pull(rule.bound(loss).groups(kept))
     fit, first = Fit.of(counts, kept, loss.features), kept.carry(first, layout)
     found = climb(fit, chains, first, pull, min(max_iter, STEPS))
@@ -209,9 +208,7 @@ def penalty_pull(groups: Groups) -> Pull:
     sizes, first = np.diff(groups.offsets), int(groups.offsets[0])
 
     def pull(theta: Floats) -> tuple[Floats, Floats]:
-        norms = np.empty(len(sizes))
-        group_norms(theta, groups.offsets, norms)
-        slope = groups.strength / np.hypot(norms, _ROUNDED)
+        slope = groups.strength / np.hypot(norms_of(theta, groups.offsets), _ROUNDED)
         stiffness = np.zeros_like(theta)
         stiffness[first:] = np.repeat(slope + 2.0 * groups.ridge, sizes)
         return stiffness * theta, stiffness

@@ -24,7 +24,7 @@ from edgegraft.core import Layout
 from edgegraft.core.checks import check_theta
 from edgegraft.core.edge_tables import to_zero_sum
 from edgegraft.core.pairs import all_pairs, as_edges
-from edgegraft.core.types import Edges, Floats
+from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.counts.pair_counts import PairCounts, check_size
 from edgegraft.device import Device, find_device
 from edgegraft.errors import ConvergenceWarning, DataError, DataTypeError, ModelError, SettingError
@@ -36,12 +36,11 @@ from edgegraft.inference import (
     likelihood_engine,
 )
 from edgegraft.ingest.rows import read_table
-from edgegraft.kernels.solver import group_norms
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import SAFE_SWEEPS, Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import GroupWeight, make_penalty
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective.penalty import Penalty, norms_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured
 from edgegraft.optimize.by_chains import by_pairs, fit_by_chains, make_chains
@@ -260,9 +259,7 @@ def _lower(loss: Likelihood, layout: Layout) -> Floats:
 def _without_zeros(loss: Objective, layout: Layout, theta: Floats, rule: Penalty) -> PairwiseMRF:
     """Return the model without the edges that the penalty set to zero."""
     if rule.penalty > 0.0:
-        norms = np.empty(layout.n_edges)
-        group_norms(theta, layout.edge_offset, norms)
-        kept = layout.with_edges(layout.edges[norms > 0.0])
+        kept = layout.with_edges(layout.edges[norms_of(theta, layout.edge_offset) > 0.0])
         layout, theta = kept, kept.carry(theta, layout)
     return PairwiseMRF(loss.schema, layout.edges, loss.expand(theta, layout))
 
@@ -270,45 +267,8 @@ def _without_zeros(loss: Objective, layout: Layout, theta: Floats, rule: Penalty
 #: A table of the answer with an entry beyond this, in zero-sum gauge, is taken to diverge: it
 #: changes odds by a factor of more than twenty thousand.
 LARGE = 10.0
-#: Edges counted at once.
-_BLOCK = 4096
-
-
-def unseen_states(counts: PairCounts) -> tuple[str, ...]:
-    """Name the categories that never occur."""
-    names = []
-    for variable, margin in zip(counts.schema.variables, counts.margins(), strict=True):
-        for state in np.flatnonzero(margin == 0):
-            label = variable.categories[int(state)]
-            names.append(f"variable '{variable.name}': category {label!r} never occurs")
-    return tuple(names)
-
-
-def unseen_pairs(counts: PairCounts, edges: Edges) -> tuple[str, ...]:
-    """Name the edges some of whose states occur, but never together."""
-    seen = [margin > 0 for margin in counts.margins()]
-    names = []
-    for first in range(0, len(edges), _BLOCK):
-        block = edges[first : first + _BLOCK]
-        for (i, j), table in zip(block, counts.pairs(block), strict=True):
-            empty = int(((table == 0) & np.outer(seen[i], seen[j])).sum())
-            if empty:
-                what = (
-                    "pair of states never occurs" if empty == 1 else "pairs of states never occur"
-                )
-                names.append(f"edge {_edge_name(counts.schema, i, j)}: {empty} {what} together")
-    return tuple(names)
-
-
-def steep_edges(theta: Floats, layout: Layout, schema: Schema) -> tuple[str, ...]:
-    """Name the edges whose log-potentials are out of all proportion."""
-    flat = theta.copy()
-    to_zero_sum(flat, layout.states, layout.edges, layout.node_offset, layout.edge_offset)
-    tops = [np.abs(layout.edge(flat, k)).max() for k in range(layout.n_edges)]
-    return tuple(
-        f"edge {_edge_name(schema, *layout.edges[k])}: a log-potential reached {tops[k]:.0f}"
-        for k in np.flatnonzero(np.array(tops) > LARGE)
-    )
+_BLOCK = 4096  # edges counted at once
+_SHOWN = 5  # names in a warning
 
 
 def name_divergence(
@@ -316,22 +276,43 @@ def name_divergence(
 ) -> tuple[str, ...]:
     """Name everything whose best value is infinite under `penalty`."""
     free = penalty.penalty == 0.0 and penalty.ridge == 0.0
-    found: tuple[str, ...] = ()
+    seen, names = [margin > 0 for margin in counts.margins()], counts.schema.names
+    found = []
     if free or not penalty.penalize_nodes:
-        found += unseen_states(counts)
+        for variable, own in zip(counts.schema.variables, seen, strict=True):
+            labels = [variable.categories[k] for k in np.flatnonzero(~own).tolist()]
+            found += [f"variable '{variable.name}': category {x!r} never occurs" for x in labels]
     if free:
-        empty = unseen_pairs(counts, layout.edges)
-        known = {name.split(":")[0] for name in empty}
-        steep = steep_edges(theta, layout, counts.schema)
-        found += empty + tuple(name for name in steep if name.split(":")[0] not in known)
+        edges = _never_together(counts, layout.edges, seen)
+        edges |= {k: text for k, text in _steep(theta, layout).items() if k not in edges}
+        for k, text in edges.items():
+            i, j = layout.edges[k]
+            found.append(f"edge ('{names[i]}', '{names[j]}'): {text}")
+    return tuple(found)
+
+
+def _never_together(counts: PairCounts, edges: Edges, seen: list[Mask]) -> dict[int, str]:
+    """Return the edges some of whose states occur, but never together, and how many do not."""
+    found = {}
+    for first in range(0, len(edges), _BLOCK):
+        block = edges[first : first + _BLOCK]
+        for k, ((i, j), table) in enumerate(zip(block, counts.pairs(block), strict=True), first):
+            empty = int(((table == 0) & np.outer(seen[i], seen[j])).sum())
+            if empty:
+                noun, verb = ("pair", "occurs") if empty == 1 else ("pairs", "occur")
+                found[k] = f"{empty} {noun} of states never {verb} together"
     return found
 
 
-def shorten(names: tuple[str, ...], shown: int = 5) -> str:
+def _steep(theta: Floats, layout: Layout) -> dict[int, str]:
+    """Return the edges whose log-potentials are out of all proportion, and how large they are."""
+    flat = theta.copy()
+    to_zero_sum(flat, layout.states, layout.edges, layout.node_offset, layout.edge_offset)
+    tops = [np.abs(layout.edge(flat, k)).max() for k in range(layout.n_edges)]
+    return {k: f"a log-potential reached {x:.0f}" for k, x in enumerate(tops) if x > LARGE}
+
+
+def shorten(names: tuple[str, ...]) -> str:
     """Return a few of the names in one line."""
-    rest = f" and {len(names) - shown:,} more" if len(names) > shown else ""
-    return "; ".join(names[:shown]) + rest
-
-
-def _edge_name(schema: Schema, i: int, j: int) -> str:
-    return f"('{schema.names[i]}', '{schema.names[j]}')"
+    rest = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return "; ".join(names[:_SHOWN]) + rest

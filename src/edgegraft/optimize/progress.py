@@ -12,31 +12,15 @@ from numpy.typing import NDArray
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
 
-Arrays = dict[str, NDArray[Any]]
-
 
 class FitProgress(NamedTuple):
     """A fit after some iterations."""
 
     key: str  # of the start and the settings of the fit, see key_of
-    theta: Floats
-    inner: Floats  # the point in the solver's coordinates
-    path: Floats  # loss plus penalty at the start and after every iteration
-    guided: bool  # whether steps go by way of a stand-in
-    metric: Mapping[str, NDArray[Any]]  # curvature learned on the way
-
-    def arrays(self) -> Arrays:
-        """Return all but the key as arrays, for :meth:`of_arrays`."""
-        plain = {"theta": self.theta, "inner": self.inner, "path": self.path}
-        guided = {"guided": np.array([self.guided])}
-        return plain | guided | {f"metric.{name}": v for name, v in self.metric.items()}
-
-    @classmethod
-    def of_arrays(cls, key: str, arrays: Mapping[str, NDArray[Any]]) -> FitProgress:
-        """Return the progress that :meth:`arrays` described."""
-        metric = {n.removeprefix("metric."): v for n, v in arrays.items() if n[:7] == "metric."}
-        theta, inner, path = (np.array(arrays[name]) for name in ("theta", "inner", "path"))
-        return cls(key, theta, inner, path, bool(arrays["guided"][0]), metric)
+    #: "theta", "inner" (the point in the solver's coordinates), "path" (loss plus penalty at the
+    #: start and after every iteration), "guided" (whether steps go by way of a stand-in), and the
+    #: curvature learned on the way
+    arrays: Mapping[str, NDArray[Any]]
 
 
 class FitWatch(Protocol):

@@ -149,9 +149,10 @@ def minimize(
         point = descent.start(theta, state)
         path = [point.total]
     else:
-        point, path = descent.start(before.theta, state, before.inner), before.path.tolist()
-        metric.learn_again(before.metric)
-        stand_in = stand_in if before.guided else None
+        known = before.arrays
+        point, path = descent.start(known["theta"], state, known["inner"]), known["path"].tolist()
+        metric.learn_again(known)
+        stand_in = stand_in if known["guided"] else None
     n_iter = len(path) - 1
     while not (point.trusted and point.residual <= stopping.tol):
         if n_iter >= stopping.max_iter:
@@ -182,8 +183,9 @@ def minimize(
 def _progress(
     key: str, point: Point, path: list[float], stand_in: Objective | None, metric: Metric
 ) -> FitProgress:
-    guided = stand_in is not None
-    return FitProgress(key, point.theta, point.inner, np.array(path), guided, metric.state())
+    arrays = {"theta": point.theta, "inner": point.inner, "path": np.array(path)}
+    guided = np.array(stand_in is not None)
+    return FitProgress(key, arrays | {"guided": guided} | metric.state())
 
 
 def _check_parts(objective: Any, penalty: Any) -> None:

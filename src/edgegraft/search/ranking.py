@@ -21,7 +21,7 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.device.partners import can_screen, screen_on_device
-from edgegraft.kernels.search import merge, offer_binary, offer_pairs
+from edgegraft.kernels.search import offer_binary, offer_pairs
 from edgegraft.search.correlations import Correlations
 from edgegraft.table.blocks import TableRows
 
@@ -29,27 +29,15 @@ _FALSE = 1e-3  # pairs expected among the significant ones if no pair were depen
 
 
 class Ranking(NamedTuple):
-    """Pairs by strength, the strongest first.
-
-    Attributes
-    ----------
-    edges : array of int, shape (m, 2)
-    strengths : array of float, shape (m,)
-        Descending; comparable within one ranking only.
-    method : str
-        What the strengths are, approximations named.
-    p_values : array of float, shape (m,), optional
-        Chance of such a strength between variables that are independent given the others, as far
-        as the approximation of `method` holds; without them no pair is significant.
-    n_pairs : int
-        Number of pairs of which these are the strongest.
-    """
+    """Pairs by strength, the strongest first."""
 
     edges: Edges
-    strengths: Floats
-    method: str
+    strengths: Floats  #: descending; comparable within one ranking only
+    method: str  #: what the strengths are, approximations named
+    #: chance of such a strength between variables that are independent given the others, as far as
+    #: the approximation of `method` holds; without them no pair is significant
     p_values: Floats | None = None
-    n_pairs: int = 0
+    n_pairs: int = 0  #: of which these are the strongest
 
     def of(self, chosen: Mask) -> Ranking:
         """Return the ranking of some of the pairs."""
@@ -128,23 +116,12 @@ Heaps = tuple[NDArray[np.int64], Floats]
 
 
 class Partners(NamedTuple):
-    """The strongest partners of each variable, strongest first.
+    """The strongest partners of each variable, strongest first."""
 
-    Attributes
-    ----------
-    partner : array of int, shape (n, k)
-        -1 if there are fewer than k.
-    strength : array of float, shape (n, k)
-    method : str
-        How they were found, approximations named.
-    n_tables : int
-        Pair tables computed.
-    """
-
-    partner: NDArray[np.int64]
-    strength: Floats
-    method: str
-    n_tables: int
+    partner: NDArray[np.int64]  #: (n, k); -1 if there are fewer than k
+    strength: Floats  #: (n, k)
+    method: str  #: how they were found, approximations named
+    n_tables: int  #: pair tables computed
 
 
 def screen(
@@ -241,9 +218,8 @@ def _all_binary_pairs(source: PairCounts, rows: TableRows, k: int) -> Heaps:
         offer_binary(*binary, *heaps[share], share, len(heaps))
 
     run(sweep, range(rows.n_jobs), rows.n_jobs)
-    for other in heaps[1:]:
-        merge(*heaps[0], *other)
-    return heaps[0]
+    partner, score = (np.concatenate(part, axis=1) for part in zip(*heaps, strict=True))
+    return _strongest_first(partner, score, heaps[0][0].shape[1])
 
 
 def _sampled(source: TableRows, sample_rows: int, rng: np.random.Generator) -> PairCounts:
@@ -263,8 +239,10 @@ def _empty(n: int, k: int) -> Heaps:
 
 
 def _sorted(heaps: Heaps, method: str, n_tables: int) -> Partners:
-    """Sort the heaps, strongest first and then the smaller partner."""
-    partner, score = heaps
-    order = np.lexsort((partner, -score), axis=1)
-    strength = np.take_along_axis(score, order, axis=1)
-    return Partners(np.take_along_axis(partner, order, axis=1), strength, method, n_tables)
+    return Partners(*_strongest_first(*heaps), method, n_tables)
+
+
+def _strongest_first(partner: Integers, score: Floats, k: int | None = None) -> Heaps:
+    """Return the `k` best of each row in order, the smaller partner first among equal ones."""
+    order = np.lexsort((partner, -score), axis=1)[:, :k]
+    return np.take_along_axis(partner, order, axis=1), np.take_along_axis(score, order, axis=1)

@@ -132,19 +132,14 @@ class Reservoir:
         self._edges, self._scores = self._edges[kept], self._scores[kept]
         return out
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that the reservoir is as plain arrays, for :meth:`from_state`."""
-        capacity = np.int64(-1 if self.capacity is None else self.capacity)
-        return {"capacity": np.asarray(capacity), "edges": self.edges, "scores": self.scores}
+    def state(self) -> dict[str, Any]:
+        """Return all that the reservoir is, for :meth:`from_state`."""
+        return {"capacity": self.capacity, "edges": self.edges, "scores": self.scores}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, NDArray[Any]]) -> Self:
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the reservoir that :meth:`state` described."""
-        missing = sorted({"capacity", "edges", "scores"} - set(state))
-        if missing:
-            raise ValueError(f"the reservoir's state lacks {', '.join(missing)}")
-        capacity = int(state["capacity"])
-        reservoir = cls(None if capacity < 0 else capacity)
+        reservoir = cls(state["capacity"])
         reservoir._edges = as_edges(state["edges"])
         reservoir._scores = one_each(state["scores"], len(reservoir._edges), "scores").copy()
         return reservoir

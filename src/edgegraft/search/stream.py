@@ -25,7 +25,7 @@ from edgegraft.core.pairs import all_pairs, as_edges, one_each, pair_ids, pairs_
 from edgegraft.core.types import Edges, Ids
 from edgegraft.errors import EdgeError, MemoryBudgetError
 from edgegraft.kernels.search import OUT
-from edgegraft.search.pair_queue import DTYPES, PairList, PairQueue, read_state
+from edgegraft.search.pair_queue import PairQueue
 from edgegraft.search.unseen import UnseenPairs
 
 _UNSEEN, _QUEUED, _FROZEN = -1, 1, 2  # what is known of a pair, beside OUT
@@ -89,8 +89,7 @@ class CandidateStream:
         self._places = PairMap()
         self._queue = PairQueue()
         self._unseen = UnseenPairs(self.n_variables)
-        self._frozen = PairList()
-        self._salted = False
+        self._frozen = PairQueue()
         if full:
             self._queue_all()
 
@@ -122,9 +121,8 @@ class CandidateStream:
         """
         if k < 0:
             raise ValueError(f"the number of edges to draw must not be negative, found {k}")
-        if not self._salted:
-            self._queue.shuffle(rng.integers(0, 2**64, dtype=np.uint64))
-            self._salted = True
+        if self._queue.salt is None:
+            self._queue.salt = rng.integers(0, 2**64, dtype=np.uint64)
         words = rng.integers(0, 2**64, 4, dtype=np.uint64)
         k = min(k, self.n_unseen + self.n_prioritised)
         drawn: list[Ids] = []
@@ -190,16 +188,16 @@ class CandidateStream:
         self._unseen.boost(marked, float(by))
         self._queue.lower(marked, float(by))
 
-    def prioritise(self, edges: ArrayLike, priorities: ArrayLike, *, thaw: bool = False) -> int:
+    def prioritise(self, edges: ArrayLike, priorities: ArrayLike) -> int:
         """Give unseen or queued edges explicit priorities; return how many edges got theirs.
 
-        Priorities are one for each edge or one for all; earlier boosts no longer count. With
-        `thaw`, frozen edges are queued as well; edges that are out are passed over.
+        Priorities are one for each edge or one for all; earlier boosts no longer count. Edges that
+        are frozen or out are passed over.
         """
         ids = self._ids(edges)
         keys = one_each(priorities, len(ids), "priorities")
         place = self._places.get(ids)
-        taken = (place != OUT) & (thaw | (place != _FROZEN))
+        taken = (place != OUT) & (place != _FROZEN)
         ids, keys = ids[taken], keys[taken]
         kept = self._move(ids, _QUEUED)
         self._queue.add(ids[kept], keys[kept])
@@ -237,19 +235,19 @@ class CandidateStream:
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all that the stream is as plain arrays, for :meth:`from_state`."""
         parts = self._unseen.state() | {
-            "default_priority": self.default_priority,
-            "salt": self._queue.salt,
-            "salted": self._salted,
-            "boosts": self._unseen.boosts.copy(),
+            "default_priority": np.float64(self.default_priority),
             "out": self._places.with_value(OUT),
         }
-        for name, numbers, (ids, values) in (
-            ("queued", "queued_priorities", self._queue.all()),
-            ("frozen", "frozen_offsets", self._frozen.all()),
+        if self._queue.salt is not None:
+            parts["salt"] = self._queue.salt
+        for name, numbers, held in (
+            ("queued", "queued_priorities", self._queue),
+            ("frozen", "frozen_offsets", self._frozen),
         ):
+            ids, values = held.all()
             order = np.argsort(ids)
             parts |= {name: ids[order], numbers: values[order]}
-        return {name: np.asarray(parts[name], dtype) for name, dtype in DTYPES.items()}
+        return {name: np.asarray(part) for name, part in parts.items()}
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[Any]]) -> Self:
@@ -265,20 +263,17 @@ class CandidateStream:
         >>> bool((a == b).all())
         True
         """
-        part = read_state(state)
-        stream = cls(len(part["boosts"]), default_priority=float(part["default_priority"]))
-        stream._unseen.boosts[:] = part["boosts"]
-        stream._salted = bool(part["salted"])
-        stream._queue.shuffle(np.uint64(part["salt"]))
-        out, frozen, queued = (
-            pairs_of_ids(part[name], stream.n_variables) for name in ("out", "frozen", "queued")
-        )
+        n = len(state["boosts"])
+        stream = cls(n, default_priority=float(state["default_priority"]))
+        if "salt" in state:
+            stream._queue.salt = np.uint64(state["salt"])
+        out, frozen, queued = (pairs_of_ids(state[name], n) for name in ("out", "frozen", "queued"))
         stream.remove(out)
-        stream.freeze(frozen, part["frozen_offsets"])
-        stream.prioritise(queued, part["queued_priorities"])
-        if part["ready"]:
-            left = part["left"] if part["listed"] else None
-            stream._unseen.resume(part["members"], part["partners"], float(part["level"]), left)
+        stream.freeze(frozen, state["frozen_offsets"])
+        stream.prioritise(queued, state["queued_priorities"])
+        if len(stream._places) < len(out) + len(frozen) + len(queued):
+            raise ValueError("the stream's state has a pair in two places")
+        stream._unseen.resume(state)
         return stream
 
     def _ids(self, edges: ArrayLike) -> Ids:

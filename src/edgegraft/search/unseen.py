@@ -8,6 +8,7 @@ no class.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class UnseenPairs:
     def boost(self, marked: Mask, by: float) -> None:
         """Raise the boosts of the marked variables."""
         self.boosts[marked] += by
-        self.level = None
+        self.level = self._left = None
 
     def mark_seen(self, ids: Ids) -> None:
         """Count pairs that are unseen no longer."""
@@ -94,25 +95,27 @@ class UnseenPairs:
         return np.concatenate(found)
 
     def state(self) -> dict[str, Any]:
-        """Return how far the sampling has come, for :meth:`resume`."""
-        if self.level is None:
-            nothing: dict[str, Any] = dict.fromkeys(("members", "partners", "left"), ())
-            return nothing | {"ready": False, "listed": False, "level": 0.0}
-        return {
-            "ready": True,
-            "members": self._member.copy(),
-            "partners": self._partner.copy(),
-            "level": self.level,
-            "left": () if self._left is None else self._left.copy(),
-            "listed": self._left is not None,
-        }
+        """Return the boosts and how far the sampling has come, for :meth:`resume`."""
+        state: dict[str, Any] = {"boosts": self.boosts.copy()}
+        if self.level is not None:
+            state |= {
+                "level": self.level,
+                "members": self._member,
+                "partners": self._partner.copy(),
+            }
+        if self._left is not None:
+            state["left"] = self._left.copy()
+        return state
 
-    def resume(self, members: Ids, partners: Ids, level: float, left: Ids | None) -> None:
+    def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue where the sampling was when its state was taken."""
-        self._classify(members)
-        self._partner = partners.copy()
-        self._choose(level)
-        self._left = None if left is None else left.copy()
+        self.boosts[:] = state["boosts"]
+        if "level" in state:
+            self._classify(state["members"])
+            self._partner = state["partners"].copy()
+            self._choose(float(state["level"]))
+        if "left" in state:
+            self._left = state["left"].copy()
 
     def _classify(self, member: Integers) -> None:
         own = self.boosts[member]
