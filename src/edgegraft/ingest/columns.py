@@ -80,7 +80,8 @@ class OpenColumn(Observed):
         chunk = self.buffer.append(np.append(codes, MISSING).astype(np.uint16), places)
         # A missing cell among bytes has the code of another label among many.
         n_codes = min(len(self.labels), BYTE if chunk.dtype == np.uint8 else MISSING)
-        self.counts = np.pad(self.counts, (0, len(self.labels) - len(self.counts)))
+        before, self.counts = self.counts, np.zeros(len(self.labels), np.int64)
+        self.counts[: len(before)] = before
         self.counts[:n_codes] += _count(chunk, n_codes)
 
     def _meet(
