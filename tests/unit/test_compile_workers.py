@@ -127,7 +127,7 @@ def test_no_process_is_started_where_it_is_not_worth_it(tmp_path, monkeypatch, s
 def test_progress_counts_the_planned_kernels_that_are_there(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "planned", lambda: [(None, (), tmp_path / f"{k}") for k in range(9)])
     monkeypatch.setattr(compile_workers, "_run", lambda claims: Ended(0))
-    monkeypatch.setattr(compile_workers, "_cores", lambda: 2)
+    monkeypatch.setattr(compile_workers, "cores", lambda: 2)
     here = Helpers()
     assert not here.bring(tmp_path / "other")
     assert here.progress() == ""

@@ -21,7 +21,6 @@ from edgegraft.kernels import compiler, structures
 from edgegraft.kernels import search as candidates
 from edgegraft.kernels.compiler import stamp_of
 from edgegraft.kernels.conditionals.scored import score_conditional
-from edgegraft.kernels.counting.bitplanes import look_up, look_up_plainly
 from edgegraft.search import correlations
 from edgegraft.table import PackedTable
 
@@ -231,14 +230,3 @@ def test_a_first_fit_in_plain_python_gives_the_same(monkeypatch):
     assert len(found[0][2]) > 3
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8])
-def test_numbers_are_looked_up_in_plain_python_as_by_the_kernel(dtype):
-    values = np.array([5, 7, 6, 5, 200], dtype)
-    table = np.array([1, 0, 3, 255], np.uint8)
-    for cells in (values, values[:4]):
-        out = np.zeros((2, len(cells)), np.uint8)
-        known = [find(cells, 5, table, out[k]) for k, find in enumerate((look_up, look_up_plainly))]
-        assert known[0] == known[1]
-        np.testing.assert_array_equal(*out)

@@ -35,8 +35,7 @@ def resolve_jobs(n_jobs: int | None) -> int:
         raise ValueError(f"n_jobs must be a positive or negative integer or None, found {n_jobs!r}")
     if n_jobs > 0:
         return n_jobs
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, (cores or 1) + 1 + n_jobs)
+    return max(1, compile_workers.cores() + 1 + n_jobs)
 
 
 @cache

@@ -9,6 +9,7 @@ the order in which they turn up; their final order is known only at the end of t
 from __future__ import annotations
 
 from dataclasses import fields
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from edgegraft.core.types import Integers
 from edgegraft.errors import Argument, DataError, listing
 from edgegraft.ingest import cells
 from edgegraft.ingest.binning import assign_bins
-from edgegraft.ingest.code_buffer import CodeBuffer, Codes, DirectCodes, near_counts
+from edgegraft.ingest.code_buffer import BYTE, BytesOrCodes, CodeBuffer, Codes
 from edgegraft.ingest.column_kinds import Observed
 from edgegraft.ingest.findings import missing_values
 from edgegraft.ingest.options import ReadOptions
@@ -28,15 +29,14 @@ from edgegraft.table.arrow import LabelKind, kind_of, labels_of, plain_type, sim
 from edgegraft.table.schema import MAX_STATES, Variable
 from edgegraft.table.store import MISSING
 
-_NOTHING = DirectCodes({})
-_FEW = 1024  # labels up to which whole numbers are looked up in a table
+_FEW = 16  # codes that are counted one by one, several times as fast
 
 
 class OpenColumn(Observed):
     """A column whose categories are those that it meets, or that its type declares.
 
     The place of a label in `labels` is its provisional code; `first_rows` has the row in which each
-    occurs first, not known of declared labels and whole numbers. If `overflowed`, more distinct
+    occurs first, not known of declared labels and many numbers. If `overflowed`, more distinct
     numbers were met than codes exist: the column must be binned from a second reading, and its
     codes have been dropped.
     """
@@ -48,23 +48,20 @@ class OpenColumn(Observed):
         declared = pt.is_dictionary(dtype)
         kind = kind_of(dtype.value_type if declared else dtype) or LabelKind.TEXT
         ordered = bool(declared and dtype.ordered)
-        counts = np.zeros(0, np.int64)  # the buffer has them
+        counts = np.zeros(0, np.int64)
         super().__init__(name, kind, type_name(dtype), declared, ordered, [], counts, from_text)
         self.buffer = CodeBuffer()
         self.overflowed = False
-        self._direct = _NOTHING
         self._n_numeric = 0  # labels of a text file that are known to be numbers
         self._max_states = options.max_states
         self._code: dict[Any, int] = dict.fromkeys(options.missing_labels(from_text), MISSING)
         if self.kind is LabelKind.BOOL and not self.declared:
-            self._add(False)
-            self._add(True)
-            self._direct = DirectCodes(self._code)
+            self._code |= {False: 0, True: 1}
+            self.labels, self.first_rows = [False, True], ["", ""]
 
     def observed(self) -> Observed:
-        """Return what has been read so far."""
-        own = {each.name: getattr(self, each.name) for each in fields(Observed)}
-        return Observed(**own | {"counts": self.buffer.counts(len(self.labels))})
+        """Return what has been read so far, without the cells."""
+        return Observed(*(getattr(self, each.name) for each in fields(Observed)))
 
     def take(self, n_rows: int) -> Codes:
         """Take out the first rows; of a column that is to be read again, nothing is kept."""
@@ -76,107 +73,52 @@ class OpenColumn(Observed):
         """Receive cells, whose rows messages call by `place`."""
         if self.overflowed:
             return
-        found = self._direct.find(array)
-        if found is not None:
-            self.buffer.append(found)
+        labels, places = distinct(array)
+        codes = np.fromiter(map(self._code.get, labels, repeat(-1)), np.int64, len(labels))
+        if (codes < 0).any() and not self._meet(labels, codes, places, place):
             return
-        if self.kind is LabelKind.INT and self._append_near(array):
-            return
-        labels, indices = distinct(array)
-        if self._begin_with(labels):
-            codes = [*range(len(labels)), MISSING]
-            self.buffer.append(np.array(codes, np.uint16)[indices])
-            return
-        get = self._code.get
-        codes = [get(label, -1) for label in labels] if self._code else [-1] * len(labels)
-        if -1 in codes:
-            if not self._meet(labels, codes, indices, place):
-                return
-            self._look_up_directly()
-        self.buffer.append(np.array([*codes, MISSING], np.uint16)[indices])
-
-    def _begin_with(self, numbers: list[Any]) -> bool:
-        """Take the numbers of the first cells for labels; return whether that could be done."""
-        if self.labels or self.declared or self.kind is not LabelKind.FLOAT:
-            return False
-        if len(numbers) > MAX_STATES or not _are_plain(numbers):
-            return False
-        if not self._code.keys().isdisjoint(numbers):
-            return False
-        self.labels, self.first_rows = list(numbers), [""] * len(numbers)
-        self._code.update(zip(numbers, range(len(numbers)), strict=True))
-        return True
-
-    def _look_up_directly(self) -> None:
-        if self.kind is LabelKind.INT and len(self.labels) <= _FEW:
-            self._direct = DirectCodes(self._code)
-
-    def _append_near(self, array: pa.Array) -> bool:
-        """Receive whole numbers that lie near each other; return whether they do."""
-        seen = near_counts(array)
-        if seen is None:
-            return False
-        new = [value for value in seen if value not in self._code]
-        if len(self.labels) + len(new) > min(_FEW, self._max_states):
-            return False
-        for value in new:
-            self._add(value)
-        self._look_up_directly()
-        found = self._direct.find(array)
-        if found is None:
-            return False
-        counts = np.zeros(len(self.labels), np.int64)
-        for value, count in seen.items():
-            if self._code[value] != MISSING:
-                counts[self._code[value]] = count
-        self.buffer.append(found, counts)
-        return True
+        chunk = self.buffer.append(np.append(codes, MISSING).astype(np.uint16), places)
+        # A missing cell among bytes has the code of another label among many.
+        n_codes = min(len(self.labels), BYTE if chunk.dtype == np.uint8 else MISSING)
+        before, self.counts = self.counts, np.zeros(len(self.labels), np.int64)
+        self.counts[: len(before)] = before
+        self.counts[:n_codes] += _count(chunk, n_codes)
 
     def _meet(
-        self, labels: list[Any], codes: list[int], indices: NDArray[Any], place: cells.Place
+        self, labels: list[Any], codes: Integers, places: NDArray[Any], place: cells.Place
     ) -> bool:
         """Give codes to the labels that have none yet; return whether there were enough."""
-        numeric = self.kind.numeric and not self.declared
-        if numeric and len(self.labels) + codes.count(-1) - 1 > MAX_STATES:
-            return self._overflow()
-        if numeric and self.kind is LabelKind.FLOAT and self._meet_numbers(labels, codes):
-            return True
-        firsts = _first_places(indices, len(labels))
-        for k, label in enumerate(labels):
-            if codes[k] >= 0:
-                continue
+        if not self.declared:
+            codes[(codes < 0) & (_count(places, len(labels)) == 0)] = MISSING
+        new = np.flatnonzero(codes < 0)
+        if self.kind.numeric and not self.declared:
+            first = len(self.labels)
+            if first + len(new) - 1 > MAX_STATES:
+                return self._overflow()
+            fresh = [labels[k] for k in new.tolist()]
+            if np.isfinite(np.array(fresh, np.float64)).all():
+                self.labels += fresh
+                self.first_rows += [""] * len(new)
+                codes[new] = np.arange(first, len(self.labels))
+                self._code.update(zip(fresh, range(first, len(self.labels)), strict=True))
+                return True
+        firsts = _first_places(places, len(labels))
+        for k in new.tolist():
+            label = labels[k]
             if label != label:  # NaN
                 codes[k] = MISSING
                 continue
             row = place(int(firsts[k])) if firsts[k] >= 0 else ""
             if self.kind is LabelKind.FLOAT:
                 cells.reject_infinity(self.name, label, row)
-            # A declared dictionary may hold the same value twice.
-            codes[k] = self._code[label] if label in self._code else self._add(label, row)
+            if label not in self._code:  # a declared dictionary may hold the same value twice
+                self._code[label] = len(self.labels)
+                self.labels.append(label)
+                self.first_rows.append(row)
+            codes[k] = self._code[label]
             if codes[k] >= self._max_states and not self._may_grow(row):
                 return False
         return True
-
-    def _meet_numbers(self, labels: list[Any], codes: list[int]) -> bool:
-        """Give codes to many different numbers at once; return whether that could be done."""
-        new = [k for k, code in enumerate(codes) if code < 0]
-        if not _are_plain([labels[k] for k in new]):
-            return False
-        first = len(self.labels)
-        added = range(first, first + len(new))
-        self.labels += [labels[k] for k in new]
-        self.first_rows += [""] * len(new)
-        self._code.update(zip(self.labels[first:], added, strict=True))
-        for k, code in zip(new, added, strict=True):
-            codes[k] = code
-        return True
-
-    def _add(self, label: Any, row: str = "") -> int:
-        code = len(self.labels)
-        self._code[label] = code
-        self.labels.append(label)
-        self.first_rows.append(row)
-        return code
 
     def _may_grow(self, row: str) -> bool:
         """Decide what more labels than allowed mean: an error, or numbers to be binned."""
@@ -224,8 +166,6 @@ class ClosedColumn:
         self._missing = options.missing_labels(from_text)
         self._code: dict[Any, int] = {label: k for k, label in enumerate(variable.categories)}
         self._code |= dict.fromkeys(variable.pooled, variable.n_states - 1)
-        missing = dict.fromkeys(self._missing, MISSING)
-        self._direct = DirectCodes({**self._code, **missing})
 
     def append(self, array: pa.Array, place: cells.Place) -> None:
         """Receive cells, whose rows messages call by `place`."""
@@ -234,23 +174,15 @@ class ClosedColumn:
             values = cells.numbers_of(own.name, array, self._options, self._from_text, place, own)
             self.buffer.append(assign_bins(values, own.edges))
             return
-        found = self._direct.find(array)
-        if found is not None:
-            self.buffer.append(found)
-            return
-        labels, indices = distinct(array)
-        codes = np.full(len(labels) + 1, MISSING, np.uint16)
-        firsts: Integers | None = None
-        for k, label in enumerate(labels):
-            code = self.code_of(label)
-            if code is not None:
-                codes[k] = code
-                continue
-            firsts = _first_places(indices, len(labels)) if firsts is None else firsts
-            # Declared categories that do not occur do no harm.
-            if firsts[k] >= 0 and self._options.unseen == "error":
-                raise cells.unseen_category(own, label, place(int(firsts[k])))
-        self.buffer.append(codes[indices])
+        labels, places = distinct(array)
+        codes = [self.code_of(label) for label in labels]
+        if None in codes and self._options.unseen == "error":
+            firsts = _first_places(places, len(labels)).tolist()
+            for code, label, first in zip(codes, labels, firsts, strict=True):
+                if code is None and first >= 0:
+                    raise cells.unseen_category(own, label, place(first))
+        table = [MISSING if code is None else code for code in codes]
+        self.buffer.append(np.array([*table, MISSING], np.uint16), places)
 
     def code_of(self, label: Any) -> int | None:
         """Return the code of a label, `MISSING` for one that means missing, None if unknown."""
@@ -262,11 +194,15 @@ class ClosedColumn:
 
 
 def distinct(array: pa.Array) -> tuple[list[Any], NDArray[np.integer[Any]]]:
-    """Return the distinct labels, and for each cell its place among them.
+    """Return labels that are distinct, and for each cell its place among them.
 
-    A null cell has the place one past the last label.
+    Labels that were declared, or lie between numbers, need not occur. A null cell has the place one
+    past the last label.
     """
     array = simplify(array)
+    run = _run_of(array)
+    if run is not None:
+        return run
     if pt.is_float16(array.type):
         array = array.cast(pa.float32())  # older releases of Arrow do not encode half precision
     if not pt.is_dictionary(array.type):
@@ -279,10 +215,29 @@ def distinct(array: pa.Array) -> tuple[list[Any], NDArray[np.integer[Any]]]:
     return labels_of(array.dictionary), indices.to_numpy(zero_copy_only=False)
 
 
-def _are_plain(numbers: list[Any]) -> bool:
-    """Return whether there are no NaN, infinities and two kinds of zero among numbers."""
-    values = np.array(numbers, np.float64)
-    return bool(np.isfinite(values).all() and np.count_nonzero(values == 0) <= 1)
+def _run_of(array: pa.Array) -> tuple[list[Any], NDArray[np.uint8]] | None:
+    """Return the same of booleans, or whole numbers near each other, if no cell is missing."""
+    if array.null_count or not len(array):
+        return None
+    if pt.is_boolean(array.type):
+        return [False, True], array.to_numpy(zero_copy_only=False).view(np.uint8)
+    if not pt.is_integer(array.type):
+        return None
+    # Not by `to_numpy`, which imports pandas if it is installed.
+    whole = np.frombuffer(array.buffers()[1], np.dtype(str(array.type)))
+    values = whole[array.offset : array.offset + len(array)]
+    low, high = int(values.min()), int(values.max())
+    if high - low >= BYTE:
+        return None
+    places = (values - values.dtype.type(low)).astype(np.uint8)  # differences may wrap
+    return list(range(low, high + 1)), places
+
+
+def _count(codes: BytesOrCodes, n: int) -> Integers:
+    """Return how many cells have each of `n` codes."""
+    if n > _FEW:
+        return np.bincount(codes, minlength=n)[:n]
+    return np.array([np.count_nonzero(codes == k) for k in range(n)], np.int64)
 
 
 def _first_places(indices: NDArray[np.integer[Any]], n_labels: int) -> Integers:

@@ -27,7 +27,7 @@ from edgegraft.ingest.sources import Source, watched
 from edgegraft.table.arrow import check_type
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Schema, Variable
-from edgegraft.table.store import MISSING, StoredColumn, StoreWriter
+from edgegraft.table.store import StoreWriter
 
 
 def encode_source(
@@ -51,17 +51,16 @@ def store_source(
     options: ReadOptions,
     findings: Findings,
     writer: StoreWriter,
-) -> tuple[Schema, int, dict[str, StoredColumn]]:
-    """Write the rows of a source to a store; return its schema, rows, and columns by name."""
+) -> tuple[Schema, int, dict[str, Codes]]:
+    """Write the rows of a source to a store; return schema, rows, and final codes by column."""
     reading = _Reading(source, options, findings, writer)
     schema, names = reading.encode(schema)
-    stored = {}
-    for place, name in enumerate(names):
-        variable, buffer, recode = reading.encoded[name]
-        final = np.arange(variable.n_states, dtype=np.uint16) if recode is None else recode
-        known = buffer.counts(len(final))[final != MISSING].sum()
-        stored[name] = StoredColumn(place, final, reading.n_rows - int(known))
-    return schema, reading.n_rows, stored
+    columns = [reading.encoded[name] for name in names]
+    recodes = [
+        np.arange(own.variable.n_states, dtype=np.uint16) if own.recode is None else own.recode
+        for own in columns
+    ]
+    return schema, reading.n_rows, dict(zip(names, recodes, strict=True))
 
 
 def read_open(source: Source, options: ReadOptions) -> tuple[list[OpenColumn], int]:
@@ -116,9 +115,7 @@ class _Reading:
                     self.encoded[name] = _Encoded(column.variable, column.buffer, None)
                 elif column.overflowed:
                     again[name] = column.dtype
-                elif found := decide(
-                    column.observed(), self._options, self._findings, self._problems
-                ):
+                elif found := decide(column, self._options, self._findings, self._problems):
                     self.encoded[name] = _Encoded(found[0], column.buffer, found[1])
         if again:
             self._encode_again(again)

@@ -89,7 +89,7 @@ class Helpers:
         if path not in paths:
             return
         self._missing = [each for each in paths if not each.exists()]
-        n_helpers = min(MAX_HELPERS, _cores() - 1)
+        n_helpers = min(MAX_HELPERS, cores() - 1)
         if len(self._missing) < MIN_KERNELS or n_helpers < 1 or not _may_start():
             return
         try:
@@ -121,7 +121,8 @@ def _may_start() -> bool:
     return alone and name.startswith("python") and not getattr(sys, "frozen", False)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

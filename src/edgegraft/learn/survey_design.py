@@ -141,4 +141,4 @@ def weigh_rows(rows: Rows, meaning: WeightMeaning = "auto") -> tuple[Rows, bool]
     if not isinstance(rows, TableRows | StoredRows) or rows.weights is None:
         return rows, False
     found = weigh(rows.weights, meaning)
-    return (rows.weighted(found.weights) if found.sampling else rows), found.sampling
+    return (rows.changed(found.weights) if found.sampling else rows), found.sampling

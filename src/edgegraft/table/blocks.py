@@ -110,13 +110,10 @@ class TableRows(Rows):
         weights = None if self.weights is None else self.weights[chosen]
         return TableRows(self.table.take(chosen), weights, self.n_jobs, device=self.device)
 
-    def on(self, device: Device) -> TableRows:
-        """Return the same rows, computed elsewhere."""
-        return TableRows(self.table, self.weights, self.n_jobs, self.n_rows, device)
-
-    def weighted(self, weights: Floats) -> TableRows:
-        """Return the same rows with other weights."""
-        return TableRows(self.table, weights, self.n_jobs, self.n_rows, self.device)
+    def changed(self, weights: Floats | None = None, device: Device | None = None) -> TableRows:
+        """Return the same rows with other weights, or computed elsewhere."""
+        weights = self.weights if weights is None else weights
+        return TableRows(self.table, weights, self.n_jobs, self.n_rows, device or self.device)
 
     def reweighted(self, weights: ArrayLike, n_jobs: int | None = None) -> TableRows:
         """Return the rows with other weights; those that weigh nothing are left out.
@@ -153,13 +150,10 @@ class StoredRows(Rows):
         self._kept: dict[int, tuple[TableRows, int]] = {}
         self._lock = Lock()
 
-    def on(self, device: Device) -> StoredRows:
-        """Return the same rows, computed elsewhere."""
-        return StoredRows(self.store, self.weights, self.n_jobs, self._max_bytes, device)
-
-    def weighted(self, weights: Floats) -> StoredRows:
-        """Return the same rows with other weights."""
-        return StoredRows(self.store, weights, self.n_jobs, self._max_bytes, self.device)
+    def changed(self, weights: Floats | None = None, device: Device | None = None) -> StoredRows:
+        """Return the same rows with other weights, or computed elsewhere."""
+        weights = self.weights if weights is None else weights
+        return StoredRows(self.store, weights, self.n_jobs, self._max_bytes, device or self.device)
 
     def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
         """Yield ``work(block, *values)`` for every block, in the order of the blocks."""
@@ -211,7 +205,7 @@ def as_rows(
     if device is None or device == rows.device:
         return rows
     if isinstance(rows, TableRows | StoredRows):
-        return rows.on(device)
+        return rows.changed(device=device)
     raise SettingError("device", "must be 'cpu' for rows on a cluster")
 
 

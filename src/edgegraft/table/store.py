@@ -15,7 +15,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,14 +49,6 @@ FORMAT = ContainerFormat(
 Codes = NDArray[np.uint16]
 
 
-class StoredColumn(NamedTuple):
-    """A column of a store."""
-
-    place: int  # in the schema
-    recode: Codes  # final code of every provisional one, or `MISSING`
-    n_missing: int
-
-
 class StoreWriter:
     """A store that is written block by block, from front to back, to an empty binary file.
 
@@ -69,11 +61,13 @@ class StoreWriter:
         self._container = ContainerWriter(file, FORMAT)
         self._parts: list[list[str]] = []
         self._heights: list[list[list[int]]] = []
+        self._n_missing: dict[str, int] = {}
 
     def begin(self, names: Sequence[str]) -> None:
         """Begin the blocks of some columns, which all have the same rows."""
         self._parts.append(list(names))
         self._heights.append([])
+        self._n_missing |= dict.fromkeys(names, 0)
 
     def add(self, columns: Sequence[Codes]) -> None:
         """Append a block of the columns that were begun."""
@@ -87,30 +81,37 @@ class StoreWriter:
                 Argument("cache_size"),
                 "), or leave columns out",
             )
+        for name, codes in zip(self._parts[-1], columns, strict=True):
+            self._n_missing[name] += int(np.count_nonzero(codes == MISSING))
         self._container.add(f"{len(self._parts) - 1}.{len(heights)}", block)
         heights.append([len(c) if c.dtype == np.uint64 else CODES for c in chunks])
 
     def finish(
-        self, schema: Schema, n_rows: int, columns: dict[str, StoredColumn], **content: Any
+        self, schema: Schema, n_rows: int, recodes: dict[str, Codes], **content: Any
     ) -> None:
-        """Write the header, with the columns by name and further JSON values."""
+        """Write the header, with further JSON values.
+
+        `recodes` has the final code of every provisional one, or `MISSING`, of each column by its
+        name in the blocks, in the order of the schema.
+        """
         last = {name: p for p, part in enumerate(self._parts) for name in part}
+        at = {name: place for place, name in enumerate(recodes)}
         places = [
-            [columns[name].place if last[name] == p else SKIPPED for name in part]
+            [at[name] if last[name] == p else SKIPPED for name in part]
             for p, part in enumerate(self._parts)
         ]
         for p, heights in enumerate(self._heights):
             self._container.add(f"heights.{p}", np.array(heights, np.int16))
-        ordered = sorted(columns.values(), key=lambda column: column.place)
-        self._container.add("n_missing", np.array([c.n_missing for c in ordered], np.int64))
-        self._container.add("recode", np.concatenate([c.recode for c in ordered]))
+        n_missing = [self._n_missing[name] for name in recodes]
+        self._container.add("n_missing", np.array(n_missing, np.int64))
+        self._container.add("recode", np.concatenate(list(recodes.values())))
         self._container.finish(
             {
                 "schema": schema.to_json(),
                 "n_rows": n_rows,
                 "rows": self.rows,
                 "parts": places,
-                "recode": [len(column.recode) for column in ordered],
+                "recode": [len(recode) for recode in recodes.values()],
                 **content,
             }
         )

@@ -102,12 +102,8 @@ def _read_schema(text: str) -> Schema:
 _NO_TYPE = "null"  # of a column without one value
 
 
-@dataclass(frozen=True)
-class Survey:
-    """What is known of every column of some parts."""
-
-    columns: tuple[Observed, ...]  # in the order of the first part; none without rows
-    n_rows: int
+#: What is known of every column of some parts, in the order of the first; nothing without rows.
+Survey = tuple[Observed, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +118,7 @@ class OpenPart:
 
     def survey(self) -> Survey:
         """Return the labels of every column, and how often each occurs."""
-        return Survey(tuple(column.observed() for column in self.columns), self.n_rows)
+        return tuple(column.observed() for column in self.columns)
 
     def close(self, schema_json: str, options: ReadOptions) -> TableRows | None:
         """Return the part packed under the schema of all parts; None without rows."""
@@ -166,28 +162,26 @@ def merge(surveys: Sequence[Survey]) -> Survey:
 
     Parts with different columns, or columns whose types do not go together, are refused.
     """
-    filled = [survey for survey in surveys if survey.n_rows]
+    filled = [survey for survey in surveys if survey]
     if not filled:
-        return Survey((), 0)
-    names = [column.name for column in filled[0].columns]
-    of_name: dict[str, list[Observed]] = {name: [] for name in names}
+        return ()
+    of_name: dict[str, list[Observed]] = {column.name: [] for column in filled[0]}
     for survey in filled:
-        found = {column.name: column for column in survey.columns}
+        found = {column.name: column for column in survey}
         if found.keys() != of_name.keys():
             odd = sorted(found.keys() ^ of_name.keys())
             raise DataError(f"partitions differ in their columns: only some have {listing(odd)}")
         for name, column in found.items():
             of_name[name].append(column)
-    n_rows = sum(survey.n_rows for survey in filled)
-    return Survey(tuple(_merge_columns(of_name[name]) for name in names), n_rows)
+    return tuple(map(_merge_columns, of_name.values()))
 
 
 def settle(survey: Survey, options: ReadOptions, findings: Findings) -> Schema:
     """Return the schema of a whole table from the survey of all its parts."""
-    if not survey.n_rows:
+    if not survey:
         raise DataError("the partitions have no rows")
     problems, variables = Problems(), []
-    for column in survey.columns:
+    for column in survey:
         # A copy: text is read in place, and a survey may be settled again.
         found = decide(replace(column), options, findings, problems)
         variables += [] if found is None else [found[0]]

@@ -1,4 +1,4 @@
-"""From numbers to codes (one integer per cell), and between codes and bit planes.
+"""Between codes, one integer per cell, and bit planes.
 
 Row ``r`` of a column is bit ``r % 64`` of word ``r // 64``: one bit per cell and state. A missing
 cell sets no bit. Sixty-four codes of eight or sixteen bits are one vector, and a word of a plane is
@@ -16,30 +16,6 @@ from edgegraft.kernels.compiler import kernel
 
 # A tile of this many rows and up to 64 columns stays in the first-level cache while it is turned.
 TILE_ROWS = 256
-
-
-@kernel
-def look_up(values, base, table, out):
-    """Write ``table[values - base]`` to `out`; return whether all cells are known.
-
-    The last entry of `table` means unknown, and stands for all numbers beyond its ends.
-    """
-    last = np.uint64(table.shape[0] - 1)
-    unknown = table[last]
-    known = True
-    for r in range(values.shape[0]):
-        # The difference wraps: numbers below the base are very large.
-        code = table[min(np.uint64(np.int64(values[r]) - base), last)]
-        out[r] = code
-        known &= code != unknown
-    return known
-
-
-def look_up_plainly(values, base, table, out):
-    """Do the same with NumPy."""
-    last = np.uint64(len(table) - 1)
-    out[:] = table[np.minimum((values.astype(np.int64) - base).view(np.uint64), last)]
-    return bool((out != table[last]).all())
 
 
 @kernel
