@@ -37,6 +37,8 @@ class DeviceChains:
     The same seed gives the same chains on the same device.
     """
 
+    n_rescued = 0  # updates that were computed in logarithms: all are
+
     def __init__(self, layout: Layout, device: Device, start: NDArray[np.uint16], seed: int):
         torch = torch_module()
         self.layout, self.device, self.n_chains = layout, device, start.shape[1]
@@ -114,6 +116,20 @@ class DeviceChains:
             cells = slice(first, first + at_once)
             parts.append((shown[self._row[cells]] * shown[self._column[cells]]) @ factor)
         return to_host(torch.cat(parts))
+
+    def record(self, draws: NDArray[Any], thinning: int) -> None:
+        """Fill `draws`, shape (n, records, n_chains), with states that many sweeps apart."""
+        for record in range(draws.shape[1]):
+            self.sweep(thinning)
+            draws[:, record] = self.codes()
+
+    def observe(self, draws: NDArray[Any], thinning: int) -> Floats:
+        """Do the same, and return marginals: shares of these states."""
+        shares, n_records = np.zeros(self.layout.n_parameters), draws.shape[1]
+        for record in range(n_records):
+            self.record(draws[:, record : record + 1], thinning)
+            shares += self.means(np.ones(self.n_chains)) / n_records
+        return shares
 
     def energies(self, theta: Floats) -> Floats:
         """Return the log-potential `theta` in the state of each chain."""

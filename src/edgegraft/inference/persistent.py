@@ -20,6 +20,7 @@ from edgegraft.inference.chains import (
     BLOCK,
     Chains,
     Followed,
+    edge_marginals,
     follow_model,
     make_streams,
     put_on_device,
@@ -27,7 +28,6 @@ from edgegraft.inference.chains import (
     scattered,
 )
 from edgegraft.inference.engine import Info, Marginals
-from edgegraft.inference.gibbs import edge_marginals
 from edgegraft.kernels.gibbs.fields import follow, relate
 
 if TYPE_CHECKING:

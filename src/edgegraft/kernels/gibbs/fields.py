@@ -55,29 +55,26 @@ def relate(wiring, theta, nodes, pushes):
 
 
 @kernel
-def anneal(wiring, theta, nodes, pushes, state, streams, betas, log_weights, energies):
-    """Lead chains from the independent model to the full one, and write their log weights.
+def anneal(wiring, theta, nodes, pushes, state, streams, betas, energies):
+    """Lead chains from the independent model to the full one, and write their edge terms.
 
     At inverse temperature ``beta``, from 0 to 1, the edge terms count ``beta`` times:
 
         log f_beta(x) = sum_i u_i(x_i) + beta * W(x),      W(x) = sum_{(i,j)} w_ij(x_i, x_j)
 
-    Each step updates every variable at one temperature and then adds ``(next beta - beta) * W(x)``
-    to the chain's log weight. At ``beta = 0`` conditionals do not look at neighbours, so the first
-    sweep draws exactly from the independent model, wherever the chain was. ``energies[k]`` gets
-    ``W`` of every chain at the `k`-th temperature.
+    Each step updates every variable at one temperature. At ``beta = 0`` conditionals do not look at
+    neighbours, so the first sweep draws exactly from the independent model, wherever the chain was.
+    ``energies[c, k]`` gets ``W`` of a chain at the `k`-th temperature but the last.
     """
     n, n_chains = state.shape
     x, stream = np.empty(n, np.int64), np.empty(4, np.uint64)
     fields = np.empty(len(nodes))
     for c in range(n_chains):
         _enter(wiring, pushes, state, streams, c, x, stream, fields)
-        energy, log_weight = _edge_terms(wiring, theta, x), 0.0
+        energy = _edge_terms(wiring, theta, x)
         for k in range(len(betas) - 1):
             energy += _sweep(wiring, nodes, pushes, betas[k], x, stream, fields)
-            energies[k, c] = energy
-            log_weight += (betas[k + 1] - betas[k]) * energy
-        log_weights[c] = log_weight
+            energies[c, k] = energy
         _leave(state, streams, c, x, stream)
 
 

@@ -72,22 +72,6 @@ def sweep(tables, state, streams, n_sweeps):
 
 
 @kernel
-def record(tables, state, streams, thinning, first_row, row_step, out):
-    """Sweep `thinning` times, write the chains to `out`, and so on until `out` is full.
-
-    Chain ``c`` writes the rows ``first_row + c + t * row_step`` that exist.
-    """
-    n, n_chains = state.shape
-    n_rescued = 0
-    for first in range(first_row, len(out), row_step):
-        n_rescued += sweep(tables, state, streams, thinning)
-        for c in range(min(n_chains, len(out) - first)):
-            for i in range(n):
-                out[first + c, i] = state[i, c]
-    return n_rescued
-
-
-@kernel
 def find_rows(tables, g, state, row_at):
     """Where, for each chain, the row of group `g` starts in the values."""
     row_at[:] = tables.group_value[g]
