@@ -17,8 +17,7 @@ from numba import njit
 
 from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.gibbs.gibbs_tables import FLOOR
-
-_ULP = 2.0**-53
+from edgegraft.kernels.gibbs.sweeps import next_uniform
 
 
 class Wiring(NamedTuple):
@@ -157,17 +156,7 @@ def _sweep(wiring, nodes, pushes, beta, x, stream, fields):
     p = np.empty(wiring.states.max())
     s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
     for i in range(len(x)):
-        # As in fill_uniform of edgegraft.kernels.gibbs.sweeps.
-        mixed = s0 + s3
-        mixed = ((mixed << np.uint64(23)) | (mixed >> np.uint64(41))) + s0
-        shifted = s1 << np.uint64(17)
-        s2 ^= s0
-        s3 ^= s1
-        s1 ^= s2
-        s0 ^= s3
-        s2 ^= shifted
-        s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-        uniform = (mixed >> np.uint64(11)) * _ULP
+        uniform, s0, s1, s2, s3 = next_uniform(s0, s1, s2, s3)
         s, at, old, new = wiring.states[i], wiring.node_offset[i], x[i], 0
         if s == 2:
             new = int(uniform * (1.0 + np.exp(nodes[at + 1] + beta * fields[at + 1])) >= 1.0)
