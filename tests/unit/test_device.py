@@ -215,7 +215,7 @@ def test_a_network_is_the_same(data, monkeypatch):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("max_edges", [5, None])
 def test_the_certificate_is_of_all_pairs(there, weighted, max_edges, monkeypatch):
-    monkeypatch.setattr(violations, "BLOCK", 8)
+    monkeypatch.setattr(partners, "BLOCK", 8)
     monkeypatch.setattr(violations, "CELLS", 100)
     monkeypatch.setattr(violations, "_ROWS", 300)
     rng = np.random.default_rng(4)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.types import Floats, Integers
-from edgegraft.device.device import Device, Tensor, to_host, torch_module
+from edgegraft.device.device import Device, EdgeMatrix, Tensor, slices, to_host, torch_module
 
 _SHARE = 8  # of the free memory that one array may take
 _FORBIDDEN = -1e4  # log-potential of what is impossible: finite, and below all noise
@@ -36,6 +36,8 @@ class DeviceChains:
 
     The same seed gives the same chains on the same device.
     """
+
+    n_rescued = 0  # updates that were computed in logarithms: all are
 
     def __init__(self, layout: Layout, device: Device, start: NDArray[np.uint16], seed: int):
         torch = torch_module()
@@ -58,8 +60,7 @@ class DeviceChains:
         self._weights = torch.zeros((total, total) if self._dense else (0, 0), device=device.name)
         self._other = None if self._dense else self._weights  # of `energies`
         self._values = self._weights.new_empty(0)  # of the cells of a sparse matrix
-        if not self._dense:
-            self._sparse_order(row, column, total)
+        self._sparse = None if self._dense else EdgeMatrix(row, column, total, device)
         self._bias = torch.zeros(total, 1, device=device.name)
         self._beta = torch.ones((), device=device.name)
         self._generator = torch.Generator(device.name).manual_seed(seed)
@@ -80,8 +81,8 @@ class DeviceChains:
         n_nodes = len(self._nodes)
         nodes, cells = torch.empty_like(self._bias), given[n_nodes:]
         nodes[self._nodes, 0] = given[:n_nodes]
-        if not self._dense:
-            return nodes, cells[self._cell_of]
+        if self._sparse is not None:
+            return nodes, self._sparse.values(cells)
         weights[self._row, self._column] = cells
         weights[self._column, self._row] = cells
         return nodes, cells
@@ -108,12 +109,25 @@ class DeviceChains:
         if self._dense:
             pairs = ((shown * factor) @ shown.T)[self._row, self._column]
             return to_host(torch.cat((nodes, pairs)))
-        at_once = max(1, self.device.free_bytes // _SHARE // (8 * self.n_chains))
+        at_once = self.device.free_bytes // _SHARE // (8 * self.n_chains)
         parts = [nodes]
-        for first in range(0, len(self._row), at_once):
-            cells = slice(first, first + at_once)
+        for cells in slices(0, len(self._row), at_once):
             parts.append((shown[self._row[cells]] * shown[self._column[cells]]) @ factor)
         return to_host(torch.cat(parts))
+
+    def record(self, draws: NDArray[Any], thinning: int) -> None:
+        """Fill `draws`, shape (n, records, n_chains), with states that many sweeps apart."""
+        for record in range(draws.shape[1]):
+            self.sweep(thinning)
+            draws[:, record] = self.codes()
+
+    def observe(self, draws: NDArray[Any], thinning: int) -> Floats:
+        """Do the same, and return marginals: shares of these states."""
+        shares, n_records = np.zeros(self.layout.n_parameters), draws.shape[1]
+        for record in range(n_records):
+            self.record(draws[:, record : record + 1], thinning)
+            shares += self.means(np.ones(self.n_chains)) / n_records
+        return shares
 
     def energies(self, theta: Floats) -> Floats:
         """Return the log-potential `theta` in the state of each chain."""
@@ -140,31 +154,11 @@ class DeviceChains:
             at += len(part)
         return found
 
-    def _sparse_order(self, row: Integers, column: Integers, total: int) -> None:
-        """Prepare rows of a sparse matrix, cells of both directions in their order."""
-        rows, columns = np.concatenate((row, column)), np.concatenate((column, row))
-        order = np.lexsort((columns, rows))
-        self._row_start = np.searchsorted(rows[order], np.arange(total + 1))
-        self._ends = self.device.put(columns[order])
-        self._cell_of = self.device.put(order % max(1, len(row)))
-        self._starts = self.device.put(self._row_start)
-
     def _fields(self, rows: slice, weights: Tensor, values: Tensor) -> Tensor:
         """Return what edges add to the logits of some states."""
-        if self._dense:
+        if self._sparse is None:
             return weights[rows] @ self._shown
-        torch = torch_module()
-        begin, stop, _ = rows.indices(len(self._shown))
-        first, end = int(self._row_start[begin]), int(self._row_start[stop])
-        starts = self._starts[begin : stop + 1] - first
-        matrix = torch.sparse_csr_tensor(
-            starts,
-            self._ends[first:end],
-            values[first:end],
-            (stop - begin, len(self._shown)),
-            check_invariants=False,
-        )
-        return matrix @ self._shown
+        return self._sparse.times(values, self._shown, rows)
 
     def _sweep_once(self) -> None:
         torch = torch_module()

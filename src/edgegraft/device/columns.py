@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgegraft.core.types import Integers
-from edgegraft.device.device import Device, Tensor, torch_module
+from edgegraft.core.types import Floats, Integers
+from edgegraft.device.device import Device, Tensor, slices, to_host, torch_module
 from edgegraft.table.blocks import TableRows
 
 _SHARE = 8  # of the free memory that one array of a step may take
@@ -67,8 +67,8 @@ class DeviceColumns:
         first = np.cumsum([0, *(group.n for group in self.groups)]).tolist()
         self.first_of = dict(zip(self.groups, first, strict=False))  # place of its first variable
         self.ones, self.zeros = self.n_states, self.n_states + 1
-        self._kept: Tensor | None = None
-        self._extended: Tensor | None = None
+        self._kept: Tensor = None
+        self._extended: Tensor = None
 
     def places(self, node_offset: Integers) -> Integers:
         """Return where the states of the variables, in their own order, are among all states."""
@@ -76,10 +76,15 @@ class DeviceColumns:
         within = np.arange(self.n_states) - np.repeat(node_offset[:-1], sizes)
         return np.asarray(np.repeat(self.start, sizes) + within)
 
+    def in_order(self, values: Tensor) -> Floats:
+        """Return values of the variables in their own order."""
+        out = np.empty(len(self.order))
+        out[self.order] = to_host(values)
+        return out
+
     def steps(self) -> Iterator[Step]:
         """Yield all rows, as many at a time as fit the memory."""
         if self._keep():
-            assert self._kept is not None
             yield Step(self._kept, self.weights)
             return
         for rows in self.row_slices(self._size):
@@ -94,11 +99,7 @@ class DeviceColumns:
     def row_slices(self, size: int) -> list[slice]:
         """Return the rows in slices whose zeros and ones, of `size` bytes each, fit the memory."""
         fitting = self.device.free_bytes // _SHARE // (self.n_states * size)
-        at_once = max(1, min(self.n_rows, fitting))
-        return [
-            slice(first, min(first + at_once, self.n_rows))
-            for first in range(0, self.n_rows, at_once)
-        ]
+        return slices(0, self.n_rows, fitting)
 
     def show(self, rows: slice, dtype: Any) -> Tensor:
         """Return the zeros and ones of some rows."""
@@ -119,10 +120,10 @@ class DeviceColumns:
     def shares(self) -> Tensor:
         """The share of the rows that each state has, in single precision."""
         torch = torch_module()
-        at_once = max(1, self.device.free_bytes // _SHARE // (4 * self.n_rows))
+        at_once = self.device.free_bytes // _SHARE // (4 * self.n_rows)
         parts = [
-            self.show_states(slice(first, first + at_once)).sum(1, dtype=torch.float64)
-            for first in range(0, self.n_states, at_once)
+            self.show_states(states).sum(1, dtype=torch.float64)
+            for states in slices(0, self.n_states, at_once)
         ]
         return (torch.cat(parts) / self.n_rows).float()
 
@@ -133,11 +134,10 @@ class DeviceColumns:
         """
         torch = torch_module()
         index = self.device.put(states)
-        if self._extended is None and self._bytes(self.n_rows) <= self.device.free_bytes // _KEPT:
-            shown = self._kept if self._keep() else None
-            assert shown is not None
-            constant = shown.new_tensor([[1.0], [0.0]]).expand(2, self.n_rows)
-            self._extended = torch.cat((shown, constant))
+        if self._extended is None and self._fits():
+            self._keep()
+            constant = self._kept.new_tensor([[1.0], [0.0]]).expand(2, self.n_rows)
+            self._extended = torch.cat((self._kept, constant))
             self._kept = self._extended[: self.n_states]
         if self._extended is not None:
             return self._extended[index]
@@ -149,7 +149,7 @@ class DeviceColumns:
 
     def _keep(self) -> bool:
         """Keep the zeros and ones of all rows, if they fit; return whether they do."""
-        if self._kept is None and self._bytes(self.n_rows) <= self.device.free_bytes // _KEPT:
+        if self._kept is None and self._fits():
             self._kept = self._show(slice(0, self.n_rows), self.dtype)
         return self._kept is not None
 
@@ -157,8 +157,8 @@ class DeviceColumns:
         codes = self._codes[:, rows].index_select(0, self._owner)
         return (codes == self._state).to(dtype)
 
-    def _bytes(self, n_rows: int) -> int:
-        return self.n_states * n_rows * self._size
+    def _fits(self) -> bool:
+        return self.n_states * self.n_rows * self._size <= self.device.free_bytes // _KEPT
 
 
 def _groups(states: Integers, starts: Integers) -> list[Group]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from edgegraft.core.types import Floats
+from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import MemoryBudgetError, MissingExtraError, SettingError
 
 Tensor = Any  # of PyTorch, which need not be installed
@@ -92,6 +92,48 @@ def torch_module() -> Any:
         warnings.simplefilter("ignore")
         torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([]).long(), [], (1, 1))
     return torch
+
+
+class EdgeMatrix:
+    """The tables of all edges as one sparse matrix: their cells, and mirrored.
+
+    Products add in the order of the columns: the same device gives the same bits.
+    """
+
+    def __init__(self, row: Integers, column: Integers, size: int, device: Device) -> None:
+        rows, columns = np.concatenate((row, column)), np.concatenate((column, row))
+        order = np.lexsort((columns, rows))
+        self._size = size
+        self._begin = np.searchsorted(rows[order], np.arange(size + 1))
+        self._starts, self._columns = device.put(self._begin), device.put(columns[order])
+        self._cell_of = device.put(order % max(1, len(row)))
+
+    def values(self, cells: Tensor) -> Tensor:
+        """Return the values of the matrix, from those of the tables' cells."""
+        return cells[self._cell_of]
+
+    def times(self, values: Tensor, shown: Tensor, rows: slice = slice(None)) -> Tensor:
+        """Return some rows of the product with an array that has a row per state."""
+        begin, stop, _ = rows.indices(self._size)
+        first, end = int(self._begin[begin]), int(self._begin[stop])
+        matrix = torch_module().sparse_csr_tensor(
+            self._starts[begin : stop + 1] - first,
+            self._columns[first:end],
+            values[first:end],
+            (stop - begin, self._size),
+            check_invariants=False,
+        )
+        return matrix @ shown
+
+
+def slices(first: int, stop: int, size: int) -> list[slice]:
+    """Return the numbers from `first` to `stop` in slices of at most `size`, or of one.
+
+    >>> slices(0, 5, 3)
+    [slice(0, 3, None), slice(3, 5, None)]
+    """
+    size = max(1, size)
+    return [slice(at, min(at + size, stop)) for at in range(first, stop, size)]
 
 
 def to_host(values: Tensor) -> Floats:

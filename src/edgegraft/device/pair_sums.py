@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from edgegraft.core.pairs import table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.device.columns import DeviceColumns, columns_on
-from edgegraft.device.device import Tensor, half_product, to_host, torch_module
+from edgegraft.device.device import Tensor, half_product, slices, to_host, torch_module
 from edgegraft.table.blocks import TableRows
 
 DENSE_STATES = 1024
@@ -98,9 +98,8 @@ class PairTablesOnDevice:
     ) -> Iterator[Tensor]:
         torch = torch_module()
         each = 4 * (rows.shape[1] + columns.shape[1]) * left.shape[1] * left.element_size()
-        at_once = max(1, self._columns.device.free_bytes // _SHARE // each)
-        for first in range(0, len(rows), at_once):
-            i, j = rows[first : first + at_once], columns[first : first + at_once]
+        for some in slices(0, len(rows), self._columns.device.free_bytes // _SHARE // each):
+            i, j = rows[some], columns[some]
             found = torch.bmm(left[i], right[j].transpose(1, 2))
             if self._both:
                 found += torch.bmm(right[i], left[j].transpose(1, 2))
@@ -109,11 +108,7 @@ class PairTablesOnDevice:
 
 def _by_shape(shapes: Integers) -> list[tuple[Integers, tuple[int, int]]]:
     """Return the pairs whose tables have the same shape, and the shape."""
-    if not len(shapes):
-        return []
     found, which = np.unique(shapes, axis=0, return_inverse=True)
-    if len(found) == 1:
-        return [(np.arange(len(shapes)), (int(found[0, 0]), int(found[0, 1])))]
     return [
         (np.flatnonzero(which.reshape(-1) == k), (int(tall), int(wide)))
         for k, (tall, wide) in enumerate(found)
@@ -151,8 +146,7 @@ def _all_pairs(columns: DeviceColumns) -> Any:
     dtype = torch.bfloat16 if plain else torch.float64
     total = None
     for rows in columns.row_slices(dtype.itemsize):
-        for first in range(rows.start, rows.stop, EXACT_ROWS):
-            part = slice(first, min(first + EXACT_ROWS, rows.stop))
+        for part in slices(rows.start, rows.stop, EXACT_ROWS):
             shown = columns.show(part, dtype)
             weights = None if columns.weights is None else columns.weights[part]
             left = _weighted(shown, weights)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from edgegraft.core.types import Floats
 from edgegraft.device.columns import DeviceColumns, Group, columns_on
-from edgegraft.device.device import Tensor, half_product, torch_module
+from edgegraft.device.device import Tensor, half_product, slices, torch_module
 from edgegraft.device.pair_sums import EXACT_ROWS
 from edgegraft.table.blocks import TableRows
 
@@ -58,9 +58,8 @@ def screen_on_device(block: TableRows, k: int) -> tuple[NDArray[np.int64], Float
         strength[order] = best[0].cpu().numpy()
         return partner, strength
     for group in columns.groups:
-        tile = max(1, min(_TILE, group.n, CELLS // group.states // max(1, columns.n_states)))
-        for first in range(0, group.n, tile):
-            own = slice(first, min(first + tile, group.n))
+        tile = min(_TILE, CELLS // group.states // max(1, columns.n_states))
+        for own in slices(0, group.n, tile):
             best = _strongest(columns, group, own, k)
             at = order[columns.first_of[group] + np.arange(own.start, own.stop)]
             found = torch.isfinite(best[0])
@@ -80,12 +79,9 @@ def _strongest(columns: DeviceColumns, group: Group, own: slice, k: int) -> tupl
     left = columns.show_states(_states(group, own))
     mine = columns.first_of[group] + torch.arange(own.start, own.stop, device=device)
     for other in columns.groups:
-        states = max(1, other.states)
-        tile = max(1, min(other.n, CELLS // max(1, n_own * group.states * states)))
-        for first in range(0, other.n, tile):
-            theirs = slice(first, min(first + tile, other.n))
+        for theirs in slices(0, other.n, CELLS // (n_own * group.states * other.states)):
             found = _dependence(columns, group, own, left, other, theirs)
-            names = columns.first_of[other] + torch.arange(first, theirs.stop, device=device)
+            names = columns.first_of[other] + torch.arange(theirs.start, theirs.stop, device=device)
             found.masked_fill_(mine[:, None] == names, -torch.inf)
             best, at = found.topk(min(k, found.shape[1]), 1)
             score = torch.cat((score, best), 1)
@@ -162,18 +158,14 @@ def _strongest_pairs(columns: DeviceColumns, k: int) -> tuple[Tensor, Tensor]:
         torch.full(shape, -1, dtype=torch.int64, device=device),
         torch.full((n,), torch.inf, device=device),
     )
-    cuts = [n * b // max(1, n // BLOCK) for b in range(max(1, n // BLOCK) + 1)]
-    blocks = [slice(*ends) for ends in pairwise(cuts)]
+    blocks = even_blocks(n)
     for own in blocks:
         _begin(columns, own, p, spread, best)
     for own in blocks:
         left = _standardised(columns, own, p, spread)
-        wide = max(1, CELLS // len(left))
-        for first in range(own.stop, n, wide):
-            other = slice(first, min(first + wide, n))
+        for other in slices(own.stop, n, CELLS // len(left)):
             i, j = _hits(columns, left, own, _standardised(columns, other, p, spread), other, best)
-            for part in range(0, len(i), max(1, _BYTES // columns.n_rows)):
-                at = slice(part, part + max(1, _BYTES // columns.n_rows))
+            for at in slices(0, len(i), _BYTES // columns.n_rows):
                 both = columns.codes_of(i[at]) & columns.codes_of(j[at])
                 shared = both.sum(1, dtype=torch.float64) / columns.n_rows - p[i[at]] * p[j[at]]
                 value = (shared / (spread[i[at]] * spread[j[at]])).square_()
@@ -181,6 +173,12 @@ def _strongest_pairs(columns: DeviceColumns, k: int) -> tuple[Tensor, Tensor]:
                 _offer(best, j[at], i[at], value)
     found = best.place >= 0
     return torch.where(found, best.score - 1.0 / columns.n_rows, -torch.inf), best.place
+
+
+def even_blocks(n: int) -> list[slice]:
+    """Return `n` columns in blocks of about the same size."""
+    count = max(1, n // BLOCK)
+    return [slice(*ends) for ends in pairwise(n * b // count for b in range(count + 1))]
 
 
 def _begin(columns: DeviceColumns, own: slice, p: Tensor, spread: Tensor, best: _Best) -> None:

@@ -2,8 +2,7 @@
 
 With ``x`` the zeros and ones of all states and ``w`` the tables of all edges as one matrix, all
 logits are ``w x``, a sparse matrix times a dense one; the sums of residuals of pairs are read off,
-or computed like, ``r x'`` (:mod:`edgegraft.device.pair_sums`). Nothing is added in an order that
-depends on timing: the same device gives the same bits.
+or computed like, ``r x'`` (:mod:`edgegraft.device.pair_sums`).
 """
 
 from __future__ import annotations
@@ -16,42 +15,27 @@ from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats
 from edgegraft.device import pair_sums
 from edgegraft.device.columns import DeviceColumns, Step, columns_on
-from edgegraft.device.device import Tensor, to_host, torch_module
+from edgegraft.device.device import EdgeMatrix, Tensor, to_host, torch_module
 from edgegraft.device.pair_sums import PairTablesOnDevice, worth_all
 from edgegraft.table.blocks import TableRows
 
 
 class _Graph:
-    """The tables of a graph as one sparse matrix, to be filled with parameters."""
+    """The logits of a graph's conditionals, at parameters to be given."""
 
     def __init__(self, columns: DeviceColumns, layout: Layout) -> None:
-        self.layout = layout
-        self._size, device = columns.n_states, columns.device
+        self.layout, self._size = layout, columns.n_states
         places = columns.places(layout.node_offset)
-        self._nodes = device.put(np.argsort(places))
-        ends = layout.cell_ends()
-        first, second = places[ends[0]], places[ends[1]]
-        rows, other = np.concatenate((first, second)), np.concatenate((second, first))
-        order = np.lexsort((other, rows))
-        self._value_of = device.put(order % max(len(first), 1))
-        self._other = device.put(other[order])
-        per_row = np.bincount(rows, minlength=self._size)
-        self._row_start = device.put(np.concatenate(([0], np.cumsum(per_row))))
+        self._nodes = columns.device.put(np.argsort(places))
+        row, column = (places[ends] for ends in layout.cell_ends())
+        self._edges = EdgeMatrix(row, column, self._size, columns.device)
 
     def logits(self, theta: Tensor, shown: Tensor) -> Tensor:
-        torch = torch_module()
-        nodes, tables = theta[: self._size][self._nodes], theta[self._size :]
+        nodes, tables = theta[: self._size][self._nodes, None], theta[self._size :]
         if not len(tables):
-            return nodes[:, None].repeat(1, shown.shape[1])
-        sparse = torch.sparse_csr_tensor(
-            self._row_start,
-            self._other,
-            tables[self._value_of],
-            (self._size, self._size),
-            check_invariants=False,
-        )
-        found = sparse @ shown
-        found += nodes[:, None]
+            return nodes.repeat(1, shown.shape[1])
+        found = self._edges.times(self._edges.values(tables), shown)
+        found += nodes
         return found
 
 
@@ -141,9 +125,7 @@ def evaluate_on_device(
     """Return the summed losses of each variable, then `scale` times the sums of residuals."""
     columns = columns_on(block, dtype)
     point = point_at(block, columns, theta, layout)
-    order = np.argsort(layout.states, kind="stable")
-    losses = np.empty(layout.n_variables)
-    losses[order] = to_host(point.losses)
+    losses = columns.in_order(point.losses)
     return np.concatenate((losses, scale * point.gradient()))
 
 
@@ -170,26 +152,17 @@ def unexplained_on_device(block: TableRows, theta: Floats, layout: Layout) -> Fl
             own = slice(first, first + group.n)
             right[own] += chance.sum(1) if weights is None else chance @ weights
             known[own] += there.sum(1) if weights is None else there @ weights
-    left = to_host(1.0 - right / known.clamp(min=np.finfo(float).tiny))
-    out = np.empty(layout.n_variables)
-    out[np.argsort(layout.states, kind="stable")] = left
-    return out
+    return columns.in_order(1.0 - right / known.clamp(min=np.finfo(float).tiny))
 
 
 def point_at(block: TableRows, columns: DeviceColumns, theta: Floats, layout: Layout) -> _Point:
     """Return the loss at a point; the last point of a block is kept with its residuals."""
     last: list[_Point] = block.derive(("last point", columns.dtype), lambda _: [])
-    if last:
-        point = last[0]
-        same_graph = point.graph.layout is layout or np.array_equal(
-            point.graph.layout.edges, layout.edges
-        )
-        if same_graph and np.array_equal(point.at, theta):
-            return point
-        graph = point.graph if same_graph else _Graph(columns, layout)
-        last.clear()  # its memory is for the next
-        del point
-    else:
-        graph = _Graph(columns, layout)
-    last.append(_Point(columns, graph, theta))
+    graph = None
+    if last and np.array_equal(last[0].graph.layout.edges, layout.edges):
+        if np.array_equal(last[0].at, theta):
+            return last[0]
+        graph = last[0].graph
+    last.clear()  # its memory is for the next
+    last.append(_Point(columns, graph or _Graph(columns, layout), theta))
     return last[0]

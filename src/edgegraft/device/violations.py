@@ -12,15 +12,14 @@ if all residuals of a column add up to zero. All pairs are products in half prec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 
 import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats
 from edgegraft.device.columns import columns_on
-from edgegraft.device.device import Tensor, half_product, torch_module
-from edgegraft.device.partners import BLOCK, CELLS
+from edgegraft.device.device import Tensor, half_product, slices, torch_module
+from edgegraft.device.partners import CELLS, even_blocks
 from edgegraft.device.pseudolikelihood import point_at
 from edgegraft.table.blocks import TableRows
 
@@ -48,13 +47,10 @@ def pairs_that_may_exceed(
     The norm is that of the mean loss. `level` is asked again for every tile of pairs.
     """
     tiles = _Tiles(block, theta, layout, factors, dtype)
-    n = layout.n_variables
-    cuts = [n * b // max(1, n // BLOCK) for b in range(max(1, n // BLOCK) + 1)]
-    for start, stop in pairwise(cuts):
-        own = slice(start, stop)
-        mine, wide = tiles.cells(own), max(1, CELLS // (stop - start))
-        for first in range(start, n, wide):
-            yield tiles.above(own, mine, slice(first, min(first + wide, n)), level())
+    for own in even_blocks(layout.n_variables):
+        mine = tiles.cells(own)
+        for other in slices(own.start, layout.n_variables, CELLS // len(mine)):
+            yield tiles.above(own, mine, other, level())
 
 
 class _Tiles:
@@ -101,8 +97,7 @@ class _Tiles:
         left = self._left
         factors = (left[own], self.cells(other)), (mine, left[other])
         found = torch.zeros((len(mine), other.stop - other.start), device=left.device)
-        for row in range(0, left.shape[1], _ROWS):
-            rows = slice(row, row + _ROWS)
+        for rows in slices(0, left.shape[1], _ROWS):
             for a, b in factors:
                 found += half_product(a[:, rows], b[:, rows])
         found.abs_()

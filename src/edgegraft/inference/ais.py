@@ -38,7 +38,6 @@ from edgegraft.inference.annealing import (
     centred,
     from_shares,
     lead_chains,
-    lead_on_device,
     make_path,
     respace,
 )
@@ -226,9 +225,7 @@ class _Annealing(NamedTuple):
         chains = scattered(path.layout, make_streams(self.rng, self.n_chains))
         if starts is not None:
             chains = Chains(starts, chains.streams)
-        if self.device is None:
-            return lead_chains(path, betas, chains, self.n_jobs)
-        return lead_on_device(path, betas, chains, self.device)
+        return lead_chains(path, betas, chains, self.n_jobs, self.device)
 
     def _pick(self, rows: Codes) -> Codes:
         picked = self.rng.integers(rows.shape[1], size=self.n_chains)

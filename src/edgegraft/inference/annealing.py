@@ -88,41 +88,32 @@ def from_shares(path: AnnealingPath, states: Codes) -> AnnealingPath:
 
 
 def lead_chains(
-    path: AnnealingPath, betas: Floats, chains: Chains, n_jobs: int | None
+    path: AnnealingPath, betas: Floats, chains: Chains, n_jobs: int | None, device: Device | None
 ) -> tuple[Floats, Floats, Codes]:
     """Return the log weight of every chain, its edge terms at every temperature, and the ends."""
-    n_chains = chains.n_chains
-    log_weights, energies = np.empty(n_chains), np.empty((len(betas) - 1, n_chains))
-
-    def lead(which: slice, own: Chains) -> int:
-        wiring, nodes, pushes = path.followed
-        weights, terms = np.empty(own.n_chains), np.empty((len(betas) - 1, own.n_chains))
-        anneal(wiring, path.theta, nodes, pushes, *own, betas, weights, terms)
-        log_weights[which], energies[:, which] = weights, terms
-        return 0
-
-    ended, _ = run_chains(lead, chains, n_jobs, block=None)
-    return _only_possible(path, betas, log_weights, ended.state), energies, ended.state
-
-
-def lead_on_device(
-    path: AnnealingPath, betas: Floats, chains: Chains, device: Device
-) -> tuple[Floats, Floats, Codes]:
-    """Return the same, of chains on a device."""
-    there = put_on_device(path.layout, path.theta, chains, device)
     energies = np.empty((len(betas) - 1, chains.n_chains))
-    for terms, beta in zip(energies, betas[:-1], strict=True):
-        there.sweep(1, beta=float(beta))
-        terms[:] = there.edge_terms()
-    ends = there.codes()
-    return _only_possible(path, betas, np.diff(betas) @ energies, ends), energies, ends
+    if device is None:
+        by_chain = np.empty(energies.shape[::-1])
 
+        def lead(which: slice, own: Chains) -> int:
+            wiring, nodes, pushes = path.followed
+            anneal(wiring, path.theta, nodes, pushes, *own, betas, by_chain[which])
+            return 0
 
-def _only_possible(path: AnnealingPath, betas: Floats, log_weights: Floats, ends: Codes) -> Floats:
-    """Return the weights without those of chains led to the model that ended outside of it."""
-    if betas[-1] == 1.0:
+        ends = run_chains(lead, chains, n_jobs, block=None)[0].state
+        energies[:] = by_chain.T
+    else:
+        there = put_on_device(path.layout, path.theta, chains, device)
+        for terms, beta in zip(energies, betas[:-1], strict=True):
+            there.sweep(1, beta=float(beta))
+            terms[:] = there.edge_terms()
+        ends = there.codes()
+    log_weights = np.zeros(chains.n_chains)
+    for step, terms in zip(np.diff(betas), energies, strict=True):
+        log_weights += step * terms
+    if betas[-1] == 1.0:  # led to the model: those that ended outside of it weigh nothing
         log_weights[~are_possible(path.layout, path.hard, ends)] = -np.inf
-    return log_weights
+    return log_weights, energies, ends
 
 
 def respace(betas: Floats, energies: Floats, steps: int) -> Floats:

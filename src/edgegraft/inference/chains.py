@@ -8,24 +8,23 @@ over the blocks in order, with blocks of a fixed size.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
+from edgegraft.core.edge_tables import fit_margins
 from edgegraft.core.threads import resolve_jobs, run, run_in_order
 from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.device import Device
+from edgegraft.device.chains import DeviceChains
 from edgegraft.errors import ModelError
 from edgegraft.kernels.gibbs.fields import Wiring, relate
-from edgegraft.kernels.gibbs.gibbs_moments import measure_indicators
+from edgegraft.kernels.gibbs.gibbs_moments import measure_indicators, observe
 from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
-from edgegraft.kernels.gibbs.sweeps import fill_uniform
-
-if TYPE_CHECKING:
-    from edgegraft.device import Device
-    from edgegraft.device.chains import DeviceChains
+from edgegraft.kernels.gibbs.sweeps import fill_uniform, sweep
 
 RandomState = int | np.random.Generator | None
 Streams = NDArray[np.uint64]
@@ -52,8 +51,13 @@ class Chains(NamedTuple):
         """Number of chains."""
         return int(self.state.shape[1])
 
-    def cut(self, block: int) -> Iterator[tuple[slice, Chains]]:
-        """Yield copies of blocks of chains, which kernels may change, and which ones they are."""
+    def cut(self, block: int | None, n_jobs: int) -> Iterator[tuple[slice, Chains]]:
+        """Yield copies of blocks of chains, which kernels may change, and which ones they are.
+
+        Blocks follow the number of threads if `block` is None.
+        """
+        if block is None:
+            block = min(max(-(-self.n_chains // n_jobs), _MIN_BLOCK), _MAX_BLOCK)
         for first in range(0, self.n_chains, block):
             own = slice(first, min(first + block, self.n_chains))
             state, streams = self.state[:, own], self.streams[:, own]
@@ -65,13 +69,10 @@ def run_chains(
 ) -> tuple[Chains, int]:
     """Return the chains after `work` has moved them, block by block, and the sum of its results.
 
-    `work` gets the chains of a block, to be changed, and which ones they are. Blocks follow the
-    number of threads if `block` is None.
+    `work` gets the chains of a block, to be changed, and which ones they are.
     """
     jobs = resolve_jobs(n_jobs)
-    if block is None:
-        block = min(max(-(-chains.n_chains // jobs), _MIN_BLOCK), _MAX_BLOCK)
-    blocks = list(chains.cut(block))
+    blocks = list(chains.cut(block, jobs))
     total = sum(run_in_order(lambda piece: int(work(*piece)), blocks, jobs))
     parts = zip(*(own for _, own in blocks), strict=True)
     return Chains(*(np.concatenate(part, axis=1) for part in parts)), total
@@ -125,21 +126,88 @@ def scattered(layout: Layout, streams: Streams) -> Chains:
     return Chains(state, streams)
 
 
+class HostChains:
+    """Chains of one model, moved by kernels; `DeviceChains` are the same on a device."""
+
+    def __init__(
+        self, layout: Layout, theta: Floats, chains: Chains, n_jobs: int | None, block: int | None
+    ) -> None:
+        self.n_rescued = 0  # updates that were computed in logarithms
+        self._layout, self._tables = layout, tables_of(layout, theta)
+        self._jobs = resolve_jobs(n_jobs)
+        self._blocks = list(chains.cut(block, self._jobs))
+
+    def sweep(self, n_sweeps: int) -> None:
+        """Draw every variable of every chain anew, so many times."""
+        self._work(lambda _, own: int(sweep(self._tables, *own, n_sweeps)))
+
+    def codes(self) -> NDArray[np.uint16]:
+        """Return the states of all chains, shape (n, n_chains)."""
+        return self.ends().state
+
+    def ends(self) -> Chains:
+        """Return the chains as they are now."""
+        parts = zip(*(own for _, own in self._blocks), strict=True)
+        return Chains(*(np.concatenate(part, axis=1) for part in parts))
+
+    def record(self, draws: NDArray[Any], thinning: int) -> None:
+        """Fill `draws`, shape (n, records, n_chains), with states that many sweeps apart."""
+        for record in range(draws.shape[1]):
+            self.sweep(thinning)
+            draws[:, record] = self.codes()
+
+    def observe(self, draws: NDArray[Any], thinning: int) -> Floats:
+        """Do the same, and return marginals: means of the conditionals in these states."""
+        sums = {which.start: np.zeros(self._layout.n_parameters) for which, _ in self._blocks}
+
+        def watch(which: slice, own: Chains) -> int:
+            first = which.start
+            return int(observe(self._tables, *own, thinning, first, draws, sums[first]))
+
+        self._work(watch)
+        return edge_marginals(self._layout, np.sum([*sums.values()], axis=0) / draws[0].size)
+
+    def _work(self, work: Callable[[slice, Chains], int]) -> None:
+        done = run_in_order(lambda piece: work(*piece), self._blocks, self._jobs)
+        self.n_rescued += sum(done)
+
+
+def edge_marginals(layout: Layout, means: Floats) -> Floats:
+    """Return means of conditionals as marginals: edge tables have the node vectors as margins."""
+    means[int(layout.node_offset[-1]) :] *= 0.5  # each edge was added to from both ends
+    fit_margins(means, layout.states, layout.edges, layout.node_offset, layout.edge_offset)
+    return means
+
+
+def move_chains(
+    layout: Layout,
+    theta: Floats,
+    chains: Chains,
+    device: Device | None,
+    n_jobs: int | None,
+    block: int | None = None,
+) -> HostChains | DeviceChains:
+    """Return the chains of a model where they are to be moved."""
+    if device is None:
+        return HostChains(layout, theta, chains, n_jobs, block)
+    return put_on_device(layout, theta, chains, device)
+
+
 def put_on_device(layout: Layout, theta: Floats, chains: Chains, device: Device) -> DeviceChains:
     """Return the chains on a device; the stream of the first is the seed of all."""
-    from edgegraft.device.chains import DeviceChains
-
     there = DeviceChains(layout, device, chains.state, int(chains.streams[0, 0] >> np.uint64(1)))
     there.load(theta)
     return there
 
 
-def back_from_device(there: DeviceChains, before: Chains) -> Chains:
-    """Return chains that continue those of a device, with another seed."""
+def ends_of(moved: HostChains | DeviceChains, before: Chains) -> Chains:
+    """Return chains that continue those that were moved; after a device with another seed."""
+    if isinstance(moved, HostChains):
+        return moved.ends()
     streams = before.streams.copy()
     words = np.random.SeedSequence(streams[:, 0].tolist()).generate_state(4, np.uint64)
     streams[:, 0] = words
-    return Chains(there.codes(), streams)
+    return Chains(moved.codes(), streams)
 
 
 def are_possible(layout: Layout, theta: Floats, state: NDArray[np.uint16]) -> Mask:

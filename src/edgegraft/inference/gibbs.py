@@ -19,36 +19,32 @@ from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges
-from edgegraft.core.edge_tables import fit_margins
 from edgegraft.core.pairs import PairTables, table_offsets
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts import PairCounts
-from edgegraft.device import Device, find_device
+from edgegraft.device import find_device
+from edgegraft.device.chains import DeviceChains
 from edgegraft.errors import MemoryBudgetError, ModelError
 from edgegraft.inference.chains import (
     AGREEMENT,
     BLOCK,
     MIN_DRAWS,
     Chains,
+    HostChains,
     Mixing,
     are_possible,
-    back_from_device,
     check_at_least,
     check_possible,
     code_type,
+    ends_of,
     make_streams,
     mixing,
-    put_on_device,
-    run_chains,
+    move_chains,
     scattered,
-    tables_of,
 )
 from edgegraft.inference.engine import Capabilities, Info, Marginals
 from edgegraft.inference.messages import floored
-from edgegraft.kernels.gibbs.gibbs_moments import observe
-from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables
-from edgegraft.kernels.gibbs.sweeps import sweep
 from edgegraft.table import PackedTable, Schema
 
 _CAPABILITIES = Capabilities("gibbs", False, "none", "sample counts")
@@ -170,53 +166,18 @@ class GibbsEngine:
         n_records = self.n_sweeps // self.thinning
         shape = (layout.n_variables, n_records, state.chains.n_chains)
         draws = np.empty(shape, code_type(layout))
-        there = find_device(self.device)
-        if there is not None:
-            chains, values, n_burnt = self._run_on_device(theta, state, draws, there)
-            n_rescued = 0
-        else:
-            chains, values, n_burnt, n_rescued = self._run_here(theta, state, draws)
+        where = find_device(self.device), self.n_jobs, BLOCK
+        chains = move_chains(layout, theta, state.chains, *where)
+        n_burnt = self._burn_in(chains, theta, state)
+        values = chains.observe(draws, self.thinning)
         info = _report(
             mixing(draws, _modes(layout, values), self.n_jobs),
             n_sweeps=n_burnt + n_records * self.thinning,
             n_draws=draws[0].size,
-            n_rescued=n_rescued,
+            n_rescued=chains.n_rescued,
         )
-        return Marginals(values, np.nan), GibbsState(layout, chains, True, theta, draws), info
-
-    def _run_here(
-        self, theta: Floats, state: GibbsState, draws: NDArray[Any]
-    ) -> tuple[Chains, Floats, int, int]:
-        """Record states and return the chains, marginals, and sweeps and rescues on the way."""
-        layout, tables = state.layout, tables_of(state.layout, theta)
-        chains, n_burnt, n_rescued = self._burn_in(theta, tables, state)
-        sums = np.zeros((-(-chains.n_chains // BLOCK), layout.n_parameters))
-
-        def watch(which: slice, own: Chains) -> int:
-            mine = sums[which.start // BLOCK]
-            return int(observe(tables, *own, self.thinning, which.start, draws, mine))
-
-        chains, rescued = run_chains(watch, chains, self.n_jobs, BLOCK)
-        values = edge_marginals(layout, sums.sum(axis=0) / draws[0].size)
-        return chains, values, n_burnt, n_rescued + rescued
-
-    def _run_on_device(
-        self, theta: Floats, state: GibbsState, draws: NDArray[Any], device: Device
-    ) -> tuple[Chains, Floats, int]:
-        """Record states on a device, and return chains, marginals and sweeps before the first."""
-        there = put_on_device(state.layout, theta, state.chains, device)
-        n_burnt = round(_WARM * self.burn_in) if state.warm else self.burn_in
-        there.sweep(n_burnt)
-        if not are_possible(state.layout, theta, there.codes()).all():
-            there.sweep(self.burn_in)
-            n_burnt += self.burn_in
-        check_possible(state.layout, theta, there.codes(), n_burnt)
-        values = np.zeros(state.layout.n_parameters)
-        for record in range(draws.shape[1]):
-            there.sweep(self.thinning)
-            draws[:, record] = there.codes()
-            values += there.means(np.ones(draws.shape[2])) / draws.shape[1]
-        return back_from_device(there, state.chains), values, n_burnt
+        ends = ends_of(chains, state.chains)
+        return Marginals(values, np.nan), GibbsState(layout, ends, True, theta, draws), info
 
     def pair_marginals(self, theta: Floats, state: GibbsState, edges: Edges) -> PairTables:
         """Return joint marginals of any pairs: frequencies in the states of the last run."""
@@ -232,31 +193,17 @@ class GibbsEngine:
         counts = PairCounts(table, n_jobs=self.n_jobs).pairs(pairs)
         return PairTables(pairs, counts.shapes, counts.values / len(rows), counts.offsets)
 
-    def _burn_in(
-        self, theta: Floats, tables: GibbsTables, state: GibbsState
-    ) -> tuple[Chains, int, int]:
+    def _burn_in(self, chains: HostChains | DeviceChains, theta: Floats, state: GibbsState) -> int:
         """Sweep without recording; a warm start that is still impossible gets the full length."""
-        chains, done, n_rescued = state.chains, 0, 0
-        lengths = [round(_WARM * self.burn_in), self.burn_in] if state.warm else [self.burn_in]
-        for length in lengths:
-
-            def burn(_: slice, own: Chains, length: int = length) -> int:
-                return int(sweep(tables, *own, length))
-
-            chains, rescued = run_chains(burn, chains, self.n_jobs, BLOCK)
-            done, n_rescued = done + length, n_rescued + rescued
-            inside = are_possible(state.layout, theta, chains.state)
-            if inside.all():
-                break
-        check_possible(state.layout, theta, chains.state, done)
-        return chains, done, n_rescued
-
-
-def edge_marginals(layout: Layout, means: Floats) -> Floats:
-    """Return the marginals: edge tables have the node vectors as margins."""
-    means[int(layout.node_offset[-1]) :] *= 0.5  # each edge was added to from both ends
-    fit_margins(means, layout.states, layout.edges, layout.node_offset, layout.edge_offset)
-    return means
+        done = 0
+        for share in (_WARM, 1.0) if state.warm else (1.0,):
+            length = round(share * self.burn_in)
+            chains.sweep(length)
+            done += length
+            if are_possible(state.layout, theta, chains.codes()).all():
+                return done
+        check_possible(state.layout, theta, chains.codes(), done)
+        return done
 
 
 def _modes(layout: Layout, values: Floats) -> NDArray[np.int64]:

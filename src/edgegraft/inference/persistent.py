@@ -7,7 +7,7 @@ are noisy. A fit by stochastic gradients averages the noise out over its steps.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,13 @@ from scipy.sparse import csr_array
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_theta
 from edgegraft.core.types import Floats
+from edgegraft.device import Device
+from edgegraft.device.chains import DeviceChains
 from edgegraft.inference.chains import (
     BLOCK,
     Chains,
     Followed,
+    edge_marginals,
     follow_model,
     make_streams,
     put_on_device,
@@ -27,28 +30,10 @@ from edgegraft.inference.chains import (
     scattered,
 )
 from edgegraft.inference.engine import Info, Marginals
-from edgegraft.inference.gibbs import edge_marginals
 from edgegraft.kernels.gibbs.fields import follow, relate
-
-if TYPE_CHECKING:
-    from edgegraft.device import Device
-    from edgegraft.device.chains import DeviceChains
-
 
 _DENSE = 16  # a matrix of cells is dense if more than one in this many is used
 _AT_A_TIME = 4096  # cells
-
-
-class Draws(Protocol):
-    """The states of chains, as products of their indicators with vectors."""
-
-    def energies(self, theta: Floats) -> Floats:
-        """Return the log-potential `theta` of every state."""
-        ...
-
-    def means(self, weights: Floats) -> Floats:
-        """Return the means of all indicators times a weight per state, laid out like `theta`."""
-        ...
 
 
 class HostDraws:
@@ -88,6 +73,10 @@ class HostDraws:
             parts = [np.einsum("kc,kc->k", weighted[a], shown[b]) for a, b in ends]
             cells = np.concatenate(parts)
         return np.concatenate((weighted.sum(axis=1), cells)).astype(np.float64) / len(weights)
+
+
+Draws = HostDraws | DeviceChains
+"""The states of chains, as products of their indicators with vectors."""
 
 
 class PersistentState(NamedTuple):

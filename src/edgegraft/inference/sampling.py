@@ -23,12 +23,9 @@ from edgegraft.inference.chains import (
     check_possible,
     code_type,
     make_streams,
-    put_on_device,
-    run_chains,
+    move_chains,
     scattered,
-    tables_of,
 )
-from edgegraft.kernels.gibbs.sweeps import record, sweep
 
 __all__ = ["GibbsInfo", "gibbs_sample"]
 
@@ -135,30 +132,17 @@ def gibbs_sample(
         thinning=(thinning, 1),
     )  # fmt: skip
     n_chains = min(n_chains, max(n_samples, 1))
-    there = find_device(device)
-    X = np.empty((n_samples, layout.n_variables), code_type(layout))
-    chains = _first_state(layout, make_streams(random_state, n_chains), start)
-    if there is None:
-        tables = tables_of(layout, theta)
-
-        def draw(which: slice, own: Chains) -> int:
-            n_rescued = sweep(tables, *own, burn_in)
-            check_possible(layout, theta, own.state, burn_in)
-            return int(n_rescued + record(tables, *own, thinning, which.start, n_chains, X))
-
-        _, n_rescued = run_chains(draw, chains, n_jobs, block=None)
-    else:
-        n_rescued = 0
-        moving = put_on_device(layout, theta, chains, there)
-        moving.sweep(burn_in)
-        check_possible(layout, theta, moving.codes(), burn_in)
-        for first in range(0, n_samples, n_chains):
-            moving.sweep(thinning)
-            rows = X[first : first + n_chains]
-            rows[:] = moving.codes()[:, : len(rows)].T
+    first_state = _first_state(layout, make_streams(random_state, n_chains), start)
+    chains = move_chains(layout, theta, first_state, find_device(device), n_jobs)
+    chains.sweep(burn_in)
+    check_possible(layout, theta, chains.codes(), burn_in)
+    n_records = -(-n_samples // n_chains)
+    rows = np.empty((n_records, n_chains, layout.n_variables), code_type(layout))
+    chains.record(rows.transpose(2, 0, 1), thinning)
     n_sweeps = n_chains * burn_in + thinning * n_samples
-    info = GibbsInfo("gibbs", n_chains, burn_in, thinning, n_sweeps * X.shape[1], n_rescued)
-    return X, info
+    n_updates = n_sweeps * layout.n_variables
+    info = GibbsInfo("gibbs", n_chains, burn_in, thinning, n_updates, chains.n_rescued)
+    return rows.reshape(-1, layout.n_variables)[:n_samples], info
 
 
 def _first_state(layout: Layout, streams: Streams, start: ArrayLike | None) -> Chains:

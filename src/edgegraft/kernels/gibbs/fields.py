@@ -17,8 +17,7 @@ from numba import njit
 
 from edgegraft.kernels.compiler import kernel
 from edgegraft.kernels.gibbs.gibbs_tables import FLOOR
-
-_ULP = 2.0**-53
+from edgegraft.kernels.gibbs.sweeps import next_uniform
 
 
 class Wiring(NamedTuple):
@@ -55,29 +54,26 @@ def relate(wiring, theta, nodes, pushes):
 
 
 @kernel
-def anneal(wiring, theta, nodes, pushes, state, streams, betas, log_weights, energies):
-    """Lead chains from the independent model to the full one, and write their log weights.
+def anneal(wiring, theta, nodes, pushes, state, streams, betas, energies):
+    """Lead chains from the independent model to the full one, and write their edge terms.
 
     At inverse temperature ``beta``, from 0 to 1, the edge terms count ``beta`` times:
 
         log f_beta(x) = sum_i u_i(x_i) + beta * W(x),      W(x) = sum_{(i,j)} w_ij(x_i, x_j)
 
-    Each step updates every variable at one temperature and then adds ``(next beta - beta) * W(x)``
-    to the chain's log weight. At ``beta = 0`` conditionals do not look at neighbours, so the first
-    sweep draws exactly from the independent model, wherever the chain was. ``energies[k]`` gets
-    ``W`` of every chain at the `k`-th temperature.
+    Each step updates every variable at one temperature. At ``beta = 0`` conditionals do not look at
+    neighbours, so the first sweep draws exactly from the independent model, wherever the chain was.
+    ``energies[c, k]`` gets ``W`` of a chain at the `k`-th temperature but the last.
     """
     n, n_chains = state.shape
     x, stream = np.empty(n, np.int64), np.empty(4, np.uint64)
     fields = np.empty(len(nodes))
     for c in range(n_chains):
         _enter(wiring, pushes, state, streams, c, x, stream, fields)
-        energy, log_weight = _edge_terms(wiring, theta, x), 0.0
+        energy = _edge_terms(wiring, theta, x)
         for k in range(len(betas) - 1):
             energy += _sweep(wiring, nodes, pushes, betas[k], x, stream, fields)
-            energies[k, c] = energy
-            log_weight += (betas[k + 1] - betas[k]) * energy
-        log_weights[c] = log_weight
+            energies[c, k] = energy
         _leave(state, streams, c, x, stream)
 
 
@@ -160,17 +156,7 @@ def _sweep(wiring, nodes, pushes, beta, x, stream, fields):
     p = np.empty(wiring.states.max())
     s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
     for i in range(len(x)):
-        # As in fill_uniform of edgegraft.kernels.gibbs.sweeps.
-        mixed = s0 + s3
-        mixed = ((mixed << np.uint64(23)) | (mixed >> np.uint64(41))) + s0
-        shifted = s1 << np.uint64(17)
-        s2 ^= s0
-        s3 ^= s1
-        s1 ^= s2
-        s0 ^= s3
-        s2 ^= shifted
-        s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-        uniform = (mixed >> np.uint64(11)) * _ULP
+        uniform, s0, s1, s2, s3 = next_uniform(s0, s1, s2, s3)
         s, at, old, new = wiring.states[i], wiring.node_offset[i], x[i], 0
         if s == 2:
             new = int(uniform * (1.0 + np.exp(nodes[at + 1] + beta * fields[at + 1])) >= 1.0)

@@ -22,27 +22,36 @@ TINY = 1e-200
 _ULP = 2.0**-53
 
 
+@njit(inline="always")
+def next_uniform(s0, s1, s2, s3):
+    """Return a number uniform on [0, 1) with 53 random bits, and the state of the stream after it.
+
+    The generator is xoshiro256++ of Blackman and Vigna, "Scrambled linear pseudorandom number
+    generators" (2021).
+    """
+    mixed = s0 + s3
+    mixed = ((mixed << np.uint64(23)) | (mixed >> np.uint64(41))) + s0
+    shifted = s1 << np.uint64(17)
+    s2 ^= s0
+    s3 ^= s1
+    s1 ^= s2
+    s0 ^= s3
+    s2 ^= shifted
+    s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    return (mixed >> np.uint64(11)) * _ULP, s0, s1, s2, s3
+
+
 @kernel
 def fill_uniform(streams, out):
-    """Advance every stream one step; ``out[c]`` is uniform on [0, 1) with 53 random bits.
+    """Advance every stream one step; ``out[c]`` is uniform on [0, 1).
 
     What a stream yields depends on its own column alone: results do not change with the number of
-    threads or with how chains are put into blocks. The generator is xoshiro256++ of Blackman and
-    Vigna, "Scrambled linear pseudorandom number generators" (2021).
+    threads or with how chains are put into blocks.
     """
     for c in range(out.shape[0]):
         s0, s1, s2, s3 = streams[0, c], streams[1, c], streams[2, c], streams[3, c]
-        mixed = s0 + s3
-        mixed = ((mixed << np.uint64(23)) | (mixed >> np.uint64(41))) + s0
-        shifted = s1 << np.uint64(17)
-        s2 ^= s0
-        s3 ^= s1
-        s1 ^= s2
-        s0 ^= s3
-        s2 ^= shifted
-        s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+        out[c], s0, s1, s2, s3 = next_uniform(s0, s1, s2, s3)
         streams[0, c], streams[1, c], streams[2, c], streams[3, c] = s0, s1, s2, s3
-        out[c] = (mixed >> np.uint64(11)) * _ULP
 
 
 @kernel
@@ -68,22 +77,6 @@ def sweep(tables, state, streams, n_sweeps):
                 if lowest < TINY:
                     n_rescued += rescue(tables, i, state, weights)
                     _draw_from_weights(weights, tables.states[i], uniform, state[i])
-    return n_rescued
-
-
-@kernel
-def record(tables, state, streams, thinning, first_row, row_step, out):
-    """Sweep `thinning` times, write the chains to `out`, and so on until `out` is full.
-
-    Chain ``c`` writes the rows ``first_row + c + t * row_step`` that exist.
-    """
-    n, n_chains = state.shape
-    n_rescued = 0
-    for first in range(first_row, len(out), row_step):
-        n_rescued += sweep(tables, state, streams, thinning)
-        for c in range(min(n_chains, len(out) - first)):
-            for i in range(n):
-                out[first + c, i] = state[i, c]
     return n_rescued
 
 
