@@ -39,30 +39,14 @@ class Estimate(NamedTuple):
 
 
 class EdgeEquality(NamedTuple):
-    """What is known of one edge.
+    """What is known of one edge."""
 
-    Attributes
-    ----------
-    verdict : Verdict
-        The test that its weights are equal.
-    estimates : list of Estimate or None
-        Per group; None if it cannot be estimated there.
-    difference : Estimate or None
-        Of the weights in the second of two groups from those in the first.
-    centred : list of array
-        Scores of the rows of each group that would have the mean zero if the weights were equal.
-    pooled : float
-        The p-value of the edge in all groups together.
-    common : array
-        The weights that all groups have if they are equal.
-    """
-
-    verdict: Verdict
-    estimates: list[Estimate | None]
-    difference: Estimate | None
-    centred: list[Floats]
-    pooled: float
-    common: Floats
+    verdict: Verdict  # the test that its weights are equal
+    estimates: list[Estimate | None]  # per group; None if it cannot be estimated there
+    difference: Estimate | None  # of the second of two groups from the first
+    centred: list[Floats]  # per group, scores of rows of mean zero if the weights were equal
+    pooled: float  # the p-value of the edge in all groups together
+    common: Floats  # the weights that all groups have if they are equal
 
 
 def judge_equality(given: GroupRows, scores: list[EdgeScores | None], linear: Mask) -> EdgeEquality:

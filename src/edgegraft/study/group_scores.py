@@ -30,24 +30,12 @@ _MAX_BYTES = 1 << 27  # of scores of rows that are held at a time
 
 
 class EdgeScores(NamedTuple):
-    """The effective scores of one edge in one group.
+    """The effective scores of one edge, of k weights, in one group."""
 
-    Attributes
-    ----------
-    rows : array of float, shape (rows of the group, k)
-        Weighted scores of rows, those of both ends together.
-    step : array of float, shape (k,)
-        What moves their sum to the score at zero: sensitivity times weights.
-    sensitivity : array of float, shape (k, k)
-        Of the sum to the weights.
-    by_model, by_rows : array of float, shape (k, k)
-        Variances of the sum.
-    """
-
-    rows: Floats
-    step: Floats
-    sensitivity: Floats
-    by_model: Floats
+    rows: Floats  # (rows of the group, k): weighted scores of rows, of both ends together
+    step: Floats  # moves their sum to the score at zero: sensitivity times weights
+    sensitivity: Floats  # of the sum to the weights
+    by_model: Floats  # variance of the sum
     by_rows: Floats
 
     @property
@@ -66,15 +54,7 @@ class _Side(NamedTuple):
 
 
 class GroupScores:
-    """The conditionals of every group at a joint fit.
-
-    Parameters
-    ----------
-    given : GroupRows
-    features : Features
-    fitted : JointFit
-    n_jobs : int
-    """
+    """The conditionals of every group at a joint fit."""
 
     def __init__(self, given: GroupRows, features: Features, fitted: JointFit, n_jobs: int) -> None:
         self._given, self._layout, self._n_jobs = given, fitted.layout, n_jobs
@@ -201,14 +181,15 @@ class GroupScores:
         """Return the scores of some edges in a group; None if it cannot test one."""
         rows, nodes = self._groups[g]
         power = 2 if self._given.sampling else 1
-        parts: dict[tuple[int, int], Floats] = {}
+        parts: dict[tuple[int, int], tuple[_Side, Floats]] = {}
         ends: dict[int, list[int]] = {}
         for k in chosen.tolist():
             for i in self._layout.edges[k].tolist():
                 ends.setdefault(i, []).append(k)
 
         def project(i: int) -> None:
-            sides = {k: self._side(g, i, self._other(k, i)) for k in ends[i]}
+            others = {k: int(self._layout.edges[k].sum() - i) for k in ends[i]}
+            sides = {k: self._side(g, i, j) for k, j in others.items()}
             used = {k: side for k, side in sides.items() if side is not None}
             if not used:
                 return
@@ -216,19 +197,18 @@ class GroupScores:
             found = rows.project_all(nodes[i], turn)
             cuts = np.cumsum([len(side.weights) for side in used.values()])[:-1]
             for k, part in zip(used, np.split(found, cuts, axis=1), strict=True):
-                parts[k, i] = part
+                parts[k, i] = used[k], part
 
         run(project, ends, self._n_jobs)
         out: list[EdgeScores | None] = []
         for k in chosen.tolist():
-            i, j = self._layout.edges[k].tolist()
-            used = [v for v in (i, j) if (k, v) in parts]
+            used = [v for v in self._layout.edges[k].tolist() if (k, v) in parts]
             if not used:
                 out.append(None)
                 continue
-            sides = [side for v in used if (side := self._side(g, v, self._other(k, v)))]
+            sides = [parts[k, v][0] for v in used]
             weights = [nodes[v].weights for v in used]
-            u = [parts[k, v] * w[:, None] for v, w in zip(used, weights, strict=True)]
+            u = [parts[k, v][1] * w[:, None] for v, w in zip(used, weights, strict=True)]
             raised = float(np.mean([nodes[v].correction for v in used]))
             whole, own = np.sum(u, axis=0), np.maximum.reduce(weights)
             by_model = np.sum([side.variance for side in sides], axis=0)
@@ -246,9 +226,6 @@ class GroupScores:
                 )
             )
         return out
-
-    def _other(self, k: int, i: int) -> int:
-        return int(self._layout.edges[k].sum() - i)
 
 
 def _covariance(first: Floats, second: Floats, weights: Floats, power: int) -> Floats:
