@@ -237,15 +237,8 @@ def show_reading(console: Console, found: NetworkReading, top: int) -> None:
 
 def write_read_page(found: NetworkReading, model: Path, path: Path) -> None:
     """Write a page about a network that was read from a file."""
-    stored = read_details(model)
-    report.write_report(
-        path,
-        found.model,
-        details=stored.details,
-        edge_columns=stored.edge_columns,
-        reading=found,
-        title=f"The network of {model.name}, read",
-    )
+    title, details = f"The network of {model.name}, read", read_details(model).details
+    report.write_report(path, found.model, details=details, reading=found, title=title)
 
 
 def show_plan(console: Console, found: PowerPlan, top: int) -> None:

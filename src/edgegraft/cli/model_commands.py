@@ -62,13 +62,7 @@ def report(
         stored = read_details(model)
         source = stored.details.get("source") or {}
         title = f"The network of {source.get('file', model.name)}"
-        write_report(
-            page,
-            load(model),
-            details=stored.details,
-            edge_columns=stored.edge_columns,
-            title=title,
-        )
+        write_report(page, load(model), details=stored.details, title=title)
         say(console, f"The report is in [bold]{escape(str(page))}[/].")
 
 

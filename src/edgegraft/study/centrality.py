@@ -40,11 +40,8 @@ def centrality(
     for name, factor in (("strength", np.sign(effect)), ("influence", (signed != 0).astype(float))):
         total = _totals(edges, effect * factor, n)
         error = np.sqrt(np.square(_totals(edges, influence.rows * factor, n)).sum(axis=0))
-        columns[name] = total
-        columns[f"{name}_low"], columns[f"{name}_high"] = (
-            total - NORMAL * error,
-            total + NORMAL * error,
-        )
+        for end, times in (("", 0.0), ("_low", -NORMAL), ("_high", NORMAL)):
+            columns[f"{name}{end}"] = total + times * error
     columns["bridge"] = _totals(edges, np.abs(effect) * away, n)
     columns["community"] = community
     return columns
