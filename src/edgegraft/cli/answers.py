@@ -123,12 +123,9 @@ def scores(
 
 def show_scores(console: Console, found: Json) -> None:
     """Show the variables, those predicted best first, and the mean of the rows."""
-    known = [
-        (-1.0 if own["explained"] is None else own["explained"], name, own)
-        for name, own in found["by_variable"].items()
-        if own["mean_log_probability"] is not None
-    ]
-    known.sort(key=lambda item: -item[0])
+    variables = found["by_variable"].items()
+    known = [(name, own) for name, own in variables if own["mean_log_probability"] is not None]
+    known.sort(key=lambda item: 1.0 if item[1]["explained"] is None else -item[1]["explained"])
     rows = [
         [
             cell(name),
@@ -141,7 +138,7 @@ def show_scores(console: Console, found: Json) -> None:
                 for share in ("explained", "r2")
             ),
         ]
-        for _, name, own in known[:_SHOWN]
+        for name, own in known[:_SHOWN]
     ]
     heads = ["variable", ">accuracy", ">commonest", ">nats", ">entropy", ">explained", ">R²"]
     show_table(console, "Each variable, predicted from the others", heads, rows)

@@ -164,9 +164,7 @@ def learn(
     data: opt.DataFiles,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
+        opt.output(
             help="The model file to write; by default the table's name with .edgegraft, in this "
             "folder.",
             show_default=False,
@@ -260,7 +258,7 @@ def resume(
     checkpoint: Annotated[Path, typer.Argument(help="What `learn --checkpoint` wrote.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The model file; by default that of `learn`."),
+        opt.output(help="The model file; by default that of `learn`."),
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="The data, if they have moved; the rows must be the same.")

@@ -15,7 +15,7 @@ _CELLS = opt.reading(opt.UNDER_A_SCHEMA)
 _READING = opt.reading(but=["max_memory", "cache_dir", "cache_size", "unseen"])  # rows in memory
 _Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file to write the answer to."),
+    opt.output(help="A .csv, .tsv or .parquet file to write the answer to."),
 ]
 _what_to_write = typer.Option("--table", help="What --output writes.")
 _ComparedTable = Literal["edges", "variables"]
@@ -163,7 +163,7 @@ def read(
         write_answer(
             console,
             (output, found.table(table)),
-            (picture, partial(answer_plots.READING_PLOTS[kind], found)),
+            (picture, partial(answer_plots.READING_PLOTS[kind][0], found)),
             (report, partial(write_read_page, found, model)),
         )
 

@@ -72,15 +72,8 @@ def _rounds(n: int) -> list[Edges]:
     >>> sum(len(batch) for batch in _rounds(5)), len(_rounds(4))
     (10, 3)
     """
-    size = n + n % 2
-    ring = list(range(size))
-    out = []
-    for _ in range(size - 1):
-        batch = [
-            sorted((ring[k], ring[size - 1 - k]))
-            for k in range(size // 2)
-            if max(ring[k], ring[size - 1 - k]) < n
-        ]
-        out.append(np.array(batch, np.int64).reshape(-1, 2))
-        ring = [ring[0], ring[-1], *ring[1:-1]]
-    return out
+    pairs = np.column_stack(np.triu_indices(n, 1))
+    n_rounds = n - 1 + n % 2  # odd, so that sums and doubles of variables are all different in it
+    alone = pairs[:, 1] == n_rounds  # the last of an even number of variables
+    number = np.where(alone, 2 * pairs[:, 0], pairs.sum(axis=1)) % n_rounds
+    return [pairs[number == k] for k in range(n_rounds)]

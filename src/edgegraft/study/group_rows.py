@@ -88,17 +88,12 @@ def read_groups(
     return GroupRows(whole, names, place.astype(np.int64), found.weights, found.sampling, where)
 
 
-def margins_of(given: GroupRows) -> list[Floats]:
-    """Return the weight of the rows in each state of each column, of all groups together."""
-    return state_weights(given.table, given.weights)
-
-
 def features_of(given: GroupRows) -> Features:
     """Return the features of all rows together, so that a weight means the same in every group."""
     schema = given.table.schema
     if not schema.scored:
         return Features.plain(schema)
-    return Features.of(schema, np.concatenate(margins_of(given)))
+    return Features.of(schema, np.concatenate(state_weights(given.table, given.weights)))
 
 
 def _read(X: Any, named: list[str], options: ReadOptions) -> PackedTable:

@@ -21,10 +21,15 @@ import numpy as np
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.learn.conditional import Conditional
-from edgegraft.learn.feature_conditionals import TINY, FeatureConditionals, contrasts_of
+from edgegraft.learn.feature_conditionals import (
+    TINY,
+    FeatureConditionals,
+    contrasts_of,
+    state_weights,
+)
 from edgegraft.objective.features import Features
 from edgegraft.study.group_fit import JointFit
-from edgegraft.study.group_rows import GroupRows, margins_of
+from edgegraft.study.group_rows import GroupRows
 
 _MAX_BYTES = 1 << 27  # of scores of rows that are held at a time
 
@@ -59,29 +64,23 @@ class GroupScores:
     def __init__(self, given: GroupRows, features: Features, fitted: JointFit, n_jobs: int) -> None:
         self._given, self._layout, self._n_jobs = given, fitted.layout, n_jobs
         self._thetas, self._shares_left = fitted.thetas, dict[int, float]()
-        self._margins = margins_of(given)
-        self.contrasts = [contrasts_of(features, i, own) for i, own in enumerate(self._margins)]
+        margins = state_weights(given.table, given.weights)
+        self.contrasts = [contrasts_of(features, i, own) for i, own in enumerate(margins)]
+        self._margins = [own / own.sum() for own in margins]
         self._groups: list[tuple[FeatureConditionals, dict[int, Conditional]]] = []
         for g, theta in enumerate(fitted.thetas):
             table, weights = given.part(g)
             rows = FeatureConditionals(table, features, weights, contrasts=self.contrasts)
             self._groups.append((rows, rows.describe_all(self._layout, theta, n_jobs)))
-        self._information: dict[int, list[Floats | None]] = {}
-        self._inverse: dict[int, Floats] = {}
+        self._information: dict[int, list[Floats | None]] = {}  # on the weights, per group
+        self._inverse: dict[int, Floats] = {}  # of that of all groups together
         for i in np.unique(self._layout.edges).tolist():
-            self._pool(i)
-
-    def _pool(self, i: int) -> None:
-        """Add up the information on the weights of a conditional over the groups."""
-        q = self.contrasts[i].free.shape[1]
-        own: list[Floats | None] = []
-        for _, nodes in self._groups:
-            inverse = nodes[i].inverse
-            own.append(None if inverse is None else _inverted(inverse[q:, q:]))
-        known = [part for part in own if part is not None]
-        self._information[i] = own
-        if known:
-            self._inverse[i] = _inverted(np.sum(known, axis=0))
+            q = self.contrasts[i].free.shape[1]
+            inverses = [nodes[i].inverse for _, nodes in self._groups]
+            own = [None if inverse is None else _inverted(inverse[q:, q:]) for inverse in inverses]
+            self._information[i] = own
+            if known := [part for part in own if part is not None]:
+                self._inverse[i] = _inverted(np.sum(known, axis=0))
 
     def _side(self, g: int, i: int, j: int) -> _Side | None:
         """Return the effective score of an edge in the conditional of `i`; None without one."""
@@ -128,7 +127,7 @@ class GroupScores:
         i, j = self._layout.edges[k].tolist()
         p, q = self._margins[i], self._margins[j]
         table = self._centred(k, weights)
-        cells = table * np.outer(p / p.sum(), q / q.sum()) / max(_size(table, p, q), TINY)
+        cells = table * np.outer(p, q) / max(_size(table, p, q), TINY)
         ends = [self.contrasts[v].own for v in (i, j)]
         return np.asarray(self._scale(k) * (ends[0].T @ cells @ ends[1]).ravel())
 
@@ -141,7 +140,7 @@ class GroupScores:
         i, j = self._layout.edges[k].tolist()
         ends = [self.contrasts[v].own for v in (i, j)]
         table = ends[0] @ weights.reshape(ends[0].shape[1], -1) @ ends[1].T
-        p, q = (self._margins[v] / self._margins[v].sum() for v in (i, j))
+        p, q = self._margins[i], self._margins[j]
         return np.asarray(table - (table @ q)[:, None] - p @ table + p @ table @ q)
 
     def _left(self, i: int) -> float:
@@ -160,7 +159,7 @@ class GroupScores:
 
         The only coordinate of an unordered column is its rarer state, which may be the first.
         """
-        own, margin = self.contrasts[i], self._margins[i] / self._margins[i].sum()
+        own, margin = self.contrasts[i], self._margins[i]
         first = own.own[:, 0]
         turned = not own.scored and own.common == 1
         return float(np.sqrt(margin @ first**2 - (margin @ first) ** 2)) * (-1 if turned else 1)
@@ -239,7 +238,7 @@ def _covariance(first: Floats, second: Floats, weights: Floats, power: int) -> F
 
 def _size(table: Floats, first: Floats, second: Floats) -> float:
     """Return the norm of a table, cells weighted by the product of two margins."""
-    return float(np.sqrt((first / first.sum()) @ table**2 @ (second / second.sum())))
+    return float(np.sqrt(first @ table**2 @ second))
 
 
 def _inverted(matrix: Floats) -> Floats:

@@ -157,7 +157,7 @@ def learned_study(
     fitted: Any, fdr: float | None = None, n_rows: float | None = None
 ) -> FittedEdges:
     """Return the edges that a fit, or the fit of a model file, has tested, on `n_rows` if given."""
-    model, details = _model_and_details(fitted)
+    model, details = model_of(fitted)
     columns = dict(model.edge_columns)
     tested = np.isfinite(columns.get("statistic", np.full(model.n_edges, np.nan)))
     if not tested.any():
@@ -203,7 +203,8 @@ def tested_study(
     )
 
 
-def _model_and_details(fitted: Any) -> tuple[PairwiseMRF, Mapping[str, Any]]:
+def model_of(fitted: Any) -> tuple[PairwiseMRF, Mapping[str, Any]]:
+    """Return the network of a fit, or the model of a file, with how it was learned."""
     if isinstance(fitted, str | PathLike):
         return load(fitted), read_details(fitted).details
     if hasattr(fitted, "network_model_"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import make_frame
 from edgegraft.ingest.rows import read_table
 from edgegraft.learn.survey_design import weigh
-from edgegraft.model import PairwiseMRF, load
+from edgegraft.model import PairwiseMRF
 from edgegraft.study.centrality import (
     case_dropping,
     centrality,
@@ -29,7 +28,7 @@ from edgegraft.study.columns import NORMAL, plain_rows
 from edgegraft.study.excluded import excluded_effects
 from edgegraft.study.group_fit import WholeFit
 from edgegraft.study.group_rows import label_codes
-from edgegraft.study.power import chance_to_return
+from edgegraft.study.power import chance_to_return, model_of
 from edgegraft.study.predictability import predictability
 from edgegraft.study.row_influence import RowInfluence
 
@@ -191,7 +190,7 @@ def read_network(
     >>> bool((found.edges["returns"] > 0.9).all())
     True
     """
-    model = _model_of(fitted)
+    model = getattr(fitted, "model_", None) or model_of(fitted)[0]
     if not len(resolutions) or min(resolutions) <= 0:
         raise SettingError("resolutions", f"must be numbers above 0, found {resolutions!r}")
     if n_resamples < 1:
@@ -248,15 +247,6 @@ def _members(X: Any, clusters: str | ArrayLike, options: ReadOptions, n_rows: in
     if (codes < 0).any():
         raise DataError(f"row {int((codes < 0).argmax())} has no cluster: leave such rows out")
     return codes
-
-
-def _model_of(fitted: Any) -> PairwiseMRF:
-    if isinstance(fitted, str | PathLike):
-        return load(fitted)
-    model = getattr(fitted, "model_", fitted)
-    if not isinstance(model, PairwiseMRF):
-        raise ModelError(f"expected a model, a fitted estimator or a file, found {fitted!r}")
-    return model
 
 
 def _edges(
