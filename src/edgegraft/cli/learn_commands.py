@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,8 +119,8 @@ class Request:
         """Keep the request beside a checkpoint."""
         from edgegraft.core.atomic import replacing
 
-        content: dict[str, Any] = {"edgegraft learn": _VERSION}
-        content |= {f.name: getattr(self, f.name) for f in fields(self) if f.name != "settings"}
+        content = {"edgegraft learn": _VERSION, **vars(self)}
+        del content["settings"]
         for setting in SETTINGS:
             value = self.settings[setting.name]
             none = value is None and setting.default is not None

@@ -103,26 +103,15 @@ def _routes(explorer: Explorer) -> Blueprint:
             return jsonify(explorer.answer(explorer.codes(asked["given"])))
         return jsonify(explorer.answer(explorer.read_link(str(asked["link"]))))
 
-    @routes.get("/marginals.json")
-    def as_json() -> Response:
-        return _file(explorer.export_json(_linked(explorer)), "application/json")
-
-    @routes.get("/marginals.csv")
-    def as_csv() -> Response:
-        return _file(explorer.export_csv(_linked(explorer)), "text/csv; charset=utf-8")
+    @routes.get("/marginals.<any(json, csv):kind>")
+    def export(kind: str) -> Response:
+        given = explorer.read_link(request.args.get("given", ""))
+        text = explorer.export_json(given) if kind == "json" else explorer.export_csv(given)
+        content_type = "application/json" if kind == "json" else "text/csv; charset=utf-8"
+        headers = {"Content-Disposition": f'attachment; filename="marginals.{kind}"'}
+        return Response(text, content_type=content_type, headers=headers)
 
     return routes
-
-
-def _linked(explorer: Explorer) -> dict[int, int]:
-    return explorer.read_link(request.args.get("given", ""))
-
-
-def _file(text: str, kind: str) -> Response:
-    name = request.path.rsplit("/", 1)[1]
-    return Response(
-        text, content_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'}
-    )
 
 
 class _Quiet(WSGIRequestHandler):
