@@ -133,12 +133,9 @@ class WholeFit(NamedTuple):
     fit: JointFit
 
     @classmethod
-    def of(cls, edges: Edges, table: PackedTable, weighting: Weighting | None, n_jobs: int) -> Self:
+    def of(cls, edges: Edges, table: PackedTable, weighting: Weighting, n_jobs: int) -> Self:
         """Fit these edges; a row that counts as several is as certain as these."""
-        n = table.n_rows
-        base = np.ones(n) if weighting is None else weighting.weights
-        sampling = weighting is not None and weighting.sampling
-        given = GroupRows(table, ("all",), np.zeros(n, np.int64), base, sampling, None)
+        given = GroupRows(table, ("all",), np.zeros(table.n_rows, np.int64), *weighting, None)
         features = features_of(given)
         fit = JointModel(given, features, edges, n_jobs).fit(np.ones(len(edges), bool))
         return cls(given, features, fit)

@@ -198,14 +198,11 @@ def read_network(
     n_jobs = resolve_jobs(n_jobs)
     options = ReadOptions.of(read_network, reading | {"columns": list(model.names)})
     table = read_table(X, model.schema, options)
-    weighting = None
-    if sample_weight is not None:
-        weighting = weigh(check_weights(sample_weight, table.n_rows))
-    weights = None if weighting is None else weighting.weights
+    n = table.n_rows
+    weighting = weigh(np.ones(n) if sample_weight is None else check_weights(sample_weight, n))
     members = None
     if clusters is not None:
-        members = _members(X, clusters, ReadOptions(**reading), table.n_rows)
-    n_rows = table.n_rows if weights is None else float(weights.sum())
+        members = _members(X, clusters, ReadOptions(**reading), n)
     whole = WholeFit.of(model.edges, table, weighting, n_jobs)
     influence = RowInfluence(model, whole, n_jobs, members)
     rng = np.random.default_rng(random_state)
@@ -219,14 +216,14 @@ def read_network(
     variables = centrality(model, influence, chosen)
     variables |= {f"community_{r:g}": own for r, own in groups.items() if r != used}
     variables["stays"] = togetherness(model, chosen, resampled, used, random_state)
-    variables |= predictability(model, table.codes(), weights)
+    variables |= predictability(model, table.codes(), weighting.weights)
     if held_out is not None:
         other = predictability(model, read_table(held_out, model.schema, options).codes())
         variables |= {f"held_{name}": values for name, values in other.items()}
     dropped, coefficient = case_dropping(model, influence, n_resamples, rng)
     return NetworkReading(
         variables,
-        _edges(fitted, model, influence, n_rows, members is not None),
+        _edges(fitted, model, influence, weighting.weights.sum(), members is not None),
         groups,
         dropped,
         coefficient,

@@ -14,6 +14,7 @@ from edgegraft.datasets.graphs import erdos_renyi
 from edgegraft.errors import DataError
 from edgegraft.learn.discovery import discover
 from edgegraft.learn.effects import Evidence, edge_effects
+from edgegraft.learn.survey_design import Weighting
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.group_fit import WholeFit
 from edgegraft.study.power import FittedEdges, tested_study
@@ -49,7 +50,7 @@ def drawn_study(model: PairwiseMRF, fdr: float | None, seed: int) -> FittedEdges
     if not model.n_edges:
         raise DataError("the model has no edges to plan for: give assumptions instead")
     table = _drawn(model, _MANY_ROWS, np.random.default_rng([seed, 0]))
-    whole = WholeFit.of(model.edges, table, None, 1)
+    whole = WholeFit.of(model.edges, table, Weighting(np.ones(_MANY_ROWS), False), 1)
     found = whole.tester(1).test(whole.fit.layout, whole.fit.thetas[0])
     n, names = model.n_variables, [(model.names[i], model.names[j]) for i, j in model.edges]
     tests = Evidence(found.statistic, found.dof, found.groups)
