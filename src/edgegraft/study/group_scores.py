@@ -139,7 +139,7 @@ class GroupScores:
         """Return the weights of an edge as a table of states that its margins do not explain."""
         i, j = self._layout.edges[k].tolist()
         ends = [self.contrasts[v].own for v in (i, j)]
-        table = ends[0] @ weights.reshape(ends[0].shape[1], -1) @ ends[1].T
+        table = ends[0] @ weights.reshape(ends[0].shape[1], ends[1].shape[1]) @ ends[1].T
         p, q = self._margins[i], self._margins[j]
         return np.asarray(table - (table @ q)[:, None] - p @ table + p @ table @ q)
 

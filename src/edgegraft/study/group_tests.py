@@ -188,11 +188,9 @@ def group_effects(
     columns["together"] = chosen.together
     effect = np.tanh(z)
     if n_groups > 2:
-        known = np.isfinite(effect).sum(axis=0) > 1
-        columns["difference"] = np.full(m, np.nan)
-        largest, smallest = (end(effect[:, known], axis=0) for end in (np.nanmax, np.nanmin))
-        columns["difference"][known] = largest - smallest
-        return columns
+        several = np.isfinite(effect).sum(axis=0) > 1
+        spread = np.fmax.reduce(effect) - np.fmin.reduce(effect)
+        return columns | {"difference": np.where(several, spread, np.nan)}
     # A difference of signed effects is that on the scale of atanh times a mean slope of tanh.
     clear = np.abs(apart) > _EQUAL
     steep = 1.0 - effect[0] ** 2
