@@ -200,9 +200,8 @@ def show_comparison(console: Console, found: Comparison, top: int) -> None:
 
 def write_compared_page(found: Comparison, source: str, path: Path) -> None:
     """Write a page about groups compared."""
-    model, columns = found.first_model()
     title = f"{source}: {' and '.join(found.groups)} compared"
-    report.write_report(path, model, edge_columns=columns, comparison=found, title=title)
+    report.write_report(path, found.first_model(), comparison=found, title=title)
 
 
 def show_reading(console: Console, found: NetworkReading, top: int) -> None:

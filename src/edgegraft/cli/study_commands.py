@@ -90,13 +90,10 @@ def compare(
 
 def _weights(data: Path, column: str | None, reading: dict[str, Any]) -> Any:
     """Return the weights of the rows of a file; None without a column of them."""
-    if column is None:
-        return None
     from edgegraft.ingest.options import ReadOptions
     from edgegraft.ingest.rows import read_weights
 
-    cells = {name: reading[name] for name in opt.OF_CELLS}
-    return read_weights(data, column, ReadOptions(**cells))
+    return None if column is None else read_weights(data, column, ReadOptions(**reading))
 
 
 @opt.with_options(_CELLS)

@@ -190,9 +190,8 @@ def plot_comparison(found: Comparison, *, seed: int = 0) -> list[Axes]:
     columns = found.edges
     effects = {name: np.nan_to_num(columns[f"effect_{name}"]) for name in found.groups}
     largest = np.max([np.abs(effect) for effect in effects.values()], axis=0, initial=0.0)
-    model, _ = found.first_model()
     order = found.places()
-    whole = build_network(model, strengths=largest[order], colour_by="community", seed=seed)
+    whole = build_network(found.first_model(), strengths=largest[order], seed=seed)
     drawn = np.any([found.shown_in(name) for name in found.groups], axis=0)
     whole = whole._replace(largest=float(largest[drawn].max(initial=0.0)) or None)
     width, height = figure_size(whole)

@@ -190,7 +190,8 @@ def read_network(
     >>> bool((found.edges["returns"] > 0.9).all())
     True
     """
-    model = getattr(fitted, "model_", None) or model_of(fitted)[0]
+    model = getattr(fitted, "model_", None)
+    model = model if isinstance(model, PairwiseMRF) else model_of(fitted)[0]
     if not len(resolutions) or min(resolutions) <= 0:
         raise SettingError("resolutions", f"must be numbers above 0, found {resolutions!r}")
     if n_resamples < 1:
