@@ -86,6 +86,18 @@ def test_weights_that_count_rows_are_repeated_rows():
     assert np.allclose(weighted.edges["p_value"], repeated.edges["p_value"], rtol=1e-4)
 
 
+@pytest.mark.parametrize("n_permutations", [0, 20])
+def test_a_constant_column_has_no_edge_that_differs(n_permutations):
+    X, groups = two_groups(4, sizes=(300, 300))
+    X[:, 2] = X[0, 2]
+    with pytest.warns(EncodingWarning, match="constant columns: 'x2'"):
+        found = compare(X, groups, n_permutations=n_permutations)
+    constant = (found.edges["first"] == "x2") | (found.edges["second"] == "x2")
+    assert constant.any()
+    assert not found.edges["differs"][constant].any()
+    assert (found.edges["p_value"][constant] == 1).all()
+
+
 @pytest.mark.parametrize("agree", [0.3, 0.8, 0.95])
 def test_effects_of_strong_edges_are_those_of_a_fit(agree):
     X, groups = two_groups(4, agree=((agree, 0.4, 0.4, 0.4),) * 2)

@@ -123,12 +123,9 @@ def scores(
 
 def show_scores(console: Console, found: Json) -> None:
     """Show the variables, those predicted best first, and the mean of the rows."""
-    known = [
-        (-1.0 if own["explained"] is None else own["explained"], name, own)
-        for name, own in found["by_variable"].items()
-        if own["mean_log_probability"] is not None
-    ]
-    known.sort(key=lambda item: -item[0])
+    variables = found["by_variable"].items()
+    known = [(name, own) for name, own in variables if own["mean_log_probability"] is not None]
+    known.sort(key=lambda item: 1.0 if item[1]["explained"] is None else -item[1]["explained"])
     rows = [
         [
             cell(name),
@@ -141,7 +138,7 @@ def show_scores(console: Console, found: Json) -> None:
                 for share in ("explained", "r2")
             ),
         ]
-        for _, name, own in known[:_SHOWN]
+        for name, own in known[:_SHOWN]
     ]
     heads = ["variable", ">accuracy", ">commonest", ">nats", ">entropy", ">explained", ">R²"]
     show_table(console, "Each variable, predicted from the others", heads, rows)
@@ -203,9 +200,8 @@ def show_comparison(console: Console, found: Comparison, top: int) -> None:
 
 def write_compared_page(found: Comparison, source: str, path: Path) -> None:
     """Write a page about groups compared."""
-    model, columns = found.first_model()
     title = f"{source}: {' and '.join(found.groups)} compared"
-    report.write_report(path, model, edge_columns=columns, comparison=found, title=title)
+    report.write_report(path, found.first_model(), comparison=found, title=title)
 
 
 def show_reading(console: Console, found: NetworkReading, top: int) -> None:
@@ -237,15 +233,8 @@ def show_reading(console: Console, found: NetworkReading, top: int) -> None:
 
 def write_read_page(found: NetworkReading, model: Path, path: Path) -> None:
     """Write a page about a network that was read from a file."""
-    stored = read_details(model)
-    report.write_report(
-        path,
-        found.model,
-        details=stored.details,
-        edge_columns=stored.edge_columns,
-        reading=found,
-        title=f"The network of {model.name}, read",
-    )
+    title, details = f"The network of {model.name}, read", read_details(model).details
+    report.write_report(path, found.model, details=details, reading=found, title=title)
 
 
 def show_plan(console: Console, found: PowerPlan, top: int) -> None:

@@ -28,9 +28,7 @@ def impute(
     data: opt.DataFile,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="A .csv or .tsv file (also .gz); stdout as CSV by default."
-        ),
+        opt.output(help="A .csv or .tsv file (also .gz); stdout as CSV by default."),
     ] = None,
     method: Annotated[
         opt.Completion, typer.Option(help="The likeliest completion of a row, or a random draw.")
@@ -64,7 +62,7 @@ def score(
     data: opt.DataFile,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file for the rows' scores."),
+        opt.output(help="A .csv, .tsv or .parquet file for the rows' scores."),
     ] = None,
     weights: opt.Weights = None,
     as_json: opt.AsJson = False,
@@ -92,9 +90,7 @@ def score(
 @opt.with_options(_CELLS)
 def lag(
     data: opt.DataFile,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file for the rows.")
-    ],
+    output: Annotated[Path, opt.output(help="A .csv, .tsv or .parquet file for the rows.")],
     subject: Annotated[
         str | None, typer.Option(help="The column that names whose row it is.")
     ] = None,
@@ -177,9 +173,7 @@ def demo(
 
 def simulate(
     graph: Annotated[opt.GraphName, typer.Argument(help="Which variables depend on each other.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Rows: .csv, .tsv (also .gz) or .parquet.")
-    ],
+    output: Annotated[Path, opt.output(help="Rows: .csv, .tsv (also .gz) or .parquet.")],
     truth: Annotated[
         Path | None,
         typer.Option(help="Model file of the true model, to compare with.", show_default=False),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,8 +119,8 @@ class Request:
         """Keep the request beside a checkpoint."""
         from edgegraft.core.atomic import replacing
 
-        content: dict[str, Any] = {"edgegraft learn": _VERSION}
-        content |= {f.name: getattr(self, f.name) for f in fields(self) if f.name != "settings"}
+        content = {"edgegraft learn": _VERSION, **vars(self)}
+        del content["settings"]
         for setting in SETTINGS:
             value = self.settings[setting.name]
             none = value is None and setting.default is not None
@@ -164,9 +164,7 @@ def learn(
     data: opt.DataFiles,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
+        opt.output(
             help="The model file to write; by default the table's name with .edgegraft, in this "
             "folder.",
             show_default=False,
@@ -260,7 +258,7 @@ def resume(
     checkpoint: Annotated[Path, typer.Argument(help="What `learn --checkpoint` wrote.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The model file; by default that of `learn`."),
+        opt.output(help="The model file; by default that of `learn`."),
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="The data, if they have moved; the rows must be the same.")

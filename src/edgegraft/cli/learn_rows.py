@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.markup import escape
@@ -51,6 +51,12 @@ class LearnRows(NamedTuple):
     def sample_rows(self) -> int:
         """Rows of the sample that the search begins on; 0 if all rows are in memory."""
         return 0 if isinstance(self.fitted.rows, PackedTable) else self.fitted.sample_rows
+
+    def weight(self, request: Request) -> dict[str, Any]:
+        """Return the column of weights and their sum; nothing if all are 1."""
+        if self.weights is None:
+            return {}
+        return {"weights": request.weights, "weight": float(self.weights.sum())}
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -23,73 +23,71 @@ from edgegraft.learn import Discovery, Event, SearchState, discover, resume_disc
 from edgegraft.learn.pilot import Estimate, estimate_run
 from edgegraft.learn.prediction import columns_of_all
 from edgegraft.learn.provenance import details_of
-from edgegraft.model import StoredModel
+from edgegraft.model import PairwiseMRF, StoredModel
 from edgegraft.table import PackedTable
 
 _RESUME = "  edgegraft resume {} --force"
 
 
+@dataclass
 class LearnRun:
     """One run of a request; shows the `top` strongest edges, or the summary as JSON.
 
     It is an observer of the search, which keeps the request beside the checkpoint.
     """
 
-    def __init__(
-        self,
-        request: Request,
-        console: Console,
-        top: int,
-        as_json: bool,
-        checkpoint: Path | None = None,
-    ) -> None:
-        self._request = request
-        self._checkpoint = checkpoint
-        self._console = console
-        self._top = top
-        self._as_json = as_json
-        self._plan = request.plan()
-        self._progress = Progress(console, self._plan.max_time)
+    request: Request
+    console: Console
+    top: int
+    as_json: bool
+    checkpoint: Path | None = None
+
+    def __post_init__(self) -> None:
+        self._plan = self.request.plan()
+        self._progress = Progress(self.console, self._plan.max_time)
         self._report_failed = False
 
     def run(self, *, resumed: bool = False) -> None:
         """Learn from the beginning, or resume from the checkpoint."""
-        progress, checkpoint = self._progress, self._checkpoint
+        progress, checkpoint = self._progress, self.checkpoint
         with progress.shown(), ExitStack() as stack:
             with interruptible() as progress.interruption:
-                opening = open_request(self._request, self._console, progress, checkpoint)
+                opening = open_request(self.request, self.console, progress, checkpoint)
                 rows = stack.enter_context(opening)
                 progress.interruption.check()  # nothing has been learned that could be kept
-                self._request = replace(self._request, sample_rows=rows.sample_rows)
-                show_rows(self._console, self._request, rows)
+                self.request = replace(self.request, sample_rows=rows.sample_rows)
+                show_rows(self.console, self.request, rows)
                 progress.stage("ranking pairs")
                 found = self._discover(rows, resumed)
-            columns = dict(found.final_model.edge_columns)
-            if self._request.bootstrap and not found.interrupted:
-                with warned(self._console):
-                    columns |= self._bootstrap(found, rows)
+            model = found.final_model
+            if self.request.bootstrap and not found.interrupted:
+                with warned(self.console):
+                    model = model.with_edge_columns(self._bootstrap(found, rows))
             progress.stage("writing")
-            details = details_of(found, self._source(found, rows), self._request.kept())
+            source = {"file": Path(self.request.data).name}
+            source |= rows.fitted.source(found.search.objective.n_rows) | rows.weight(self.request)
+            details = details_of(found, source, self.request.kept())
             details["data_quality"] = data_quality(
-                rows.table, dropped=self._request.dropped(), notes=rows.notes
+                rows.table, dropped=self.request.dropped(), notes=rows.notes
             )
-            stored = StoredModel.of(found.final_model, details, columns)
-            self._write(found, stored)
+            stored = StoredModel.of(model, details)
+            stored.write(self.request.output)
+            self._write_report(model, stored.details, found.search)
             reason = found.search.reason
             resumable = found.interrupted or (reason is not None and reason.resumable)
             if checkpoint is not None and (resumable or resumed):
-                self._request.write(checkpoint)
+                self.request.write(checkpoint)
             if checkpoint is not None and not resumable:
-                self._request.rows_of(checkpoint).unlink(missing_ok=True)
+                self.request.rows_of(checkpoint).unlink(missing_ok=True)
         self._report(stored)
         if found.interrupted or (checkpoint is not None and resumable):
-            say(self._console, escape(_advice(self._request, checkpoint, found.interrupted)))
+            say(self.console, escape(_advice(self.request, checkpoint, found.interrupted)))
         if found.interrupted or self._report_failed:
             raise typer.Exit(1)
 
     def _discover(self, rows: LearnRows, resumed: bool) -> Discovery:
         """Search; if a second Ctrl-C ends that at once, explain how to resume."""
-        checkpoint, plan = self._checkpoint, self._plan
+        checkpoint, plan = self.checkpoint, self._plan
         common: dict[str, Any] = {
             "weights": rows.fitted.weights,
             "design": rows.design,
@@ -97,30 +95,24 @@ class LearnRun:
             "observers": [self._progress, self],
         }
         try:
-            with warned(self._console):
+            with warned(self.console):
                 if resumed and checkpoint is not None:
                     common |= {"max_time": plan.max_time, "max_edges": plan.max_edges}
                     return resume_discovery(checkpoint, rows.fitted.rows, plan, **common)
                 if checkpoint is not None:
-                    for old in (checkpoint, self._request.beside(checkpoint)):
+                    for old in (checkpoint, self.request.beside(checkpoint)):
                         old.unlink(missing_ok=True)  # of another run
                 return discover(rows.fitted.rows, plan, checkpoint=checkpoint, **common)
         except KeyboardInterrupt:
             if checkpoint is not None and checkpoint.exists():
                 command = _RESUME.format(quote(str(checkpoint)))
-                say(self._console, escape(f"Resume from the last checkpoint with:\n{command}"))
+                say(self.console, escape(f"Resume from the last checkpoint with:\n{command}"))
             raise
-
-    def _source(self, found: Discovery, rows: LearnRows) -> dict[str, Any]:
-        """Return the description of the rows that a model file keeps."""
-        source = {"file": Path(self._request.data).name}
-        source |= rows.fitted.source(found.search.objective.n_rows)
-        return source | _weight(self._request, rows)
 
     def on_event(self, event: Event, state: SearchState) -> None:
         """Write the request with a checkpoint."""
-        if self._checkpoint is not None and event.kind in ("start", "checkpoint"):
-            self._request.write(self._checkpoint)
+        if self.checkpoint is not None and event.kind in ("start", "checkpoint"):
+            self.request.write(self.checkpoint)
 
     def _bootstrap(self, found: Discovery, rows: LearnRows) -> dict[str, Any]:
         """Return how often each edge of the model is found again; nothing if Ctrl-C came first."""
@@ -132,7 +124,7 @@ class LearnRun:
             replicates = bootstrap(
                 found,
                 rows.fitted.rows,
-                self._request.bootstrap,
+                self.request.bootstrap,
                 weights=rows.weights,
                 fdr=self._plan.fdr,
                 fwer=self._plan.fwer,
@@ -141,45 +133,41 @@ class LearnRun:
                 on_replicate=self._progress.on_replicate,
             )
         except KeyboardInterrupt:
-            say(self._console, "The bootstrap was interrupted before its first replicate.")
+            say(self.console, "The bootstrap was interrupted before its first replicate.")
             return {}
         kept = {"frequency": replicates.frequency[: found.model.n_edges]}
         return columns_of_all(found.model, found.final_model, kept)
 
-    def _write(self, found: Discovery, stored: StoredModel) -> None:
-        stored.write(self._request.output)
-        if self._request.report is None:
+    def _write_report(
+        self, model: PairwiseMRF, details: dict[str, Any], search: SearchState
+    ) -> None:
+        if self.request.report is None:
             return
         from edgegraft.report import write_report
 
         self._progress.stage("writing the report")
         try:
-            write_report(
-                self._request.report,
-                found.final_model,
-                details=stored.details,
-                edge_columns=stored.edge_columns,
-                trace=found.search.trace(),
-                title=f"The network of {Path(self._request.data).name}",
-            )
+            title = f"The network of {Path(self.request.data).name}"
+            trace = search.trace()
+            write_report(self.request.report, model, details=details, trace=trace, title=title)
         except KeyboardInterrupt:
             self._report_failed = True  # the model is there all the same
 
     def _report(self, stored: StoredModel) -> None:
         """Show the model, and where it and the report are."""
-        path, page = near(Path(self._request.output)), self._request.report
+        path, page = near(Path(self.request.output)), self.request.report
         summary = describe_model(stored, stored.edge_columns, path)
-        if self._as_json:
+        if self.as_json:
             summary["report"] = None if self._report_failed else page
             give(summary | {"seconds": round(self._progress.seconds, 3)})
         else:
-            show_model(results(self._console), summary, self._top)
+            show_model(results(self.console), summary, self.top)
         taken = clock(self._progress.seconds)
-        say(self._console, f"The model is in [bold]{escape(str(path))}[/] after {taken}.")
+        say(self.console, f"The model is in [bold]{escape(str(path))}[/] after {taken}.")
         if self._report_failed:
-            say(self._console, "The report was interrupted, and is not written.")
+            say(self.console, "The report was interrupted, and is not written.")
         elif page is not None:
-            say(self._console, f"The report is in [bold]{escape(str(near(Path(page))))}[/].")
+            say(self.console, f"The report is in [bold]{escape(str(near(Path(page))))}[/].")
 
 
 def _advice(request: Request, checkpoint: Path | None, interrupted: bool) -> str:
@@ -193,12 +181,6 @@ def _advice(request: Request, checkpoint: Path | None, interrupted: bool) -> str
     more = "" if edges is None else f" --max-edges {2 * max(1, edges)}"
     more += "" if time is None else f" --max-time {2 * max(1.0, time):g}"
     return f"Resume with a larger budget:\n{command}{more}"
-
-
-def _weight(request: Request, rows: LearnRows) -> dict[str, Any]:
-    if rows.weights is None:
-        return {}
-    return {"weights": request.weights, "weight": float(rows.weights.sum())}
 
 
 def show_dry_run(request: Request, console: Console, as_json: bool) -> None:
@@ -227,7 +209,7 @@ def show_dry_run(request: Request, console: Console, as_json: bool) -> None:
             "store": None if store is None else str(store.path),
         }
         result = {"rows": table.n_rows, "columns": describe_columns(table)}
-        result |= _weight(request, rows) | {"memory": memory, "dry_run": True}
+        result |= rows.weight(request) | {"memory": memory, "dry_run": True}
         give(result | {"pairs": n_pairs, "estimate": found._asdict()})
 
 

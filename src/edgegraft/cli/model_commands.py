@@ -45,7 +45,7 @@ def report(
     model: opt.ModelFile,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The page (.html); beside the model by default."),
+        opt.output(help="The page (.html); beside the model by default."),
     ] = None,
     force: opt.Force = False,
     quiet: opt.Quiet = False,
@@ -62,13 +62,7 @@ def report(
         stored = read_details(model)
         source = stored.details.get("source") or {}
         title = f"The network of {source.get('file', model.name)}"
-        write_report(
-            page,
-            load(model),
-            details=stored.details,
-            edge_columns=stored.edge_columns,
-            title=title,
-        )
+        write_report(page, load(model), details=stored.details, title=title)
         say(console, f"The report is in [bold]{escape(str(page))}[/].")
 
 
@@ -110,9 +104,7 @@ def _strengths(path: Path, without: list[str] | None, correction: Literal["apc"]
 
 def plot(
     model: opt.ModelFile,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.")
-    ],
+    output: Annotated[Path, opt.output(help="The picture: .png, .svg or .pdf.")],
     around: Annotated[
         str | None, typer.Option(help="Only a variable, its neighbours and the edges among them.")
     ] = None,

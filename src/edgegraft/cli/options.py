@@ -45,6 +45,7 @@ DataFiles = Annotated[
         "'rows/*.csv'.",
     ),
 ]
+output = partial(typer.Option, "--output", "-o")
 _optional = partial(typer.Option, show_default=False)
 Weights = Annotated[
     str | None,

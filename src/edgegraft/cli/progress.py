@@ -35,9 +35,7 @@ class Progress:
         self._max_time = max_time
         self._begun = perf_counter()
         self._stage, self._facts = "", ""
-        self._event: Event | None = None
-        self._event_at = 0.0
-        self._searching = False
+        self._end: float | None = None  # of the search, by its budget of time
         self._all_rows: float | None = None
 
     @contextmanager
@@ -54,8 +52,7 @@ class Progress:
 
     def stage(self, name: str, facts: str = "") -> None:
         """Set what is being done."""
-        self._stage, self._facts = name, facts
-        self._searching = False
+        self._stage, self._facts, self._end = name, facts, None
 
     def on_rows(self, read: RowsRead) -> None:
         """Show how far a pass over the files has come; end it after Ctrl-C."""
@@ -83,11 +80,11 @@ class Progress:
         elif self._all_rows is not None:
             facts.append("over all rows")
         self.stage("growing again" if growth.sharpened else "growing", ", ".join(facts))
-        self._event, self._event_at = event, perf_counter()
-        self._searching = event.kind != "end"
         if event.kind == "end":
             more = some and not self.interruption.asked
             self._stage = "continuing with more rows" if more else "testing edges"
+        elif self._max_time is not None:
+            self._end = perf_counter() - event.seconds + self._max_time
 
     def on_replicate(self, done: int, n: int) -> None:
         """Show a replicate of the bootstrap."""
@@ -108,9 +105,8 @@ class Progress:
             parts.append(COMPILATION.line)
         if self.interruption.asked:
             parts.append("stopping, Ctrl-C again gives up")
-        if self._searching and self._event is not None and self._max_time is not None:
-            used = self._event.seconds + perf_counter() - self._event_at
-            parts.append(f"{clock(max(0.0, self._max_time - used))} left")
+        if self._end is not None:
+            parts.append(f"{clock(max(0.0, self._end - perf_counter()))} left")
         parts.append(self._facts)
         text = "  ".join(part for part in parts if part)
         return Text(text, no_wrap=True, overflow="ellipsis")

@@ -185,9 +185,7 @@ def sample(
     given: opt.Given = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="A .csv, .tsv (also .gz) or .parquet file; stdout by default."
-        ),
+        opt.output(help="A .csv, .tsv (also .gz) or .parquet file; stdout by default."),
     ] = None,
     engine: Annotated[
         Literal["auto", "exact", "gibbs"], typer.Option(help="How to draw.")

@@ -15,7 +15,7 @@ _CELLS = opt.reading(opt.UNDER_A_SCHEMA)
 _READING = opt.reading(but=["max_memory", "cache_dir", "cache_size", "unseen"])  # rows in memory
 _Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="A .csv, .tsv or .parquet file to write the answer to."),
+    opt.output(help="A .csv, .tsv or .parquet file to write the answer to."),
 ]
 _what_to_write = typer.Option("--table", help="What --output writes.")
 _ComparedTable = Literal["edges", "variables"]
@@ -90,13 +90,10 @@ def compare(
 
 def _weights(data: Path, column: str | None, reading: dict[str, Any]) -> Any:
     """Return the weights of the rows of a file; None without a column of them."""
-    if column is None:
-        return None
     from edgegraft.ingest.options import ReadOptions
     from edgegraft.ingest.rows import read_weights
 
-    cells = {name: reading[name] for name in opt.OF_CELLS}
-    return read_weights(data, column, ReadOptions(**cells))
+    return None if column is None else read_weights(data, column, ReadOptions(**reading))
 
 
 @opt.with_options(_CELLS)
@@ -163,7 +160,7 @@ def read(
         write_answer(
             console,
             (output, found.table(table)),
-            (picture, partial(answer_plots.READING_PLOTS[kind], found)),
+            (picture, partial(answer_plots.READING_PLOTS[kind][0], found)),
             (report, partial(write_read_page, found, model)),
         )
 

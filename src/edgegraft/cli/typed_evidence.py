@@ -36,7 +36,8 @@ def check_names(schema: Schema, names: Sequence[str], option: str) -> None:
     """Refuse names of variables that the model does not have."""
     for name in names:
         if name not in schema:
-            raise _unknown(schema, name, option)
+            hint = suggestion(name, schema.names)
+            raise ModelError(f"{option}: the model has no variable {name!r}; {hint}")
 
 
 def parse_variables(schema: Schema, texts: Sequence[str], option: str) -> list[str]:
@@ -86,7 +87,7 @@ def _parse(schema: Schema, text: str) -> tuple[str, Any]:
         if category is not None:
             return name, category
     if not known:
-        raise _unknown(schema, ways[0][0], "--given")
+        check_names(schema, [ways[0][0]], "--given")
     name, label = known[0]
     categories = schema[name].categories
     near = nearest(label, [str(category) for category in categories])
@@ -97,11 +98,6 @@ def _parse(schema: Schema, text: str) -> tuple[str, Any]:
     )
     several = " (repeat --given for each variable)" if "," in label and "=" in label else ""
     raise ModelError(f"--given: variable {name!r} has no category {label!r}; {hint}{several}")
-
-
-def _unknown(schema: Schema, name: str, option: str) -> ModelError:
-    hint = suggestion(name, schema.names)
-    return ModelError(f"{option}: the model has no variable {name!r}; {hint}")
 
 
 def _category(variable: Variable, text: str) -> Any:

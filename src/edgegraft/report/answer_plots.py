@@ -105,9 +105,7 @@ def plot_adjacency(found: NetworkReading, ax: Axes | None = None) -> Axes:
     """Draw the effects of all pairs as a heat map, variables of a community side by side."""
     n, community = found.model.n_variables, found.variables["community"]
     order = np.lexsort((-found.variables["strength"], np.where(community < 0, n, community)))
-    matrix = np.zeros((n, n))
-    for (i, j), effect in zip(found.model.edges.tolist(), found.edges["effect"], strict=True):
-        matrix[i, j] = matrix[j, i] = effect
+    matrix = found.model.adjacency(found.edges["effect"])
     side = 2.0 + 0.22 * n
     ax = axes_or_new(ax, side + 1.0, side)
     heat_map(ax, matrix[np.ix_(order, order)], float(np.abs(matrix).max(initial=1e-9)), "effect")
@@ -157,13 +155,14 @@ def _edge_names(found: NetworkReading, order: Integers) -> list[str]:
     return [f"{shown(a, 20)} -- {shown(b, 20)}" for a, b in ends]
 
 
-READING_PLOTS: dict[str, Callable[[NetworkReading], Axes]] = {
-    "network": plot_predictability,
-    "centrality": plot_centrality,
-    "edges": plot_edge_intervals,
-    "differences": plot_edge_differences,
-    "stability": plot_stability,
-    "adjacency": plot_adjacency,
+#: Pictures of a network read by name, with their descriptions.
+READING_PLOTS: dict[str, tuple[Callable[[NetworkReading], Axes], str]] = {
+    "network": (plot_predictability, "The network, rings showing the share explained"),
+    "centrality": (plot_centrality, "Centralities with intervals"),
+    "edges": (plot_edge_intervals, "Effects of edges with intervals"),
+    "differences": (plot_edge_differences, "Which effects of edges differ"),
+    "stability": (plot_stability, "Correlation of centralities if rows are dropped"),
+    "adjacency": (plot_adjacency, "Effects as a heat map"),
 }
 
 
@@ -191,9 +190,8 @@ def plot_comparison(found: Comparison, *, seed: int = 0) -> list[Axes]:
     columns = found.edges
     effects = {name: np.nan_to_num(columns[f"effect_{name}"]) for name in found.groups}
     largest = np.max([np.abs(effect) for effect in effects.values()], axis=0, initial=0.0)
-    model, _ = found.first_model()
     order = found.places()
-    whole = build_network(model, strengths=largest[order], colour_by="community", seed=seed)
+    whole = build_network(found.first_model(), strengths=largest[order], seed=seed)
     drawn = np.any([found.shown_in(name) for name in found.groups], axis=0)
     whole = whole._replace(largest=float(largest[drawn].max(initial=0.0)) or None)
     width, height = figure_size(whole)

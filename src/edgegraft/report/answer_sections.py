@@ -72,21 +72,11 @@ def reading_section(found: NetworkReading) -> str:
     return body
 
 
-_ALT = {
-    "network": "The network, rings showing the share explained",
-    "centrality": "Centralities with intervals",
-    "edges": "Effects of edges with intervals",
-    "differences": "Which effects of edges differ",
-    "stability": "Correlation of centralities if rows are dropped",
-    "adjacency": "Effects as a heat map",
-}
-
-
 def _pictures(found: NetworkReading) -> str:
     if not found.model.n_edges or found.model.n_variables > _MAX_DRAWN:
         return ""
-    drawn = answer_plots.READING_PLOTS.items()
-    return "".join(picture(_ALT[name], partial(draw, found)) for name, draw in drawn)
+    drawn = answer_plots.READING_PLOTS.values()
+    return "".join(picture(alt, partial(draw, found)) for draw, alt in drawn)
 
 
 def column_table(title: str, columns: Mapping[str, Any], names: list[str]) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hmac
 import secrets
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,32 +51,27 @@ def build_app(explorer: Explorer, token: str, port: int) -> Flask:
         static_url_path=f"/{token}/assets",
     )
     app.config["MAX_CONTENT_LENGTH"] = _MAX_BODY
-    app.before_request(_guard(token, {f"{LOOPBACK}:{port}", f"localhost:{port}"}))
-    app.after_request(_harden)
     app.register_blueprint(_routes(explorer), url_prefix=f"/{token}")
-    app.register_error_handler(ImpossibleEvidenceError, lambda error: _refusal(error, 409))
-    for kind in (ModelError, DataError):
-        app.register_error_handler(kind, lambda error: _refusal(error, 422))
-    return app
+    hosts = {f"{LOOPBACK}:{port}", f"localhost:{port}"}
 
-
-def _guard(token: str, hosts: set[str]) -> Callable[[], None]:
-    def check() -> None:
+    @app.before_request
+    def guard() -> None:
         given = request.path.split("/")[1]
         known = hmac.compare_digest(given.encode(), token.encode())
         if request.headers.get("Host", "").lower() not in hosts or not known:
             abort(403)
 
-    return check
+    @app.after_request
+    def harden(response: Response) -> Response:
+        response.headers.update(_HEADERS)
+        return response
 
+    @app.errorhandler(ModelError)
+    @app.errorhandler(DataError)
+    def refuse(error: Exception) -> tuple[Response, int]:
+        return jsonify(error=str(error)), 409 if isinstance(error, ImpossibleEvidenceError) else 422
 
-def _harden(response: Response) -> Response:
-    response.headers.update(_HEADERS)
-    return response
-
-
-def _refusal(error: Exception, status: int) -> tuple[Response, int]:
-    return jsonify(error=str(error)), status
+    return app
 
 
 def _routes(explorer: Explorer) -> Blueprint:
@@ -109,26 +103,15 @@ def _routes(explorer: Explorer) -> Blueprint:
             return jsonify(explorer.answer(explorer.codes(asked["given"])))
         return jsonify(explorer.answer(explorer.read_link(str(asked["link"]))))
 
-    @routes.get("/marginals.json")
-    def as_json() -> Response:
-        return _file(explorer.export_json(_linked(explorer)), "application/json")
-
-    @routes.get("/marginals.csv")
-    def as_csv() -> Response:
-        return _file(explorer.export_csv(_linked(explorer)), "text/csv; charset=utf-8")
+    @routes.get("/marginals.<any(json, csv):kind>")
+    def export(kind: str) -> Response:
+        given = explorer.read_link(request.args.get("given", ""))
+        text = explorer.export_json(given) if kind == "json" else explorer.export_csv(given)
+        content_type = "application/json" if kind == "json" else "text/csv; charset=utf-8"
+        headers = {"Content-Disposition": f'attachment; filename="marginals.{kind}"'}
+        return Response(text, content_type=content_type, headers=headers)
 
     return routes
-
-
-def _linked(explorer: Explorer) -> dict[int, int]:
-    return explorer.read_link(request.args.get("given", ""))
-
-
-def _file(text: str, kind: str) -> Response:
-    name = request.path.rsplit("/", 1)[1]
-    return Response(
-        text, content_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'}
-    )
 
 
 class _Quiet(WSGIRequestHandler):

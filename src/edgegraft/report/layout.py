@@ -153,11 +153,7 @@ def _scaling(distances: Floats) -> Floats:
     centred = -0.5 * (
         square - square.mean(axis=0) - square.mean(axis=1, keepdims=True) + square.mean()
     )
-    _, vectors = np.linalg.eigh(centred.T @ centred)
-    axes = vectors[:, -1:-3:-1]
-    # The sign of an eigenvector is arbitrary: it is fixed here, so that pictures can be compared.
-    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
-    spots = centred @ axes
+    spots = _along_main_axes(centred)
     spread = np.sqrt((spots**2).sum(axis=1).mean())
     wanted = np.sqrt((distances**2).mean() / 2)
     return np.asarray(spots * (wanted / spread if spread > 0 else 1.0))
@@ -200,12 +196,17 @@ def _push_apart(spots: Floats) -> bool:
 def _upright(spots: Floats) -> Floats:
     """Rotate a component so that it is widest horizontally, and move its corner to 0."""
     if len(spots) > 1:
-        centred = spots - spots.mean(axis=0)
-        _, vectors = np.linalg.eigh(centred.T @ centred)
-        axes = vectors[:, ::-1]
-        axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(2)])
-        spots = centred @ axes
+        spots = _along_main_axes(spots - spots.mean(axis=0))
     return np.asarray(spots - spots.min(axis=0))
+
+
+def _along_main_axes(centred: Floats) -> Floats:
+    """Return the coordinates of points along the two directions in which they differ most."""
+    _, vectors = np.linalg.eigh(centred.T @ centred)
+    axes = vectors[:, -1:-3:-1]
+    # The sign of an eigenvector is arbitrary: it is fixed here, so that pictures can be compared.
+    signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
+    return np.asarray(centred @ (axes * signs))
 
 
 def _pack(parts: list[Floats]) -> list[Floats]:

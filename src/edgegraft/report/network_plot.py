@@ -204,27 +204,31 @@ def _draw_legend(
     ax: Axes, network: Network, widths: np.ndarray, radii: np.ndarray, communities: bool
 ) -> None:
     """Explain width, size and colour below the picture."""
+    from matplotlib.lines import Line2D
+
     strengths = finite_strengths(network.strength)
     total = np.bincount(network.edges.ravel(), np.repeat(strengths, 2), len(network.names))
     handles = []
     for k in _extremes(strengths):
-        handles.append(_line(NEUTRAL, float(widths[k]), f"strength {strengths[k]:.2g}"))
+        label = f"strength {strengths[k]:.2g}"
+        handles.append(Line2D([], [], color=NEUTRAL, linewidth=float(widths[k]), label=label))
     joined = np.flatnonzero(total > 0)
     for k in joined[_extremes(total[joined])]:
-        handles.append(_dot(OTHER, "o", f"sum of strengths {total[k]:.2g}", 2 * float(radii[k])))
+        label = f"sum of strengths {total[k]:.2g}"
+        handles.append(_dot(OTHER, label, size=2 * float(radii[k])))
     if network.sign.any():
         kinds = ((1, POSITIVE, "positive"), (-1, NEGATIVE, "negative"), (0, NEUTRAL, "no sign"))
         for sign, colour, label in kinds:
             if (network.sign == sign).any():
-                handles.append(_line(colour, 2.5, label))
+                handles.append(Line2D([], [], color=colour, linewidth=2.5, label=label))
     for group, name in enumerate(network.group_names[:MAX_GROUPS]):
         style = group_style(group)
-        handles.append(_dot(style.colour, _MARKERS[style.shape], shown(name)))
+        handles.append(_dot(style.colour, shown(name), _MARKERS[style.shape]))
     grey = (network.group < 0) | (network.group >= MAX_GROUPS)
     if not communities and grey.any():
-        handles.append(_dot(OTHER, "o", "other"))
+        handles.append(_dot(OTHER, "other"))
     if communities and (network.group >= 0).any():
-        handles.append(_dot(group_style(0).colour, "o", "colours: communities"))
+        handles.append(_dot(group_style(0).colour, "colours: communities"))
     legend = ax.legend(
         handles=handles,
         loc="upper center",
@@ -242,13 +246,7 @@ def _extremes(values: np.ndarray) -> list[int]:
     return list(dict.fromkeys((int(values.argmin()), int(values.argmax())))) if len(values) else []
 
 
-def _line(colour: str, width: float, label: str) -> Line2D:
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], color=colour, linewidth=width, label=label)
-
-
-def _dot(colour: str, marker: str, label: str, size: float = 7.0) -> Line2D:
+def _dot(colour: str, label: str, marker: str = "o", size: float = 7.0) -> Line2D:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], linestyle="", marker=marker, color=colour, markersize=size, label=label)

@@ -40,11 +40,8 @@ def centrality(
     for name, factor in (("strength", np.sign(effect)), ("influence", (signed != 0).astype(float))):
         total = _totals(edges, effect * factor, n)
         error = np.sqrt(np.square(_totals(edges, influence.rows * factor, n)).sum(axis=0))
-        columns[name] = total
-        columns[f"{name}_low"], columns[f"{name}_high"] = (
-            total - NORMAL * error,
-            total + NORMAL * error,
-        )
+        for end, times in (("", 0.0), ("_low", -NORMAL), ("_high", NORMAL)):
+            columns[f"{name}{end}"] = total + times * error
     columns["bridge"] = _totals(edges, np.abs(effect) * away, n)
     columns["community"] = community
     return columns
@@ -76,22 +73,19 @@ def case_dropping(
 ) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
     """Return how centralities of fewer rows correlate with those of all, and the coefficients."""
     edges, size = model.edges, model.n_variables
-    columns: dict[str, list[float]] = {"share": list(_DROPPED)}
+    effects = [influence.without(share, n, rng) for share in _DROPPED]
+    columns: dict[str, NDArray[Any]] = {"share": np.array(_DROPPED)}
+    coefficient = {}
     measures: dict[str, Callable[[Floats], Floats]] = {"strength": np.abs, "influence": np.positive}
-    coefficient = dict.fromkeys(measures, 0.0)
-    for name in measures:
-        columns[f"{name}_correlation"], columns[f"{name}_low"] = [], []
-    for share in _DROPPED:
-        effects = influence.without(share, n, rng)
-        for name, measure in measures.items():
-            whole = _totals(edges, measure(influence.effect), size)
-            found = [_correlation(whole, row) for row in _totals(edges, measure(effects), size)]
-            columns[f"{name}_correlation"].append(float(np.mean(found)))
-            low = float(np.quantile(found, 1.0 - _CERTAIN))
-            columns[f"{name}_low"].append(low)
-            if low >= _SIMILAR:
-                coefficient[name] = share
-    return {name: np.array(values) for name, values in columns.items()}, coefficient
+    for name, measure in measures.items():
+        whole = _totals(edges, measure(influence.effect), size)
+        drawn = [_totals(edges, measure(own), size) for own in effects]
+        found = np.array([[_correlation(whole, row) for row in rows] for rows in drawn])
+        low = np.quantile(found, 1.0 - _CERTAIN, axis=1)
+        columns |= {f"{name}_correlation": found.mean(axis=1), f"{name}_low": low}
+        similar = [share for share, own in zip(_DROPPED, low, strict=True) if own >= _SIMILAR]
+        coefficient[name] = max(similar, default=0.0)
+    return columns, coefficient
 
 
 def _correlation(first: Floats, second: Floats) -> float:

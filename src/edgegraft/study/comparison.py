@@ -99,11 +99,11 @@ class Comparison:
         edges = self.models[self.groups[0]].edges.tolist()
         return np.array([place[names[i], names[j]] for i, j in edges], np.int64)
 
-    def first_model(self) -> tuple[PairwiseMRF, dict[str, NDArray[Any]]]:
+    def first_model(self) -> PairwiseMRF:
         """Return the model of the first group, with columns of its edges for files and pages."""
         names = [*(f"effect_{name}" for name in self.groups), "difference", "q_value"]
-        order = self.places()
-        return self.models[self.groups[0]], {name: self.edges[name][order] for name in names}
+        columns = {name: self.edges[name][self.places()] for name in names}
+        return self.models[self.groups[0]].with_edge_columns(columns)
 
     def summary(self) -> dict[str, Any]:
         """Return the comparison in plain types, for JSON; numbers that are not known are None."""

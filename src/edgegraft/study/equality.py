@@ -39,62 +39,41 @@ class Estimate(NamedTuple):
 
 
 class EdgeEquality(NamedTuple):
-    """What is known of one edge.
+    """What is known of one edge."""
 
-    Attributes
-    ----------
-    verdict : Verdict
-        The test that its weights are equal.
-    estimates : list of Estimate or None
-        Per group; None if it cannot be estimated there.
-    difference : Estimate or None
-        Of the weights in the second of two groups from those in the first.
-    centred : list of array
-        Scores of the rows of each group that would have the mean zero if the weights were equal.
-    pooled : float
-        The p-value of the edge in all groups together.
-    common : array
-        The weights that all groups have if they are equal.
-    """
-
-    verdict: Verdict
-    estimates: list[Estimate | None]
-    difference: Estimate | None
-    centred: list[Floats]
-    pooled: float
-    common: Floats
+    verdict: Verdict  # the test that its weights are equal
+    estimates: list[Estimate | None]  # per group; None if it cannot be estimated there
+    difference: Estimate | None  # of the second of two groups from the first
+    centred: list[Floats]  # per group, scores of rows of mean zero if the weights were equal
+    pooled: float  # the p-value of the edge in all groups together
+    common: Floats  # the weights that all groups have if they are equal
 
 
 def judge_equality(given: GroupRows, scores: list[EdgeScores | None], linear: Mask) -> EdgeEquality:
     """Test one edge, from its scores in every group."""
     size = len(linear)
     known = [_or_nothing(own, size, len(given.of(g))) for g, own in enumerate(scores)]
-    total = np.linalg.pinv(np.sum([own.sensitivity for own in known], axis=0))
-    common = total @ np.sum([own.score for own in known], axis=0)
-    last = len(known) - 1
-    apart = np.concatenate([own.score - own.sensitivity @ common for own in known[:last]])
-    loadings = [_loading(known, total, h) for h in range(len(known))]
-    by_model, by_rows = (
-        np.sum(
-            [a @ getattr(own, name) @ a.T for a, own in zip(loadings, known, strict=True)], axis=0
-        )
-        for name in ("by_model", "by_rows")
+    score, step, slopes, by_model, by_rows = (
+        np.sum([getattr(own, name) for own in known], axis=0)
+        for name in ("score", "step", "sensitivity", "by_model", "by_rows")
     )
-    if given.clusters is not None:
-        by_rows = _over_clusters(given, known, loadings)
-        by_model = by_rows
-    verdict = judge_score(apart, by_model, by_rows, np.tile(linear, last))
-    steps = total @ np.sum([own.step for own in known], axis=0)
+    pooled = judge_score(score, by_model, by_rows, linear, information=slopes).p_value
+    total = np.linalg.pinv(slopes)
+    common, steps = total @ score, total @ step
+    apart = np.concatenate([own.score - own.sensitivity @ common for own in known[:-1]])
+    loadings = [(_loading(known, total, h), own) for h, own in enumerate(known)]
+    if given.clusters is None:
+        by_model = np.sum([a @ own.by_model @ a.T for a, own in loadings], axis=0)
+        by_rows = np.sum([a @ own.by_rows @ a.T for a, own in loadings], axis=0)
+    else:  # which may have rows of all groups
+        sums = [_cluster_sums(given, g, own) @ a.T for g, (a, own) in enumerate(loadings)]
+        by_model = by_rows = _spread(np.sum(sums, axis=0))
+    verdict = judge_score(apart, by_model, by_rows, np.tile(linear, len(known) - 1))
     centred = []
     for g, own in enumerate(known):
         weights = given.weights[given.of(g)]
         moved = own.step - own.sensitivity @ steps
         centred.append(own.rows + np.outer(weights / weights.sum(), moved))
-    score, by_model, by_rows, slopes = (
-        np.sum([getattr(own, name) for own in known], axis=0)
-        for name in ("score", "by_model", "by_rows", "sensitivity")
-    )
-    pooled = judge_score(score, by_model, by_rows, linear, information=slopes).p_value
     estimates = [own and estimate(given, g, own) for g, own in enumerate(scores)]
     difference = _difference(given, scores, estimates)
     return EdgeEquality(verdict, estimates, difference, centred, pooled, common)
@@ -112,12 +91,6 @@ def _loading(known: list[EdgeScores], total: Floats, h: int) -> Floats:
     size = len(total)
     blocks = [(g == h) * np.eye(size) - own.sensitivity @ total for g, own in enumerate(known[:-1])]
     return np.concatenate(blocks)
-
-
-def _over_clusters(given: GroupRows, known: list[EdgeScores], loadings: list[Floats]) -> Floats:
-    """Return the variance of the differences over clusters, which may have rows of all groups."""
-    each = enumerate(zip(known, loadings, strict=True))
-    return _spread(np.sum([_cluster_sums(given, g, own) @ a.T for g, (own, a) in each], axis=0))
 
 
 def _cluster_sums(given: GroupRows, g: int, own: EdgeScores) -> Floats:

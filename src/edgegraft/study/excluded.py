@@ -30,7 +30,7 @@ def excluded_effects(
     tester = whole.tester(n_jobs, survey)
     alone = None if survey is None else whole.tester(n_jobs)
     edges = pair_ids(fit.layout.edges, n)
-    pairs, statistic, dof, p, worth = [], [], [], [], []
+    tests = []
     for batch in _rounds(n):
         new = batch[~np.isin(pair_ids(batch, n), edges)]
         if not len(new):
@@ -43,21 +43,17 @@ def excluded_effects(
         if alone is not None:
             single = np.maximum(alone.test(layout, theta, at).statistic, _TINY)
             share = np.clip(found.statistic / single, 0.0, 1.0)
-        worth.append(share)
-        pairs.append(new)
-        statistic.append(found.statistic)
-        dof.append(found.dof)
-        p.append(found.p_value)
-    if not pairs:
+        tests.append((new, found.statistic, found.dof, found.p_value, share))
+    if not tests:
         return np.empty((0, 2), np.int64), np.zeros(0), np.zeros(0)
-    new, t, d = np.concatenate(pairs), np.concatenate(statistic), np.concatenate(dof)
+    new, statistic, dof, p, share = map(np.concatenate, zip(*tests, strict=True))
     known = table.codes() >= 0
-    rows = np.array([base @ (known[:, i] & known[:, j]) for i, j in new.tolist()])
-    rows *= np.concatenate(worth)
-    centre = np.array([_largest(x, k) for x, k in zip(t.tolist(), d.tolist(), strict=True)])
-    bound = np.where(d > 0, np.tanh(np.sqrt(centre / np.maximum(rows, 1.0))), 1.0)
+    rows = np.array([base @ (known[:, i] & known[:, j]) for i, j in new.tolist()]) * share
+    each = zip(statistic.tolist(), dof.tolist(), strict=True)
+    centre = np.array([_largest(own, k) for own, k in each])
+    bound = np.where(dof > 0, np.tanh(np.sqrt(centre / np.maximum(rows, 1.0))), 1.0)
     order = np.lexsort((new[:, 1], new[:, 0]))
-    return new[order], np.concatenate(p)[order], np.asarray(bound)[order]
+    return new[order], p[order], np.asarray(bound)[order]
 
 
 def _largest(statistic: float, dof: int) -> float:
@@ -76,15 +72,8 @@ def _rounds(n: int) -> list[Edges]:
     >>> sum(len(batch) for batch in _rounds(5)), len(_rounds(4))
     (10, 3)
     """
-    size = n + n % 2
-    ring = list(range(size))
-    out = []
-    for _ in range(size - 1):
-        batch = [
-            sorted((ring[k], ring[size - 1 - k]))
-            for k in range(size // 2)
-            if max(ring[k], ring[size - 1 - k]) < n
-        ]
-        out.append(np.array(batch, np.int64).reshape(-1, 2))
-        ring = [ring[0], ring[-1], *ring[1:-1]]
-    return out
+    pairs = np.column_stack(np.triu_indices(n, 1))
+    n_rounds = n - 1 + n % 2  # odd, so that sums and doubles of variables are all different in it
+    alone = pairs[:, 1] == n_rounds  # the last of an even number of variables
+    number = np.where(alone, 2 * pairs[:, 0], pairs.sum(axis=1)) % n_rounds
+    return [pairs[number == k] for k in range(n_rounds)]

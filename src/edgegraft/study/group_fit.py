@@ -42,13 +42,7 @@ class JointFit(NamedTuple):
 class JointModel:
     """The losses of all groups, ready to be fitted with any edges shared.
 
-    Parameters
-    ----------
-    given : GroupRows
-    features : Features
-        Of all rows together, so that a weight means the same in every group.
-    edges : array of int, shape (m, 2)
-    n_jobs : int
+    `features` are of all rows together, so that a weight means the same in every group.
     """
 
     def __init__(self, given: GroupRows, features: Features, edges: Edges, n_jobs: int) -> None:
@@ -94,13 +88,17 @@ class JointModel:
 
         at = origin
         if start is not None:
-            mean = np.average(
-                [theta[common] for theta in start.thetas], axis=0, weights=self._shares
-            )
+            shared_parts = [theta[common] for theta in start.thetas]
+            mean = np.average(shared_parts, axis=0, weights=self._shares)
             at = np.concatenate((mean, *(theta[~common] for theta in start.thetas)))
         scale = self._scale(common)
+
+        def scaled(z: Floats) -> tuple[float, Floats]:
+            found, slope = value(z * scale)
+            return found, slope * scale
+
         found = minimize_smooth(
-            lambda z: _scaled(value(z * scale), scale),
+            scaled,
             at / scale,
             jac=True,
             method="L-BFGS-B",
@@ -135,12 +133,9 @@ class WholeFit(NamedTuple):
     fit: JointFit
 
     @classmethod
-    def of(cls, edges: Edges, table: PackedTable, weighting: Weighting | None, n_jobs: int) -> Self:
+    def of(cls, edges: Edges, table: PackedTable, weighting: Weighting, n_jobs: int) -> Self:
         """Fit these edges; a row that counts as several is as certain as these."""
-        n = table.n_rows
-        base = np.ones(n) if weighting is None else weighting.weights
-        sampling = weighting is not None and weighting.sampling
-        given = GroupRows(table, ("all",), np.zeros(n, np.int64), base, sampling, None)
+        given = GroupRows(table, ("all",), np.zeros(table.n_rows, np.int64), *weighting, None)
         features = features_of(given)
         fit = JointModel(given, features, edges, n_jobs).fit(np.ones(len(edges), bool))
         return cls(given, features, fit)
@@ -151,7 +146,3 @@ class WholeFit(NamedTuple):
         scored = self.features if table.schema.scored else None
         rows, sampling = TableRows(table, self.given.weights), self.given.sampling
         return make_tester(scored, rows, n_jobs, sampling=sampling, survey=survey)
-
-
-def _scaled(found: tuple[float, Floats], scale: Floats) -> tuple[float, Floats]:
-    return found[0], found[1] * scale

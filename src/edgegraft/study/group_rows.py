@@ -24,28 +24,14 @@ MIN_ROWS = 20  # of a group, to be compared
 
 @dataclass(frozen=True)
 class GroupRows:
-    """Rows of several groups.
+    """Rows of several groups."""
 
-    Attributes
-    ----------
-    table : PackedTable
-        All rows, without the columns that name groups and clusters.
-    names : tuple of str
-        Of the groups.
-    groups : array of int, shape (n_rows,)
-    weights : array of float, shape (n_rows,)
-    sampling : bool
-        Whether the weights are those of a sample.
-    clusters : array of int, shape (n_rows,), or None
-        Rows of a cluster are not independent.
-    """
-
-    table: PackedTable
-    names: tuple[str, ...]
-    groups: Integers
+    table: PackedTable  # without the columns that name groups and clusters
+    names: tuple[str, ...]  # of the groups
+    groups: Integers  # the group of each row
     weights: Floats
-    sampling: bool
-    clusters: Integers | None
+    sampling: bool  # whether the weights are those of a sample
+    clusters: Integers | None  # of each row; rows of a cluster are not independent
 
     def of(self, g: int) -> Integers:
         """Return the rows of a group."""
@@ -102,17 +88,12 @@ def read_groups(
     return GroupRows(whole, names, place.astype(np.int64), found.weights, found.sampling, where)
 
 
-def margins_of(given: GroupRows) -> list[Floats]:
-    """Return the weight of the rows in each state of each column, of all groups together."""
-    return state_weights(given.table, given.weights)
-
-
 def features_of(given: GroupRows) -> Features:
     """Return the features of all rows together, so that a weight means the same in every group."""
     schema = given.table.schema
     if not schema.scored:
         return Features.plain(schema)
-    return Features.of(schema, np.concatenate(margins_of(given)))
+    return Features.of(schema, np.concatenate(state_weights(given.table, given.weights)))
 
 
 def _read(X: Any, named: list[str], options: ReadOptions) -> PackedTable:

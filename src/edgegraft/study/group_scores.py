@@ -21,33 +21,26 @@ import numpy as np
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.learn.conditional import Conditional
-from edgegraft.learn.feature_conditionals import TINY, FeatureConditionals, contrasts_of
+from edgegraft.learn.feature_conditionals import (
+    TINY,
+    FeatureConditionals,
+    contrasts_of,
+    state_weights,
+)
 from edgegraft.objective.features import Features
 from edgegraft.study.group_fit import JointFit
-from edgegraft.study.group_rows import GroupRows, margins_of
+from edgegraft.study.group_rows import GroupRows
 
 _MAX_BYTES = 1 << 27  # of scores of rows that are held at a time
 
 
 class EdgeScores(NamedTuple):
-    """The effective scores of one edge in one group.
+    """The effective scores of one edge, of k weights, in one group."""
 
-    Attributes
-    ----------
-    rows : array of float, shape (rows of the group, k)
-        Weighted scores of rows, those of both ends together.
-    step : array of float, shape (k,)
-        What moves their sum to the score at zero: sensitivity times weights.
-    sensitivity : array of float, shape (k, k)
-        Of the sum to the weights.
-    by_model, by_rows : array of float, shape (k, k)
-        Variances of the sum.
-    """
-
-    rows: Floats
-    step: Floats
-    sensitivity: Floats
-    by_model: Floats
+    rows: Floats  # (rows of the group, k): weighted scores of rows, of both ends together
+    step: Floats  # moves their sum to the score at zero: sensitivity times weights
+    sensitivity: Floats  # of the sum to the weights
+    by_model: Floats  # variance of the sum
     by_rows: Floats
 
     @property
@@ -66,42 +59,28 @@ class _Side(NamedTuple):
 
 
 class GroupScores:
-    """The conditionals of every group at a joint fit.
-
-    Parameters
-    ----------
-    given : GroupRows
-    features : Features
-    fitted : JointFit
-    n_jobs : int
-    """
+    """The conditionals of every group at a joint fit."""
 
     def __init__(self, given: GroupRows, features: Features, fitted: JointFit, n_jobs: int) -> None:
         self._given, self._layout, self._n_jobs = given, fitted.layout, n_jobs
         self._thetas, self._shares_left = fitted.thetas, dict[int, float]()
-        self._margins = margins_of(given)
-        self.contrasts = [contrasts_of(features, i, own) for i, own in enumerate(self._margins)]
+        margins = state_weights(given.table, given.weights)
+        self.contrasts = [contrasts_of(features, i, own) for i, own in enumerate(margins)]
+        self._margins = [own / own.sum() for own in margins]
         self._groups: list[tuple[FeatureConditionals, dict[int, Conditional]]] = []
         for g, theta in enumerate(fitted.thetas):
             table, weights = given.part(g)
             rows = FeatureConditionals(table, features, weights, contrasts=self.contrasts)
             self._groups.append((rows, rows.describe_all(self._layout, theta, n_jobs)))
-        self._information: dict[int, list[Floats | None]] = {}
-        self._inverse: dict[int, Floats] = {}
+        self._information: dict[int, list[Floats | None]] = {}  # on the weights, per group
+        self._inverse: dict[int, Floats] = {}  # of that of all groups together
         for i in np.unique(self._layout.edges).tolist():
-            self._pool(i)
-
-    def _pool(self, i: int) -> None:
-        """Add up the information on the weights of a conditional over the groups."""
-        q = self.contrasts[i].free.shape[1]
-        own: list[Floats | None] = []
-        for _, nodes in self._groups:
-            inverse = nodes[i].inverse
-            own.append(None if inverse is None else _inverted(inverse[q:, q:]))
-        known = [part for part in own if part is not None]
-        self._information[i] = own
-        if known:
-            self._inverse[i] = _inverted(np.sum(known, axis=0))
+            q = self.contrasts[i].free.shape[1]
+            inverses = [nodes[i].inverse for _, nodes in self._groups]
+            own = [None if inverse is None else _inverted(inverse[q:, q:]) for inverse in inverses]
+            self._information[i] = own
+            if known := [part for part in own if part is not None]:
+                self._inverse[i] = _inverted(np.sum(known, axis=0))
 
     def _side(self, g: int, i: int, j: int) -> _Side | None:
         """Return the effective score of an edge in the conditional of `i`; None without one."""
@@ -148,7 +127,7 @@ class GroupScores:
         i, j = self._layout.edges[k].tolist()
         p, q = self._margins[i], self._margins[j]
         table = self._centred(k, weights)
-        cells = table * np.outer(p / p.sum(), q / q.sum()) / max(_size(table, p, q), TINY)
+        cells = table * np.outer(p, q) / max(_size(table, p, q), TINY)
         ends = [self.contrasts[v].own for v in (i, j)]
         return np.asarray(self._scale(k) * (ends[0].T @ cells @ ends[1]).ravel())
 
@@ -160,8 +139,8 @@ class GroupScores:
         """Return the weights of an edge as a table of states that its margins do not explain."""
         i, j = self._layout.edges[k].tolist()
         ends = [self.contrasts[v].own for v in (i, j)]
-        table = ends[0] @ weights.reshape(ends[0].shape[1], -1) @ ends[1].T
-        p, q = (self._margins[v] / self._margins[v].sum() for v in (i, j))
+        table = ends[0] @ weights.reshape(ends[0].shape[1], ends[1].shape[1]) @ ends[1].T
+        p, q = self._margins[i], self._margins[j]
         return np.asarray(table - (table @ q)[:, None] - p @ table + p @ table @ q)
 
     def _left(self, i: int) -> float:
@@ -180,7 +159,7 @@ class GroupScores:
 
         The only coordinate of an unordered column is its rarer state, which may be the first.
         """
-        own, margin = self.contrasts[i], self._margins[i] / self._margins[i].sum()
+        own, margin = self.contrasts[i], self._margins[i]
         first = own.own[:, 0]
         turned = not own.scored and own.common == 1
         return float(np.sqrt(margin @ first**2 - (margin @ first) ** 2)) * (-1 if turned else 1)
@@ -201,14 +180,15 @@ class GroupScores:
         """Return the scores of some edges in a group; None if it cannot test one."""
         rows, nodes = self._groups[g]
         power = 2 if self._given.sampling else 1
-        parts: dict[tuple[int, int], Floats] = {}
+        parts: dict[tuple[int, int], tuple[_Side, Floats]] = {}
         ends: dict[int, list[int]] = {}
         for k in chosen.tolist():
             for i in self._layout.edges[k].tolist():
                 ends.setdefault(i, []).append(k)
 
         def project(i: int) -> None:
-            sides = {k: self._side(g, i, self._other(k, i)) for k in ends[i]}
+            others = {k: int(self._layout.edges[k].sum() - i) for k in ends[i]}
+            sides = {k: self._side(g, i, j) for k, j in others.items()}
             used = {k: side for k, side in sides.items() if side is not None}
             if not used:
                 return
@@ -216,19 +196,18 @@ class GroupScores:
             found = rows.project_all(nodes[i], turn)
             cuts = np.cumsum([len(side.weights) for side in used.values()])[:-1]
             for k, part in zip(used, np.split(found, cuts, axis=1), strict=True):
-                parts[k, i] = part
+                parts[k, i] = used[k], part
 
         run(project, ends, self._n_jobs)
         out: list[EdgeScores | None] = []
         for k in chosen.tolist():
-            i, j = self._layout.edges[k].tolist()
-            used = [v for v in (i, j) if (k, v) in parts]
+            used = [v for v in self._layout.edges[k].tolist() if (k, v) in parts]
             if not used:
                 out.append(None)
                 continue
-            sides = [side for v in used if (side := self._side(g, v, self._other(k, v)))]
+            sides = [parts[k, v][0] for v in used]
             weights = [nodes[v].weights for v in used]
-            u = [parts[k, v] * w[:, None] for v, w in zip(used, weights, strict=True)]
+            u = [parts[k, v][1] * w[:, None] for v, w in zip(used, weights, strict=True)]
             raised = float(np.mean([nodes[v].correction for v in used]))
             whole, own = np.sum(u, axis=0), np.maximum.reduce(weights)
             by_model = np.sum([side.variance for side in sides], axis=0)
@@ -247,9 +226,6 @@ class GroupScores:
             )
         return out
 
-    def _other(self, k: int, i: int) -> int:
-        return int(self._layout.edges[k].sum() - i)
-
 
 def _covariance(first: Floats, second: Floats, weights: Floats, power: int) -> Floats:
     """Return the covariance of two sums over rows of weighted scores."""
@@ -262,7 +238,7 @@ def _covariance(first: Floats, second: Floats, weights: Floats, power: int) -> F
 
 def _size(table: Floats, first: Floats, second: Floats) -> float:
     """Return the norm of a table, cells weighted by the product of two margins."""
-    return float(np.sqrt((first / first.sum()) @ table**2 @ (second / second.sum())))
+    return float(np.sqrt(first @ table**2 @ second))
 
 
 def _inverted(matrix: Floats) -> Floats:

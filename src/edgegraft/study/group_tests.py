@@ -14,7 +14,6 @@ from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.learn.discovery import discover
 from edgegraft.learn.edge_tests import q_values
-from edgegraft.learn.effective_score import Verdict
 from edgegraft.learn.effects import edge_effects
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.columns import NORMAL
@@ -36,26 +35,13 @@ _CONFIRMED = 0.05  # p-value by permutations of an edge that differs
 
 
 class ComparedEdges(NamedTuple):
-    """The edges to compare.
-
-    Attributes
-    ----------
-    edges : array of int, shape (m, 2)
-    common : array of bool, shape (m,)
-        Which are chosen without regard to groups; the others are the best of the other pairs.
-    own : array of bool, shape (groups, m)
-        Which the network of each group has.
-    together : array of bool, shape (m,)
-        Which the network of all rows together has.
-    n : int
-        Number of variables.
-    """
+    """The edges to compare."""
 
     edges: Edges
-    common: Mask
-    own: Mask
-    together: Mask
-    n: int
+    common: Mask  # chosen without regard to groups; the others are the best of the other pairs
+    own: Mask  # (groups, m): those that the network of each group has
+    together: Mask  # those that the network of all rows together has
+    n: int  # variables
 
     def q_values(self, p: Floats) -> Floats:
         """Return q-values, of the two kinds of edges apart."""
@@ -69,16 +55,14 @@ class ComparedEdges(NamedTuple):
 class EqualityTests(NamedTuple):
     """Tests of all edges; `permuted` has them for every assignment of labels."""
 
-    verdicts: list[Verdict]
-    estimates: list[tuple[list[Estimate | None], Estimate | None]]  # per group; difference of two
-    permuted: PermutedTests | None
-    pooled: Floats  # p-values of the edges in all groups together
+    edges: list[EdgeEquality]
     effect: Floats  # of the edges in all groups together
+    permuted: PermutedTests | None
 
     @property
     def p_value(self) -> Floats:
         """P-values of the edges."""
-        return np.array([verdict.p_value for verdict in self.verdicts])
+        return np.array([edge.verdict.p_value for edge in self.edges])
 
     def together(self, chosen: ComparedEdges, variable: int | None = None) -> float:
         """Return the p-value of all edges together, or of those of a variable.
@@ -86,14 +70,15 @@ class EqualityTests(NamedTuple):
         Edges without information do not count. Those that only a group has are corrected for all
         pairs that they are the best of, and have a tenth of the level.
         """
-        known = np.array([verdict.dof > 0 for verdict in self.verdicts], bool)
+        known = np.array([edge.verdict.dof > 0 for edge in self.edges], bool)
         pairs = chosen.n * (chosen.n - 1) // 2
         if variable is not None:
             known &= (chosen.edges == variable).any(axis=1)
             pairs = chosen.n - 1
         common, rest = known & chosen.common, known & ~chosen.common
         if self.permuted is not None:
-            p = combined_p_value(self.permuted.of(common), self.pooled[common], self.effect[common])
+            pooled = np.array([edge.pooled for edge in self.edges])
+            p = combined_p_value(self.permuted.of(common), pooled[common], self.effect[common])
         else:
             p = cauchy_p_value(self.p_value[common])
         best = float(self.p_value[rest].min(initial=1.0)) * (pairs - int(common.sum()))
@@ -102,8 +87,8 @@ class EqualityTests(NamedTuple):
     def columns(self, chosen: ComparedEdges) -> dict[str, NDArray[Any]]:
         """Return the tests as columns."""
         columns: dict[str, NDArray[Any]] = {
-            "statistic": np.array([verdict.statistic for verdict in self.verdicts]),
-            "dof": np.array([verdict.dof for verdict in self.verdicts], np.int64),
+            "statistic": np.array([edge.verdict.statistic for edge in self.edges]),
+            "dof": np.array([edge.verdict.dof for edge in self.edges], np.int64),
             "p_value": self.p_value,
             "q_value": chosen.q_values(self.p_value),
         }
@@ -118,7 +103,7 @@ class EqualityTests(NamedTuple):
         do not know of and permutations do.
         """
         if self.permuted is None:
-            return np.ones(len(self.verdicts), bool)
+            return np.ones(len(self.edges), bool)
         level = max(_CONFIRMED, 1.0 / len(self.permuted.p_value))
         return np.asarray(self._ranks(self.permuted) <= level)
 
@@ -144,13 +129,7 @@ def judge_edges(given: GroupRows, scores: GroupScores, labels: Integers | None) 
     if permuted:
         p, along = zip(*permuted, strict=True)
         together = PermutedTests(np.concatenate(p, axis=1), np.concatenate(along, axis=2))
-    return EqualityTests(
-        [edge.verdict for edge in edges],
-        [(edge.estimates, edge.difference) for edge in edges],
-        together,
-        np.array([edge.pooled for edge in edges]),
-        np.array(effect),
-    )
+    return EqualityTests(edges, np.array(effect), together)
 
 
 def choose_edges(given: GroupRows, plan: Plan) -> ComparedEdges:
@@ -190,16 +169,16 @@ def group_effects(
     `reference` are the effects of the edges if all groups share them. Effects of groups are
     proportional to their weights on the scale of ``atanh``, and agree with these.
     """
-    m, n_groups = len(tested.verdicts), len(given.names)
+    m, n_groups = len(tested.edges), len(given.names)
     z, error = np.full((2, n_groups, m), np.nan)
     apart, unsure = np.full((2, m), np.nan)
     scale = _scales(reference, tested.effect)
-    for k, (estimates, difference) in enumerate(tested.estimates):
-        for g, one in enumerate(estimates):
+    for k, edge in enumerate(tested.edges):
+        for g, one in enumerate(edge.estimates):
             if one is not None:
                 z[g, k], error[g, k] = _sized(scores, k, one, scale[k])
-        if difference is not None:
-            apart[k], unsure[k] = _sized(scores, k, difference, scale[k])
+        if edge.difference is not None:
+            apart[k], unsure[k] = _sized(scores, k, edge.difference, scale[k])
     signed = np.array([scores.signed(k) for k in range(m)], bool)
     columns: dict[str, NDArray[Any]] = {"signed": signed}
     for g, name in enumerate(given.names):
@@ -209,11 +188,9 @@ def group_effects(
     columns["together"] = chosen.together
     effect = np.tanh(z)
     if n_groups > 2:
-        known = np.isfinite(effect).sum(axis=0) > 1
-        columns["difference"] = np.full(m, np.nan)
-        largest, smallest = (end(effect[:, known], axis=0) for end in (np.nanmax, np.nanmin))
-        columns["difference"][known] = largest - smallest
-        return columns
+        several = np.isfinite(effect).sum(axis=0) > 1
+        spread = np.fmax.reduce(effect) - np.fmin.reduce(effect)
+        return columns | {"difference": np.where(several, spread, np.nan)}
     # A difference of signed effects is that on the scale of atanh times a mean slope of tanh.
     clear = np.abs(apart) > _EQUAL
     steep = 1.0 - effect[0] ** 2

@@ -103,11 +103,12 @@ def lagged(
         raise DataError(f"row {missing[0]} has no subject or no time: leave such rows out")
     when = _moments(when)
     order = sorted(range(n), key=lambda k: (str(who[k]), when[k]))
-    place = {(str(who[k]), when[k]): k for k in range(n)}
-    if time is not None and len(place) < n:
+    if time is not None and len(set(zip(who, when, strict=True))) < n:
         raise DataError(f"two rows of a subject have the same '{time}'")
     whole = all(isinstance(moment, int) for moment in when) and time is not None
-    back = _lags(order, who, when, place, lags, whole)
+    step = when if whole else np.argsort(order).tolist()  # without gaps: places in the order
+    place = {(who[k], step[k]): k for k in range(n)}
+    back = {k: [place.get((who[k], step[k] - lag)) for lag in range(1, lags + 1)] for k in order}
     kept = [k for k in order if any(earlier is not None for earlier in back[k])]
     columns: dict[str, list[Any]] = {}
     for name in names:
@@ -154,29 +155,6 @@ def _moments(when: list[Any]) -> list[Any]:
     if any(isinstance(moment, datetime) and moment.time() != midnight for moment in when):
         return when
     return [moment.toordinal() for moment in when]
-
-
-def _lags(
-    order: list[int],
-    who: list[Any],
-    when: list[Any],
-    place: dict[tuple[str, Any], int],
-    lags: int,
-    whole: bool,
-) -> dict[int, list[int | None]]:
-    """Return the rows that are 1, 2, ... steps before each row; None if there is none."""
-    back: dict[int, list[int | None]] = {}
-    for at, k in enumerate(order):
-        found: list[int | None] = []
-        for lag in range(1, lags + 1):
-            if whole:
-                found.append(place.get((str(who[k]), when[k] - lag)))
-            else:
-                earlier = order[at - lag] if at >= lag else None
-                same = earlier is not None and who[earlier] == who[k]
-                found.append(earlier if same else None)
-        back[k] = found
-    return back
 
 
 def kernel_weights(time: ArrayLike, at: float, bandwidth: float) -> Floats:

@@ -56,18 +56,10 @@ def permuted_labels(given: GroupRows, n: int, random_state: int) -> Integers:
 
 
 class PermutedTests(NamedTuple):
-    """Edges under every assignment of labels, the observed one first.
+    """Edges under every assignment of labels, the observed one first."""
 
-    Attributes
-    ----------
-    p_value : array of float, shape (assignments, m)
-        Comparable with each other.
-    along : array of float, shape (groups, assignments, m)
-        Standardised sums of the scores of each group along the weights of all groups together.
-    """
-
-    p_value: Floats
-    along: Floats
+    p_value: Floats  # (assignments, m), comparable with each other
+    along: Floats  # (groups, assignments, m): standardised sums of scores along common weights
 
     def of(self, edges: Mask) -> PermutedTests:
         """Return some of the edges."""

@@ -27,7 +27,7 @@ from scipy.special import chdtrc
 from edgegraft.config import Plan
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, SettingError
-from edgegraft.learn.effective_score import LINEAR_SHARE
+from edgegraft.learn.effective_score import LINEAR_SHARE, Verdicts
 from edgegraft.model import PairwiseMRF, load, read_details
 
 _DRAWS = 400
@@ -39,28 +39,15 @@ _STEP = 0.25  # of roots of statistics, for the slope of power
 
 
 class PowerStudy(NamedTuple):
-    """Edges to be found among pairs.
-
-    Attributes
-    ----------
-    names : list of pairs of str
-    size : array of float
-        Noncentrality of each edge's statistic per row.
-    dof, share : array of float
-        Degrees of freedom, and the share of the level that this test of the edge has.
-    n_pairs : int
-    fdr : float
-    degree : float
-        Neighbours of a column.
-    """
+    """Edges to be found among pairs."""
 
     names: list[tuple[str, str]]
-    size: Floats
+    size: Floats  # noncentrality of each edge's statistic per row
     dof: Floats
-    share: Floats
+    share: Floats  # of the level, that this test of the edge has
     n_pairs: int
     fdr: float
-    degree: float
+    degree: float  # neighbours of a column
 
     def of(self, edges: NDArray[Any]) -> Self:
         """Return some of the edges."""
@@ -135,32 +122,12 @@ class PowerStudy(NamedTuple):
         return out
 
 
-class TestedEdges(NamedTuple):
-    """Tests of edges; p-values of linear and further scores are NaN if there are none."""
-
-    names: list[tuple[str, str]]
-    statistic: Floats
-    dof: Floats
-    p_linear: Floats
-    p_rest: Floats
-
-
 class FittedEdges(NamedTuple):
-    """What a fit knows of the edges that it has tested.
+    """What a fit knows of the edges that it has tested."""
 
-    Attributes
-    ----------
-    study : PowerStudy
-        The edges that it kept, then those that it cut and might have kept.
-    kept : array of bool
-    n_rows : int or None
-        Rows of the fit; None if sizes are not estimates.
-    model : PairwiseMRF
-    """
-
-    study: PowerStudy
+    study: PowerStudy  # the edges that it kept, then those that it cut and might have kept
     kept: NDArray[np.bool_]
-    n_rows: int | None
+    n_rows: int | None  # None if sizes are not estimates
     model: PairwiseMRF
 
 
@@ -189,7 +156,7 @@ def learned_study(
     fitted: Any, fdr: float | None = None, n_rows: float | None = None
 ) -> FittedEdges:
     """Return the edges that a fit, or the fit of a model file, has tested, on `n_rows` if given."""
-    model, details = _model_and_details(fitted)
+    model, details = model_of(fitted)
     columns = dict(model.edge_columns)
     tested = np.isfinite(columns.get("statistic", np.full(model.n_edges, np.nan)))
     if not tested.any():
@@ -207,19 +174,24 @@ def learned_study(
     )
     rows = float(n_rows or source.get("weight", source.get("rows", 0)))
     n_pairs = n * (n - 1) // 2 if inactive is None else inactive + m
-    tests = TestedEdges(names, statistic, dof, linear, rest)
-    study = tested_study(tests, rows, n_pairs, fdr or details.get("fdr"), 2.0 * m / n)
+    tests = Verdicts.of(np.array((statistic, dof, np.full(len(names), np.nan), linear, rest)))
+    study = tested_study(names, tests, rows, n_pairs, fdr or details.get("fdr"), 2.0 * m / n)
     return FittedEdges(study, np.arange(len(names)) < m, int(rows), model)
 
 
 def tested_study(
-    tests: TestedEdges, n_rows: float, n_pairs: int, fdr: float | None, degree: float
+    names: list[tuple[str, str]],
+    tests: Verdicts,
+    n_rows: float,
+    n_pairs: int,
+    fdr: float | None,
+    degree: float,
 ) -> PowerStudy:
     """Return edges with the sizes that their tests show."""
     linear, further = tests.p_linear / LINEAR_SHARE, tests.p_rest / (1.0 - LINEAR_SHARE)
     share = np.where(linear <= further, LINEAR_SHARE, 1.0 - LINEAR_SHARE)
     return PowerStudy(
-        tests.names,
+        names,
         np.maximum(tests.statistic - tests.dof, 0.0) / free_rows(n_rows, degree),
         np.maximum(tests.dof, 1.0),
         np.where(np.isnan(linear) | np.isnan(further), 1.0, share),
@@ -229,7 +201,8 @@ def tested_study(
     )
 
 
-def _model_and_details(fitted: Any) -> tuple[PairwiseMRF, Mapping[str, Any]]:
+def model_of(fitted: Any) -> tuple[PairwiseMRF, Mapping[str, Any]]:
+    """Return the network of a fit, or the model of a file, with how it was learned."""
     if isinstance(fitted, str | PathLike):
         return load(fitted), read_details(fitted).details
     if hasattr(fitted, "network_model_"):

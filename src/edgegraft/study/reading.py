@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import make_frame
 from edgegraft.ingest.rows import read_table
 from edgegraft.learn.survey_design import weigh
-from edgegraft.model import PairwiseMRF, load
+from edgegraft.model import PairwiseMRF
 from edgegraft.study.centrality import (
     case_dropping,
     centrality,
@@ -29,7 +28,7 @@ from edgegraft.study.columns import NORMAL, plain_rows
 from edgegraft.study.excluded import excluded_effects
 from edgegraft.study.group_fit import WholeFit
 from edgegraft.study.group_rows import label_codes
-from edgegraft.study.power import chance_to_return
+from edgegraft.study.power import chance_to_return, model_of
 from edgegraft.study.predictability import predictability
 from edgegraft.study.row_influence import RowInfluence
 
@@ -191,7 +190,8 @@ def read_network(
     >>> bool((found.edges["returns"] > 0.9).all())
     True
     """
-    model = _model_of(fitted)
+    model = getattr(fitted, "model_", None)
+    model = model if isinstance(model, PairwiseMRF) else model_of(fitted)[0]
     if not len(resolutions) or min(resolutions) <= 0:
         raise SettingError("resolutions", f"must be numbers above 0, found {resolutions!r}")
     if n_resamples < 1:
@@ -199,14 +199,11 @@ def read_network(
     n_jobs = resolve_jobs(n_jobs)
     options = ReadOptions.of(read_network, reading | {"columns": list(model.names)})
     table = read_table(X, model.schema, options)
-    weighting = None
-    if sample_weight is not None:
-        weighting = weigh(check_weights(sample_weight, table.n_rows))
-    weights = None if weighting is None else weighting.weights
+    n = table.n_rows
+    weighting = weigh(np.ones(n) if sample_weight is None else check_weights(sample_weight, n))
     members = None
     if clusters is not None:
-        members = _members(X, clusters, ReadOptions(**reading), table.n_rows)
-    n_rows = table.n_rows if weights is None else float(weights.sum())
+        members = _members(X, clusters, ReadOptions(**reading), n)
     whole = WholeFit.of(model.edges, table, weighting, n_jobs)
     influence = RowInfluence(model, whole, n_jobs, members)
     rng = np.random.default_rng(random_state)
@@ -220,14 +217,14 @@ def read_network(
     variables = centrality(model, influence, chosen)
     variables |= {f"community_{r:g}": own for r, own in groups.items() if r != used}
     variables["stays"] = togetherness(model, chosen, resampled, used, random_state)
-    variables |= predictability(model, table.codes(), weights)
+    variables |= predictability(model, table.codes(), weighting.weights)
     if held_out is not None:
         other = predictability(model, read_table(held_out, model.schema, options).codes())
         variables |= {f"held_{name}": values for name, values in other.items()}
     dropped, coefficient = case_dropping(model, influence, n_resamples, rng)
     return NetworkReading(
         variables,
-        _edges(fitted, model, influence, n_rows, members is not None),
+        _edges(fitted, model, influence, weighting.weights.sum(), members is not None),
         groups,
         dropped,
         coefficient,
@@ -248,15 +245,6 @@ def _members(X: Any, clusters: str | ArrayLike, options: ReadOptions, n_rows: in
     if (codes < 0).any():
         raise DataError(f"row {int((codes < 0).argmax())} has no cluster: leave such rows out")
     return codes
-
-
-def _model_of(fitted: Any) -> PairwiseMRF:
-    if isinstance(fitted, str | PathLike):
-        return load(fitted)
-    model = getattr(fitted, "model_", fitted)
-    if not isinstance(model, PairwiseMRF):
-        raise ModelError(f"expected a model, a fitted estimator or a file, found {fitted!r}")
-    return model
 
 
 def _edges(

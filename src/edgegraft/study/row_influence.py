@@ -23,15 +23,7 @@ _SMALL, _MAX_SCALE = 0.02, 10.0  # effects near zero have the same scale; others
 class RowInfluence:
     """Influence of rows on the effects of a model's edges.
 
-    Parameters
-    ----------
-    model : PairwiseMRF
-        With the effects of its edges (`edge_columns`), or without.
-    whole : WholeFit
-        Of its edges, to the rows.
-    n_jobs : int
-    clusters : array of int, optional
-        The cluster of each row, from 0: clusters are resampled and dropped as a whole.
+    `clusters` are numbers of the rows' clusters, which are resampled and dropped as a whole.
 
     Attributes
     ----------

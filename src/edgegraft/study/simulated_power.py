@@ -14,9 +14,10 @@ from edgegraft.datasets.graphs import erdos_renyi
 from edgegraft.errors import DataError
 from edgegraft.learn.discovery import discover
 from edgegraft.learn.effects import edge_effects
+from edgegraft.learn.survey_design import Weighting
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.group_fit import WholeFit
-from edgegraft.study.power import FittedEdges, TestedEdges, tested_study
+from edgegraft.study.power import FittedEdges, tested_study
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import TableRows
 
@@ -48,12 +49,11 @@ def drawn_study(model: PairwiseMRF, fdr: float | None, seed: int) -> FittedEdges
     if not model.n_edges:
         raise DataError("the model has no edges to plan for: give assumptions instead")
     table = _drawn(model, _MANY_ROWS, np.random.default_rng([seed, 0]))
-    whole = WholeFit.of(model.edges, table, None, 1)
+    whole = WholeFit.of(model.edges, table, Weighting(np.ones(_MANY_ROWS), False), 1)
     found = whole.tester(1).test(whole.fit.layout, whole.fit.thetas[0])
     n, names = model.n_variables, [(model.names[i], model.names[j]) for i, j in model.edges]
-    tests = TestedEdges(names, found.statistic, found.dof.astype(float), *found[3:])
     degree = 2.0 * model.n_edges / n
-    study = tested_study(tests, _MANY_ROWS, n * (n - 1) // 2, fdr, degree)
+    study = tested_study(names, found, _MANY_ROWS, n * (n - 1) // 2, fdr, degree)
     return FittedEdges(study, np.ones(model.n_edges, bool), None, model)
 
 
