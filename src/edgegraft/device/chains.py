@@ -7,8 +7,7 @@ of a colour are one matrix product. A state is drawn as the largest of logits wi
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.types import Floats, Integers
+from edgegraft.device.columns import Placement
 from edgegraft.device.device import Device, EdgeMatrix, Tensor, slices, to_host, torch_module
 
 _SHARE = 8  # of the free memory that one array may take
@@ -24,37 +24,23 @@ _MIN_NOISE = 1e-30
 _ALL = slice(None)
 
 
-class _Class(NamedTuple):
-    """Variables of one colour with the same number of states: rows that follow each other."""
-
-    rows: slice
-    states: int
-
-
 class DeviceChains:
     """Chains of a model on a device, from the states `start`, shape (n, n_chains).
 
     The same seed gives the same chains on the same device.
     """
 
-    n_rescued = 0  # updates that were computed in logarithms: all are
+    n_rescued = 0  # updates whose products underflowed: here nothing is multiplied
 
     def __init__(self, layout: Layout, device: Device, start: NDArray[np.uint16], seed: int):
         torch = torch_module()
         self.layout, self.device, self.n_chains = layout, device, start.shape[1]
         states, total = layout.states, int(layout.node_offset[-1])
         device.check(6.0 * total * self.n_chains * 4, "the chains")
-        colour = colours_of(layout)
-        order = np.lexsort((states, colour))  # variables as they are placed
-        starts = np.concatenate(([0], np.cumsum(states[order])))
-        first = np.empty(len(states), np.int64)
-        first[order] = starts[:-1]
-        within = np.arange(total) - np.repeat(layout.node_offset[:-1], states)
-        self._place = np.repeat(first, states) + within  # of each state, in the layout's order
-        self._classes = _classes(colour[order], states[order], starts)
-        self._order = order
-        self._nodes = device.put(self._place)
-        row, column = (self._place[ends] for ends in layout.cell_ends())
+        self._placement = placement = Placement(states, colours_of(layout))
+        places = placement.places(layout.node_offset)
+        self._nodes = device.put(places)
+        row, column = (places[ends] for ends in layout.cell_ends())
         self._row, self._column = device.put(row), device.put(column)
         self._dense = 4 * total * total <= device.free_bytes // _SHARE
         self._weights = torch.zeros((total, total) if self._dense else (0, 0), device=device.name)
@@ -66,7 +52,7 @@ class DeviceChains:
         self._generator = torch.Generator(device.name).manual_seed(seed)
         self._graph: Any = None  # operations of a sweep, to be replayed
         self._shown = torch.zeros((total, self.n_chains), device=device.name)
-        at = device.put(first[:, None] + start.astype(np.int64))
+        at = device.put(placement.start[:, None] + start.astype(np.int64))
         self._shown.scatter_(0, at, 1.0)
 
     def load(self, theta: Floats) -> None:
@@ -148,10 +134,10 @@ class DeviceChains:
         """Return the states of all chains, shape (n, n_chains)."""
         found = np.empty((self.layout.n_variables, self.n_chains), np.uint16)
         at = 0
-        for each in self._classes:
-            part = self._shown[each.rows].view(-1, each.states, self.n_chains).argmax(1)
-            found[self._order[at : at + len(part)]] = part.cpu().numpy()
-            at += len(part)
+        for group in self._placement.groups:
+            own = self._placement.order[at : at + group.n]
+            found[own] = group.of(self._shown).argmax(1).cpu().numpy()
+            at += group.n
         return found
 
     def _fields(self, rows: slice, weights: Tensor, values: Tensor) -> Tensor:
@@ -162,14 +148,13 @@ class DeviceChains:
 
     def _sweep_once(self) -> None:
         torch = torch_module()
-        for each in self._classes:
-            logits = self._fields(each.rows, self._weights, self._values)
-            logits.mul_(self._beta).add_(self._bias[each.rows])
+        for group in self._placement.groups:
+            logits = self._fields(group.rows, self._weights, self._values)
+            logits.mul_(self._beta).add_(self._bias[group.rows])
             noise = torch.empty_like(logits).exponential_(generator=self._generator)
             logits -= noise.clamp_(min=_MIN_NOISE).log_()
-            picked = logits.view(-1, each.states, self.n_chains).argmax(1, keepdim=True)
-            own = self._shown[each.rows].view(-1, each.states, self.n_chains)
-            own.zero_().scatter_(1, picked, 1.0)
+            picked = logits.view(group.n, group.states, -1).argmax(1, keepdim=True)
+            group.of(self._shown).zero_().scatter_(1, picked, 1.0)
 
     def _record(self) -> None:
         """Sweep once, and record the operations to be replayed: their start is most of the time."""
@@ -199,14 +184,3 @@ def colours_of(layout: Layout) -> Integers:
         gap = np.flatnonzero(taken != np.arange(len(taken)))
         colour[i] = gap[0] if len(gap) else len(taken)
     return colour
-
-
-def _classes(colour: Integers, states: Integers, starts: Integers) -> list[_Class]:
-    """Return the classes of variables that are in their order already."""
-    new = (np.diff(colour) != 0) | (np.diff(states) != 0)
-    first = np.concatenate(([0], np.flatnonzero(new) + 1, [len(colour)]))
-    return [
-        _Class(slice(int(starts[a]), int(starts[b])), int(states[a]))
-        for a, b in pairwise(first.tolist())
-        if b > a
-    ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,10 +28,37 @@ class Group(NamedTuple):
     first: int  # state of the first of them, among all states
     n: int
 
+    @property
+    def rows(self) -> slice:
+        """Their states."""
+        return slice(self.first, self.first + self.n * self.states)
+
     def of(self, values: Tensor) -> Tensor:
         """Return their part of an array with a row per state, one table per variable."""
-        part = values[self.first : self.first + self.n * self.states]
-        return part.view(self.n, self.states, *values.shape[1:])
+        return values[self.rows].view(self.n, self.states, *values.shape[1:])
+
+
+class Placement:
+    """Variables in the order of their kinds, and within them of their numbers of states."""
+
+    def __init__(self, states: Integers, kinds: Integers) -> None:
+        self.order = order = np.lexsort((states, kinds))
+        sizes = states[order]
+        starts = np.concatenate(([0], np.cumsum(sizes)))
+        self.start = np.empty(len(states), np.int64)  # of each variable among all states
+        self.start[order] = starts[:-1]
+        new = np.flatnonzero((np.diff(sizes) != 0) | (np.diff(kinds[order]) != 0)) + 1
+        self.groups = [
+            Group(int(sizes[a]), int(starts[a]), b - a)
+            for a, b in pairwise([0, *new.tolist(), len(order)])
+            if b > a and sizes[a]
+        ]
+
+    def places(self, node_offset: Integers) -> Integers:
+        """Return where the states of the variables, in their own order, are among all states."""
+        sizes = np.diff(node_offset)
+        within = np.arange(node_offset[-1]) - np.repeat(node_offset[:-1], sizes)
+        return np.asarray(np.repeat(self.start, sizes) + within)
 
 
 class Step(NamedTuple):
@@ -40,7 +68,7 @@ class Step(NamedTuple):
     weights: Tensor | None  # (rows,)
 
 
-class DeviceColumns:
+class DeviceColumns(Placement):
     """The cells of a block on a device; `dtype` is that of what is computed from them."""
 
     def __init__(self, block: TableRows, device: Device, dtype: type[np.floating]) -> None:
@@ -49,32 +77,23 @@ class DeviceColumns:
         self.device, self.n_rows = device, table.n_rows
         self.dtype = torch.float32 if dtype == np.float32 else torch.float64
         self._size = np.dtype(dtype).itemsize
-        self.order = order = np.argsort(states, kind="stable")
-        device.check(table.n_rows * (len(order) + self._size), "the table")
-        self._codes = device.put(table.cells[order, : table.n_rows])
+        super().__init__(states, np.zeros_like(states))
+        device.check(table.n_rows * (len(states) + self._size), "the table")
+        self.codes = device.put(table.cells[self.order, : table.n_rows])  # in the order `order`
         self.complete = not table.n_missing.any()
         self.weights = (
             None if block.weights is None else device.put(np.asarray(block.weights, dtype))
         )
         self.n_states = int(states.sum())
-        starts = np.concatenate(([0], np.cumsum(states[order])))
-        self.start = np.empty(len(states), np.int64)  # of each variable among all states
-        self.start[order] = starts[:-1]
-        owner = np.repeat(np.arange(len(order)), states[order])
+        owner = np.repeat(np.arange(len(states)), states[self.order])
         self._owner = device.put(owner)
-        self._state = device.put(np.arange(self.n_states) - starts[owner])[:, None]
-        self.groups = _groups(states[order], starts)
+        state = np.arange(self.n_states) - self.start[self.order][owner]
+        self._state = device.put(state)[:, None]
         first = np.cumsum([0, *(group.n for group in self.groups)]).tolist()
         self.first_of = dict(zip(self.groups, first, strict=False))  # place of its first variable
         self.ones, self.zeros = self.n_states, self.n_states + 1
         self._kept: Tensor = None
         self._extended: Tensor = None
-
-    def places(self, node_offset: Integers) -> Integers:
-        """Return where the states of the variables, in their own order, are among all states."""
-        sizes = np.diff(node_offset)
-        within = np.arange(self.n_states) - np.repeat(node_offset[:-1], sizes)
-        return np.asarray(np.repeat(self.start, sizes) + within)
 
     def in_order(self, values: Tensor) -> Floats:
         """Return values of the variables in their own order."""
@@ -107,13 +126,9 @@ class DeviceColumns:
             return self._kept[:, rows]
         return self._show(rows, dtype)
 
-    def codes_of(self, places: slice | Tensor) -> Tensor:
-        """Return the codes of some variables, by their places in `order`."""
-        return self._codes[places]
-
     def show_states(self, states: slice) -> Tensor:
         """Return the zeros and ones of some states in half precision, over all rows."""
-        codes = self._codes.index_select(0, self._owner[states])
+        codes = self.codes.index_select(0, self._owner[states])
         return (codes == self._state[states]).to(torch_module().bfloat16)
 
     @cached_property
@@ -143,7 +158,7 @@ class DeviceColumns:
             return self._extended[index]
         owner = torch.cat((self._owner, self._owner.new_zeros(2)))[index]
         state = torch.cat((self._state[:, 0], self._state.new_full((2,), -1)))[index]
-        found = (self._codes[owner] == state[..., None]).to(self.dtype)
+        found = (self.codes[owner] == state[..., None]).to(self.dtype)
         found[index == self.ones] = 1.0
         return found
 
@@ -154,20 +169,11 @@ class DeviceColumns:
         return self._kept is not None
 
     def _show(self, rows: slice, dtype: Any) -> Tensor:
-        codes = self._codes[:, rows].index_select(0, self._owner)
+        codes = self.codes[:, rows].index_select(0, self._owner)
         return (codes == self._state).to(dtype)
 
     def _fits(self) -> bool:
         return self.n_states * self.n_rows * self._size <= self.device.free_bytes // _KEPT
-
-
-def _groups(states: Integers, starts: Integers) -> list[Group]:
-    sizes, first, counts = np.unique(states, return_index=True, return_counts=True)
-    return [
-        Group(int(s), int(starts[f]), int(n))
-        for s, f, n in zip(sizes, first, counts, strict=True)
-        if s
-    ]
 
 
 def columns_on(block: TableRows, dtype: type[np.floating]) -> DeviceColumns:

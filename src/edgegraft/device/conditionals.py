@@ -8,9 +8,9 @@ and about as many columns are computed together, columns of zeros added to the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SHARE = 24  # of the free memory that the arrays of a batch may take
 _ALIKE = 1.25  # columns of the largest conditional of a batch over those of the smallest
 
-
+_T = TypeVar("_T")
 Ends = Sequence[Sequence[tuple["Conditional", int]]]
 Wanted = tuple["Conditional", list[tuple[int, int]]]
 
@@ -92,7 +92,7 @@ class ConditionalsOnDevice:
         found: dict[int, EdgeSums | int] = {}
         for chosen in self._chunks(edges):
             scores: dict[tuple[int, int], _Score] = {}
-            failed: dict[int, int] = {}
+            failed: dict[int, EdgeSums | int] = {}
             wanted: dict[int, Wanted] = {}
             for k in chosen:
                 for side, (node, _) in enumerate(edges[k]):
@@ -107,43 +107,29 @@ class ConditionalsOnDevice:
                         failed[k] = int(nodes[b].design.target)
                 for group in _alike(asked, edges):
                     self._score(group, edges, bases, made, residuals, inverse, scores)
-            found |= {k: failed[k] for k in chosen if k in failed}
-            found |= self._sum([k for k in chosen if k not in failed], edges, scores)
+            found |= failed | self._sum([k for k in chosen if k not in failed], edges, scores)
         return [found[k] for k in range(len(edges))]
 
     def _chunks(self, edges: Ends) -> Iterator[list[int]]:
         """Yield the edges in runs whose scores fit the memory."""
         room = self._device.free_bytes // _SHARE
-        chunk: list[int] = []
-        used = 0
-        for k, sides in enumerate(edges):
-            needed = sum(8 * self._columns.n_rows * _size(node, other) for node, other in sides)
-            if chunk and used + needed > room:
-                yield chunk
-                chunk, used = [], 0
-            chunk.append(k)
-            used += needed
-        if chunk:
-            yield chunk
+        sizes = [sum(_size(node, other) for node, other in sides) for sides in edges]
+        used = 8 * self._columns.n_rows * np.cumsum([0, *sizes])
+        return _runs(range(len(edges)), lambda run, k: bool(used[k + 1] - used[run[0]] <= room))
 
     def _batches(self, wanted: list[Wanted]) -> Iterator[list[Wanted]]:
         """Yield conditionals with as many logits, about as many columns, that fit the memory."""
         room = self._device.free_bytes // _SHARE
-        by_shape = sorted(wanted, key=lambda each: each[0].coefficients.shape[::-1])
-        batch: list[Wanted] = []
-        for each in by_shape:
+
+        def joins(batch: list[Wanted], each: Wanted) -> bool:
             columns, logits = each[0].coefficients.shape
+            smallest, logits_there = batch[0][0].coefficients.shape
             needed = 8 * (self._columns.n_rows * 2 * (columns + 2 * logits))
             needed += 8 * 3 * (columns * logits) ** 2
-            if batch:
-                first = batch[0][0].coefficients.shape
-                many = needed * (len(batch) + 1) > room
-                if many or logits != first[1] or columns > _ALIKE * first[0] + 4:
-                    yield batch
-                    batch = []
-            batch.append(each)
-        if batch:
-            yield batch
+            alike = logits == logits_there and bool(columns <= _ALIKE * smallest + 4)
+            return alike and needed * (len(batch) + 1) <= room
+
+        return _runs(sorted(wanted, key=lambda each: each[0].coefficients.shape[::-1]), joins)
 
     def _make(self, nodes: list[Conditional]) -> _Batch:
         widest = max(len(node.coefficients) for node in nodes)
@@ -199,13 +185,12 @@ class ConditionalsOnDevice:
         logits, n_columns = p.shape[1], made.shown.shape[1]
         one, other = np.triu_indices(logits)
         weighted = p * made.weights[:, None]
-        found = whole = p.new_empty(len(p), len(one), n_columns, n_columns)
+        found = p.new_empty(len(p), len(one), n_columns, n_columns)
         for t, (a, b) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
             curvature = weighted[:, a] * (float(a == b) - p[:, b])
             torch.matmul(made.shown * curvature[:, None], made.shown.mT, out=found[:, t])
-        whole = found[
-            :, self._device.put(logit_pairs(logits))
-        ]  # (batch, logits, logits, columns, columns)
+        pairs = self._device.put(logit_pairs(logits))
+        whole = found[:, pairs]  # (batch, logits, logits, columns, columns)
         whole = whole.permute(0, 3, 1, 4, 2).reshape(len(p), n_columns * logits, -1)
         diagonal = whole.diagonal(dim1=1, dim2=2)
         largest = diagonal.amax(1, keepdim=True).clamp(min=1.0)
@@ -245,7 +230,8 @@ class ConditionalsOnDevice:
         """Add the scores of sides whose tables have the same shape."""
         torch = torch_module()
         b = self._device.put(np.array([at for at, _, _ in group]))
-        cells = self._device.put(np.stack([_cells(*edges[k][side]) for _, k, side in group]))
+        ends = [edges[k][side] for _, k, side in group]
+        cells = self._device.put(np.stack([node.cells_of(other) for node, other in ends]))
         basis = self._device.put(bases[group[0][1]])
         logits, size = residuals.shape[1], cells.shape[1]
         across = inverse[b].gather(2, cells[:, None].expand(-1, inverse.shape[1], -1))
@@ -299,6 +285,18 @@ class ConditionalsOnDevice:
         return found
 
 
+def _runs(items: Iterable[_T], joins: Callable[[list[_T], _T], bool]) -> Iterator[list[_T]]:
+    """Yield items in runs; one ends before an item that does not join it."""
+    run: list[_T] = []
+    for item in items:
+        if run and not joins(run, item):
+            yield run
+            run = []
+        run.append(item)
+    if run:
+        yield run
+
+
 class _Score(NamedTuple):
     """The score of an edge in the conditional of one end."""
 
@@ -310,13 +308,6 @@ class _Score(NamedTuple):
 def _size(node: Conditional, other: int) -> int:
     columns = node.columns_of(other)
     return int((columns.stop - columns.start) * node.coefficients.shape[1])
-
-
-def _cells(node: Conditional, other: int) -> Integers:
-    """Return the parameters of an edge's table, the end of the smaller index first."""
-    columns, logits = node.columns_of(other), node.coefficients.shape[1]
-    cells = np.arange(columns.start * logits, columns.stop * logits).reshape(-1, logits)
-    return np.asarray((cells if other < node.design.target else cells.T).ravel())
 
 
 def _alike(asked: list[tuple[int, int, int]], edges: Ends) -> Iterator[list[tuple[int, int, int]]]:

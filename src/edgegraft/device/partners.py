@@ -15,6 +15,7 @@ of each column's pairs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from edgegraft.core.types import Floats
 from edgegraft.device.columns import DeviceColumns, Group, columns_on
-from edgegraft.device.device import Tensor, half_product, slices, torch_module
+from edgegraft.device.device import Tensor, half_product, slices, to_host, torch_module
 from edgegraft.device.pair_sums import EXACT_ROWS
 from edgegraft.table.blocks import TableRows
 
@@ -50,23 +51,26 @@ def screen_on_device(block: TableRows, k: int) -> tuple[NDArray[np.int64], Float
     k = max(1, min(k, n - 1))
     order = columns.order
     partner, strength = np.full((n, k), -1, np.int64), np.full((n, k), -np.inf)
+    for at, score, place in _all_strongest(columns, k):
+        known = torch.isfinite(score)
+        others = place.masked_fill(~known, 0).cpu().numpy()
+        partner[order[at]] = np.where(known.cpu().numpy(), order[others], -1)
+        strength[order[at]] = to_host(score)
+    return partner, strength
+
+
+def _all_strongest(columns: DeviceColumns, k: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Yield dependence and place of the strongest partners of all variables, some at a time."""
     two = len(columns.groups) == 1 and columns.groups[0].states == 2
-    if two and n >= BLOCK:
-        best = _strongest_pairs(columns, k)
-        place = best[1].cpu().numpy()
-        partner[order] = np.where(place >= 0, order[place], -1)
-        strength[order] = best[0].cpu().numpy()
-        return partner, strength
+    if two and len(columns.order) >= BLOCK:
+        yield slice(None), *_strongest_pairs(columns, k)
+        return
     for group in columns.groups:
         tile = min(_TILE, CELLS // group.states // max(1, columns.n_states))
+        first = columns.first_of[group]
         for own in slices(0, group.n, tile):
-            best = _strongest(columns, group, own, k)
-            at = order[columns.first_of[group] + np.arange(own.start, own.stop)]
-            found = torch.isfinite(best[0])
-            others = best[1].masked_fill(~found, 0).cpu().numpy()
-            partner[at] = np.where(found.cpu().numpy(), order[others], -1)
-            strength[at] = best[0].double().cpu().numpy()
-    return partner, strength
+            at = slice(first + own.start, first + own.stop)
+            yield at, *_strongest(columns, group, own, k)
 
 
 def _strongest(columns: DeviceColumns, group: Group, own: slice, k: int) -> tuple[Tensor, Tensor]:
@@ -166,7 +170,7 @@ def _strongest_pairs(columns: DeviceColumns, k: int) -> tuple[Tensor, Tensor]:
         for other in slices(own.stop, n, CELLS // len(left)):
             i, j = _hits(columns, left, own, _standardised(columns, other, p, spread), other, best)
             for at in slices(0, len(i), _BYTES // columns.n_rows):
-                both = columns.codes_of(i[at]) & columns.codes_of(j[at])
+                both = columns.codes[i[at]] & columns.codes[j[at]]
                 shared = both.sum(1, dtype=torch.float64) / columns.n_rows - p[i[at]] * p[j[at]]
                 value = (shared / (spread[i[at]] * spread[j[at]])).square_()
                 _offer(best, i[at], j[at], value)
@@ -205,7 +209,7 @@ def _standardised(columns: DeviceColumns, own: slice, p: Tensor, spread: Tensor)
     size = spread[own, None]
     scale = torch.where(size > 0, 1 / size.clamp(min=1e-30), 0)
     zero, one = ((x - mine) * scale for x in (0, 1))
-    shown = columns.codes_of(slice(own.start, own.stop)) == 1
+    shown = columns.codes[own] == 1
     found = torch.where(shown, one.bfloat16(), zero.bfloat16())
     return torch.nn.functional.pad(found, (0, -found.shape[1] % _PADDED))
 

@@ -89,7 +89,7 @@ class _Tiles:
     def cells(self, own: slice) -> Tensor:
         """Return the cells of some columns less their mean, over the factor, in half precision."""
         zero, one = (((x - self._mean[own]) / self._factor[own]).half() for x in (0, 1))
-        return torch_module().where(self._columns.codes_of(own) == 1, one, zero)
+        return torch_module().where(self._columns.codes[own] == 1, one, zero)
 
     def above(self, own: slice, mine: Tensor, other: slice, level: float) -> Edges:
         """Return the pairs of two slices that may exceed the level, none of them twice."""

@@ -244,13 +244,17 @@ likelihood needs: use 'auto', 'exact', 'bp' or 'trw', or the pseudolikelihood
     """
     if engine == "auto":
         settings = {"budget": REPEATED, "gibbs": None} | settings
-    made = make_engine(engine, **settings)
-    if made.capabilities.log_partition == "none":
+    return with_log_partition(make_engine(engine, **settings))
+
+
+def with_log_partition(engine: InferenceEngine) -> InferenceEngine:
+    """Return an engine that gives log Z, refusing another."""
+    if engine.capabilities.log_partition == "none":
         raise ModelError(
-            f"engine {made.capabilities.name!r} gives no log-partition function, which the "
+            f"engine {engine.capabilities.name!r} gives no log-partition function, which the "
             f"likelihood needs: use {_listed(LIKELIHOOD_ENGINES)}, or the pseudolikelihood"
         )
-    return made
+    return engine
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -113,11 +113,13 @@ class MessageEngine:
             add_responses(state.layout, state.beliefs, state.weight, tables, others)
         return tables
 
-    def _settle(self, given: Floored, state: MessageState, *, maximise: bool = False) -> Passed:
+    def _settle(self, given: Floored, state: MessageState) -> Passed:
         """Pass messages until they settle or `max_iter` sweeps are over."""
-        return pass_messages(
-            given, state, self.schedule, self.damping, self.tol, self.max_iter, maximise=maximise
-        )
+        return pass_messages(given, state, *self._passing)
+
+    @property
+    def _passing(self) -> tuple[Schedule, float, float, int]:
+        return self.schedule, self.damping, self.tol, self.max_iter
 
     def _log_partition(self, passed: Passed, free_energy: float) -> tuple[float, bool]:
         """Return log Z, and whether a value far too small proves that nothing is possible."""
@@ -172,7 +174,7 @@ class BeliefPropagation(MessageEngine):
         approximation whose score is exact.
         """
         given = floored(theta, layout, np.ones(layout.n_edges))
-        passed = self._settle(given, self.init(layout), maximise=True)
+        passed = pass_messages(given, self.init(layout), *self._passing, maximise=True)
         assignment = decode(passed.state)
         advice = "the assignment is the best of a local search from where they stopped"
         info = report(passed, "max-product", advice)

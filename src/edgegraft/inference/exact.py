@@ -41,7 +41,6 @@ from edgegraft.inference.engine import (
 )
 from edgegraft.kernels.elimination import buckets, junction, junction_draws
 
-_CAPABILITIES = Capabilities("exact", exact=True, log_partition="exact", pair_marginals="exact")
 #: Uniform numbers held at once while sampling: 256 MiB.
 _DRAWS_AT_ONCE = 1 << 25
 
@@ -74,16 +73,14 @@ class ExactEngine:
     2.6996
     """
 
+    #: What the answers are.
+    capabilities = Capabilities("exact", exact=True, log_partition="exact", pair_marginals="exact")
+
     def __init__(self, max_bytes: int | None = None) -> None:
         self.budget = ExactBudget(math.inf, max_bytes)
 
     def __repr__(self) -> str:
         return f"ExactEngine(max_bytes={self.budget.nbytes})"
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the answers are."""
-        return _CAPABILITIES
 
     def estimate(self, layout: Layout) -> ExactCost:
         """Return what inference on a graph would take, without doing it."""

@@ -12,7 +12,7 @@ them; other pairs are counted in the recorded states. There is no log-partition 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,6 @@ from edgegraft.inference.engine import Capabilities, Info, Marginals
 from edgegraft.inference.messages import floored
 from edgegraft.table import PackedTable, Schema
 
-_CAPABILITIES = Capabilities("gibbs", False, "none", "sample counts")
 #: Recorded states of a run, in bytes.
 _MAX_BYTES = 1 << 32
 #: A run that continues chains burns in for this share of a cold one's sweeps.
@@ -105,6 +104,9 @@ class GibbsEngine:
     (True, True)
     """
 
+    #: What the answers are.
+    capabilities: ClassVar[Capabilities] = Capabilities("gibbs", False, "none", "sample counts")
+
     n_chains: int = 64
     n_sweeps: int = 1000
     burn_in: int = 500
@@ -123,11 +125,6 @@ class GibbsEngine:
                 f"compared with themselves; found {self.n_sweeps} and {self.thinning}"
             )
         resolve_jobs(self.n_jobs)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the answers are."""
-        return _CAPABILITIES
 
     def init(self, layout: Layout) -> GibbsState:
         """Return chains scattered over all states, unless a run would record more than 4 GiB."""

@@ -21,8 +21,7 @@ from edgegraft.kernels.messages.beliefs import (
     MessagePotentials,
     Wiring,
     fill_potentials,
-    linear_marginals,
-    log_marginals,
+    write_marginals,
 )
 from edgegraft.kernels.messages.forests import Forests, root_forest
 from edgegraft.kernels.messages.schedules import LINEAR, LOG, MAX, chase, flood
@@ -47,6 +46,11 @@ class MessageState(NamedTuple):
     theta: Floats  # finite parameters of the last run; nan before the first
     potentials: MessagePotentials | None  # what was made of them
     beliefs: Floats  # marginals of the last run; empty before the first
+
+    @property
+    def logs(self) -> Floats:
+        """The messages as logarithms."""
+        return np.log(self.value) if self.plain else self.value
 
 
 class Floored(NamedTuple):
@@ -183,7 +187,7 @@ def carry_messages(state: MessageState, fresh: MessageState) -> MessageState:
     number = find_pairs(layout.edges, before.edges, layout.n_variables)
     new = np.flatnonzero(number >= 0)
     old = number[new]
-    logs = np.log(state.value) if state.plain else state.value
+    logs = state.logs
     to, origin = fresh.wiring.into_first[new], state.wiring.into_first[old]
     for column in (0, 1):
         length = layout.states[layout.edges[new, column]]
@@ -256,12 +260,9 @@ def beliefs_of(passed: Passed, theta: Floats) -> tuple[Floats, float]:
     values = np.empty(state.layout.n_parameters)
     if len(values) == 0:
         return values, 0.0
-    if state.plain:
-        log_z = linear_marginals(
-            state.wiring, state.potentials, state.value, passed.inverse, values
-        )
-    else:
-        log_z = log_marginals(state.wiring, state.potentials, state.value, values)
+    messages = state.value, passed.inverse, state.plain
+    log_z = write_marginals(state.wiring, state.potentials, *messages, values)
+    if not state.plain:
         values[np.isneginf(theta)] = 0.0
     return values, float(log_z)
 
@@ -287,4 +288,4 @@ def _in_domain(state: MessageState, plain: bool) -> tuple[Floats, Floats]:
         # The messages of another theta may span more than those of this one ever can.
         value = state.value.copy() if state.plain else np.exp(np.maximum(state.value, -WIDEST))
         return value, 1.0 / value
-    return (np.log(state.value) if state.plain else state.value.copy()), np.empty(0)
+    return state.logs.copy(), np.empty(0)

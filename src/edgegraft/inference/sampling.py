@@ -27,8 +27,6 @@ from edgegraft.inference.chains import (
     scattered,
 )
 
-__all__ = ["GibbsInfo", "gibbs_sample"]
-
 Codes = NDArray[Any]  # of uint8 or uint16
 
 

@@ -86,7 +86,7 @@ class TreeReweighted(MessageEngine):
         wiring = wire(layout)
         return cold_state(layout, wiring, cover(layout, wiring, self.seed))
 
-    def _settle(self, given: Floored, state: MessageState, *, maximise: bool = False) -> Passed:
+    def _settle(self, given: Floored, state: MessageState) -> Passed:
         """Pass messages in stages, with more damping when a stage did not help."""
         n_iter = n_updates = 0
         damping, before = self.damping, np.inf
@@ -110,9 +110,8 @@ class TreeReweighted(MessageEngine):
         if state.layout.n_variables == 0:
             return 0.0, True
         # The edges of a forest weigh one, and their messages may be plain.
-        logs = np.log(state.value) if state.plain else state.value
         bound = forest_log_partition(
-            state.wiring, state.potentials, logs, forests.order, forests.upward
+            state.wiring, state.potentials, state.logs, forests.order, forests.upward
         )
         return float(bound), True
 

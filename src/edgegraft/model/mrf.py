@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,8 @@ from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, EdgeError, ModelError, counted
 from edgegraft.model.evidence import variable_index
 from edgegraft.model.file import MODEL_FILE, StoredModel, read_details
-from edgegraft.model.potentials import Correction, edge_strengths
 from edgegraft.model.row_questions import RowQuestions
 from edgegraft.table import Schema
-from edgegraft.table.schema import Label
 
 
 class PairwiseMRF(RowQuestions):
@@ -103,48 +101,6 @@ class PairwiseMRF(RowQuestions):
         for k, array in enumerate(tables.values()):
             layout.edge(theta, k)[:] = array
         return cls(schema, layout.edges, theta)
-
-    def edge_strengths(
-        self,
-        *,
-        without: Label | Iterable[Label] | None = None,
-        correction: Correction | None = None,
-    ) -> Floats:
-        """Return how strong each edge is.
-
-        A fitted model knows: its strengths are on the scale of a partial correlation
-        (docs/kinds.md). If it does not, or with one of the options, strengths are the Frobenius
-        norms of the tables in zero-sum gauge.
-
-        Parameters
-        ----------
-        without : category, or several, optional
-            States that do not count towards the norm, such as the gap of an alignment. The gauge
-            is that of the whole table; variables without such a category count in full.
-        correction : {None, "apc"}
-            The average-product correction ``s_ij - s_i. * s_.j / s_..``: the part that the two
-            variables' mean strengths explain is subtracted. Means are over all pairs, those
-            without an edge counting as zero. Corrected strengths may be negative.
-
-        Returns
-        -------
-        array of float, shape (n_edges,)
-            In the order of :attr:`edges`. Infinite if the table forbids a pair of states.
-
-        Examples
-        --------
-        >>> table = [[0.0, 0.0, 0.0], [0.0, 1.0, -1.0], [0.0, -1.0, 1.0]]
-        >>> model = PairwiseMRF.from_potentials(
-        ...     {"site 1": ["-", "A", "C"], "site 2": ["-", "A", "C"]},
-        ...     edges={("site 1", "site 2"): table},
-        ... )
-        >>> model.edge_strengths(without="-").round(3).tolist()
-        [2.0]
-        """
-        known = self.edge_columns.get("strength")
-        if known is not None and without is None and correction is None:
-            return known
-        return edge_strengths(self, without, correction)
 
     def with_edge_columns(self, columns: Mapping[str, ArrayLike]) -> PairwiseMRF:
         """Return the same model that knows more of its edges."""
@@ -252,12 +208,9 @@ class PairwiseMRF(RowQuestions):
         return hash((self.schema, self.edges.tobytes(), self.theta.tobytes()))
 
     def __repr__(self) -> str:
-        text = (
-            f"PairwiseMRF({counted(self.n_variables, 'variable')}, "
-            f"{counted(self.n_edges, 'edge')}, {self.layout.n_parameters:,} parameters"
-        )
         strongest = [f"{a} - {b} {s:.3g}" for a, b, s in self._strongest(3)]
-        return text + (f"; strongest: {', '.join(strongest)})" if strongest else ")")
+        more = f"; strongest: {', '.join(strongest)}" if strongest else ""
+        return f"PairwiseMRF({self._size()}{more})"
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -265,11 +218,14 @@ class PairwiseMRF(RowQuestions):
             for a, b, s in self._strongest(10)
         )
         return (
-            f"<p><b>PairwiseMRF</b>: {counted(self.n_variables, 'variable')}, "
-            f"{counted(self.n_edges, 'edge')}, {self.layout.n_parameters:,} parameters</p>"
+            f"<p><b>PairwiseMRF</b>: {self._size()}</p>"
             "<table><thead><tr><th>variable</th><th>variable</th><th>strength</th></tr></thead>"
             f"<tbody>{rows}</tbody></table>"
         )
+
+    def _size(self) -> str:
+        variables, edges = counted(self.n_variables, "variable"), counted(self.n_edges, "edge")
+        return f"{variables}, {edges}, {self.layout.n_parameters:,} parameters"
 
     def _strongest(self, k: int) -> list[tuple[str, str, float]]:
         values = self.edge_strengths()

@@ -35,6 +35,8 @@ from edgegraft.model.file import Columns, check_edge_columns
 from edgegraft.table import Schema
 from edgegraft.table.schema import Label
 
+Correction = Literal["apc"]
+
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class NamedPotentials:
@@ -92,6 +94,54 @@ class NamedPotentials:
         table = self.layout.edge(self.theta, int(np.argmax(match)))
         return table if i < j else table.T
 
+    def edge_strengths(
+        self,
+        *,
+        without: Label | Iterable[Label] | None = None,
+        correction: Correction | None = None,
+    ) -> Floats:
+        """Return how strong each edge is.
+
+        A fitted model knows: its strengths are on the scale of a partial correlation
+        (docs/kinds.md). If it does not, or with one of the options, strengths are the Frobenius
+        norms of the tables in zero-sum gauge.
+
+        Parameters
+        ----------
+        without : category, or several, optional
+            States that do not count towards the norm, such as the gap of an alignment. The gauge
+            is that of the whole table; variables without such a category count in full.
+        correction : {None, "apc"}
+            The average-product correction ``s_ij - s_i. * s_.j / s_..``: the part that the two
+            variables' mean strengths explain is subtracted. Means are over all pairs, those
+            without an edge counting as zero. Corrected strengths may be negative.
+
+        Returns
+        -------
+        array of float, shape (n_edges,)
+            In the order of :attr:`edges`. Infinite if the table forbids a pair of states.
+
+        Examples
+        --------
+        >>> from edgegraft import PairwiseMRF
+        >>> table = [[0.0, 0.0, 0.0], [0.0, 1.0, -1.0], [0.0, -1.0, 1.0]]
+        >>> model = PairwiseMRF.from_potentials(
+        ...     {"site 1": ["-", "A", "C"], "site 2": ["-", "A", "C"]},
+        ...     edges={("site 1", "site 2"): table},
+        ... )
+        >>> model.edge_strengths(without="-").round(3).tolist()
+        [2.0]
+        """
+        known = self.edge_columns.get("strength")
+        if known is not None and without is None and correction is None:
+            return known
+        if correction not in (None, "apc"):
+            raise ValueError(f"correction must be None or 'apc', found {correction!r}")
+        layout, out = self.layout, np.empty(self.n_edges)
+        where = layout.states, layout.edges, layout.node_offset, layout.edge_offset
+        strengths(self.theta, *where, _counted(self.schema, without), out)
+        return out if correction is None else _correct(self, out)
+
     def energy(self, X: Any = None, *, codes: ArrayLike | None = None) -> Floats:
         """Return the unnormalised log-probability of complete rows (higher is likelier).
 
@@ -144,21 +194,6 @@ class NamedPotentials:
     @cached_property
     def _neighbours(self) -> Neighbours:
         return neighbours_of(self.layout)
-
-
-Correction = Literal["apc"]
-
-
-def edge_strengths(
-    model: NamedPotentials, without: Label | Iterable[Label] | None, correction: Correction | None
-) -> Floats:
-    """Return the strength of each edge; see :meth:`PairwiseMRF.edge_strengths`."""
-    if correction not in (None, "apc"):
-        raise ValueError(f"correction must be None or 'apc', found {correction!r}")
-    layout, out = model.layout, np.empty(model.n_edges)
-    where = layout.states, layout.edges, layout.node_offset, layout.edge_offset
-    strengths(model.theta, *where, _counted(model.schema, without), out)
-    return out if correction is None else _correct(model, out)
 
 
 def _counted(schema: Schema, without: Label | Iterable[Label] | None) -> NDArray[np.bool_]:

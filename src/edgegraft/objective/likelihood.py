@@ -28,7 +28,6 @@ from edgegraft.core.edge_tables import pair_frequencies
 from edgegraft.core.pairs import PairTables, pair_ids, stretches
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.pair_counts import PairCounts
-from edgegraft.errors import ModelError
 from edgegraft.inference import (
     AutoEngine,
     BeliefPropagation,
@@ -38,6 +37,7 @@ from edgegraft.inference import (
     TreeReweighted,
     answering,
 )
+from edgegraft.inference.auto import with_log_partition
 from edgegraft.kernels.solver import dot
 from edgegraft.objective.objective import Evaluation, Objective
 
@@ -88,13 +88,8 @@ class Likelihood(Objective):
     terms = 1
 
     def __init__(self, source: PairCounts, engine: InferenceEngine) -> None:
-        if engine.capabilities.log_partition == "none":
-            raise ModelError(
-                f"the engine '{engine.capabilities.name}' gives no log-partition function, which "
-                "the likelihood needs: use 'exact', 'bp' or 'trw', or the pseudolikelihood"
-            )
         self.source = source
-        self.engine = engine
+        self.engine = with_log_partition(engine)
         counts = source.margins()
         self._node_offset = counts.offsets
         self._totals = np.add.reduceat(counts.values.astype(np.float64), counts.offsets[:-1])

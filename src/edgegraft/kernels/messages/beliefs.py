@@ -135,67 +135,52 @@ def wide_nodes(wiring, potentials):
 
 
 @kernel
-def linear_marginals(wiring, potentials, value, inverse, out):
-    """Write node and edge beliefs of plain messages to `out`; return the Bethe log Z."""
+def write_marginals(wiring, potentials, value, inverse, plain, out):
+    """Write node and edge beliefs to `out`; return the free energy's log Z.
+
+    Messages are `plain`, with their reciprocals, or logarithms.
+    """
     start, links = wiring.start, wiring.links
     states, node_offset = wiring.states, wiring.node_offset
-    unary, unary_exp, tables = potentials.unary, potentials.unary_exp, potentials.tables
-    wide = wide_nodes(wiring, potentials)
-    beliefs = out[: node_offset[-1]]
-    total = potentials.node_top.sum() + potentials.edge_top.sum()
-    for i in range(len(states)):
-        at, s = node_offset[i], states[i]
-        mine = beliefs[at : at + s]
-        scale = linear_belief(start, links, unary, unary_exp, at, value, i, s, wide[i], mine)
-        z = mine.sum()
-        for a in range(s):
-            mine[a] /= z
-        total += scale + np.log(z)
-    into_first, reverse, edge_offset = wiring.into_first, wiring.reverse, wiring.edge_offset
-    left, right = np.empty(states.max()), np.empty(states.max())
-    for e in range(len(into_first)):
-        k = into_first[e]
-        back = reverse[k]
-        i, j = links[back, 4], links[k, 4]
-        for a in range(states[i]):
-            left[a] = beliefs[node_offset[i] + a] * inverse[links[k, 0] + a]
-        for b in range(states[j]):
-            right[b] = beliefs[node_offset[j] + b] * inverse[links[back, 0] + b]
-        z = _outer(tables, links[k, 2], left, right, states[i], states[j], out, edge_offset[e])
-        total += np.log(z)
-    return total
-
-
-@kernel
-def log_marginals(wiring, potentials, value, out):
-    """Write node and edge beliefs of log messages to `out`; return the free energy's log Z."""
-    start, links = wiring.start, wiring.links
-    states, node_offset = wiring.states, wiring.node_offset
+    unary, unary_exp = potentials.unary, potentials.unary_exp
     tables, log_tables, weight = potentials.tables, potentials.log_tables, potentials.weight
-    rho = weight[wiring.edge]
-    beliefs = np.empty(node_offset[-1])
+    rho, wide = weight[wiring.edge], wide_nodes(wiring, potentials)
+    beliefs = out[: node_offset[-1]] if plain else np.empty(node_offset[-1])
     total = potentials.node_top.sum() + potentials.edge_top.sum()
     for i in range(len(states)):
         at, s = node_offset[i], states[i]
         mine = beliefs[at : at + s]
-        log_belief(start, links, potentials.unary, rho, at, value, i, s, mine)
-        z = _softmax(mine, out[at : at + s])
-        for a in range(s):
-            mine[a] -= z
-        total += z
+        if plain:
+            scale = linear_belief(start, links, unary, unary_exp, at, value, i, s, wide[i], mine)
+            z = mine.sum()
+            for a in range(s):
+                mine[a] /= z
+            total += scale + np.log(z)
+        else:
+            log_belief(start, links, unary, rho, at, value, i, s, mine)
+            z = _softmax(mine, out[at : at + s])
+            for a in range(s):
+                mine[a] -= z
+            total += z
     into_first, reverse, edge_offset = wiring.into_first, wiring.reverse, wiring.edge_offset
     left, right = np.empty(states.max()), np.empty(states.max())
     for e in range(len(into_first)):
         k = into_first[e]
         back = reverse[k]
         i, j = links[back, 4], links[k, 4]
+        to, t, m, n = edge_offset[e], links[k, 2], links[k, 0], links[back, 0]
         for a in range(states[i]):
-            left[a] = beliefs[node_offset[i] + a] - value[links[k, 0] + a]
+            own = beliefs[node_offset[i] + a]
+            left[a] = own * inverse[m + a] if plain else own - value[m + a]
         for b in range(states[j]):
-            right[b] = beliefs[node_offset[j] + b] - value[links[back, 0] + b]
-        total += weight[e] * _log_outer(
-            tables, log_tables, links[k, 2], left, right, states[i], states[j], out, edge_offset[e]
-        )
+            own = beliefs[node_offset[j] + b]
+            right[b] = own * inverse[n + b] if plain else own - value[n + b]
+        if plain:
+            total += np.log(_outer(tables, t, left, right, states[i], states[j], out, to))
+        else:
+            total += weight[e] * _log_outer(
+                tables, log_tables, t, left, right, states[i], states[j], out, to
+            )
     return total
 
 
