@@ -177,7 +177,6 @@ def _count_margins(block: TableRows) -> NDArray[Any]:
 
 
 def _count_pairs(block: TableRows, edges: Edges, offsets: Integers) -> NDArray[Any]:
-    """Return the tables of a block's rows, one after another."""
     if block.device is not None:
         return count_on_device(block, edges)
     out = _zeros(block, int(offsets[-1]))

@@ -51,11 +51,15 @@ class Observed:
     first_rows: list[str] = field(default_factory=list)  # where text labels occur first
     new_place: list[int] | None = None  # where an order that was given puts each label that was met
 
+    @property
+    def numeric(self) -> bool:
+        """Whether the column may be binned."""
+        return self.kind.numeric and not self.declared
+
 
 def check_kind(column: Observed, wanted: Kind | None) -> None:
     """Refuse a kind that a column cannot have."""
-    numeric = column.kind.numeric and not column.declared
-    if wanted in ("count", "numeric") and not numeric:
+    if wanted in ("count", "numeric") and not column.numeric:
         raise DataError(
             f"column '{column.name}' cannot be {wanted}: it is not numeric but {column.dtype}; "
             "write its values as numbers, or let it be 'nominal'"
@@ -77,14 +81,14 @@ def check_kind(column: Observed, wanted: Kind | None) -> None:
             )
 
 
-def kind_of_states(column: Observed, wanted: Kind | None, numeric: bool) -> tuple[Kind, str]:
+def kind_of_states(column: Observed, wanted: Kind | None) -> tuple[Kind, str]:
     """Return the kind of a column that keeps its states, and why.
 
     Whole numbers of few values are nominal until :func:`settle_levels` has looked at the rows.
     """
     if column.kind is LabelKind.BOOL:
         return "nominal", "booleans"
-    if not (numeric or column.declared):
+    if not (column.numeric or column.declared):
         return "nominal", "text"  # also if another kind was asked for all columns
     if wanted is not None:
         return wanted, "as asked"

@@ -91,7 +91,7 @@ class OpenColumn(Observed):
         if not self.declared:
             codes[(codes < 0) & (_count(places, len(labels)) == 0)] = MISSING
         new = np.flatnonzero(codes < 0)
-        if self.kind.numeric and not self.declared:
+        if self.numeric:
             first = len(self.labels)
             if first + len(new) - 1 > MAX_STATES:
                 return self._overflow()
@@ -122,7 +122,7 @@ class OpenColumn(Observed):
 
     def _may_grow(self, row: str) -> bool:
         """Decide what more labels than allowed mean: an error, or numbers to be binned."""
-        numeric = self.kind.numeric and not self.declared
+        numeric = self.numeric
         if self.from_text:
             fresh = self.labels[self._n_numeric :]
             numeric = all(cells.read_number(text) is not None for text in fresh)

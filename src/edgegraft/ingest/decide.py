@@ -60,19 +60,18 @@ def _decide(
     odd = _read_text(column) if column.from_text else []
     if options.order:
         _apply_order(column, options)
-    numeric = column.kind.numeric and not column.declared
-    if isinstance(options.bins, Mapping) and column.name in options.bins and not numeric:
+    if isinstance(options.bins, Mapping) and column.name in options.bins and not column.numeric:
         raise DataError(
             Argument("bins"),
             f" was given for column '{column.name}', which is not numeric but {column.dtype}",
             _dressed_hint(column),
         )
     asked, wanted = options.bins_for(column.name), options.kind_for(column.name)
-    if numeric or column.name in options.named_kinds:
+    if column.numeric or column.name in options.named_kinds:
         check_kind(column, wanted)
     levels = max(options.max_categories, options.max_numeric_states)
     limit = asked or (levels if wanted == "ordinal" else options.max_numeric_states)
-    if numeric:
+    if column.numeric:
         values, place = np.unique(np.array(column.labels, np.float64), return_inverse=True)
         counts = np.bincount(place, column.counts).astype(np.int64)
         few = len(values) <= min(limit, options.max_states)
@@ -86,9 +85,9 @@ def _decide(
         findings.odd.append((column.name, odd))
     if np.count_nonzero(column.counts) == 1:
         findings.constant.append(column.name)
-    if not (numeric or column.declared):
+    if not (column.numeric or column.declared):
         _doubt(column, n_observed, options, findings)
-    kind, reason = kind_of_states(column, wanted, numeric)
+    kind, reason = kind_of_states(column, wanted)
     if kind != "nominal":
         _reject_many_levels(column, options.max_categories)
     if kind == "nominal" and column.kind is LabelKind.TEXT:

@@ -189,7 +189,6 @@ def _copies(alleles: Integers) -> Cells:
 
 
 def _chosen(names: list[str], options: ReadOptions) -> Integers:
-    """Return the variants that are wanted, by place."""
     place = {name: i for i, name in enumerate(names)}
     return np.array([place[name] for name in options.choose(names)], np.int64)
 

@@ -11,7 +11,7 @@ from edgegraft.errors import Argument, MemoryBudgetError
 SAMPLE_ROWS = 1 << 19
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_BINARY = {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
+_UNITS |= {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
 _BASE = 500 << 20  # the interpreter, its libraries and compiled code, and one batch of a reader
 _THREAD = 250 << 20  # a block with its codes, residuals and sums
 _THREADS = 2  # whose memory is set aside whatever their number: rows must not depend on it
@@ -38,12 +38,11 @@ def read_size(size: int | str) -> int:
     """
     if isinstance(size, str):
         found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([kmgt]?i?)b?\s*", size.lower())
-        units = {**_UNITS, **_BINARY}
-        if not found or found[2] not in units:
+        if not found or found[2] not in _UNITS:
             raise ValueError(
                 f"invalid size {size!r}: expected a whole number of bytes or a text such as '2 GiB'"
             )
-        return int(float(found[1]) * units[found[2]])
+        return int(float(found[1]) * _UNITS[found[2]])
     return int(size)
 
 

@@ -164,7 +164,6 @@ def read_codes(X: Any, schema: Schema, options: ReadOptions | None = None) -> In
 
 
 def _recoded(table: PackedTable, schema: Schema | None) -> PackedTable:
-    """Return a packed table under another schema."""
     if schema is None or table.schema == schema:
         return table
     for own in table.schema:

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from edgegraft.core.atomic import Closing
 from edgegraft.errors import DataError, DataTypeError, FileFormatError, MissingExtraError, listing
 from edgegraft.ingest.cells import Place
-from edgegraft.kernels.counting.bitplanes import turn
 from edgegraft.table.arrow import kind_of, plain_type
 
 _EVERY = 0.25  # seconds between two reports of a pass
 _GROUP = 64  # columns of an array that are read together: a cache line of bytes
+_TILE = 512  # rows that are turned at a time: they stay in the second-level cache
 
 
 class Source(Closing, ABC):
@@ -139,15 +139,13 @@ def _arrow(column: NDArray[Any]) -> pa.Array:
 
 def _turned(rows: NDArray[Any]) -> NDArray[Any]:
     """Return the columns of an array one after another."""
-    if rows.flags.c_contiguous or rows.T.flags.c_contiguous:
-        return np.ascontiguousarray(rows.T)
-    # Some columns of a wider array: NumPy would read a cache line per cell.
-    plain = np.dtype(f"u{rows.dtype.itemsize}")
-    columns = np.empty(rows.shape[::-1], plain)
-    source = rows.view(plain)
-    source.flags.writeable = False  # one compiled version, whoever owns the array
-    turn(source, columns)
-    return columns.view(rows.dtype)
+    if rows.T.flags.c_contiguous:
+        return rows.T
+    columns = np.empty(rows.shape[::-1], rows.dtype)
+    for first in range(0, len(rows), _TILE):
+        # A copy: of some columns of a wider array, NumPy would read a cache line per cell.
+        columns[:, first : first + _TILE] = np.ascontiguousarray(rows[first : first + _TILE]).T
+    return columns
 
 
 class StreamSource(Source):

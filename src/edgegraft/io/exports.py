@@ -83,8 +83,7 @@ def edge_table(
     ----------
     model : PairwiseMRF
     edge_columns : dict of name to array, optional
-        One number for each of the model's edges, in their order. A column named ``strength``
-        replaces the model's own strengths.
+        As for :func:`export`. A column named ``strength`` replaces the model's own strengths.
 
     Returns
     -------

@@ -123,7 +123,7 @@ def to_networkx(
     ----------
     model : PairwiseMRF
     edge_columns : dict of name to array, optional
-        One number for each of the model's edges, in their order: q-values, frequencies.
+        As for :func:`~edgegraft.io.export`.
 
     Returns
     -------
@@ -173,7 +173,6 @@ def _nodes(model: PairwiseMRF) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _titles(attributes: Columns) -> Iterator[tuple[str, str]]:
-    """Yield the quoted name and the type of each column."""
     for name, values in attributes.items():
         yield quoteattr(_writable(name, f"edge column {name!r}")), _TYPES[values.dtype.kind]
 
@@ -181,7 +180,6 @@ def _titles(attributes: Columns) -> Iterator[tuple[str, str]]:
 def _edges(
     model: PairwiseMRF, attributes: Mapping[str, Any]
 ) -> Iterator[tuple[list[int], tuple[Any, ...]]]:
-    """Yield the two ends of each edge and its values."""
     rows = zip(*(values.tolist() for values in attributes.values()), strict=True)
     yield from zip(model.edges.tolist(), rows, strict=True)
 

@@ -154,7 +154,6 @@ def _read_scopes(file: NumberFile, place: int, m: int, n: int) -> tuple[Integers
 
 
 def _bad_scope(file: NumberFile, place: int, factor: int, n: int) -> Exception:
-    """Return the error for the invalid scope at `place`."""
     name = f"factor {factor}"
     arity = file.integer(place, f"the number of variables of {name}", 0, n)
     variables = file.integers(place + 1, arity, f"variable {{}} of the scope of {name}", 0, n - 1)

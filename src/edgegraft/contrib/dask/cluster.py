@@ -201,7 +201,6 @@ def open_rows(X: Any, schema: Schema | None, options: ReadOptions) -> ClusterRow
 
 
 def _current_client() -> Client:
-    """Return the client of the cluster that Dask frames are computed on."""
     _need_dask()
     from distributed import get_client
 
@@ -265,7 +264,6 @@ def _cluster_errors(client: Client) -> Iterator[None]:
 
 
 def _error_of(future: Future, k: int, n: int) -> BaseException:
-    """Return the error of a partition, with its number."""
     from distributed import KilledWorker
 
     error: BaseException = future.exception()

@@ -256,7 +256,6 @@ def _common_type(parts: Sequence[Observed]) -> tuple[LabelKind, str]:
 
 
 def _codes_of(column: OpenColumn, variable: Variable, options: ReadOptions) -> NDArray[np.uint16]:
-    """Return the final code of every provisional one."""
     if variable.edges is not None:
         read = [read_number(label) if column.from_text else label for label in column.labels]
         return assign_bins(np.array(read, np.float64), variable.edges)

@@ -14,20 +14,6 @@ from numba.extending import intrinsic
 
 from edgegraft.kernels.compiler import kernel
 
-# A tile of this many rows and up to 64 columns stays in the first-level cache while it is turned.
-TILE_ROWS = 256
-
-
-@kernel
-def turn(rows, columns):
-    """Write ``rows[i, j]`` to ``columns[j, i]``, a tile at a time."""
-    n_rows, n = rows.shape
-    for first in range(0, n_rows, TILE_ROWS):
-        end = min(n_rows, first + TILE_ROWS)
-        for j in range(n):
-            for i in range(first, end):
-                columns[j, i] = rows[i, j]
-
 
 def _vector_at(context, builder, array_type, array, first):
     """Return the address of the 64 codes from `first` on, and the type of a vector of them."""
