@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -109,21 +109,20 @@ def titled_table(title: str, heads: Iterable[str], rows: Iterable[Iterable[Any]]
     return f"<h3>{as_text(title)}</h3>" + list_table(heads, (f"<tr>{row}</tr>" for row in cells))
 
 
-def fact_list(facts: Iterable[tuple[str, Any]]) -> str:
-    """Return a list of names and values; empty if there are none."""
-    rows = "".join(f"<dt>{as_text(name)}</dt><dd>{value_cell(value)}</dd>" for name, value in facts)
+def fact_list(facts: Mapping[str, Any]) -> str:
+    """Return a list of names and values, those of nested dicts in turn; empty if there are none."""
+    rows = "".join(
+        f"<dt>{as_text(name)}</dt><dd>{value_cell(value)}</dd>" for name, value in _flat(facts)
+    )
     return f'<dl class="pairs">{rows}</dl>' if rows else ""
 
 
-def flattened(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Return the entries of nested dicts under joined names."""
-    found: list[tuple[str, Any]] = []
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in values.items():
         if isinstance(value, Mapping):
-            found += flattened(value, f"{prefix}{key} · ")
+            yield from _flat(value, f"{prefix}{key} · ")
         else:
-            found.append((f"{prefix}{key}", value))
-    return found
+            yield f"{prefix}{key}", value
 
 
 def value_cell(value: Any) -> str:

@@ -21,7 +21,6 @@ from edgegraft.report.page_html import (
     asset,
     data_text,
     fact_list,
-    flattened,
     heat_map,
     list_table,
     titled_table,
@@ -177,7 +176,7 @@ def certificate_section(details: Mapping[str, Any]) -> str:
         result += f"<p>{as_text(shares['text'])}</p>"
     return (
         "<p>At the end of the search, pairs without an edge were checked once more: one that "
-        f"violates optimality should have been an edge.</p>{result}{fact_list(flattened(rest))}"
+        f"violates optimality should have been an edge.</p>{result}{fact_list(rest)}"
     )
 
 
@@ -218,7 +217,7 @@ def settings_section(details: Mapping[str, Any]) -> str:
     if not isinstance(settings, Mapping):
         settings = {} if settings is None else {"settings": settings}
     body = "".join(
-        f"<h3>{title}</h3>{fact_list(flattened(facts))}"
+        f"<h3>{title}</h3>{fact_list(facts)}"
         for title, facts in (("Settings", settings), ("The run", rest))
         if facts
     )
@@ -229,10 +228,7 @@ def settings_section(details: Mapping[str, Any]) -> str:
         note = "Versions are those that wrote this page."
     else:
         note = f"Versions are those of the run; edgegraft {__version__} wrote this page."
-    return (
-        f"{body}<h3>Versions</h3>{fact_list(flattened(versions))}"
-        f'<p class="note">{as_text(note)}</p>'
-    )
+    return f'{body}<h3>Versions</h3>{fact_list(versions)}<p class="note">{as_text(note)}</p>'
 
 
 def _shares(about: ModelSummary, variable: int) -> str:

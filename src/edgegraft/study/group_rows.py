@@ -47,15 +47,14 @@ def read_groups(
     X: Any,
     groups: str | ArrayLike,
     *,
-    weights: ArrayLike | None = None,
-    clusters: str | ArrayLike | None = None,
-    options: ReadOptions | None = None,
+    weights: ArrayLike | None,
+    clusters: str | ArrayLike | None,
+    options: ReadOptions,
 ) -> GroupRows:
     """Read a table whose groups and clusters are columns of it, or arrays beside it.
 
     Rows without a group, or without a cluster, are left out with a warning.
     """
-    options = options or ReadOptions()
     named = [name for name in (groups, clusters) if isinstance(name, str)]
     group = label_codes(X, groups, options)
     cluster = None if clusters is None else label_codes(X, clusters, options)
