@@ -156,3 +156,14 @@ def test_an_edge_alone_is_tested_as_if_it_were_the_only_one_added():
         expected = tester.test(only, only.carry(theta, layout), np.array([len(beside)]))
         assert found.dof[at] == expected.dof[0] > 0
         np.testing.assert_allclose(found.statistic[at], expected.statistic[0], rtol=1e-6)
+
+
+def test_an_edge_alone_to_a_constant_column_adds_no_coefficients(capfd):
+    codes = np.random.default_rng(3).integers(0, 2, (400, 3))
+    codes[:, 2] = 0
+    table = PackedTable.from_codes(codes)
+    model = fit(table, np.array([(0, 1), (0, 2)]))
+    tester = EdgeTester(table_conditionals.TableConditionals(table))
+    found = tester.test(model.layout, model.theta, np.array([1]), alone=np.array([1]))
+    assert found.dof[0] == 0
+    assert not any(capfd.readouterr())  # LAPACK complains of empty matrices

@@ -318,6 +318,8 @@ class TableConditionals(Conditionals):
         old = len(known) // q
         packed, p = self._information(of, len(of.design.sources))
         corner = unpack_information(np.ascontiguousarray(packed[old:, old:]))
+        if not corner.size:  # a constant neighbour
+            return known
         largest = float((of.weights @ (p * (1.0 - p))).max())  # of the intercept, as in `known`
         corner[np.diag_indices_from(corner)] += MIN_INFORMATION * max(1.0, largest)
         across = packed[:old, old:][:, :, logit_pairs(q)]

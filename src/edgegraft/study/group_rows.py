@@ -77,7 +77,7 @@ def read_groups(
             stacklevel=3,
         )
     if len(table.schema) < 2:
-        raise DataError(f"there are {len(table.schema)} columns to compare: two are needed")
+        raise DataError(f"comparing needs two columns, found {len(table.schema)}")
     used, place = np.unique(group[0][kept], return_inverse=True)
     names = tuple(group[1][k] for k in used)
     _check_sizes(names, place)
