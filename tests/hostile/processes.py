@@ -41,7 +41,7 @@ STAGES = {
     "search": "edgegraft.learn.steps:rescore",
     "second look": "edgegraft.learn.discovery:sharpen",
     "tests": "edgegraft.learn.discovery:confirm",
-    "last fit": "edgegraft.learn.discovery:_last_model",
+    "last fit": "edgegraft.learn.discovery:last_model",
     "shares": "edgegraft.learn.discovery:match_margins",
     "certificate": "edgegraft.learn.discovery:score_inactive",
     "prediction": "edgegraft.learn.discovery:fit_for_prediction",

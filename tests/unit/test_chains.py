@@ -256,7 +256,7 @@ def test_a_fit_whose_log_z_misses_a_mode_gains_nothing():
         def likelihoods(self, theta, rows):
             return np.zeros(len(rows)), np.inf
 
-    judge = by_likelihood._Judge(by_likelihood._HeldOut(np.zeros((3, 2)), np.ones(3)), -1.0, 0.0)
+    judge = by_likelihood._Judge(np.zeros((3, 2)), np.ones(3), -1.0, 0.0)
     assert judge.gain(Missing(), THETA).value == -np.inf
 
 

@@ -4,9 +4,10 @@ from edgegraft.config import Plan, Settings
 from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
 from edgegraft.learn.certificate import Certificate, certify
 from edgegraft.learn.checkpoint import Checkpoints, resume
-from edgegraft.learn.discovery import Discovery, discover, refit, resume_discovery
+from edgegraft.learn.discovery import Discovery, discover, resume_discovery
 from edgegraft.learn.edge_tests import EdgeTests, edge_tests
 from edgegraft.learn.events import Event, Monitor, Observer, StopReason
+from edgegraft.learn.last_fits import refit
 from edgegraft.learn.loop import grow, run_search
 from edgegraft.learn.policies import Policy
 from edgegraft.learn.prediction import Prediction, fit_for_prediction

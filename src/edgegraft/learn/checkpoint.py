@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -191,7 +192,8 @@ def read_fits(path: Path, journal: Journal) -> dict[str, FitProgress]:
     tree, _ = _read(path)
     try:
         journal.restore(tree["journal"])
-        return {key: FitProgress(key, arrays) for key, arrays in tree["fits"].items()}
+        # A file's arrays are read-only, for which kernels would be compiled once more.
+        return {key: FitProgress(key, deepcopy(arrays)) for key, arrays in tree["fits"].items()}
     except _FORGED as error:
         raise FORMAT.damaged(path, f"it has no proper fits ({error!s:.80})") from None
 

@@ -24,7 +24,6 @@ from edgegraft.core.threads import Interruption, interruptible, one_blas_thread
 from edgegraft.core.types import Floats, Mask
 from edgegraft.errors import ConvergenceWarning, DataError, IdentificationWarning
 from edgegraft.ingest.memory import SAMPLE_ROWS
-from edgegraft.learn import steps
 from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
 from edgegraft.learn.certificate import Certificate, certify, score_inactive
 from edgegraft.learn.checkpoint import Checkpoints
@@ -34,9 +33,9 @@ from edgegraft.learn.edge_tests import EdgeTests, judge_tables, make_tester, q_v
 from edgegraft.learn.effective_score import Verdicts
 from edgegraft.learn.effects import Effects, edge_effects
 from edgegraft.learn.events import Observer, StopReason
-from edgegraft.learn.graded import fit_graded
 from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut
+from edgegraft.learn.last_fits import last_model, refit
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.margins import Agreement, compare_margins, match_margins
 from edgegraft.learn.pair_ranking import PairRanking, rank_all_pairs
@@ -48,9 +47,6 @@ from edgegraft.learn.state import SearchState
 from edgegraft.learn.survey_design import SurveyDesign
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalties import NoisePenalty
-from edgegraft.objective.penalty import Penalty
-from edgegraft.optimize.progress import FitWatch
-from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows, TableRows
 
@@ -238,7 +234,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
             cut = Cut.of(plan, search.objective, search.problem.rules)
             kept = cut.passes(tests.edges, tests.p_value, 0)
         strengths = tested.edge_strengths()
-    last, fitted, final = _last_model(search, kept, plan)
+    last, fitted, final = last_model(search, kept, plan)
     agreement, copies, ranking = None, list[list[str]](), None
     if plan.refit and plan.objective == "pseudolikelihood":
         ridge, features = last_ridge(plan, search.objective), search.objective.features
@@ -431,83 +427,3 @@ def _deserves_second_look(search: SearchState) -> bool:
         and not search.sharpened
         and n * (n - 1) // 2 <= ALL_PAIRS
     )
-
-
-def _last_model(
-    search: SearchState, kept: Mask, plan: Plan
-) -> tuple[PairwiseMRF, bool, SearchState]:
-    """Fit the kept edges; return the model, whether the fit converged, and what to certify."""
-    ridge = last_ridge(plan, search.objective)
-    if kept.all() and not plan.refit:
-        return search.model(), True, search
-    if not plan.refit or not search.policy.whole_edges:
-        # Warns if a fit does not reach its tolerance.
-        watch = search.problem.watch
-        return refit(search, ridge, keep=kept, shrunk=not plan.refit, watch=watch), True, search
-    problem = search.problem.changed(
-        penalty=replace(search.penalty, ridge=ridge),
-        settings=replace(search.settings, relaxed=True),
-    )
-    run = search.warm(problem, kept)
-    steps.fit_fully(run)
-    model, converged = run.model(), run.solution.info.converged
-    if search.objective.features is not None and plan.ridge == "auto":
-        journal = search.problem.journal
-        graded = fit_graded(run.solution.objective, model, ridge, plan.tol, journal)
-        model, converged = graded or (model, converged)
-    return model, converged, run
-
-
-def refit(
-    search: SearchState,
-    ridge: float = 1e-3,
-    *,
-    keep: Mask | None = None,
-    shrunk: bool = False,
-    tol: float = 1e-3,
-    max_iter: int = 200,
-    watch: FitWatch | None = None,
-) -> PairwiseMRF:
-    """Return the model of a search's edges, fitted with a ridge only.
-
-    Norms that select edges also shrink them. Once the graph is fixed, strengths are easier to
-    compare and predictions are better without norms.
-
-    Parameters
-    ----------
-    search : SearchState
-        A finished search; it is not changed.
-    ridge : float, default 1e-3
-        Weight of the squared norms. With zero, tables of states that never occur together diverge.
-    keep : array of bool, shape (n_edges,), optional
-        Which edges of the search to fit; all by default.
-    shrunk : bool, default False
-        Fit them as the search did, with its penalty.
-    tol : float, default 1e-3
-        Largest norm of a group's gradient at the end.
-    max_iter : int, default 200
-    watch : FitWatch, optional
-        Keeps the progress of the fit.
-
-    Examples
-    --------
-    >>> from edgegraft.datasets import make_chain
-    >>> from edgegraft.learn import Settings, grow
-    >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-    >>> data = make_chain(4, n_rows=2000, couplings="ising", random_state=0)
-    >>> loss = Pseudolikelihood(PackedTable.from_codes(data.X.astype(int)))
-    >>> found = grow(loss, Penalty(0.05), Settings(relaxed=False))
-    >>> bool((refit(found).edge_strengths() > found.model().edge_strengths()).all())
-    True
-    """
-    objective, whole = search.solution.objective, search.graph.layout
-    layout = whole if keep is None else whole.with_edges(whole.edges[keep])
-    rule = Penalty(0.0, ridge, search.penalty.penalize_nodes)
-    if shrunk:
-        allowed = search.allowed
-        if not search.policy.whole_edges:
-            allowed = layout.carry(allowed.astype(float), search.solution.layout) > 0
-        rule = search.policy.fit_penalty(search.penalty, allowed)
-    start = layout.carry(search.theta(), whole)
-    found = minimize(objective, rule, layout, start, Stopping(tol, max_iter), watch=watch)
-    return PairwiseMRF(objective.schema, layout.edges, objective.expand(found.theta, layout))

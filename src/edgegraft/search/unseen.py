@@ -111,7 +111,7 @@ class UnseenPairs:
         """Continue where the sampling was when its state was taken."""
         self.boosts[:] = state["boosts"]
         if "level" in state:
-            self._classify(state["members"])
+            self._classify(state["members"].copy())
             self._partner = state["partners"].copy()
             self._choose(float(state["level"]))
         if "left" in state:

@@ -31,8 +31,8 @@ from edgegraft.core.pairs import all_pairs
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError, SettingError
-from edgegraft.learn.discovery import refit
 from edgegraft.learn.events import Observer
+from edgegraft.learn.last_fits import refit
 from edgegraft.learn.loop import grow, run_search
 from edgegraft.learn.problem import chance_level, losses, penalty_of, search_settings
 from edgegraft.learn.state import SearchState

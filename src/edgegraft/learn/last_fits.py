@@ -1,0 +1,97 @@
+"""The last fits of a run: the kept edges, with the ridge alone or as the search fitted them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from edgegraft.config import Plan
+from edgegraft.core.types import Mask
+from edgegraft.learn import steps
+from edgegraft.learn.graded import fit_graded
+from edgegraft.learn.problem import last_ridge
+from edgegraft.learn.state import SearchState
+from edgegraft.model import PairwiseMRF
+from edgegraft.objective.penalty import Penalty
+from edgegraft.optimize.progress import FitWatch
+from edgegraft.optimize.solver import Stopping, minimize
+
+
+def last_model(
+    search: SearchState, kept: Mask, plan: Plan
+) -> tuple[PairwiseMRF, bool, SearchState]:
+    """Fit the kept edges; return the model, whether the fit converged, and what to certify."""
+    ridge = last_ridge(plan, search.objective)
+    if kept.all() and not plan.refit:
+        return search.model(), True, search
+    if not plan.refit or not search.policy.whole_edges:
+        # Warns if a fit does not reach its tolerance.
+        watch = search.problem.watch
+        return refit(search, ridge, keep=kept, shrunk=not plan.refit, watch=watch), True, search
+    problem = search.problem.changed(
+        penalty=replace(search.penalty, ridge=ridge),
+        settings=replace(search.settings, relaxed=True),
+    )
+    run = search.warm(problem, kept)
+    steps.fit_fully(run)
+    model, converged = run.model(), run.solution.info.converged
+    if search.objective.features is not None and plan.ridge == "auto":
+        journal = search.problem.journal
+        graded = fit_graded(run.solution.objective, model, ridge, plan.tol, journal)
+        model, converged = graded or (model, converged)
+    return model, converged, run
+
+
+def refit(
+    search: SearchState,
+    ridge: float = 1e-3,
+    *,
+    keep: Mask | None = None,
+    shrunk: bool = False,
+    tol: float = 1e-3,
+    max_iter: int = 200,
+    watch: FitWatch | None = None,
+) -> PairwiseMRF:
+    """Return the model of a search's edges, fitted with a ridge only.
+
+    Norms that select edges also shrink them. Once the graph is fixed, strengths are easier to
+    compare and predictions are better without norms.
+
+    Parameters
+    ----------
+    search : SearchState
+        A finished search; it is not changed.
+    ridge : float, default 1e-3
+        Weight of the squared norms. With zero, tables of states that never occur together diverge.
+    keep : array of bool, shape (n_edges,), optional
+        Which edges of the search to fit; all by default.
+    shrunk : bool, default False
+        Fit them as the search did, with its penalty.
+    tol : float, default 1e-3
+        Largest norm of a group's gradient at the end.
+    max_iter : int, default 200
+    watch : FitWatch, optional
+        Keeps the progress of the fit.
+
+    Examples
+    --------
+    >>> from edgegraft.datasets import make_chain
+    >>> from edgegraft.learn import Settings, grow
+    >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+    >>> from edgegraft.table import PackedTable
+    >>> data = make_chain(4, n_rows=2000, couplings="ising", random_state=0)
+    >>> loss = Pseudolikelihood(PackedTable.from_codes(data.X.astype(int)))
+    >>> found = grow(loss, Penalty(0.05), Settings(relaxed=False))
+    >>> bool((refit(found).edge_strengths() > found.model().edge_strengths()).all())
+    True
+    """
+    objective, whole = search.solution.objective, search.graph.layout
+    layout = whole if keep is None else whole.with_edges(whole.edges[keep])
+    rule = Penalty(0.0, ridge, search.penalty.penalize_nodes)
+    if shrunk:
+        allowed = search.allowed
+        if not search.policy.whole_edges:
+            allowed = layout.carry(allowed.astype(float), search.solution.layout) > 0
+        rule = search.policy.fit_penalty(search.penalty, allowed)
+    start = layout.carry(search.theta(), whole)
+    found = minimize(objective, rule, layout, start, Stopping(tol, max_iter), watch=watch)
+    return PairwiseMRF(objective.schema, layout.edges, objective.expand(found.theta, layout))
