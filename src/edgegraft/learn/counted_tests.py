@@ -270,8 +270,8 @@ class _Group:
         strength = strength_of(self._tables(self._at_i[:, 0]))
         strong = (p_value > SIGNIFICANT) & (strength > LINEAR)
         doubted = (p_value > MIN_DOUBTED) & (p_value < MAX_DOUBTED)
-        few = rows.are_few(self._i, self._j)
-        return np.asarray(few | strong | (doubted & rows.are_sparse(self._i, self._j)))
+        few = rows.rarity.are_few(self._i, self._j)
+        return np.asarray(few | strong | (doubted & rows.rarity.are_sparse(self._i, self._j)))
 
 
 def _design(n_joint: int, states: int) -> Floats:

@@ -119,11 +119,11 @@ def needs_test_at_zero(p_value: float, node: Conditional, other: int, rows: Cond
     have the larger of the two, unless the first is below any doubt.
     """
     i = node.target
-    if rows.are_few(i, other):
+    if rows.rarity.are_few(i, other):
         return True
     if p_value > SIGNIFICANT and rows.strength(node, other) > LINEAR:
         return True
-    return MIN_DOUBTED < p_value < MAX_DOUBTED and bool(rows.are_sparse(i, other))
+    return MIN_DOUBTED < p_value < MAX_DOUBTED and bool(rows.rarity.are_sparse(i, other))
 
 
 def simpler(ends: Ends) -> Ends:

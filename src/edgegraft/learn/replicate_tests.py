@@ -93,8 +93,8 @@ def _test(rows: Conditionals, ends: Ends, weights: Floats) -> Floats:
         if not needs_test_at_zero(largest, *ends[0], rows):
             return found
     pair = ends[0][0].target, ends[0][1]
-    sparse = bool(rows.are_sparse(*pair))
-    if sparse and rows.are_single(*pair):
+    sparse = bool(rows.rarity.are_sparse(*pair))
+    if sparse and rows.rarity.are_single(*pair):
         return tail_at_zero(ends, rows).replicated(weights)
     used = simpler(ends) if sparse or found is None else ends
     sides = [rows.side(rows.without(*end), end[1]) for end in used]
