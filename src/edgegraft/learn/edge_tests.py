@@ -294,7 +294,10 @@ class EdgeTester:
         if rows.at_fit:
             found = self._judge([ends[k] for k in able], np.zeros(len(able), bool))
             verdicts = dict(zip(able, found, strict=True))
-            able = [k for k in able if needs_test_at_zero(verdicts[k].p_value, *ends[k][0], rows)]
+            p_value = np.array([verdicts[k].p_value for k in able])
+            strength = np.array([rows.strength(*ends[k][0]) for k in able])
+            due = needs_test_at_zero(p_value, strength, pairs[able], rows)
+            able = [k for k, again in zip(able, due, strict=True) if again]
         verdicts |= self._test_at_zero({k: ends[k] for k in able}, verdicts)
         out = np.tile([0.0, 0.0, 1.0, np.nan, np.nan], (len(chosen), 1))
         for k, verdict in verdicts.items():
