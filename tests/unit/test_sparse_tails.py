@@ -134,7 +134,7 @@ def test_beside_ordered_columns_unordered_pairs_have_the_tests_of_tables(n_state
     plain, scored = TableConditionals(table), FeatureConditionals(table, features)
     layout = features.layout(model.edges)
     theta = features.weights_of(model.theta, model.edges) if n_states == 2 else model.theta
-    assert scored.are_sparse(0, 1)
+    assert scored.rarity.are_sparse(0, 1)
     found, again = (
         EdgeTester(rows, 1).test(on, at)
         for rows, on, at in ((plain, model.layout, model.theta), (scored, layout, theta))
@@ -155,5 +155,5 @@ def test_ordered_columns_are_never_sparse():
     margins = np.concatenate(state_weights(table, np.ones(500)))
     rows = FeatureConditionals(table, Features.of(table.schema, margins))
     i, j = np.array([(0, 1), (0, 2), (2, 3)]).T
-    assert rows.are_sparse(i, j).tolist() == [True, False, False]
-    assert rows.are_few(i, j).tolist() == [True, False, False]
+    assert rows.rarity.are_sparse(i, j).tolist() == [True, False, False]
+    assert rows.rarity.are_few(i, j).tolist() == [True, False, False]

@@ -34,40 +34,21 @@ MAX_MOVE = 2.0  # largest change of a parameter in a step
 
 @dataclass(frozen=True, eq=False)
 class Conditional:
-    """The conditional of one variable at given parameters.
-
-    Attributes
-    ----------
-    design : Design
-    weights : array of float, shape (N,)
-        Row weights; zero for unused rows.
-    intercept, coefficients : array of float
-        In the form of its kind. Tables have the intercept as the first row of the coefficients.
-    start : array of int, shape (degree + 1,)
-        First design column of each neighbour, in the order of the design's sources; the last is
-        the number of columns.
-    shape : (int, int)
-        Free intercepts, and parameters per further column.
-    inverse : array of float, or None
-        Inverse of the information; None if it is not usable, and on a device.
-    usable : bool
-        Whether there are enough rows and memory for it.
-    of_states : Design, optional
-        Which states the coefficients are of, if the parameters are those of groups of states.
-    first : int, default 0
-        Parameter of the inverse's first column: only the columns of one neighbour may be known.
-    """
+    """The conditional of one variable at given parameters."""
 
     design: Design
-    weights: Floats
-    intercept: Floats
-    coefficients: Floats
+    weights: Floats  # of rows; zero for unused ones
+    intercept: Floats  # this and coefficients in the form of their kind; tables have
+    coefficients: Floats  # the intercept as the first row of the coefficients
+    #: (degree + 1,) first design column of each of the design's sources, then their number
     start: Integers
-    shape: tuple[int, int]
+    shape: tuple[int, int]  # free intercepts, and parameters per further column
+    #: of the information; None if the conditional is not usable, and on a device
     inverse: Floats | None = None
-    usable: bool = False
+    usable: bool = False  # whether there are enough rows and memory for it
+    #: which states the coefficients are of, if the parameters are those of groups of states
     of_states: Design | None = None
-    first: int = 0
+    first: int = 0  # parameter of the inverse's first column, if only one neighbour's are known
 
     @property
     def target(self) -> int:
@@ -251,20 +232,47 @@ class Conditionals(ABC):
         return self.basis(*sorted((node.target, other)))
 
     @abstractmethod
+    def table_of(self, node: Conditional, other: int) -> Floats:
+        """Return what the observed states of a neighbour add to the logits of the own ones."""
+
     def strength(self, node: Conditional, other: int) -> float:
         """Return the largest entry of an edge's table over observed states, in zero-sum gauge."""
+        return float(strength_of(self.table_of(node, other)))
+
+    @abstractmethod
+    def expect(self, node: Conditional) -> tuple[Floats, Floats]:
+        """Return what all rows show of tested states less what is expected, and the latter."""
+
+    @abstractmethod
+    def terms(
+        self, node: Conditional, other: int, cell: tuple[int, int], used: Integers
+    ) -> tuple[Floats, Floats]:
+        """Return what each own state adds to the score of a cell, beside the other parameters.
+
+        First without the other end, row by row, then what each of its states adds to that.
+        """
+
+    def has_rows(self, node: Conditional) -> bool:
+        """Return whether there are rows and memory for the information of a conditional."""
+        enough = node.weights.sum() >= ROWS_PER_COLUMN * int(node.start[-1])
+        return node.shape[0] > 0 and bool(enough) and 8 * node.n_parameters**2 <= self.max_bytes
+
+    def design(self, i: int, own: Integers, sources: Integers, places: list[Integers]) -> Design:
+        """Return the design of a variable's conditional, after an intercept.
+
+        `own` are the logits of its states, and `places` the columns of those of each source, from
+        0; -1 stands for none.
+        """
+        column = np.full((len(sources), int(self.states[sources].max(initial=1)) + 1), -1, np.int64)
+        first = 1
+        for row, place in zip(column, places, strict=True):
+            row[: len(place)] = np.where(place < 0, -1, first + place)
+            first += int(place.max(initial=-1)) + 1
+        return Design(i, own, sources, column)
 
     def linear(self, i: int, j: int) -> Mask:
         """Return which weights of a pair are linear, flat."""
         return np.ones(int(self.sizes[i] * self.sizes[j]), bool)
-
-    def are_sparse(self, i: int | Integers, j: int | Integers) -> Mask:
-        """Return of which pairs both a step from the fit and the score at zero are doubted."""
-        return self.rarity.are_sparse(i, j)
-
-    def are_few(self, i: int | Integers, j: int | Integers) -> Mask:
-        """Return which pairs are to be tested at zero whatever a step from the fit shows."""
-        return self.rarity.are_few(i, j)
 
     def own_place(self, i: int) -> Integers:
         """Return the place of each state among those kept, -1 for others and a missing cell."""
@@ -279,10 +287,6 @@ class Conditionals(ABC):
     def seen_place_of(self, i: int) -> Integers:
         """Return the same of a neighbour that is not tested."""
         return self.place_of(i)
-
-    def are_single(self, i: int | Integers, j: int | Integers) -> Mask:
-        """Return which pairs have one coordinate."""
-        return np.asarray((self.sizes[i] == 1) & (self.sizes[j] == 1))
 
     def side(self, node: Conditional, other: int, residuals: Floats | None = None) -> Side:
         """Return the effective score of an edge in the conditional of one of its ends."""
@@ -371,6 +375,14 @@ class Conditionals(ABC):
 
         run(work, range(len(chosen)), n_jobs)
         return [found[k] for k in range(len(chosen))]
+
+
+def contrast_basis(q: int) -> Floats:
+    """Return the matrix from scores of a column's contrasts to orthonormal coordinates.
+
+    The score of the reference is minus the sum of the others: the Gram matrix is ``I + 1 1'``.
+    """
+    return np.asarray(np.linalg.cholesky(np.eye(q) + 1.0).T)
 
 
 def edges_by_end(edges: Edges) -> dict[int, Integers]:

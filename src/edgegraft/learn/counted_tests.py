@@ -23,14 +23,11 @@ from edgegraft.kernels.conditionals.counted import count_joint
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours
 from edgegraft.learn.conditional import MIN_INFORMATION, ROWS_PER_COLUMN, clean, strength_of
 from edgegraft.learn.effective_score import (
-    LINEAR,
-    MAX_DOUBTED,
-    MIN_DOUBTED,
-    SIGNIFICANT,
     Directions,
     Verdicts,
     combine,
     directions,
+    needs_test_at_zero,
 )
 from edgegraft.learn.table_conditionals import TableConditionals, table_basis
 from edgegraft.table import PackedTable
@@ -266,12 +263,9 @@ class _Group:
         )
 
     def at_zero(self, p_value: Floats, rows: TableConditionals) -> Mask:
-        """Return which edges are to be tested at zero, as `needs_test_at_zero` has it."""
+        """Return which edges are to be tested at zero."""
         strength = strength_of(self._tables(self._at_i[:, 0]))
-        strong = (p_value > SIGNIFICANT) & (strength > LINEAR)
-        doubted = (p_value > MIN_DOUBTED) & (p_value < MAX_DOUBTED)
-        few = rows.are_few(self._i, self._j)
-        return np.asarray(few | strong | (doubted & rows.are_sparse(self._i, self._j)))
+        return needs_test_at_zero(p_value, strength, np.stack((self._i, self._j), axis=1), rows)
 
 
 def _design(n_joint: int, states: int) -> Floats:

@@ -236,14 +236,6 @@ def judge_tables(
     return found
 
 
-class _AtZero(NamedTuple):
-    """How an edge is tested with its table at zero."""
-
-    sides: Ends  # the conditionals that are used: one stands for both if it is sparse
-    sparse: bool
-    tail_only: bool
-
-
 class EdgeTester:
     """Tests of the edges of any model of some rows."""
 
@@ -302,7 +294,10 @@ class EdgeTester:
         if rows.at_fit:
             found = self._judge([ends[k] for k in able], np.zeros(len(able), bool))
             verdicts = dict(zip(able, found, strict=True))
-            able = [k for k in able if needs_test_at_zero(verdicts[k].p_value, *ends[k][0], rows)]
+            p_value = np.array([verdicts[k].p_value for k in able])
+            strength = np.array([rows.strength(*ends[k][0]) for k in able])
+            due = needs_test_at_zero(p_value, strength, pairs[able], rows)
+            able = [k for k, again in zip(able, due, strict=True) if again]
         verdicts |= self._test_at_zero({k: ends[k] for k in able}, verdicts)
         out = np.tile([0.0, 0.0, 1.0, np.nan, np.nan], (len(chosen), 1))
         for k, verdict in verdicts.items():
@@ -314,19 +309,27 @@ class EdgeTester:
     ) -> dict[int, Verdict]:
         """Return those verdicts on edges that tests at zero replace; all if there are none yet."""
         rows = self.rows
-        asked = self._plan_at_zero(edges)
-        tails = [k for k, each in asked.items() if each.tail_only]
-        moved = {k: each for k, each in asked.items() if not each.tail_only}
-        doubled = np.array([len(each.sides) < len(edges[k]) for k, each in moved.items()], bool)
-        judged = self._judge([each.sides for each in moved.values()], doubled, zero=True)
+        pairs = np.array([(ends[0][0].target, ends[0][1]) for ends in edges.values()], np.int64)
+        i, j = pairs.reshape(-1, 2).T
+        few = rows.rarity.are_sparse(i, j)
+        by_tail = few & rows.rarity.are_single(i, j) & (rows.at_fit or rows.survey is None)
+        sparse = dict(zip(edges, few.tolist(), strict=True))
+        tails = [k for k, alone in zip(edges, by_tail, strict=True) if alone]
+        sides = {  # of a sparse edge one stands for both
+            k: simpler(ends) if sparse[k] or not rows.at_fit else ends
+            for (k, ends), alone in zip(edges.items(), by_tail, strict=True)
+            if not alone
+        }
+        doubled = np.array([len(used) < len(edges[k]) for k, used in sides.items()], bool)
+        judged = self._judge(list(sides.values()), doubled, zero=True)
         found: dict[int, Verdict] = {}
-        for (k, each), verdict in zip(moved.items(), judged, strict=True):
+        for k, verdict in zip(sides, judged, strict=True):
             before = verdicts.get(k, verdict).p_value
             if not verdict.dof:
-                tails += [k] * each.sparse
-            elif not (each.sparse and verdict.p_value < before < MAX_DOUBTED):
+                tails += [k] * sparse[k]
+            elif not (sparse[k] and verdict.p_value < before < MAX_DOUBTED):
                 found[k] = verdict
-                tails += [k] * (each.sparse and k not in verdicts and before < MAX_DOUBTED)
+                tails += [k] * (sparse[k] and k not in verdicts and before < MAX_DOUBTED)
 
         def work(k: int) -> None:
             tail = tail_at_zero(edges[k], rows).judge()
@@ -337,19 +340,6 @@ class EdgeTester:
 
         run(work, tails, self._n_jobs)
         return found
-
-    def _plan_at_zero(self, edges: dict[int, Ends]) -> dict[int, _AtZero]:
-        """Return how edges are tested at zero: by which conditionals, or by a tail alone."""
-        rows = self.rows
-        pairs = np.array([(ends[0][0].target, ends[0][1]) for ends in edges.values()], np.int64)
-        sparse, single = (
-            each(*pairs.reshape(-1, 2).T) for each in (rows.are_sparse, rows.are_single)
-        )
-        tail_only = sparse & single & (rows.at_fit or rows.survey is None)
-        return {
-            k: _AtZero(simpler(ends) if few or not rows.at_fit else ends, bool(few), bool(tail))
-            for (k, ends), few, tail in zip(edges.items(), sparse, tail_only, strict=True)
-        }
 
     def steps(self, layout: Layout, theta: Floats) -> Floats:
         """Return how the tables of a model move towards what the rows that know both ends show.

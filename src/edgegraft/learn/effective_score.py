@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import chdtrc, fdtrc
 
 from edgegraft.core.threads import run
-from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.device.conditionals import EdgeSums
 from edgegraft.learn.conditional import Conditional, Conditionals, Side
 from edgegraft.learn.table_conditionals import TableConditionals, not_finite
@@ -111,19 +111,20 @@ def directions(by_model: Floats, by_rows: Floats, freedom: float = np.inf) -> Di
     return Directions(white @ turn, np.maximum(ratio, MIN_RATIO), enough.sum(axis=-1), freedom)
 
 
-def needs_test_at_zero(p_value: float, node: Conditional, other: int, rows: Conditionals) -> bool:
-    """Return whether an edge is to be tested at zero, given its p-value by a step from the fit.
+def needs_test_at_zero(
+    p_value: float | Floats, strength: float | Floats, pair: Edges, rows: Conditionals
+) -> Mask:
+    """Return whether edges are to be tested at zero, given their p-values by a step from the fit.
 
     A step is inaccurate for strong tables: they have the p-value at zero. For sparse ones a step
     errs towards small p-values if cells are empty, and the score at zero if they are too full: they
     have the larger of the two, unless the first is below any doubt.
     """
-    i = node.target
-    if rows.are_few(i, other):
-        return True
-    if p_value > SIGNIFICANT and rows.strength(node, other) > LINEAR:
-        return True
-    return MIN_DOUBTED < p_value < MAX_DOUBTED and bool(rows.are_sparse(i, other))
+    i, j = pair.T
+    p_value = np.asarray(p_value)
+    strong = (p_value > SIGNIFICANT) & (strength > LINEAR)
+    doubted = (p_value > MIN_DOUBTED) & (p_value < MAX_DOUBTED)
+    return rows.rarity.are_few(i, j) | strong | (doubted & rows.rarity.are_sparse(i, j))
 
 
 def simpler(ends: Ends) -> Ends:

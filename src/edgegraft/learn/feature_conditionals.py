@@ -17,19 +17,18 @@ from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Integers, Mask
-from edgegraft.kernels.conditionals.effective_scores import Design, lay_out
+from edgegraft.counts.pair_counts import weigh_states
+from edgegraft.kernels.conditionals.effective_scores import lay_out
 from edgegraft.learn.conditional import (
-    MAX_BYTES,
     MAX_MOVE,
     MIN_INFORMATION,
     PULL,
-    ROWS_PER_COLUMN,
     Conditional,
     Conditionals,
     Side,
     clean,
+    contrast_basis,
     edges_by_end,
-    strength_of,
 )
 from edgegraft.learn.rare_states import Rarity, intercept_shift
 from edgegraft.learn.survey_design import SurveyDesign
@@ -52,7 +51,7 @@ class Contrasts(NamedTuple):
     common: int  # the most common state
     scored: bool  # whether the coordinates are scores
     linear: Mask  # (k,) which coordinates are linear: all of an unordered column
-    share: Floats | None = None  # (states, groups) of a column whose rare states go together
+    share: Floats  # (states, groups) of states that go together
 
     @property
     def whole(self) -> bool:
@@ -71,7 +70,7 @@ class FeatureConditionals(Conditionals):
     table : PackedTable
     features : Features
         Those that the model was fitted with.
-    weights, sampling, survey, max_bytes
+    weights, sampling, survey
         As in :class:`~edgegraft.learn.conditional.Conditionals`.
     contrasts : list of Contrasts, optional
         Coordinates of the columns, instead of those that follow from the rows.
@@ -87,10 +86,9 @@ class FeatureConditionals(Conditionals):
         *,
         sampling: bool = False,
         survey: SurveyDesign | None = None,
-        max_bytes: int = MAX_BYTES,
         contrasts: list[Contrasts] | None = None,
     ) -> None:
-        super().__init__(table, weights, sampling=sampling, survey=survey, max_bytes=max_bytes)
+        super().__init__(table, weights, sampling=sampling, survey=survey)
         self.features = features
         self.margins = state_weights(table, self.weights)
         self.contrasts = contrasts or [
@@ -114,12 +112,12 @@ class FeatureConditionals(Conditionals):
         total = max(float(side.node.weights.sum()) for side in sides)
         return self.weights, self.variances, total, [1.0] * len(sides)
 
-    def strength(self, node: Conditional, other: int) -> float:
-        """Return the largest entry of an edge's table over observed states, in zero-sum gauge."""
+    def table_of(self, node: Conditional, other: int) -> Floats:
+        """Return the table of a neighbour's observed states by the own ones."""
         i = node.target
         shown = self.features.matrix(other) @ node.coefficients[self._rows_of(node, other)]
         shown = shown @ self.features.matrix(i).T
-        return float(strength_of(shown[self.margins[other] > 0][:, self.margins[i] > 0]))
+        return np.asarray(shown[self.margins[other] > 0][:, self.margins[i] > 0])
 
     def inform(self, node: Conditional, base: Conditional | None) -> Conditional:
         """Return a conditional with its information, if there are rows and memory for it."""
@@ -161,12 +159,9 @@ class FeatureConditionals(Conditionals):
         if self.known.size:
             weights = weights * self.known[np.append(sources, i)].all(axis=0)
         # The columns of the projection: one per state of a neighbour, after an empty intercept.
-        states = self.states[sources]
-        column = np.full((len(sources), int(states.max(initial=1)) + 1), -1, np.int64)
-        for k, (s, first) in enumerate(zip(states, np.cumsum(states) - states + 1, strict=True)):
-            column[k, :s] = first + np.arange(s)
+        places = [np.arange(s) for s in self.states[sources].tolist()]
         return Conditional(
-            Design(i, np.empty(0, np.int64), sources, column),
+            self.design(i, np.empty(0, np.int64), sources, places),
             weights,
             layout.node(theta, i),
             np.concatenate(slopes),
@@ -299,8 +294,7 @@ class FeatureConditionals(Conditionals):
     ) -> tuple[Floats, Floats]:
         """Return what own states add to the score of a cell, beside the other parameters.
 
-        As in :mod:`~edgegraft.learn.sparse_tails`; both columns have a coordinate for every state
-        that is kept.
+        Both columns have a coordinate for every state that is kept.
         """
         (q, k), i = node.shape, node.target
         # Scores of coordinates are those of the cells, turned.
@@ -336,11 +330,10 @@ class FeatureConditionals(Conditionals):
 
     def _informed(self, node: Conditional, ridge: float = 0.0) -> Conditional:
         """Return the conditional with the inverse of its information."""
-        own, (q, k), size = self.contrasts[node.target], node.shape, node.n_parameters
-        n_columns, m = int(node.start[-1]), int(node.start[-1]) - 1
-        total = float(node.weights.sum())
-        if q == 0 or total < ROWS_PER_COLUMN * n_columns or 8 * size**2 > self.max_bytes:
+        if not self.has_rows(node):
             return node
+        own, (q, k), size = self.contrasts[node.target], node.shape, node.n_parameters
+        m = int(node.start[-1]) - 1
         whole = np.zeros((size, size))
         beside, inner = np.zeros((q, m, k)), np.zeros((m, k, m, k))
         for rows in self._chunks():
@@ -384,59 +377,43 @@ class FeatureConditionals(Conditionals):
 
 def state_weights(table: PackedTable, weights: Floats) -> list[Floats]:
     """Return the weight of the rows in each state of each column."""
-    codes = table.cells[:, : table.n_rows]
-    return [
-        np.bincount(codes[i], weights, minlength=s + 1)[:s].astype(np.float64)
-        for i, s in enumerate(table.schema.n_states.tolist())
-    ]
+    states = table.schema.n_states
+    counts = weigh_states(table.cells[:, : table.n_rows], weights, states)
+    return np.split(counts, np.cumsum(states)[:-1])
 
 
 def contrasts_of(features: Features, i: int, margin: Floats, n_first: int = 1) -> Contrasts:
     """Return a column's coordinates; states that never occur have none.
 
-    The first scores of an ordered column count as its linear ones.
+    The first scores of an ordered column count as its linear ones. Common states of an unordered
+    one are alone, rare ones together in a group: groups follow from the margin alone, so tests stay
+    valid; what differs only within a group is not seen.
     """
     s = len(margin)
     common = int(margin.argmax())
     rest = np.setdiff1d(np.flatnonzero(margin > 0), [common])
     free = np.zeros((s, len(rest)))
     free[rest, np.arange(len(rest))] = 1.0
-    if features.widths[i] == s and len(rest) > MAX_GROUPS:
-        return _grouped(margin, free, rest, common)
-    if features.widths[i] == s:
-        # Orthonormal over all states, whichever is left out: the Gram matrix is 1 + 1 1'.
-        turn = np.linalg.cholesky(np.eye(len(rest)) + 1.0).T
-        every = np.ones(len(rest), bool)
-        return Contrasts(free @ turn.T, free, turn @ free.T, common, False, every)
-    own = features.matrix(i)
-    width = min(own.shape[1], len(rest))
-    linear = np.arange(width) < n_first
-    back = np.eye(width, own.shape[1])
-    return Contrasts(own[:, :width], free, back, common, True, linear)
-
-
-def _grouped(margin: Floats, free: Floats, rest: Integers, common: int) -> Contrasts:
-    """Return the coordinates of a column of many states: common ones alone, rare ones together.
-
-    The groups follow from the margin alone, so tests stay valid; what differs only within a group
-    is not seen.
-    """
-    order = rest[np.argsort(-margin[rest], kind="stable")]
-    group = np.minimum(np.arange(len(order)), MAX_GROUPS - 1)
-    share = np.zeros((len(margin), MAX_GROUPS))
-    share[order, group] = margin[order]
+    if features.widths[i] < s:
+        own = features.matrix(i)
+        width = min(own.shape[1], len(rest))
+        linear, back = np.arange(width) < n_first, np.eye(width, own.shape[1])
+        return Contrasts(own[:, :width], free, back, common, True, linear, free)
+    n_groups = min(len(rest), MAX_GROUPS)
+    if n_groups < len(rest):
+        rest = rest[np.argsort(-margin[rest], kind="stable")]
+    share = np.zeros((s, n_groups))
+    share[rest, np.minimum(np.arange(len(rest)), n_groups - 1)] = margin[rest]
     share /= share.sum(axis=0)
-    turn = np.linalg.cholesky(np.eye(MAX_GROUPS) + 1.0).T
-    own = (share > 0).astype(np.float64)
-    every = np.ones(MAX_GROUPS, bool)
+    own, turn = (share > 0).astype(np.float64), contrast_basis(n_groups)
+    every = np.ones(n_groups, bool)
     return Contrasts(own @ turn.T, free, turn @ own.T, common, False, every, share)
 
 
 def _reduce(column: Contrasts, block: Floats) -> Floats:
     if not column.scored:
-        share = column.free if column.share is None else column.share
-        contrast = share.T @ block - block[column.common]
-        turn = column.back @ share
+        contrast = column.share.T @ block - block[column.common]
+        turn = column.back @ column.share
         return np.asarray(np.linalg.solve(turn.T, contrast))
     return np.asarray(block[: column.own.shape[1]])
 

@@ -61,7 +61,8 @@ class GraphLikelihood:
         self._tables = Layout(rows.schema.n_states, edges)
         self._exact = affordable(self._tables, _EXACT)
         # The likelihood counts an edge once, the pseudolikelihood from both ends.
-        self._rule = make_penalty(1.0, ridge / 2.0, group_weight=_weight(features)).bound(self.loss)
+        weight: GroupWeight = "sqrt" if features is None else "noise"
+        self._rule = make_penalty(1.0, ridge / 2.0, group_weight=weight).bound(self.loss)
         self._fit = Fit.of(counts, self.layout, features)
 
     def tables(self, theta: Floats) -> Floats:
@@ -128,8 +129,3 @@ class GraphLikelihood:
             log_z, error = found.value, found.standard_error if found.reliable else np.inf
         model = PairwiseMRF(self.loss.schema, self.edges, tables)
         return model.energy(codes=rows) - log_z, error
-
-
-def _weight(features: Features | None) -> GroupWeight:
-    """Return the weights of groups of a path of models for prediction."""
-    return "sqrt" if features is None else "noise"

@@ -18,17 +18,17 @@ Tests are made at zero: a fitted table of 400 cells, some of them empty, has var
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
-from edgegraft.core.types import Floats, Integers, Mask
-from edgegraft.kernels.conditionals.effective_scores import Design
-from edgegraft.learn.conditional import Conditional, strength_of
+from edgegraft.core.types import Floats, Integers
+from edgegraft.learn.conditional import Conditional, contrast_basis
 from edgegraft.learn.rare_states import Rarity
-from edgegraft.learn.table_conditionals import TableConditionals, contrast_basis
+from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.table import PackedTable
 
 MAX_ALONE = 10
@@ -79,10 +79,6 @@ class PooledConditionals(TableConditionals):
         single = (self.sizes == 1) & (self._seen == 1)
         self.rarity = Rarity.of(rows, total)._replace(single=single)
 
-    def are_single(self, i: int | Integers, j: int | Integers) -> Mask:
-        """Return which pairs have one coordinate."""
-        return np.asarray(self.rarity.single[i] & self.rarity.single[j])
-
     def place_of(self, i: int) -> Integers:
         """Return the group of each row's state, -1 for the reference."""
         return np.asarray(self._groups[i].own[self.codes[i]])
@@ -91,11 +87,9 @@ class PooledConditionals(TableConditionals):
         """Return the smaller group of each row's state, -1 for the reference."""
         return np.asarray(self._groups[i].seen[self.codes[i]])
 
-    def cell(self, node: Conditional, other: int, state: int, own: int) -> Mask:
-        """Return which parameters of a neighbour make up a cell of the tested table, flat."""
-        chosen = self._groups[other].within == state
-        own_group = np.arange(node.shape[1]) == own
-        return np.asarray((chosen[:, None] & own_group).ravel())
+    def within(self, other: int) -> Integers:
+        """Return which tested group each design column of a neighbour belongs to."""
+        return self._groups[other].within
 
     def basis_in(self, node: Conditional, other: int) -> Floats:
         """Return the matrix from the parameters of a pair in a conditional to those of groups."""
@@ -124,31 +118,20 @@ class PooledConditionals(TableConditionals):
         table = node.coefficients[self.coefficients_of(node, other)]
         return self._groups[other].seen_mean @ table @ self._groups[node.target].own_mean.T
 
-    def strength(self, node: Conditional, other: int) -> float:
-        """Return the largest entry of an edge's table over groups, in zero-sum gauge."""
+    def table_of(self, node: Conditional, other: int) -> Floats:
+        """Return the mean table of a neighbour's groups by the own ones, the references last."""
         table = node.coefficients[self.coefficients_of(node, other)]
         table = self._groups[other].own_mean @ table @ self._groups[node.target].own_mean.T
-        return float(strength_of(np.pad(table, ((0, 1), (0, 1)))))
+        return np.pad(table, ((0, 1), (0, 1)))
 
     def read(self, i: int, layout: Layout, theta: Floats, edges: Integers) -> Conditional:
         """Return a conditional at the parameters of a model, without its information."""
         node = super().read(i, layout, theta, edges)
-        sources, of_states = node.design.sources, node.design
+        sources, q = node.design.sources, int(self.sizes[i])
         start = np.cumsum(np.concatenate(([1], self._seen[sources])))
-        column = np.full(of_states.column.shape, -1, np.int64)
-        for k, j in enumerate(sources.tolist()):
-            seen = self._groups[j].seen
-            column[k, : len(seen)] = np.where(seen < 0, -1, start[k] + seen)
-        design, q = Design(i, self._groups[i].own, sources, column), int(self.sizes[i])
-        return Conditional(
-            design,
-            node.weights,
-            node.intercept,
-            node.coefficients,
-            start,
-            (q, q),
-            of_states=of_states,
-        )
+        places = [self._groups[j].seen for j in sources.tolist()]
+        design = self.design(i, self._groups[i].own, sources, places)
+        return replace(node, design=design, start=start, shape=(q, q), of_states=node.design)
 
     def spread(self, node: Conditional, moved: Floats) -> Floats:
         """Return how the coefficients of states move with the parameters of their groups."""

@@ -17,25 +17,13 @@ _TINY = float(np.finfo(float).tiny)
 
 
 class Rarity(NamedTuple):
-    """How rare the states of columns are; infinite and without skewness if it does not matter.
+    """How rare the states of columns are; infinite and without skewness if it does not matter."""
 
-    Attributes
-    ----------
-    rarest, second : array of float, shape (n,)
-        Rows with the rarest of the observed states, and with the second most common.
-    skewness : array of float, shape (n,)
-        Of two-state columns; the number of meetings has the product of both.
-    single : array of bool, shape (n,)
-        Columns of two observed states.
-    total : float
-        Weight of all rows.
-    """
-
-    rarest: Floats
-    second: Floats
-    skewness: Floats
-    single: Mask
-    total: float
+    rarest: Floats  # (n,) rows with the rarest of the observed states
+    second: Floats  # (n,) rows with the second most common one
+    skewness: Floats  # (n,) of two-state columns; the number of meetings has the product of both
+    single: Mask  # (n,) columns of two observed states
+    total: float  # weight of all rows
 
     @classmethod
     def of(cls, margins: Sequence[Floats], total: float, counts: Mask | None = None) -> Self:
@@ -57,14 +45,22 @@ class Rarity(NamedTuple):
     def are_sparse(self, i: int | Integers, j: int | Integers) -> Mask:
         """Return whether rare states of two columns would meet in few rows by chance.
 
-        The number of meetings of two-state columns, which need not be few, is skewed.
+        The number of meetings of two-state columns, which need not be few, is skewed. Both a step
+        from the fit and the score at zero are doubted.
         """
         few = self.rarest[i] * self.rarest[j] < _FEW_MEETINGS * self.total
         skewness = self.skewness[i] * self.skewness[j] * np.sqrt(self.total)
-        return np.asarray(few | (self.single[i] & self.single[j] & (skewness > _MAX_SKEWNESS)))
+        return np.asarray(few | (self.are_single(i, j) & (skewness > _MAX_SKEWNESS)))
+
+    def are_single(self, i: int | Integers, j: int | Integers) -> Mask:
+        """Return whether both of two columns have two states."""
+        return np.asarray(self.single[i] & self.single[j])
 
     def are_few(self, i: int | Integers, j: int | Integers) -> Mask:
-        """Return whether no states of two columns but the most common would meet in many rows."""
+        """Return whether no states of two columns but the most common would meet in many rows.
+
+        They are to be tested at zero whatever a step from the fit shows.
+        """
         return np.asarray(self.second[i] * self.second[j] < _HARDLY_ANY * self.total)
 
 

@@ -86,15 +86,14 @@ def replicate_p_values(
 
 def _test(rows: Conditionals, ends: Ends, weights: Floats) -> Floats:
     """Return the p-values of one pair."""
-    found, largest = None, 1.0
+    found, largest, pair = None, 1.0, np.array([ends[0][0].target, ends[0][1]])
     if rows.at_fit:
         found = _judge_all(rows, [rows.side(node, other) for node, other in ends], weights)
         largest = 1.0 if np.isnan(found).any() else float(found.max())
-        if not needs_test_at_zero(largest, *ends[0], rows):
+        if not needs_test_at_zero(largest, rows.strength(*ends[0]), pair, rows):
             return found
-    pair = ends[0][0].target, ends[0][1]
-    sparse = bool(rows.are_sparse(*pair))
-    if sparse and rows.are_single(*pair):
+    sparse = bool(rows.rarity.are_sparse(*pair))
+    if sparse and rows.rarity.are_single(*pair):
         return tail_at_zero(ends, rows).replicated(weights)
     used = simpler(ends) if sparse or found is None else ends
     sides = [rows.side(rows.without(*end), end[1]) for end in used]

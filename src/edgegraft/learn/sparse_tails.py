@@ -23,18 +23,14 @@ import numpy as np
 from scipy.special import chdtri, ndtr, xlogy
 
 from edgegraft.core.types import Floats, Integers
-from edgegraft.learn.conditional import Conditional, Conditionals, clean
+from edgegraft.learn.conditional import Conditional, Conditionals
 from edgegraft.learn.effective_score import Ends, Verdict, simpler
-from edgegraft.learn.feature_conditionals import FeatureConditionals
-from edgegraft.learn.table_conditionals import TableConditionals
 
 _MAX_EXPONENT = 60.0  # of the term of one row
 _STEPS, _TOL = 50, 1e-9
 _MIN_ROOT = 1e-3  # below it the approximation divides rounding by rounding
 _GRID = 65  # scores whose p-values are worked out for replicates
 _TINY = float(np.finfo(float).tiny)
-
-Rows = TableConditionals | FeatureConditionals
 
 
 class CellTail:
@@ -132,15 +128,14 @@ class CellTail:
 
 def tail_at_zero(ends: Ends, rows: Conditionals) -> CellTail:
     """Return the tail of a sparse edge, given as the usable conditionals of its ends."""
-    assert isinstance(rows, TableConditionals | FeatureConditionals)
     (node, other), *_ = ends
-    if len(ends) == 2 and rows.are_single(node.target, other) and not rows.known.size:
+    if len(ends) == 2 and rows.rarity.are_single(node.target, other) and not rows.known.size:
         return _of_both(ends, rows)
     ((node, other),) = simpler(ends)
     return _of_one(rows.without(node, other), other, rows)
 
 
-def _of_both(ends: Ends, rows: Rows) -> CellTail:
+def _of_both(ends: Ends, rows: Conditionals) -> CellTail:
     """Return the tail by the conditionals of two-state columns."""
     used = np.flatnonzero(rows.weights > 0)
     residual, expected, slope = np.zeros((3, 2, len(used)))
@@ -149,7 +144,7 @@ def _of_both(ends: Ends, rows: Rows) -> CellTail:
         node = rows.without(node, other)
         shown, p = rows.expect(node)
         residual[k], expected[k] = shown[used, 0], p[used, 0]
-        base, added = _terms(node, other, (0, 0), rows, used)
+        base, added = rows.terms(node, other, (0, 0), used)
         slope[k] = base[:, 0]
         slopes.append(float(added[0, 0]))
         correction += node.correction / 2
@@ -171,13 +166,13 @@ def _of_both(ends: Ends, rows: Rows) -> CellTail:
     )
 
 
-def _of_one(node: Conditional, other: int, rows: Rows) -> CellTail:
+def _of_one(node: Conditional, other: int, rows: Conditionals) -> CellTail:
     """Return the tail of the strangest cell, by the conditional of one end."""
     weights = node.weights * rows.known[other] if rows.completed else node.weights
     used = np.flatnonzero(weights > 0)
     weights, place = weights[used], rows.place_of(other)[used]
     shown, p = (part[used] for part in rows.expect(node))
-    base, added = _terms(node, other, _strangest_cell(weights, shown, p, place), rows, used)
+    base, added = rows.terms(node, other, _strangest_cell(weights, shown, p, place), used)
     place = rows.seen_place_of(other)[used]
     slope = base + np.concatenate((added, np.zeros((1, added.shape[1]))))[place]
     mean = (p * slope).sum(axis=1, keepdims=True)
@@ -204,24 +199,3 @@ def _strangest_cell(weights: Floats, shown: Floats, p: Floats, place: Integers) 
     deviance = xlogy(observed, observed / np.maximum(expected, _TINY)) - over
     state, own = np.unravel_index(int(deviance.argmax()), deviance.shape)
     return int(state), int(own)
-
-
-def _terms(
-    node: Conditional, other: int, cell: tuple[int, int], rows: Rows, used: Integers
-) -> tuple[Floats, Floats]:
-    """Return what each own state adds to the score of a cell, beside the other parameters.
-
-    First without the other end, row by row, then what each of its states adds to that.
-    """
-    if isinstance(rows, FeatureConditionals):
-        return rows.terms(node, other, cell, used)
-    q, at = node.shape[1], node.columns_of(other)
-    cells = np.arange(at.start * q, at.stop * q)
-    unit = rows.cell(node, other, *cell).astype(float)[None]
-    projection = np.zeros((int(node.start[-1]) + 1, q))
-    projection[:-1] = clean(node.across(cells), cells, unit)[0].reshape(-1, q)
-    slope = np.repeat(projection[:1], len(used), axis=0)
-    for k, j in enumerate(node.design.sources.tolist()):
-        if j != other:
-            slope += projection[node.design.column[k]][rows.codes[j, used]]
-    return slope, projection[at]

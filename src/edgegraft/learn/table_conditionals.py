@@ -24,7 +24,6 @@ from edgegraft.device import Device
 from edgegraft.device.conditionals import ConditionalsOnDevice, Rules
 from edgegraft.errors import ModelError
 from edgegraft.kernels.conditionals.effective_scores import (
-    Design,
     add_information,
     find_residuals,
     lay_out,
@@ -36,11 +35,11 @@ from edgegraft.learn.conditional import (
     MAX_MOVE,
     MIN_INFORMATION,
     PULL,
-    ROWS_PER_COLUMN,
     Conditional,
     Conditionals,
     Side,
-    strength_of,
+    clean,
+    contrast_basis,
 )
 from edgegraft.learn.rare_states import MARGIN_STEPS, MARGIN_TOL, Rarity, intercept_shift
 from edgegraft.learn.survey_design import SurveyDesign
@@ -100,10 +99,26 @@ class TableConditionals(Conditionals):
             block = TableRows(table, device=device)
             self.elsewhere = ConditionalsOnDevice(block, self.weights, self.variances, _RULES)
 
-    def cell(self, node: Conditional, other: int, state: int, own: int) -> Mask:
-        """Return which parameters of a neighbour make up a cell of the tested table, flat."""
-        shape = int(self.sizes[other]), node.shape[1]
-        return np.asarray(np.arange(shape[0] * shape[1]) == state * shape[1] + own)
+    def within(self, other: int) -> Integers:
+        """Return which tested state each design column of a neighbour belongs to."""
+        return np.arange(self.sizes[other])
+
+    def terms(
+        self, node: Conditional, other: int, cell: tuple[int, int], used: Integers
+    ) -> tuple[Floats, Floats]:
+        """Return what each own state adds to the score of a cell, beside the other parameters."""
+        q, at = node.shape[1], node.columns_of(other)
+        cells = np.arange(at.start * q, at.stop * q)
+        state, own = cell
+        unit = np.outer(self.within(other) == state, np.arange(q) == own).astype(float)
+        projection = np.zeros((int(node.start[-1]) + 1, q))
+        found = clean(node.across(cells), cells, unit.reshape(1, -1))[0]
+        projection[:-1] = found.reshape(-1, q)
+        slope = np.repeat(projection[:1], len(used), axis=0)
+        for k, j in enumerate(node.design.sources.tolist()):
+            if j != other:
+                slope += projection[node.design.column[k]][self.codes[j, used]]
+        return slope, projection[at]
 
     def basis(self, i: int, j: int) -> Floats:
         """Return the matrix to coordinates that are orthonormal over the cells of a table."""
@@ -138,9 +153,9 @@ class TableConditionals(Conditionals):
         """Return the coefficients of a neighbour."""
         return node.coefficients[node.columns_of(other)]
 
-    def strength(self, node: Conditional, other: int) -> float:
-        """Return the largest entry of an edge's table over observed states, in zero-sum gauge."""
-        return float(strength_of(np.pad(self.weights_of(node, other), ((0, 1), (0, 1)))))
+    def table_of(self, node: Conditional, other: int) -> Floats:
+        """Return the table of a neighbour's states by the own ones, the references last."""
+        return np.pad(self.weights_of(node, other), ((0, 1), (0, 1)))
 
     def evidence(self, sides: list[Side]) -> tuple[Floats, Floats, float, list[float]]:
         """Return weights and factors of the rows that know both ends, and the sides' shares.
@@ -165,14 +180,13 @@ class TableConditionals(Conditionals):
             weights = weights * self.known[i]
         elif self.incomplete:
             weights = weights * self.known[np.append(sources, i)].all(axis=0)
-        design, q = self._design(i, sources, start), coefficients.shape[1]
+        places = [self.own_place(j) for j in sources.tolist()]
+        design, q = self.design(i, self.own_place(i), sources, places), coefficients.shape[1]
         return Conditional(design, weights, coefficients[0], coefficients, start, (q, q))
 
     def outline(self, node: Conditional) -> Conditional:
         """Return a conditional without its information, and whether there are rows for it."""
-        n_columns, q = int(node.start[-1]), node.shape[1]
-        enough = node.weights.sum() >= ROWS_PER_COLUMN * n_columns
-        if q == 0 or not enough or 8 * (n_columns * q) ** 2 > self.max_bytes:
+        if not self.has_rows(node):
             return node
         settle = self.incomplete and self.elsewhere is None
         return replace(self._settle(node) if settle else node, usable=True)
@@ -230,12 +244,6 @@ class TableConditionals(Conditionals):
         logits = node.coefficients.copy()
         logits[0] += intercept_shift(node.weights, *self.expect_states(node))
         return replace(node, coefficients=logits)
-
-    def _design(self, i: int, sources: Integers, start: Integers) -> Design:
-        column = np.full((len(sources), int(self.states[sources].max(initial=1)) + 1), -1, np.int64)
-        for k, j in enumerate(sources):
-            column[k, self.kept[j]] = start[k] + np.arange(self.n_kept[j])
-        return Design(i, self.own_place(i), sources, column)
 
     def _coefficients(
         self, i: int, layout: Layout, theta: Floats, edges: Integers, sources: Integers
@@ -336,14 +344,9 @@ class TableConditionals(Conditionals):
 def table_basis(tall: int, wide: int) -> Floats:
     """Return the matrix from scores of a table's contrasts to orthonormal coordinates of all cells.
 
-    The score of the reference is minus the sum of the others: the Gram matrix is ``I + 1 1'``.
+    It is that of :func:`~edgegraft.learn.conditional.contrast_basis` for both ends.
     """
     return np.asarray(np.kron(contrast_basis(tall), contrast_basis(wide)), np.float64)
-
-
-def contrast_basis(q: int) -> Floats:
-    """Return the same matrix of the contrasts of one column."""
-    return np.asarray(np.linalg.cholesky(np.eye(q) + 1.0).T)
 
 
 def not_finite(target: int) -> ModelError:

@@ -61,8 +61,7 @@ class Features:
     @classmethod
     def plain(cls, schema: Schema) -> Features:
         """Return features that are the states: weights are tables."""
-        start = np.zeros(len(schema) + 1, np.int64)
-        return cls(schema.n_states, schema.n_states, start, np.zeros(0), np.zeros(0))
+        return cls.of(schema, np.zeros(0), schema.n_states)
 
     def matrix(self, i: int) -> Floats:
         """Return the features of the states of column `i`, one row per state."""

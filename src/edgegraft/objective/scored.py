@@ -42,6 +42,7 @@ class ScoredState(NamedTuple):
     targets: list[Target]
     residuals: NDArray[np.floating] | None  # (features, rows) at the parameters evaluated
     products: dict[bytes, Floats]
+    inner: None = None  # no state of a loss of tables
 
 
 class ScoredPseudolikelihood(Featured):
@@ -84,14 +85,6 @@ class ScoredPseudolikelihood(Featured):
             weights = first[at] + np.arange(layout.widths[i])[:, None] * step[at]
             targets.append(Target(sources[at], weights, side[at]))
         return ScoredState(layout, targets, None, {})
-
-    def memoryless(self, state: ScoredState) -> bool:  # type: ignore[override]
-        """Return True: what is kept is of the same parameters."""
-        return True
-
-    def engine_name(self, state: ScoredState) -> str:  # type: ignore[override]
-        """Return nothing: there is no inference."""
-        return ""
 
     def grow(self, state: ScoredState, layout: Layout) -> ScoredState:  # type: ignore[override]
         """Return a state for another graph."""
