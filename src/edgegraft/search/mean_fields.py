@@ -34,7 +34,7 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.counts import PairCounts
 from edgegraft.device.device import Device, invert_on_device
 from edgegraft.errors import MemoryBudgetError
-from edgegraft.search.correlations import Correlations
+from edgegraft.search.correlations import PSEUDOCOUNT, Correlations
 from edgegraft.search.ranking import Chance, Partners, Ranking, screen, strongest
 from edgegraft.table.blocks import TableRows
 
@@ -55,6 +55,7 @@ def rank_pairs(
     rng: np.random.Generator,
     n_top: int | None = None,
     *,
+    n_partners: int = N_PARTNERS,
     max_columns: int = RANKED_COLUMNS,
 ) -> Ranking:
     """Rank the pairs that are worth testing first.
@@ -66,6 +67,8 @@ def rank_pairs(
         Chooses the rows of the first cut of the local form; the mean field takes nothing from it.
     n_top : int, optional
         Number of pairs, 5 per variable by default.
+    n_partners : int, default 20
+        Partners per variable of the local form.
     max_columns : int, default 3000
         Columns of the largest mean-field inverse; a variable of ``s`` states has ``s - 1``. Beyond,
         or with fewer than 5 rows per column, the local form is used.
@@ -96,7 +99,7 @@ def rank_pairs(
     n_rows = float(np.add.reduceat(margins.values, margins.offsets[:-1]).max())  # weighted
     if n_columns <= min(max_columns, n_rows / ROWS_PER_COLUMN):
         return mean_field(source, n_top, max_columns=max_columns)
-    partners = screen(source, N_PARTNERS, sample_rows=SAMPLE_ROWS, rng=rng)
+    partners = screen(source, n_partners, sample_rows=SAMPLE_ROWS, rng=rng)
     return local_field(source, partners, n_top)
 
 
@@ -104,6 +107,7 @@ def mean_field(
     source: PairCounts,
     n_top: int | None = None,
     *,
+    pseudocount: float = PSEUDOCOUNT,
     shrinkage: float | None = None,
     max_columns: int = MAX_COLUMNS,
 ) -> Ranking:
@@ -114,6 +118,8 @@ def mean_field(
     source : PairCounts
     n_top : int, optional
         Number of pairs to return; all by default.
+    pseudocount : float, default 5.0
+        Rows added to each table, spread over its cells.
     shrinkage : float, optional
         Weight ``r`` of the identity, in 0 to 1. By default the square of the share of the squared
         correlations that chance explains, their number / N over their sum. The share itself makes
@@ -139,7 +145,7 @@ def mean_field(
     """
     if shrinkage is not None and not 0.0 <= shrinkage <= 1.0:
         raise ValueError(f"shrinkage must lie between 0 and 1, found {shrinkage}")
-    correlations = Correlations(source)
+    correlations = Correlations(source, pseudocount)
     n_columns = int(correlations.column_start[-1])
     if n_columns > max_columns:
         raise MemoryBudgetError(
@@ -168,6 +174,7 @@ def local_field(
     partners: Partners,
     n_top: int | None = None,
     *,
+    pseudocount: float = PSEUDOCOUNT,
     shrinkage: float = SHRINKAGE,
 ) -> Ranking:
     """Rank the pairs of variables and their partners by dependence given the other partners.
@@ -179,6 +186,8 @@ def local_field(
         Of :func:`~edgegraft.search.screen`, for instance.
     n_top : int, optional
         Number of pairs to return; all that have a strength by default.
+    pseudocount : float, default 5.0
+        Rows added to each table, spread over its cells.
     shrinkage : float, default 0.05
         Weight ``r`` of the identity, in 0 to 1; grows if a neighbourhood is not positive
         definite. One for all: strengths of neighbourhoods that are shrunk differently do not
@@ -210,7 +219,7 @@ def local_field(
         rows = source.rows  # a thread counts the pairs of one chunk: faster than on a device
         n_jobs = rows.n_jobs
         source = PairCounts(TableRows(rows.table, rows.weights, 1, rows.n_rows))
-    correlations = Correlations(source)
+    correlations = Correlations(source, pseudocount)
 
     def work(nodes: Integers) -> None:
         one_sided[nodes], scale[nodes] = _neighbourhoods(
