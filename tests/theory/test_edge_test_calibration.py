@@ -166,13 +166,13 @@ def judge_levels(trend, n_rows=400, n_blocks=120, seed=0):
 
 def test_both_groups_of_ordered_columns_without_a_trend():
     found, _ = judge_levels(0.0)
-    assert_uniform(found.groups.p_linear)
-    assert_uniform(found.groups.p_rest)
+    assert_uniform(found.p_linear)
+    assert_uniform(found.p_rest)
     assert kstest(found.p_value, "uniform", alternative="greater").pvalue > 0.01
 
 
 def test_the_rest_of_a_trend_that_is_linear_is_chance():
     found, linear = judge_levels(0.6)
-    assert (found.groups.p_linear[linear] < 1e-6).all()
-    assert_uniform(found.groups.p_rest[linear])
-    assert_uniform(found.groups.p_linear[~linear])
+    assert (found.p_linear[linear] < 1e-6).all()
+    assert_uniform(found.p_rest[linear])
+    assert_uniform(found.p_linear[~linear])
