@@ -47,8 +47,8 @@ _TOL = 3e-4  # largest error of shares after a fit
 _ITERATIONS = 60
 _CHAINS, _ROUNDS, _BURN_IN, _RECORDS = 256, 12, 100, 8
 _LATE = slice(_ROUNDS // 2, None)  # rounds that are averaged
-_CHEAP, _MORE_RECORDS = 1000, 160  # cells that chains read in a sweep; records of so small a model
-_MORE_SWEEPS = 8  # times as many of it
+_CHEAP, _MORE = 1000, (4, 80)  # cells that chains read in a sweep; times as many sweeps, records
+_FEW, _MOST = 30, (8, 160)  # columns of such a model whose shares are to be within .001
 _LOOK_UPS = 4e8  # of cells and their neighbours by all chains: some tenths of a second
 _DEVICE_LOOK_UPS = 2e10
 _MIN_SWEEPS, _MAX_SWEEPS = 8, 80  # per round: with fewer, chance outweighs what is corrected
@@ -214,9 +214,11 @@ def _chain_length(layout: Layout, device: Device | None) -> _Length | None:
     sweeps = min(_MAX_SWEEPS, int((look_ups / (_CHAINS * work) - _BURN_IN) / _ROUNDS))
     if sweeps < _MIN_SWEEPS:
         return None
-    if work <= _CHEAP:
-        return _Length(_MORE_SWEEPS * sweeps, _MORE_RECORDS, 0.0)
-    return _Length(sweeps, _RECORDS, _ENOUGH)
+    if work > _CHEAP:
+        return _Length(sweeps, _RECORDS, _ENOUGH)
+    few = layout.n_variables <= _FEW
+    more, records = _MOST if few else _MORE
+    return _Length(more * sweeps, records, 0.0 if few else _ENOUGH)
 
 
 def _shares(data: Likelihood, layout: Layout) -> Floats:
