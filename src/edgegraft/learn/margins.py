@@ -217,7 +217,7 @@ def _chain_length(layout: Layout, device: Device | None) -> _Length | None:
     if work > _CHEAP:
         return _Length(sweeps, _RECORDS, _ENOUGH)
     few = layout.n_variables <= _FEW
-    more, records = _MOST if few else _MORE
+    more, records = _MOST if few and device is None else _MORE  # a device has more chains
     return _Length(more * sweeps, records, 0.0 if few else _ENOUGH)
 
 
