@@ -169,7 +169,7 @@ def _sift_down(heap, at):
 def depth_first(parent):
     """Return the order of a forest's nodes in which every subtree is contiguous, root last.
 
-    `parent` names a later node, or -1. Siblings keep their order.
+    `parent` names a later node, or -1. Roots keep their order, siblings reverse theirs.
     """
     n = parent.shape[0]
     subtree = np.ones(n, np.int64)
