@@ -47,8 +47,9 @@ _TOL = 3e-4  # largest error of shares after a fit
 _ITERATIONS = 60
 _CHAINS, _ROUNDS, _BURN_IN, _RECORDS = 256, 12, 100, 8
 _LATE = slice(_ROUNDS // 2, None)  # rounds that are averaged
-_CHEAP, _MORE = 1000, (4, 80)  # cells that chains read in a sweep; times as many sweeps, records
-_FEW, _MOST = 30, (8, 160)  # columns of such a model whose shares are to be within .001
+_CHEAP = 1000  # cells that chains read in a sweep
+_CHEAP_ROUND = 4, 80  # times as many sweeps, and records, of so small a model
+_FEW, _FEW_ROUND = 30, (8, 160)  # columns of such a model whose shares are to be within .001
 _LOOK_UPS = 4e8  # of cells and their neighbours by all chains: some tenths of a second
 _DEVICE_LOOK_UPS = 2e10
 _MIN_SWEEPS, _MAX_SWEEPS = 8, 80  # per round: with fewer, chance outweighs what is corrected
@@ -217,7 +218,8 @@ def _chain_length(layout: Layout, device: Device | None) -> _Length | None:
     if work > _CHEAP:
         return _Length(sweeps, _RECORDS, _ENOUGH)
     few = layout.n_variables <= _FEW
-    more, records = _MOST if few and device is None else _MORE  # a device has more chains
+    # A device has more chains.
+    more, records = _FEW_ROUND if few and device is None else _CHEAP_ROUND
     return _Length(more * sweeps, records, 0.0 if few else _ENOUGH)
 
 
