@@ -15,11 +15,13 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from statistics import fmean, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
+from benchmarks import kinds_data
 from benchmarks.hard import cases
 from benchmarks.hard.cases import Data
 from benchmarks.parallel import each
@@ -79,6 +81,21 @@ def _copied_null(rng: Generator) -> Data:
     return Data(np.concatenate((X, near), axis=1), {(v, v + 20) for v in range(20)})
 
 
+def _of_kinds(make: Callable[[int], tuple[Any, ...]], kinds: Any = "auto") -> Draw:
+    """Return a draw of `benchmarks.kinds_data`: edges, rows, and unordered columns or kinds."""
+
+    def draw(rng: Generator) -> Data:
+        edges, rows, *more = make(int(rng.integers(1 << 30)))
+        if isinstance(rows, dict):
+            return Data(rows, edges, kinds=more[0])
+        columns: dict[str, NDArray[Any]] = {f"x{i}": column for i, column in enumerate(rows.T)}
+        for i in more[0] if more else ():
+            columns[f"x{i}"] = np.array(list("abc"))[rows[:, i].astype(int)]
+        return Data(columns, edges, kinds=kinds)
+
+    return draw
+
+
 QUICK = {"null: 50 even binary columns, N=200"}
 ISING = {"couplings": "ising", "n_states": 2}
 FAMILIES: dict[str, Draw] = {
@@ -93,6 +110,9 @@ FAMILIES: dict[str, Draw] = {
     "null: 30 columns of 4 states, half of the cells missing, N=1,000": _null(
         30, 1000, 1000.0, 4, 0.5
     ),
+    "null: 1,000 columns of 4 states, N=2,000": cases.null_wide,
+    "null: 24 columns of every kind, N=400": _of_kinds(kinds_data.null),
+    "null: 100 columns, rate .1, and 2 of levels, N=1,000": _of_kinds(kinds_data.rare),
     "pairs of near-copies (90 %), N=1,000": _copied_null,
     "star of 100, coupling .6, N=500": cases.star(0.6, n=100),
     "ferromagnet 6 x 6, beta .4, N=2,000": cases.ising_grid(0.4, 6, 2000),
@@ -110,6 +130,15 @@ FAMILIES: dict[str, Draw] = {
     "scale-free, 60 binary columns, N=5,000": _generated(60, 5000, **ISING),
     "tree of 30, 4 states, half of the cells missing, N=1,000": cases.missing_half,
     "scale-free, 40 binary columns, 30 % missing, N=5,000": _generated(40, 5000, 0.3, **ISING),
+    "25 columns of numbers, N=400": _of_kinds(lambda s: kinds_data.gaussian(25, 400, None, s)),
+    "25 columns of numbers, N=2,000": _of_kinds(lambda s: kinds_data.gaussian(25, 2000, None, s)),
+    "25 columns of 5 levels, N=800": _of_kinds(
+        lambda s: kinds_data.leveled(25, 800, 5, s), "ordinal"
+    ),
+    "24 columns of mixed kinds, N=1,000": _of_kinds(lambda s: kinds_data.mixed(1000, s)),
+    "24 columns of 4 levels, U-shapes, N=1,000": _of_kinds(
+        lambda s: kinds_data.curved(1000, 4, s), "ordinal"
+    ),
 }
 
 
@@ -122,7 +151,7 @@ def fit(task: tuple[str, int, float]) -> Run:
     data = FAMILIES[name](np.random.default_rng(_FIRST_SEED + seed))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = GraftedMRF(kinds="nominal", fdr=level, random_state=0, n_jobs=1)
+        model = GraftedMRF(kinds=data.kinds, fdr=level, random_state=0, n_jobs=1)
         found = model.fit(data.X, sample_weight=data.weights)
     kept = {(min(i, j), max(i, j)) for i, j in found.edges_.tolist()}
     hits = len(kept & data.edges)

@@ -2,10 +2,9 @@
 
 The last digits of OpenBLAS, of NumPy's functions and of compiled kernels depend on the instructions
 that they choose for a processor, and a search can then take another way to the same network:
-strengths differ within the tolerance of a fit, by up to 1e-3. Stored results (`tests/golden`) are
-compared more closely. The variables are read when NumPy and numba are loaded for the first time, so
-they are set here, before any test imports them; child processes inherit them. Shipped kernels, in
-tests of a wheel, are used as they are.
+strengths differ within the tolerance of a fit, by up to 1e-3. The variables are read when NumPy and
+numba are loaded for the first time, so they are set here, before any test imports them; child
+processes inherit them. Shipped kernels, in tests of a wheel, are used as they are.
 """
 
 import os

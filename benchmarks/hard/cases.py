@@ -17,11 +17,12 @@ from benchmarks.hard.samplers import (
 
 
 class Data(NamedTuple):
-    """A table with its truth."""
+    """A table with its truth, and what its columns are said to be."""
 
-    X: NDArray[Any]
+    X: Any
     edges: set[tuple[int, int]]
     weights: NDArray[np.float64] | None = None
+    kinds: Any = "nominal"
 
 
 class Case(NamedTuple):

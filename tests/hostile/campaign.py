@@ -36,6 +36,7 @@ from edgegraft.learn.discovery import resume_discovery
 from edgegraft.table import PackedTable
 from edgegraft.table.store import PlaneStore
 from tests.hostile import processes
+from tests.unit.test_packed import old_file
 
 LIMIT = 10.0  # seconds for one damaged file
 TOKENS = [b"0", b"-1", b"1e308", b"99999999999", b"null", b"[]", b"{}", b"true", b'"x"', b"NaN"]
@@ -114,7 +115,7 @@ def packed_tables(folder: Path, n: int) -> Count:
 
 def old_packed_tables(folder: Path, n: int) -> Count:
     path = folder / "old.packed"
-    path.write_bytes((Path(__file__).parents[1] / "golden/files/old.packed").read_bytes())
+    path.write_bytes(old_file(PackedTable.from_codes(codes_of())))
     return fuzz(path, lambda p: PackedTable.open(p).codes().tobytes(), n, sealed=False)
 
 

@@ -6,6 +6,7 @@ import datetime
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -212,6 +213,23 @@ def test_the_same_model_gives_the_same_bytes(tmp_path):
         model.save(path, details={"b": 1, "a": {"z": 0, "y": 0}}, edge_columns={"q": [1], "p": [2]})
         found.add(path.read_bytes())
     assert len(found) == 1
+
+
+def test_a_file_that_users_hold_loads():
+    """The file is of the first version of the format and is never written again."""
+    states = {"rain": 2, "wind": 3, "mood": 3, "walk": 2, "bus": 3, "tea": 2}
+    ends = ("rain wind", "rain mood", "wind mood", "mood walk", "walk bus", "wind bus", "bus tea")
+    pairs = [tuple(pair.split()) for pair in ends]
+    rng = np.random.default_rng(12)
+    nodes = {name: rng.normal(0, 0.5, n) for name, n in states.items()}
+    edges = {(a, b): rng.normal(0, 0.8, (states[a], states[b])) for a, b in pairs}
+    path = Path(__file__).parent / "files" / "version-1.edgegraft"
+    model, stored = edgegraft.load(path), edgegraft.read_details(path)
+    categories = {variable.name: list(variable.categories) for variable in model.schema}
+    assert categories["wind"] == ["calm", "breeze", "storm"]
+    assert model == PairwiseMRF.from_potentials(categories, nodes, edges)
+    assert stored.details["rows"] == 700
+    np.testing.assert_array_equal(stored.edge_columns["q_value"], np.linspace(0.0, 0.003, 7))
 
 
 def test_asking_what_a_file_holds_brings_in_no_heavy_library(tmp_path):

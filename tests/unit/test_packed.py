@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -178,6 +179,15 @@ def test_a_file_that_contradicts_itself_is_refused(tmp_path, change):
     write_container(tmp_path / "t.pack", FORMAT, content, {"cells": cells})
     with pytest.raises(FileFormatError, match=r"t\.pack"):
         PackedTable.open(tmp_path / "t.pack")
+
+
+def test_a_file_that_users_hold_opens():
+    """The file is of today's format and is never written again."""
+    opened = PackedTable.open(Path(__file__).parent / "files" / "table.packed")
+    assert opened.schema.n_states.tolist() == [2, 3, 5, 20, 100]
+    codes = np.arange(60)[:, None] * 37 % opened.schema.n_states
+    codes[::7, 1:] = -1
+    np.testing.assert_array_equal(opened.codes(), codes)
 
 
 # Files of earlier releases

@@ -1,0 +1,1 @@
+"""Bars of quality: bounds that every version of the library has to keep, whatever its digits."""
