@@ -110,7 +110,7 @@ FAMILIES: dict[str, Draw] = {
     "null: 30 columns of 4 states, half of the cells missing, N=1,000": _null(
         30, 1000, 1000.0, 4, 0.5
     ),
-    "null: 1,000 columns of 4 states, N=2,000": cases.null_wide,
+    "null: 300 columns of 4 even states, N=1,000": _null(300, 1000, 1000.0, 4),
     "null: 24 columns of every kind, N=400": _of_kinds(kinds_data.null),
     "null: 100 columns, rate .1, and 2 of levels, N=1,000": _of_kinds(kinds_data.rare),
     "pairs of near-copies (90 %), N=1,000": _copied_null,
