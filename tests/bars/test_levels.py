@@ -16,6 +16,7 @@ from benchmarks import hard, levels
 pytestmark = pytest.mark.levels
 
 SCALE = float(os.environ.get("EDGEGRAFT_LEVELS_SCALE", "1"))
+FEWEST = 8  # the 97.7 % point of Student's t with 7 degrees of freedom is 2.4, near `is_above`'s 2
 
 #: Least mean F1 and average precision; cases without true edges have no precision.
 HARD = {
@@ -53,6 +54,8 @@ def all_hard():
 def test_no_more_false_edges_than_asked_for(family):
     for level in levels.LEVELS:
         runs = all_levels()[family, level]
+        if len(runs) < FEWEST:
+            pytest.skip(f"{len(runs)} seeds have no standard error to judge a rate by")
         rate = fmean(run.false_share for run in runs)
         assert not levels.is_above(runs, level), f"{rate:.4f} at {level}, {len(runs)} seeds"
 
