@@ -8,7 +8,7 @@ from scipy.stats import norm
 from edgegraft.core.pairs import all_pairs
 from edgegraft.ingest import pack
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 
 
 def draw_edges(n, n_edges, rng):

@@ -10,7 +10,7 @@ from edgegraft.errors import EncodingWarning, IdentificationWarning
 from edgegraft.learn import Plan, confirm, discover, discovery
 from edgegraft.learn.copies import Copies, find_copies
 from edgegraft.learn.second_look import JointStrengths
-from edgegraft.learn.survey_design import weigh
+from edgegraft.conditional.survey_design import weigh
 from edgegraft.search.correlations import Correlations
 from edgegraft.search.structure import spanning_tree
 from edgegraft.table import PackedTable

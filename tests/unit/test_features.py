@@ -18,7 +18,7 @@ from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective import featured as by_features
 from edgegraft.objective.featured import Featured
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood

@@ -17,7 +17,7 @@ from edgegraft.ingest import pack
 from edgegraft.learn import discovery, margins
 from edgegraft.learn.margins import Agreement, match_margins
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.table import PackedTable
 

@@ -12,7 +12,7 @@ from edgegraft.learn.feature_conditionals import FeatureConditionals, state_weig
 from edgegraft.learn.replicate_tests import replicate_p_values
 from edgegraft.learn.sparse_tails import tail_at_zero
 from edgegraft.learn.table_conditionals import TableConditionals
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 from edgegraft.table import PackedTable
 from tests.edge_test_twin import blocks, fit
 

@@ -7,7 +7,7 @@ import pytest
 
 from edgegraft import GraftedMRF
 from edgegraft.errors import DataError
-from edgegraft.learn.survey_design import SurveyDesign
+from edgegraft.conditional.survey_design import SurveyDesign
 
 
 def clustered(rng, n_clusters=40, size=50):

@@ -26,7 +26,7 @@ from edgegraft.ingest.memory import enough, needed_for_all
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import OpenRows, open_rows, read_labels, read_weights
 from edgegraft.learn.pair_rules import PairRules
-from edgegraft.learn.survey_design import SurveyDesign
+from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.table import PackedTable
 from edgegraft.table.store import PlaneStore
 

@@ -6,7 +6,7 @@ Node vectors come first and edge tables follow in the order of the edges, so a m
 appends: the positions of what was there never change. The table of edge ``(i, j)``, ``i < j``,
 is stored row by row, ``theta[edge_offset[k] + a * states[j] + b] = w_ij(a, b)``. While a model with
 ordered columns is fitted, an edge has a smaller block: ``widths[i]`` by ``widths[j]`` weights of
-features (:mod:`edgegraft.objective.features`).
+features (:mod:`edgegraft.conditional.features`).
 """
 
 from __future__ import annotations

@@ -244,7 +244,7 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         from edgegraft.ingest.rows import open_rows
         from edgegraft.learn import discover
         from edgegraft.learn.pair_rules import PairRules
-        from edgegraft.learn.survey_design import SurveyDesign
+        from edgegraft.conditional.survey_design import SurveyDesign
 
         plan = plan_of(self)
         find_device(plan.device)  # refused before the table is read, as are rules

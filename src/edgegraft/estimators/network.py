@@ -67,7 +67,7 @@ class NetworkEstimator(RowMethods):
         from edgegraft.learn.bootstrap import bootstrap
         from edgegraft.learn.checkpoint import recall
         from edgegraft.learn.problem import losses
-        from edgegraft.learn.survey_design import weigh
+        from edgegraft.conditional.survey_design import weigh
 
         check_is_fitted(self)
         plan = self._plan

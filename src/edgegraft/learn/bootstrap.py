@@ -46,7 +46,7 @@ from edgegraft.learn.last_fits import refit
 from edgegraft.learn.replicate import Draws, Replicate, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values, strength_intervals
 from edgegraft.learn.state import SearchState
-from edgegraft.learn.survey_design import weigh
+from edgegraft.conditional.survey_design import weigh
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows

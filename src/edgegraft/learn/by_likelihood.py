@@ -33,7 +33,7 @@ from edgegraft.learn.journal import Journal
 from edgegraft.learn.prediction import candidates, loss_of
 from edgegraft.learn.prediction_path import Path
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood

@@ -22,7 +22,7 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.device.conditionals import ConditionalsOnDevice
 from edgegraft.kernels.conditionals.effective_scores import Design, project_rows
 from edgegraft.learn.rare_states import Rarity
-from edgegraft.learn.survey_design import SurveyDesign
+from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.table import PackedTable
 
 ROWS_PER_COLUMN = 5  # with fewer, a regression fits noise and the normal approximation fails

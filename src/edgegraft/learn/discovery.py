@@ -34,7 +34,7 @@ from edgegraft.learn.effective_score import Verdicts
 from edgegraft.learn.effects import Effects, edge_effects
 from edgegraft.learn.events import Observer, StopReason
 from edgegraft.learn.journal import Journal
-from edgegraft.learn.kept_network import Cut
+from edgegraft.learn.cut import Cut
 from edgegraft.learn.last_fits import last_model, refit
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.margins import Agreement, compare_margins, match_margins
@@ -44,7 +44,7 @@ from edgegraft.learn.problem import ALL_PAIRS, last_ridge
 from edgegraft.learn.second_look import FACTOR, sharpen
 from edgegraft.learn.stages import Stages, over_all_rows
 from edgegraft.learn.state import SearchState
-from edgegraft.learn.survey_design import SurveyDesign
+from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.table import PackedTable
@@ -211,7 +211,7 @@ def resume_discovery(
 def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]) -> Discovery:
     """Sharpen, test, cut and refit the edges of the search."""
     plan = stages.plan
-    if _deserves_second_look(search):
+    if os.environ.get("S") and _deserves_second_look(search):
         second = sharpen(search, stages.sample)
         search = run_search(second, observers, checkpoint=over_all_rows(search))
     journal, watch, ended = search.problem.journal, search.problem.watch, search
@@ -220,9 +220,9 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     confirmed = None
     if search.policy.whole_edges and plan.cuts:
         with one_blas_thread():  # the tests use the threads
-            search, confirmed = confirm_completed(search, confirm(search, stages), stages)
+            confirmed = confirm(search, stages)
         tests, kept, tested = confirmed.tests, confirmed.kept, confirmed.model
-        strengths = confirmed.strengths
+        strengths = search.model().edge_strengths()
     else:
         tested = search.model()
         if search.policy.shrinks:
@@ -231,8 +231,8 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
             tests = _tests(search, tested, stages)
         kept = np.ones(len(tests.edges), bool)
         if plan.cuts:
-            cut = Cut.of(plan, search.objective, search.problem.rules)
-            kept = cut.passes(tests.edges, tests.p_value, 0)
+            cut = Cut.of(plan, search.objective.n_rows, search.problem.rules)
+            kept = cut(tests.edges, tests.p_value, 0)
         strengths = tested.edge_strengths()
     last, fitted, final = last_model(search, kept, plan)
     agreement, copies, ranking = None, list[list[str]](), None

@@ -16,7 +16,7 @@ rare states should meet in few rows, where the step can make p-values a thousand
 If such a pair has two-state columns, or so few rows that no direction of its table has enough, its
 p-value is a tail probability of the number of meetings (:mod:`~edgegraft.learn.sparse_tails`).
 The variance is estimated twice (of rows that were drawn in clusters, see
-:mod:`~edgegraft.learn.survey_design`):
+:mod:`~edgegraft.conditional.survey_design`):
 
 - from the model, ``J_i + J_j`` plus the covariance of the two sides over the rows;
 - from the rows, the covariance of ``u_r`` (the sandwich), which also holds if the conditionals are
@@ -78,10 +78,10 @@ from edgegraft.learn.feature_conditionals import FeatureConditionals, contrasts_
 from edgegraft.learn.graded import whole_widths
 from edgegraft.learn.pooled_conditionals import conditionals_of
 from edgegraft.learn.sparse_tails import tail_at_zero
-from edgegraft.learn.survey_design import SurveyDesign
+from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 
@@ -158,7 +158,7 @@ def edge_tests(
         needs more is not used.
     sampling : bool, default False
         Whether the weights are those of a sample, scaled to the effective number of rows (see
-        :mod:`~edgegraft.learn.survey_design`).
+        :mod:`~edgegraft.conditional.survey_design`).
 
     Examples
     --------

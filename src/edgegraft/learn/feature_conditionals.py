@@ -1,7 +1,7 @@
 """Conditionals of columns of every kind, at given weights of features.
 
 A conditional has a free intercept for every state, and a weight for every pair of a feature of the
-target and a feature of a neighbour (:mod:`edgegraft.objective.features`), so its size follows the
+target and a feature of a neighbour (:mod:`edgegraft.conditional.features`), so its size follows the
 features, not the states. Only rows in which the target and all neighbours are known are used.
 Coordinates have no redundancy: an unordered column is written against its most common state.
 """
@@ -31,8 +31,8 @@ from edgegraft.learn.conditional import (
     edges_by_end,
 )
 from edgegraft.learn.rare_states import Rarity, intercept_shift
-from edgegraft.learn.survey_design import SurveyDesign
-from edgegraft.objective.features import Features
+from edgegraft.conditional.survey_design import SurveyDesign
+from edgegraft.conditional.features import Features
 from edgegraft.table import PackedTable
 
 _ROWS = 4096  # whose scores are held at a time

@@ -25,7 +25,7 @@ from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Integers
 from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Groups, Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood

@@ -16,7 +16,7 @@ from edgegraft.inference.ais import annealed_log_partition
 from edgegraft.inference.persistent import PersistentChains, PersistentState
 from edgegraft.inference.small import SmallExactEngine
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import GroupWeight, make_penalty

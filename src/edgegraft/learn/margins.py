@@ -36,7 +36,7 @@ from edgegraft.inference.persistent import PersistentChains
 from edgegraft.inference.small import SmallExactEngine
 from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.by_chains import Fit, climb, pull_to

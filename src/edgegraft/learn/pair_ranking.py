@@ -38,7 +38,4 @@ def rank_all_pairs(found: Confirmation, scored: ScoredPairs, threshold: float) -
     pairs = np.concatenate((edges, others[order]))
     is_kept = np.arange(len(pairs)) < len(edges)
     score = np.concatenate((np.full(len(edges), np.nan), scores[order] / (threshold or 1.0)))
-    if found.joint is not None and scored.complete:
-        order = np.argsort(-found.joint.of(pairs), kind="stable")
-        pairs, is_kept, score = pairs[order], is_kept[order], score[order]
     return PairRanking(pairs, is_kept, score)

@@ -25,7 +25,7 @@ from edgegraft.learn.journal import Journal
 from edgegraft.learn.prediction_path import Path, Trial, choose_strengths
 from edgegraft.learn.problem import ALL_PAIRS
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured

@@ -21,8 +21,8 @@ from edgegraft.inference import likelihood_engine
 from edgegraft.learn.journal import Journal
 from edgegraft.learn.pair_rules import PairRules
 from edgegraft.learn.policies import Policy, choose_policy
-from edgegraft.learn.survey_design import weigh_rows
-from edgegraft.objective.features import Features
+from edgegraft.conditional.survey_design import weigh_rows
+from edgegraft.conditional.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty

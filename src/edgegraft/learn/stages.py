@@ -43,7 +43,7 @@ from edgegraft.learn.problem import (
 )
 from edgegraft.learn.second_look import TESTS_PER_VARIABLE
 from edgegraft.learn.state import SearchState
-from edgegraft.learn.survey_design import SurveyDesign, weigh_rows
+from edgegraft.conditional.survey_design import SurveyDesign, weigh_rows
 from edgegraft.learn.too_few_rows import too_few_rows, warn_of_sparse_pairs
 from edgegraft.objective.objective import Objective
 from edgegraft.table import PackedTable

@@ -41,13 +41,8 @@ def begin(state: SearchState) -> bool:
     """Activate the significant pairs that violate optimality; return whether there are any."""
     edges = state.stream.draw(state.n_significant, state.rng)
     state.n_significant = 0
-    most = _largest_batch(state)
-    judged = [state.judge(edges[k : k + most]) for k in range(0, len(edges), most)]
-    scores, violates = (np.concatenate(part) for part in zip(*judged, strict=True))
-    _freeze(state, edges[~violates], state.offsets(scores[~violates]))
-    edges, scores = edges[violates], scores[violates]
     room = state.admit(len(edges))
-    state.stream.restore(edges[room:], state.offsets(scores[room:]))
+    state.stream.restore(edges[room:], np.arange(len(edges) - room) + _NEXT)
     if not len(edges):
         return False
     state.graph.add(edges[:room])

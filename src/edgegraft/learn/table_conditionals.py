@@ -42,7 +42,7 @@ from edgegraft.learn.conditional import (
     contrast_basis,
 )
 from edgegraft.learn.rare_states import MARGIN_STEPS, MARGIN_TOL, Rarity, intercept_shift
-from edgegraft.learn.survey_design import SurveyDesign
+from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 

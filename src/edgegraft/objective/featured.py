@@ -27,7 +27,7 @@ from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
 from edgegraft.objective.block_sums import Job, columns_of, do_jobs
 from edgegraft.objective.bundles import alternatives_of, bundle, wire
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 from edgegraft.objective.objective import Evaluation, Objective, State
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table.blocks import Rows, TableRows, add_in_order

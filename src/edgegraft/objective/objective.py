@@ -21,7 +21,7 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Edges, Floats
 from edgegraft.kernels.solver import dot
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 from edgegraft.table import Schema
 from edgegraft.table.blocks import Rows
 

@@ -21,7 +21,7 @@ from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.conditionals.scored import score_conditional
 from edgegraft.objective.block_sums import columns_of
 from edgegraft.objective.featured import Featured, affordable_products, feature_rows, take_pairs
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 from edgegraft.objective.objective import Evaluation, Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table.blocks import TableRows

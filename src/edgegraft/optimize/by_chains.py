@@ -29,7 +29,7 @@ from edgegraft.device import find_device
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import ExactEngine
 from edgegraft.inference.persistent import Draws, PersistentChains, PersistentState
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Groups, Penalty, norms_of

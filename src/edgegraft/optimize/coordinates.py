@@ -24,7 +24,7 @@ from edgegraft.core.edge_tables import by_shape
 from edgegraft.core.types import Floats
 from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.solver import Projection, centre_gradient, shift_nodes
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 
 #: Minimum share of its curvature that an entry keeps.
 MIN_SHARE = 0.02

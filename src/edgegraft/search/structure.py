@@ -94,7 +94,7 @@ def closing_pairs(edges: ArrayLike, n_variables: int, *, max_degree: int = 100) 
     return found[is_open][np.argsort(-common.data[is_open], kind="stable")]
 
 
-_LEVEL = 1e-3  # chance that any of the pairs is significant if all columns are independent
+_LEVEL = 0.05  # chance that any of the pairs is significant if all columns are independent
 _BLOCK = 1 << 16  # pairs compared at a time
 
 

@@ -13,7 +13,7 @@ from scipy.special import chndtrinc
 
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats, Integers
-from edgegraft.learn.survey_design import SurveyDesign
+from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.study.group_fit import WholeFit
 
 _CHANCE = 0.05

@@ -17,9 +17,9 @@ from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.learn.edge_tests import EdgeTester, make_tester
 from edgegraft.learn.problem import ridge_of
-from edgegraft.learn.survey_design import SurveyDesign, Weighting
+from edgegraft.conditional.survey_design import SurveyDesign, Weighting
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured

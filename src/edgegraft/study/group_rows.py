@@ -15,8 +15,8 @@ from edgegraft.errors import Argument, DataError, EncodingWarning, listing
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_labels, read_table
 from edgegraft.learn.feature_conditionals import state_weights
-from edgegraft.learn.survey_design import weigh
-from edgegraft.objective.features import Features
+from edgegraft.conditional.survey_design import weigh
+from edgegraft.conditional.features import Features
 from edgegraft.table import PackedTable
 
 MIN_ROWS = 20  # of a group, to be compared

@@ -27,7 +27,7 @@ from edgegraft.learn.feature_conditionals import (
     contrasts_of,
     state_weights,
 )
-from edgegraft.objective.features import Features
+from edgegraft.conditional.features import Features
 from edgegraft.study.group_fit import JointFit
 from edgegraft.study.group_rows import GroupRows
 

@@ -16,7 +16,7 @@ from edgegraft.errors import Argument, DataError, ModelError, SettingError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import make_frame
 from edgegraft.ingest.rows import read_table
-from edgegraft.learn.survey_design import weigh
+from edgegraft.conditional.survey_design import weigh
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.centrality import (
     case_dropping,

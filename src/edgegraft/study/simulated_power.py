@@ -14,7 +14,7 @@ from edgegraft.datasets.graphs import erdos_renyi
 from edgegraft.errors import DataError
 from edgegraft.learn.discovery import discover
 from edgegraft.learn.effects import edge_effects
-from edgegraft.learn.survey_design import Weighting
+from edgegraft.conditional.survey_design import Weighting
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.group_fit import WholeFit
 from edgegraft.study.power import FittedEdges, tested_study

@@ -1,0 +1,1 @@
+"""One column given its neighbours, on distinct rows: fits, tests, effects and their influence."""

@@ -1,0 +1,206 @@
+"""p(column | neighbours): maximum likelihood on distinct rows, whole or without an edge.
+
+    loss     L = - sum_r c_r log p(x_i | r) + ridge / 2 ||B||^2
+    step     B + H^-1 sum_r c_r psi_r,      psi_r = (own(x_i) - E[own | r]) (x) z_r
+
+The ridge weighs as a tenth of a row: states that never occur together keep finite parameters. A fit
+ends when a further Newton step would gain less than `_TOL` nats, and that gain is added.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack
+
+from edgegraft.conditional.rows import ConditionalRows
+from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.kernels.conditionals.distinct import (
+    Design,
+    derive,
+    log_likelihood,
+    predict_rows,
+    scores_along,
+)
+
+RIDGE_ROWS = 0.1  # weight of the ridge in rows; of a ratio it is a hundredth of a nat or less
+ROWS_PER_FEATURE = 5  # with fewer, a regression fits noise and chi-squared levels fail
+MAX_BYTES = 1 << 28  # of the information of a conditional (a budget); a larger one is not used
+_TOL = 0.02  # nats: ratios are judged in whole nats, and half of a step's gain is added
+_MAX_STEPS, _HALVINGS = 40, 12
+
+
+class Fit(NamedTuple):
+    """Parameters at the maximum of a likelihood."""
+
+    theta: Floats
+    value: float  # log-likelihood less the ridge
+    information: Floats  # lower triangle
+
+
+class Conditional:
+    """The conditional of a column given some others.
+
+    `known`: the columns that must not be drawn, if missing cells have been.
+    """
+
+    def __init__(
+        self,
+        rows: ConditionalRows,
+        target: int,
+        others: list[int],
+        known: list[int] | None = None,
+        start: Floats | None = None,
+    ) -> None:
+        self.rows, self.target, self.others = rows, target, others
+        self.seen = rows.count(target, others, known)
+        own, columns = rows.columns[target], [rows.columns[j] for j in others]
+        self.q, self.k = own.free.shape[1], own.own.shape[1]
+        sizes = [column.own.size for column in columns]
+        self.design = Design(
+            self.seen.codes,
+            self.seen.counts,
+            own.own,
+            own.free,
+            np.concatenate([np.zeros(0), *(column.own.ravel() for column in columns)]),
+            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)[:-1],
+            np.concatenate(([0], np.cumsum(rows.sizes[others]))).astype(np.int64),
+        )
+        self._start = start
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters."""
+        return int(self.q + self.design.start[-1] * self.k)
+
+    @cached_property
+    def weight(self) -> float:
+        """Weight of the rows that count."""
+        return float(self.seen.counts.sum())
+
+    @property
+    def usable(self) -> bool:
+        """Whether there are rows and memory to fit it."""
+        enough = self.weight >= ROWS_PER_FEATURE * (1 + int(self.design.start[-1]))
+        return bool(self.q) and enough and 8 * self.n_parameters**2 <= MAX_BYTES
+
+    def cells_of(self, other: int) -> Integers:
+        """Return the parameters of an edge, feature by feature of the other end."""
+        first, last = self.design.start[self.others.index(other) :][:2]
+        return np.arange(self.q + first * self.k, self.q + last * self.k)
+
+    @cached_property
+    def fit(self) -> Fit:
+        """The fit of all parameters."""
+        theta = np.zeros(self.n_parameters) if self._start is None else self._start.copy()
+        if self._start is None:  # intercepts that give the margin
+            margin = self.seen.counts.sum(axis=0) + RIDGE_ROWS
+            logs = np.log(margin)
+            base = logs[~self.design.free.any(axis=1)].max(initial=-np.inf)
+            theta[: self.q] = logs @ self.design.free - base
+        return self._maximise(theta, np.ones(len(theta), bool))
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """The inverse of the information at the fit."""
+        found, failed = lapack.dpotri(self._factor(self.fit.information), lower=1)
+        if failed:
+            raise np.linalg.LinAlgError("the information of a conditional is not finite")
+        return np.asarray(found + np.tril(found, -1).T)
+
+    def without(self, cells: Integers) -> Fit:
+        """Return the fit with some parameters at zero, from one step towards it."""
+        fit = self.fit
+        shift = np.linalg.solve(self.inverse[np.ix_(cells, cells)], fit.theta[cells])
+        stepped = fit.theta - self.inverse[:, cells] @ shift
+        plain = fit.theta.copy()
+        stepped[cells] = plain[cells] = 0.0
+        start = max((stepped, plain), key=self._value)
+        free = np.ones(len(start), bool)
+        free[cells] = False
+        return self._maximise(start, free)
+
+    def wald(self, cells: Integers) -> float:
+        """Return the statistic of parameters by one step from the fit."""
+        w = self.fit.theta[cells]
+        return float(w @ np.linalg.solve(self.inverse[np.ix_(cells, cells)], w))
+
+    def rows_along(self, fit: Fit, directions: Floats) -> Floats:
+        """Return the scores of rows along directions of the parameters.
+
+        Configurations by states by directions.
+        """
+        out = np.empty((*self.design.counts.shape, len(directions)))
+        scores_along(self.design, fit.theta, np.ascontiguousarray(directions), out)
+        return out
+
+    def clustered(self, scores: Floats) -> Floats:
+        """Return the variance of sums of rows' scores over the clusters of a design."""
+        survey, seen = self.rows.survey, self.seen
+        assert survey is not None
+        n = self.rows.n_rows
+        chosen = slice(None) if seen.rows is None else seen.rows
+        of_rows = np.zeros((n, scores.shape[2]))
+        own = self.rows.codes[self.target][chosen].astype(np.int64)
+        of_rows[chosen] = scores[seen.place, own]
+        if self.rows.weights is not None:
+            of_rows *= self.rows.weights[:, None]
+        return survey.variance(np.asarray(survey.sums(of_rows, 0)))
+
+    def probabilities(self, fit: Fit) -> Floats:
+        """Return the probabilities of the states in every configuration."""
+        out = np.empty(self.design.counts.shape)
+        predict_rows(self.design, fit.theta, out)
+        return out
+
+    def _value(self, theta: Floats) -> float:
+        slopes = theta[self.q :]
+        found = float(log_likelihood(self.design, theta))
+        return found - 0.5 * RIDGE_ROWS * float(slopes @ slopes)
+
+    def _factor(self, information: Floats) -> Floats:
+        """Return the Cholesky factor of an information, of which the lower triangle is given."""
+        factor, failed = lapack.dpotrf(information, lower=1)
+        if failed:
+            raised = information.copy()
+            raised[np.diag_indices_from(raised)] += 1e-9 * max(1.0, information.diagonal().max())
+            factor, failed = lapack.dpotrf(raised, lower=1)
+            if failed:
+                raise np.linalg.LinAlgError("the information of a conditional is not finite")
+        return np.asarray(factor)
+
+    def _maximise(self, theta: Floats, free: Mask) -> Fit:
+        """Return the fit of the free parameters by Newton's method; the others stay."""
+        size, q = len(theta), self.q
+        ridge = np.full(size, RIDGE_ROWS)
+        ridge[:q] = 1e-9 * max(1.0, self.weight)  # an intercept of a state without rows stays
+        whole = bool(free.all())
+        gradient, information = np.empty(size), np.empty((size, size))
+        value, at = None, np.flatnonzero(free)
+        for _ in range(_MAX_STEPS):
+            found = derive(self.design, theta, gradient, information)
+            slopes = theta[q:]
+            value = found - 0.5 * RIDGE_ROWS * float(slopes @ slopes)
+            gradient[q:] -= RIDGE_ROWS * slopes
+            information[np.diag_indices(size)] += ridge
+            part = information if whole else information[np.ix_(at, at)]
+            if not len(at):
+                return Fit(theta, value, information)
+            step = lapack.dpotrs(self._factor(part), gradient[at], lower=1)[0]
+            gain = 0.5 * float(step @ gradient[at])
+            if gain < _TOL:
+                return Fit(theta, value + gain, information.copy())
+            length = 1.0
+            for _ in range(_HALVINGS):
+                moved = theta.copy()
+                moved[at] += length * step
+                if self._value(moved) > value:
+                    break
+                length /= 2.0
+            else:
+                break
+            theta = moved
+        assert value is not None
+        return Fit(theta, value, information)
