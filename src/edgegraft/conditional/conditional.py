@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from edgegraft.conditional.rows import ConditionalRows
-from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.core.types import Floats, Integers
 from edgegraft.kernels.conditionals.distinct import (
     Design,
     derive,
@@ -100,7 +100,7 @@ class Conditional:
             logs = np.log(margin)
             base = logs[~self.design.free.any(axis=1)].max(initial=-np.inf)
             theta[: self.q] = logs @ self.design.free - base
-        return self._maximise(theta, np.ones(len(theta), bool))
+        return self._maximise(theta)
 
     @cached_property
     def inverse(self) -> Floats:
@@ -110,22 +110,32 @@ class Conditional:
             raise np.linalg.LinAlgError("the information of a conditional is not finite")
         return np.asarray(found + np.tril(found, -1).T)
 
-    def without(self, cells: Integers) -> Fit:
-        """Return the fit with some parameters at zero, from one step towards it."""
-        fit = self.fit
-        shift = np.linalg.solve(self.inverse[np.ix_(cells, cells)], fit.theta[cells])
-        stepped = fit.theta - self.inverse[:, cells] @ shift
-        plain = fit.theta.copy()
-        stepped[cells] = plain[cells] = 0.0
-        start = max((stepped, plain), key=self._value)
-        free = np.ones(len(start), bool)
-        free[cells] = False
-        return self._maximise(start, free)
+    def within(self, cells: Integers, directions: Floats) -> Fit:
+        """Return the fit with some parameters in the span of directions, from a step towards it.
 
-    def wald(self, cells: Integers) -> float:
-        """Return the statistic of parameters by one step from the fit."""
-        w = self.fit.theta[cells]
-        return float(w @ np.linalg.solve(self.inverse[np.ix_(cells, cells)], w))
+        `directions` are columns; without any, the parameters are zero.
+        """
+        fit, inside = self.fit, np.zeros(len(cells))
+        shift = fit.theta[cells]
+        information = np.linalg.inv(self.inverse[np.ix_(cells, cells)])
+        if directions.shape[1]:
+            slopes = directions.T @ information
+            inside = directions @ np.linalg.solve(slopes @ directions, slopes @ shift)
+        stepped, plain = fit.theta.copy(), fit.theta.copy()
+        stepped -= self.inverse[:, cells] @ (information @ (shift - inside))
+        stepped[cells] = plain[cells] = inside
+        start = max((stepped, plain), key=self._value)
+        others = np.setdiff1d(np.arange(len(start)), cells)
+        basis = np.zeros((len(start), len(others) + directions.shape[1]))
+        basis[others, np.arange(len(others))] = 1.0
+        basis[cells, len(others) :] = directions
+        return self._maximise(start, basis)
+
+    def step(self, cells: Integers, directions: Floats) -> float:
+        """Return the statistic of parameters along directions by one step from the fit."""
+        information = np.linalg.inv(self.inverse[np.ix_(cells, cells)])
+        pull = directions.T @ information @ self.fit.theta[cells]
+        return float(pull @ np.linalg.solve(directions.T @ information @ directions, pull))
 
     def rows_along(self, fit: Fit, directions: Floats) -> Floats:
         """Return the scores of rows along directions of the parameters.
@@ -136,15 +146,17 @@ class Conditional:
         scores_along(self.design, fit.theta, np.ascontiguousarray(directions), out)
         return out
 
+    def by_row(self, scores: Floats) -> Floats:
+        """Return scores of configurations and states as scores of rows, zero for unused ones."""
+        chosen = slice(None) if self.seen.rows is None else self.seen.rows
+        out = np.zeros((self.rows.n_rows, scores.shape[2]))
+        out[chosen] = scores[self.seen.place, self.rows.codes[self.target][chosen]]
+        return out
+
     def clustered(self, scores: Floats) -> Floats:
         """Return the variance of sums of rows' scores over the clusters of a design."""
-        survey, seen = self.rows.survey, self.seen
+        survey, of_rows = self.rows.survey, self.by_row(scores)
         assert survey is not None
-        n = self.rows.n_rows
-        chosen = slice(None) if seen.rows is None else seen.rows
-        of_rows = np.zeros((n, scores.shape[2]))
-        own = self.rows.codes[self.target][chosen].astype(np.int64)
-        of_rows[chosen] = scores[seen.place, own]
         if self.rows.weights is not None:
             of_rows *= self.rows.weights[:, None]
         return survey.variance(np.asarray(survey.sums(of_rows, 0)))
@@ -171,36 +183,36 @@ class Conditional:
                 raise np.linalg.LinAlgError("the information of a conditional is not finite")
         return np.asarray(factor)
 
-    def _maximise(self, theta: Floats, free: Mask) -> Fit:
-        """Return the fit of the free parameters by Newton's method; the others stay."""
+    def _maximise(self, theta: Floats, basis: Floats | None = None) -> Fit:
+        """Return the fit along the columns of a basis by Newton's method; along all by default."""
         size, q = len(theta), self.q
         ridge = np.full(size, RIDGE_ROWS)
         ridge[:q] = 1e-9 * max(1.0, self.weight)  # an intercept of a state without rows stays
-        whole = bool(free.all())
-        gradient, information = np.empty(size), np.empty((size, size))
-        value, at = None, np.flatnonzero(free)
+        best: tuple[Floats, float, Floats, Floats] | None = None
+        step, length, halvings = np.zeros(size), 1.0, 0
         for _ in range(_MAX_STEPS):
-            found = derive(self.design, theta, gradient, information)
-            slopes = theta[q:]
-            value = found - 0.5 * RIDGE_ROWS * float(slopes @ slopes)
+            gradient, information = np.empty(size), np.empty((size, size))
+            there = theta if best is None else best[0] + length * step
+            slopes = there[q:]
+            value = derive(self.design, there, gradient, information)
+            value -= 0.5 * RIDGE_ROWS * float(slopes @ slopes)
+            if best is not None and not value > best[1]:
+                length, halvings = length / 2.0, halvings + 1
+                if halvings > _HALVINGS:
+                    break
+                continue
             gradient[q:] -= RIDGE_ROWS * slopes
             information[np.diag_indices(size)] += ridge
-            part = information if whole else information[np.ix_(at, at)]
-            if not len(at):
-                return Fit(theta, value, information)
-            step = lapack.dpotrs(self._factor(part), gradient[at], lower=1)[0]
-            gain = 0.5 * float(step @ gradient[at])
+            best, length, halvings = (there, value, gradient, information), 1.0, 0
+            if basis is None:
+                step = lapack.dpotrs(self._factor(information), gradient, lower=1)[0]
+            elif basis.shape[1]:
+                whole = np.tril(information)
+                whole += np.tril(whole, -1).T
+                factor = self._factor(basis.T @ whole @ basis)
+                step = basis @ lapack.dpotrs(factor, basis.T @ gradient, lower=1)[0]
+            gain = 0.5 * float(step @ gradient)
             if gain < _TOL:
-                return Fit(theta, value + gain, information.copy())
-            length = 1.0
-            for _ in range(_HALVINGS):
-                moved = theta.copy()
-                moved[at] += length * step
-                if self._value(moved) > value:
-                    break
-                length /= 2.0
-            else:
-                break
-            theta = moved
-        assert value is not None
-        return Fit(theta, value, information)
+                return Fit(there, value + gain, information)
+        assert best is not None
+        return Fit(best[0], best[1], best[3])

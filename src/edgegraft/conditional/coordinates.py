@@ -2,10 +2,13 @@
 
 A column has a free intercept for every state that occurs but the most common, and its dependence on
 others is written in *coordinates*: the scores of an ordered column, or of a nominal one indicators
-of its states against the most common. Rare states of a nominal column share an indicator, so that
-any two indicators of two columns are expected to meet in `MIN_MEETINGS` rows: with fewer, a cell
-costs a degree of freedom and carries no evidence, and chi-squared levels fail. Groups follow from
-the margins alone, so tests stay valid; a dependence within a group is not seen by them.
+of its states against the most common. Of many states the rarest share an indicator.
+
+A pair is tested in fewer directions: the rare states of a nominal column are taken together until
+two groups of two columns are expected to meet in `MIN_MEETINGS` rows. With fewer, a cell costs a
+degree of freedom, carries no evidence, and chi-squared levels fail. Other neighbours keep their
+coordinates, since what they explain must be removed. Groups follow from the margins alone, so tests
+stay valid; a dependence within a group is not seen by them.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ from edgegraft.conditional.features import Features
 from edgegraft.table import PackedTable
 
 MIN_MEETINGS = 4.0  # Cochran's rule for chi-squared tests asks for about 5; most cells have more
-MAX_GROUPS = 16  # indicators of a column: a pair then has at most 256 degrees of freedom
+MIN_ROWS = 20.0  # of a group that is left over: with fewer, chance is not Gaussian
+MAX_STATES = 10  # indicators of a column (a budget): the information has 10^4 cells for a pair
 
 
 class Coordinates(NamedTuple):
@@ -28,7 +32,9 @@ class Coordinates(NamedTuple):
 
     own: Floats  # (states, k) what its edges see
     free: Floats  # (states, q) indicators of the states that have an intercept
-    linear: Mask  # (k,) which coordinates are linear: all of a nominal column
+    #: (k, g) sums of coordinates in which pairs are tested
+    tested: Floats
+    linear: Mask  # (g,) which of these are linear: all of a nominal column
     margin: Floats  # (states,) weight of the rows
 
     @property
@@ -52,30 +58,42 @@ def coordinates_of(features: Features | None, i: int, margin: Floats) -> Coordin
     free[rest, np.arange(len(rest))] = 1.0
     if features is not None and features.widths[i] < s:
         own = np.ascontiguousarray(features.matrix(i)[:, : len(rest)])
-        return Coordinates(own, free, np.arange(own.shape[1]) < 1, margin)
-    own = np.zeros((s, 0))
-    if len(rest):
-        group = _groups(margin[rest], float(margin.sum()))
-        own = np.zeros((s, int(group.max()) + 1))
-        own[rest, group] = 1.0
-    return Coordinates(own, free, np.ones(own.shape[1], bool), margin)
+        k = own.shape[1]
+        return Coordinates(own, free, np.eye(k), np.arange(k) < 1, margin)
+    weights, total = margin[rest], float(margin.sum())
+    group = np.arange(len(rest))
+    if len(rest) > MAX_STATES:
+        group = group_states(weights, float(weights.sum()) / MAX_STATES)
+        group = np.maximum(group, 0)
+    own = np.zeros((s, int(group.max(initial=-1)) + 1))
+    own[rest, group] = 1.0
+    held = np.bincount(group, weights)
+    group = group_states(held, (MIN_MEETINGS * total) ** 0.5)
+    tested = (group[:, None] == np.arange(int(group.max(initial=-1)) + 1)).astype(float)
+    return Coordinates(own, free, tested, np.ones(tested.shape[1], bool), margin)
 
 
-def _groups(weights: Floats, total: float) -> Integers:
-    """Return the group of each state: common states alone, rare ones together.
+def group_states(weights: Floats, least: float) -> Integers:
+    """Return the group of each state: those of some weight alone, rarer ones together.
 
-    >>> _groups(np.array([300.0, 10.0, 200.0, 30.0, 40.0]), 1000.0)
+    What is left over has -1 if it is too little for a group; the last state never has.
+
+    >>> group_states(np.array([300.0, 10.0, 200.0, 30.0, 40.0]), 60.0)
     array([2, 0, 1, 0, 0])
+    >>> group_states(np.array([300.0, 10.0, 200.0]), 60.0)
+    array([ 1, -1,  0])
     """
-    least = (MIN_MEETINGS * total) ** 0.5
-    if len(weights) > MAX_GROUPS:
-        least = max(least, float(weights.sum()) / MAX_GROUPS)
-    group, n, held = np.zeros(len(weights), np.int64), 0, 0.0
-    for k in np.argsort(weights, kind="stable").tolist():
+    order = np.argsort(weights, kind="stable")
+    rare = order[weights[order] < least]
+    group, n, held = np.full(len(weights), -1, np.int64), 0, 0.0
+    for k in rare.tolist():
         group[k] = n
         held += weights[k]
         if held >= least:
             n, held = n + 1, 0.0
-    if n and held:  # what is left over joins the group before
-        group[group == n] = n - 1
+    if held >= MIN_ROWS or (held and len(rare) == len(weights)):
+        n += 1
+    group[group == n] = -1
+    common = order[len(rare) :]
+    group[common] = n + np.arange(len(common))
     return group

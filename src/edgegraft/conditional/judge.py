@@ -29,7 +29,7 @@ from scipy.special import chdtrc, chdtri, fdtrc
 from edgegraft.conditional.conditional import RIDGE_ROWS, ROWS_PER_FEATURE, Conditional, Fit
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core.threads import resolve_jobs, run
-from edgegraft.core.types import Edges, Floats, Integers
+from edgegraft.core.types import Edges, Floats, Integers, Mask
 
 LINEAR = 1.0  # log-odds up to which a step to zero misses a statistic by less than `_MARGIN`
 _MARGIN = 1.5  # a step is sure if its statistic is so many times above or below every level
@@ -175,48 +175,47 @@ class Judge:
 
     def _test(self, given: Conditional, other: int) -> Verdict:
         """Return the verdict on one neighbour of a conditional."""
-        sizes = self.rows.sizes[[other, given.target]]
-        if not sizes.all() or not given.usable:
+        if not self.rows.tested[[other, given.target]].all() or not given.usable:
             return UNTESTABLE
-        cells = given.cells_of(other)
-        parts = [cells]
-        linear = np.outer(*(self.rows.columns[i].linear for i in (other, given.target))).ravel()
+        ends = [self.rows.columns[i] for i in (other, given.target)]
+        cells, every = given.cells_of(other), np.kron(*(column.tested for column in ends))
+        linear = np.outer(*(column.linear for column in ends)).ravel()
+        nested = [np.empty((len(cells), 0)), every]
         if linear.any() and not linear.all():
-            parts = [cells[linear], cells[~linear]]
-        quick = self._step(given, cells, parts) if self.rows.independent else None
-        return quick or self._ratio(given, cells, parts)
+            nested.insert(1, every[:, linear])
+        quick = self._step(given, cells, nested) if self.rows.independent else None
+        return quick or self._ratio(given, cells, nested)
 
-    def _step(self, given: Conditional, cells: Integers, parts: list[Integers]) -> Verdict | None:
+    def _step(self, given: Conditional, cells: Integers, nested: list[Floats]) -> Verdict | None:
         """Return the verdict by one step from the fit, if that is sure."""
-        whole, factor = given.wald(cells), _small_sample(given)
-        statistics = [whole * factor]
-        if len(parts) > 1:
-            rest = given.wald(parts[1]) * factor
-            statistics = [statistics[0] - rest, rest]
+        factor = _small_sample(given)
+        upto = [factor * given.step(cells, directions) for directions in nested[1:]]
+        statistics = np.diff([0.0, *upto]).tolist()
+        dof = np.diff([directions.shape[1] for directions in nested]).tolist()
         linear = bool(np.abs(given.fit.theta[cells]).max() <= LINEAR)
-        for statistic, part, share in zip(statistics, parts, _shares(parts), strict=True):
-            above = statistic > _MARGIN * chdtri(len(part), self._level.low * share)
-            below = statistic * _MARGIN < chdtri(len(part), self._level.high * share)
-            if above:
+        for statistic, size, share in zip(statistics, dof, _shares(len(dof)), strict=True):
+            if statistic > _MARGIN * chdtri(size, self._level.low * share):
                 break  # one part that is significant decides
-            if not (below and linear):
+            if not (linear and statistic * _MARGIN < chdtri(size, self._level.high * share)):
                 return None
-        p = [float(chdtrc(len(part), max(t, 0.0))) for t, part in zip(statistics, parts, strict=True)]
-        return _combine(statistics, [len(part) for part in parts], p)
-
-    def _ratio(self, given: Conditional, cells: Integers, parts: list[Integers]) -> Verdict:
-        """Return the verdict by likelihood ratios."""
-        fits = [given.without(cells), given.fit]
-        if len(parts) > 1:
-            fits.insert(1, given.without(parts[1]))
-        statistics, dof, p = [], [], []
-        for (null, fit), part in zip(pairwise(fits), parts, strict=True):
-            ratio = 2.0 * max(fit.value - null.value, 0.0) * _small_sample(given)
-            effects = design_effects(given, null, part, cells if part is parts[0] else part)
-            statistics.append(ratio / effects.mean)
-            dof.append(len(part))
-            p.append(self._p_value(ratio / effects.mean, len(part), effects.along))
+        p = [float(chdtrc(size, max(t, 0.0))) for t, size in zip(statistics, dof, strict=True)]
         return _combine(statistics, dof, p)
+
+    def _ratio(self, given: Conditional, cells: Integers, nested: list[Floats]) -> Verdict:
+        """Return the verdict by likelihood ratios of nested spans of the pair's parameters."""
+        whole = nested[-1].shape == (len(cells), len(cells))
+        fits = [given.within(cells, directions) for directions in nested[: -1 if whole else None]]
+        if whole:
+            fits.append(given.fit)
+        statistics, sizes, p = [], [], []
+        for (null, fit), (inner, outer) in zip(pairwise(fits), pairwise(nested), strict=True):
+            ratio = 2.0 * max(fit.value - null.value, 0.0) * _small_sample(given)
+            effects = design_effects(given, null, cells, inner, outer[:, _new(inner, outer)])
+            size = outer.shape[1] - inner.shape[1]
+            statistics.append(ratio / effects.mean)
+            sizes.append(size)
+            p.append(self._p_value(ratio / effects.mean, size, effects.along))
+        return _combine(statistics, sizes, p)
 
     def _p_value(self, statistic: float, dof: int, effects: Floats) -> float:
         """Return the p-value of a ratio over its mean design effect."""
@@ -236,23 +235,26 @@ class DesignEffects(NamedTuple):
     mean: float  # by which a ratio is divided, at least 1
 
 
-def design_effects(given: Conditional, null: Fit, part: Integers, cells: Integers) -> DesignEffects:
-    """Return the design effects of a pair, at the fit without it.
+def design_effects(
+    given: Conditional, null: Fit, cells: Integers, inner: Floats, tested: Floats
+) -> DesignEffects:
+    """Return the design effects of a pair along tested directions, at the fit without them.
 
-    `cells` are zero there, and `part` of them is tested. Of rows that are drawn independently the
-    mean is 1 if the conditional is right, and so it is taken `_SURE` standard errors lower: where a
-    few rows make most of the variance it is far from it by chance.
+    `inner` are directions of the pair's parameters that are in that fit. Of rows that are drawn
+    independently the mean is 1 if the conditional is right, and so it is taken `_SURE` standard
+    errors lower: where a few rows make most of the variance it is far from it by chance.
     """
-    size = given.n_parameters
+    size, k = given.n_parameters, tested.shape[1]
     others = np.setdiff1d(np.arange(size), cells)
+    basis = np.zeros((size, len(others) + inner.shape[1] + k))
+    basis[others, np.arange(len(others))] = 1.0
+    basis[cells, len(others) :] = np.concatenate((inner, tested), axis=1)
     whole = np.tril(null.information)
-    whole = whole + np.tril(whole, -1).T
-    across = np.linalg.solve(whole[np.ix_(others, others)], whole[np.ix_(others, part)])
-    directions = np.zeros((len(part), size))
-    directions[np.arange(len(part)), part] = 1.0
-    directions[:, others] = -across.T
-    expected = whole[np.ix_(part, part)] - whole[np.ix_(part, others)] @ across
-    spread, axes = np.linalg.eigh(expected - RIDGE_ROWS * np.eye(len(part)))
+    whole = basis.T @ (whole + np.tril(whole, -1).T) @ basis
+    across = np.linalg.solve(whole[:-k, :-k], whole[:-k, -k:])
+    directions = (basis[:, -k:] - basis[:, :-k] @ across).T
+    expected = whole[-k:, -k:] - whole[-k:, :-k] @ across
+    spread, axes = np.linalg.eigh(expected - RIDGE_ROWS * np.eye(k))
     able = spread > 1.0
     if not able.any():
         return DesignEffects(np.empty(0), 1.0)
@@ -289,8 +291,14 @@ def _small_sample(given: Conditional) -> float:
     return max(1.0 - features / given.weight, 1.0 - 1.0 / ROWS_PER_FEATURE)
 
 
-def _shares(parts: list[Integers]) -> list[float]:
-    return [1.0] if len(parts) == 1 else [LINEAR_SHARE, 1.0 - LINEAR_SHARE]
+def _new(inner: Floats, outer: Floats) -> Mask:
+    """Return which columns of the outer of two nested spans are not in the inner."""
+    same = (outer[:, :, None] == inner[:, None]).all(axis=0)
+    return np.asarray(~same.any(axis=1))
+
+
+def _shares(parts: int) -> list[float]:
+    return [1.0] if parts == 1 else [LINEAR_SHARE, 1.0 - LINEAR_SHARE]
 
 
 def _combine(statistics: list[float], dof: list[int], p: list[float]) -> Verdict:

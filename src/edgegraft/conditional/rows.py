@@ -81,6 +81,7 @@ class ConditionalRows:
             coordinates_of(features, i, margin) for i, margin in enumerate(margins)
         ]
         self.sizes = np.array([column.own.shape[1] for column in self.columns], np.int64)
+        self.tested = np.array([column.tested.shape[1] for column in self.columns], np.int64)
         self.free = np.array([column.free.shape[1] for column in self.columns], np.int64)
 
     @property

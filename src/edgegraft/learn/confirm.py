@@ -30,6 +30,7 @@ from edgegraft.learn.cut import Cut, q_values
 from edgegraft.learn.edge_tests import EdgeTests
 from edgegraft.learn.events import StopReason
 from edgegraft.learn.problem import ALL_PAIRS, ridge_of
+from edgegraft.learn.reweigh import reweighed
 from edgegraft.learn.stages import Stages
 from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
@@ -38,7 +39,7 @@ from edgegraft.search.correlations import Correlations
 from edgegraft.search.structure import spanning_tree
 from edgegraft.table.blocks import TableRows
 
-_COMPLETE = StopReason.OPTIMAL, StopReason.GIVEN_UP, StopReason.SECOND_LOOK
+_COMPLETE = StopReason.OPTIMAL, StopReason.GIVEN_UP
 _MAX_LOOKS = 3  # at pairs outside of the network; a budget, two are rarely needed
 _FEW = 10  # untestable edges that are not worth a warning
 _MANY_UNTESTABLE = 0.1  # share of the edges
@@ -78,8 +79,6 @@ def confirm(search: SearchState, stages: Stages, drawn: Mask | None = None) -> C
     stand_ins = stand_ins[rules.allows(stand_ins)]
     shown = found[copies.shown(found)]
     rows = stages.filled or stages.sample
-    global ROWS
-    ROWS = rows
     tested = ConditionalRows(
         rows.table, rows.weights, objective.features, **stages.variance, drawn=drawn
     )
@@ -156,22 +155,9 @@ def _violating(search: SearchState, solution: Solution, copies: Copies) -> list[
     pairs = pairs[copies.shown(pairs) & rules.allows(pairs)]
     if not len(pairs):
         return []
-    import os
-    if os.environ.get("B"):
-        from edgegraft.learn.second_look import unexplained
-        from edgegraft.objective.penalties import MIN_ROWS
-        model = PairwiseMRF(objective.schema, layout.edges, objective.expand(solution.theta, layout))
-        v = unexplained(model, ROWS.table, ROWS.weights)
-        rule = search.penalty
-        spread = np.sqrt(np.maximum(v * objective.known_shares(), min(0.5, MIN_ROWS / objective.n_rows)))
-        rule = replace(rule, penalty=float(os.environ["B"]) * rule.penalty, noise=replace(rule.noise, spread=np.minimum(spread, rule.noise.spread)))
-        tables = objective.edge_gradients(solution.theta, solution.state, pairs)
-        sc = rule.score(tables)
-        return _pairs(pairs[np.argsort(-sc)][: (np.sort(-sc) < -rule.penalty).sum()])
-    scores = search.penalty.score(
-        objective.edge_gradients(solution.theta, solution.state, pairs)
-    )
-    return _pairs(pairs[search.exceeds(scores, pairs)])
+    rule = reweighed(search.penalty, objective, solution.theta, layout)
+    scores = rule.score(objective.edge_gradients(solution.theta, solution.state, pairs))
+    return _pairs(pairs[scores > rule.penalty])
 
 
 def _tree(rows: TableRows, wanted: bool) -> tuple[Edges, Copies]:

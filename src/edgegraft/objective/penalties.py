@@ -254,8 +254,10 @@ def _quantile(dof: Any, z: float) -> Any:
     return (1.0 - small + z * np.sqrt(small)) ** 3
 
 
-def noise_weights(objective: Objective) -> NoiseWeights:
+def noise_weights(objective: Objective, left: Floats | float = 1.0) -> NoiseWeights:
     """Return the weights that the margins of an objective's data ask for.
+
+    `left` is the share of each variable's variance that a model leaves unexplained.
 
     >>> from edgegraft.table import PackedTable
     >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
@@ -276,5 +278,6 @@ def noise_weights(objective: Objective) -> NoiseWeights:
     if scored.any():  # features of variance 1, without correlation
         widths = objective.layout().widths
         spread, dof = np.where(scored, widths, spread), np.where(scored, widths, dof)
+    spread = np.maximum(spread * left, least)
     z, z_rest = (float(-ndtri(share)) for share in (rate, REST * rate))
     return NoiseWeights(np.sqrt(spread), np.maximum(dof, 1.0), z, scored, z_rest)
