@@ -92,7 +92,7 @@ def test_learn_takes_budgets_strategies_and_columns(inside, survey, tmp_path):
     path = tmp_path / "small.edgegraft"
     done = inside(
         "learn", survey, "-o", path, "--columns", "smoker,age", "--columns", "city", "--bins", 4,
-        "--strategy", "feature", "--objective", "likelihood", "--penalty", 0.01, "--fdr", "none",
+        "--strategy", "exhaustive", "--objective", "likelihood", "--penalty", 0.01, "--fdr", "none",
         "--max-edges", 1, "--max-time", 30, "--seed", 3,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -100,7 +100,7 @@ def test_learn_takes_budgets_strategies_and_columns(inside, survey, tmp_path):
     assert stored.names == ("smoker", "age", "city")
     assert stored.n_states == (2, 4, 3)
     settings = stored.details["settings"]
-    assert (settings["strategy"], settings["objective"]) == ("feature", "likelihood")
+    assert (settings["strategy"], settings["objective"]) == ("exhaustive", "likelihood")
     assert (settings["max_edges"], settings["max_time"]) == (1, 30)
     assert (settings["penalty"], stored.details["fdr"], settings["random_state"]) == (0.01, None, 3)
     assert len(stored.edges) == 1
@@ -168,7 +168,6 @@ def test_what_the_user_should_know_of_the_columns_is_said_in_options(inside, sur
         (("--bins", "age:3"), ("--bins 'age:3'", "NAME=NUMBER")),
         (("--penalty", "big"), ("--penalty must be a number of at least 0 or 'auto'",)),
         (("--fdr", "2"), ("fdr must be a number above 0 and at most 1",)),
-        (("--strategy", "feature", "--bootstrap", "5"), ("--bootstrap needs whole edges",)),
     ],
 )
 def test_bad_options_are_refused_before_anything_is_written(

@@ -185,14 +185,6 @@ def test_the_familywise_level_is_that_of_any_false_edge():
     assert not Plan(fdr=None).cuts
 
 
-def test_single_features_are_cut_by_the_familywise_level_too():
-    table = PackedTable.from_codes(draw_tree([-1, *range(5)], 0.75, 300))
-    options = {"strategy": "feature", "relaxed": False, "penalty": 0.01, "group_weight": "sqrt"}
-    found = discover(table, Plan(fdr=None, fwer=0.01, **options))
-    np.testing.assert_array_equal(found.kept, found.tests.p_value * 15 <= 0.01)
-    assert 0 < found.kept.sum() < len(found.kept)
-
-
 def test_every_pair_is_ranked_and_edges_come_first():
     X = draw_tree([-1, *range(7)], 0.75, 400)
     fit = GraftedMRF().fit(X)

@@ -28,9 +28,8 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
 
     Parameters
     ----------
-    strategy : {"best-choice", "first-hit", "exhaustive", "feature", "feature-light"}
-        How edges are chosen; see :class:`~edgegraft.learn.Settings`. The strategies of single
-        features need ``relaxed=False``.
+    strategy : {"best-choice", "first-hit", "exhaustive"}
+        How edges are chosen; see :class:`~edgegraft.learn.Settings`.
     aim : {"network", "prediction", "rows"}
         What ``model_`` is for. The model of the network has the edges that passed their tests.
         "prediction" fits another beside it, with all pairs that help to predict rows held out for

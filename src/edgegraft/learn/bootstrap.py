@@ -177,8 +177,6 @@ def _check(
         raise ValueError(f"n must be a positive number of replicates, found {n!r}")
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, found {level}")
-    if not growth.policy.whole_edges:
-        raise ValueError("only fits of whole edges can be replicated, not those of single features")
     if table.schema != growth.objective.schema:
         raise ModelError("the table's columns or categories are not those of the fit")
     base = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)

@@ -34,7 +34,6 @@ from edgegraft.learn.effective_score import Verdicts
 from edgegraft.learn.effects import Effects, edge_effects
 from edgegraft.learn.events import Observer, StopReason
 from edgegraft.learn.journal import Journal
-from edgegraft.learn.kept_network import Cut
 from edgegraft.learn.last_fits import last_model, refit
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.margins import Agreement, compare_margins, match_margins
@@ -218,7 +217,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     converged = search.solution.info.converged  # before tests add edges
     journal.begin(plan, search.graph.layout.edges, search.theta(), search.penalty.penalty)
     confirmed = None
-    if search.policy.whole_edges and plan.cuts:
+    if plan.cuts:
         with one_blas_thread():  # the tests use the threads
             search, confirmed = confirm_completed(search, confirm(search, stages), stages)
         tests, kept, tested = confirmed.tests, confirmed.kept, confirmed.model
@@ -230,9 +229,6 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
         with one_blas_thread():
             tests = _tests(search, tested, stages)
         kept = np.ones(len(tests.edges), bool)
-        if plan.cuts:
-            cut = Cut.of(plan, search.objective, search.problem.rules)
-            kept = cut.passes(tests.edges, tests.p_value, 0)
         strengths = tested.edge_strengths()
     last, fitted, final = last_model(search, kept, plan)
     agreement, copies, ranking = None, list[list[str]](), None

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from edgegraft.config import Plan, Settings
 from edgegraft.core import Layout
-from edgegraft.core.types import Floats, Mask
+from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.device import find_device
 from edgegraft.errors import Argument, MemoryBudgetError
@@ -73,12 +73,11 @@ class Problem:
         """Return the problem with the penalty bound, and the policy that the settings ask for."""
         settings = settings or Settings()
         policy = policy or choose_policy(settings, len(objective.schema))
-        return cls(objective, policy.bind(penalty, objective), settings, policy)
+        return cls(objective, penalty.bound(objective), settings, policy)
 
     def solve(
         self,
         layout: Layout,
-        allowed: Mask,
         start: Solution | Floats | None,
         max_iter: int = 0,
         *,
@@ -87,12 +86,12 @@ class Problem:
     ) -> Solution:
         """Return the parameters of a graph after this many iterations; none evaluates `start`.
 
-        `allowed` are the parameters that may leave zero, in feature grafting, and `objective` the
-        fallback that has taken over. Unless `quiet`, a tolerance that is not reached is warned of.
+        `objective` is the fallback that has taken over. Unless `quiet`, a tolerance that is not
+        reached is warned of.
         """
         return minimize(
             objective or self.objective,
-            self.policy.fit_penalty(self.penalty, allowed),
+            self.policy.fit_penalty(self.penalty),
             layout,
             start,
             Stopping(tol=self.settings.tol, max_iter=max_iter),

@@ -33,7 +33,6 @@ from edgegraft.learn import steps
 from edgegraft.learn.checkpoint import load
 from edgegraft.learn.events import Observer, StopReason
 from edgegraft.learn.loop import grow, run_search
-from edgegraft.learn.policies import choose_policy
 from edgegraft.learn.problem import (
     Problem,
     check_states,
@@ -152,8 +151,7 @@ class Stages:
     def _losses(self) -> list[MakeLoss]:
         if self._whole:
             return [self._over_sample]
-        policy = choose_policy(self._settings, len(self._rows.schema))
-        if self.plan.objective == "likelihood" or not policy.whole_edges:
+        if self.plan.objective == "likelihood":
             return [self._over_all]
         stages: list[MakeLoss] = [self._over_all, self._over_sample]
         share = 1.0 / _STEP

@@ -95,7 +95,7 @@ class Penalty:
     ridge: float = 0.0
     penalize_nodes: bool = False
 
-    kind: ClassVar[str] = "group"
+    kind: ClassVar[str] = "group"  #: what vanishes together; "group" is the table of an edge
     group_weight: ClassVar[str] = "sqrt"
 
     def __post_init__(self) -> None:
@@ -166,7 +166,7 @@ class Penalty:
         Returns
         -------
         array, shape (n_edges,)
-            ``||grad_e||_2 / d_e``; with single parameters the largest magnitude in the table.
+            ``||grad_e||_2 / d_e``.
 
         Examples
         --------
@@ -194,8 +194,8 @@ class Penalty:
     def violation(self, theta: Floats, gradient: Floats, layout: Layout) -> Floats:
         """Return how far each group is from stationary, in the Euclidean norm.
 
-        `gradient` is that of the loss alone. Groups are nodes, then edges or their single
-        parameters; theirs is the norm of ``grad + penalty * d * w/||w|| + 2 * ridge * w``, or for a
-        zero group ``max(0, ||grad|| - penalty * d)``.
+        `gradient` is that of the loss alone. Groups are nodes, then edges; theirs is the norm of
+        ``grad + penalty * d * w/||w|| + 2 * ridge * w``, or for a zero group
+        ``max(0, ||grad|| - penalty * d)``.
         """
         return self.groups(layout).violation(theta, gradient)
