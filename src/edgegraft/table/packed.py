@@ -23,9 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from edgegraft.core.checks import check_codes
 from edgegraft.core.container import ContainerFormat, ContainerReader, write_container
 from edgegraft.errors import DataError, FileFormatError
-from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.lanes import LANES as ROW_LANES
-from edgegraft.kernels.counting.bitplanes import pack_columns, pack_columns_plainly
+from edgegraft.kernels.counting.bitplanes import pack_columns
 from edgegraft.kernels.counting.pairs import LANES, Planes
 from edgegraft.table.schema import Schema
 
@@ -208,8 +207,7 @@ class PackedTable:
         room = np.zeros(shape[0] * shape[1] + LANES, np.uint64)
         shift = -room.ctypes.data % (8 * LANES) // 8  # to where a vector lies in one cache line
         words = room[shift : shift + shape[0] * shape[1]].reshape(shape)
-        pack = for_size(pack_columns, words.size, 5000, pack_columns_plainly)
-        pack(self.cells, self.n_rows, start, words)
+        pack_columns(self.cells, self.n_rows, start, words)
         for array in (words, start, complete):
             array.flags.writeable = False
         return Planes(words, start, states, complete)
