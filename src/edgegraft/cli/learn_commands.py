@@ -138,9 +138,7 @@ class Request:
                 raise FileFormatError(f"'{path}' has version {version!r}, not {_VERSION}")
             settings = {}
             for setting in SETTINGS:
-                value = content.pop(opt.key_of(setting), "default")
-                if value == "default":  # also what was once written for a rate that was not given
-                    value = opt.default_of(setting)
+                value = content.pop(opt.key_of(setting))
                 settings[setting.name] = None if value == "none" and setting.optional else value
             return cls(settings=settings, **content)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
