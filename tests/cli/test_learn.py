@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import edgegraft as eg
+from edgegraft.cli.learn_commands import SETTINGS, Request
 from tests.cli.conftest import LEARN, write_table
 from tests.cli.running import edgegraft, refused
 from tests.unit.test_bootstrap import make_near_copies
@@ -241,7 +242,7 @@ def test_resume_needs_what_learn_wrote(inside, survey, tmp_path):
     checkpoint.write_text("nonsense")
     (tmp_path / "run.checkpoint.json").write_text("[]")
     refused(inside("resume", checkpoint), "run.checkpoint.json", "is not what")
-    request = {"edgegraft learn": 1, "data": str(survey), "output": str(tmp_path / "m")}
-    (tmp_path / "run.checkpoint.json").write_text(json.dumps(request | {"drop": ["id"]}))
+    settings = {declared.name: declared.default for declared in SETTINGS} | {"drop": ["id"]}
+    Request(str(survey), str(tmp_path / "m"), settings).write(checkpoint)
     refused(inside("resume", checkpoint), "is not a checkpoint of edgegraft")
     assert not (tmp_path / "m").exists()

@@ -15,8 +15,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-from edgegraft.kernels.compiler import COMPILATION, no_check
-
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 Item = TypeVar("Item")
@@ -146,6 +144,8 @@ def interruptible() -> Iterator[Interruption]:
     if _listening:
         yield _listening[0]
         return
+    from edgegraft.kernels.compiler import COMPILATION, no_check  # loads numba
+
     found = Interruption()
     previous = signal.getsignal(signal.SIGINT) or signal.SIG_DFL
 

@@ -32,7 +32,6 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Groups, Penalty, norms_of
 
 GroupWeight = Literal["sqrt", "states", "noise"]
-_HOLD = 1e12  # a strength that no gradient of a mean loss overcomes
 
 
 @dataclass(frozen=True)
