@@ -243,6 +243,7 @@ def test_resume_needs_what_learn_wrote(inside, survey, tmp_path):
     (tmp_path / "run.checkpoint.json").write_text("[]")
     refused(inside("resume", checkpoint), "run.checkpoint.json", "is not what")
     settings = {declared.name: declared.default for declared in SETTINGS} | {"drop": ["id"]}
-    Request(str(survey), str(tmp_path / "m"), settings).write(checkpoint)
+    request = Request(data=str(survey), output=str(tmp_path / "m"), settings=settings)
+    request.write(checkpoint)
     refused(inside("resume", checkpoint), "is not a checkpoint of edgegraft")
     assert not (tmp_path / "m").exists()
