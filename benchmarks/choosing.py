@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.penalty_path import instability, most_stable, penalty_path
 from benchmarks.rows import Row
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import ConvergenceWarning
-from edgegraft.learn import Plan, discover, instability, most_stable, penalty_path
+from edgegraft.learn import Plan, discover
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import norm
 
+from edgegraft.conditional.features import Features
 from edgegraft.core.pairs import all_pairs
 from edgegraft.ingest import pack
 from edgegraft.model import PairwiseMRF
-from edgegraft.conditional.features import Features
 
 
 def draw_edges(n, n_edges, rng):

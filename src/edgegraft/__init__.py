@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` does the same 
     )
     from edgegraft.contrib.dask.cluster import ClusterRows
     from edgegraft.counts import PairCounts
-    from edgegraft.estimators import GraftedMRF, GraftedMRFCV
+    from edgegraft.estimators import GraftedMRF
     from edgegraft.ingest import pack
     from edgegraft.learn import refit_by_likelihood
     from edgegraft.model import PairwiseMRF, load, read_details
@@ -42,7 +42,6 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "ClusterRows",
     "GraftedMRF",
-    "GraftedMRFCV",
     "PackedTable",
     "PairCounts",
     "PairwiseMRF",
@@ -78,7 +77,6 @@ __all__ = [
 _HOME = {
     "ClusterRows": "contrib.dask.cluster",
     "GraftedMRF": "estimators",
-    "GraftedMRFCV": "estimators",
     "PackedTable": "table",
     "PairCounts": "counts",
     "PairwiseMRF": "model",

@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple, Self, cast, get_args, get_origin, g
 
 from edgegraft.errors import SettingError
 
-Strategy = Literal["best-choice", "first-hit", "exhaustive", "feature", "feature-light"]
+Strategy = Literal["best-choice", "first-hit", "exhaustive"]
 Priority = Literal["auto", "uniform"]
 Loss = Literal["pseudolikelihood", "likelihood"]
 Engine = Literal["auto", "exact", "bp", "trw"]
@@ -36,8 +36,6 @@ Aim = Literal["network", "prediction", "rows"]
 DeviceName = Literal["cpu", "cuda", "auto", "torch"]
 BinRule = Literal["quantile", "uniform"]
 Unseen = Literal["error", "missing"]
-
-FEATURE_STRATEGIES: tuple[str, ...] = ("feature", "feature-light")
 
 
 class Setting(NamedTuple):
@@ -343,17 +341,14 @@ class Settings(SearchOptions):
 
     Parameters
     ----------
-    strategy : {"best-choice", "first-hit", "exhaustive", "feature", "feature-light"}
-        Whole edges from a bounded reservoir; the first edge that passes the test; the best of all
-        pairs; the best single parameter of all pairs under plain l1, fitted to the end, or with
-        one step per activation (grafting-light).
+    strategy : {"best-choice", "first-hit", "exhaustive"}
+        Edges from a bounded reservoir; the first edge that passes the test; the best of all pairs.
     relaxed : bool, default True
         Use the penalty as the threshold of the activation test alone, and fit the active edges
         with the ridge. Nothing is shrunk, so what the active edges explain is explained whole and
         fewer indirect pairs pass the test; what should not have entered is for the tests of
         :func:`~edgegraft.learn.edge_tests` to find. If the data rank the pairs, best choice begins
-        with all significant pairs of the ranking, and takes a last handful whole. Not for single
-        features.
+        with all significant pairs of the ranking, and takes a last handful whole.
     selectivity : float, default 0.0
         1 activates the best edge alone, 0 all of at least the mean score; the paper's is 0.5.
     reservoir_size : int or "unlimited", optional
@@ -414,16 +409,6 @@ class Settings(SearchOptions):
             if hasattr(value, "item"):  # a NumPy number: settings are written to files
                 setattr(self, name, value.item())
         check_settings(self)
-        if self.relaxed and self.single_features:
-            raise ValueError(
-                f"strategy={self.strategy!r} activates single parameters, which need their "
-                "penalty: use it with relaxed=False"
-            )
-
-    @property
-    def single_features(self) -> bool:
-        """Whether the strategy activates single parameters instead of whole edges."""
-        return self.strategy in FEATURE_STRATEGIES
 
     @property
     def test_limit(self) -> int | None:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from edgegraft.core import Layout
-from edgegraft.io import read_mar, read_pr, write_evidence, write_uai
+from edgegraft.io import write_evidence, write_uai
 from edgegraft.model import PairwiseMRF
 from edgegraft.model import load as edgegraft_load
+from tests import uai_results
 from tests.cli.running import edgegraft, refused, separately
 
 
@@ -33,20 +34,18 @@ def model():
     return PairwiseMRF(Schema.from_states([2, 3, 2]), layout.edges, theta)
 
 
-def result(done, tmp_path):
+def result(done):
     assert done.returncode == 0, done.stderr
-    path = tmp_path / "result"
-    path.write_text(done.stdout)
-    return path
+    return done.stdout
 
 
 @pytest.mark.parametrize("engine", ["auto", "exact", "bp", "trw"])
-def test_infer_answers_in_the_competitions_format(inside, chain, model, tmp_path, engine):
+def test_infer_answers_in_the_competitions_format(inside, chain, model, engine):
     run = edgegraft if engine == "auto" else inside
     done = run("infer", chain, "--task", "PR", "--engine", engine)
-    np.testing.assert_allclose(read_pr(result(done, tmp_path)), model.log_partition().value)
+    np.testing.assert_allclose(uai_results.pr(result(done)), model.log_partition().value)
     done = run("infer", chain, "--task", "mar", "--engine", engine)
-    for found, name in zip(read_mar(result(done, tmp_path)), model.names, strict=True):
+    for found, name in zip(uai_results.mar(result(done)), model.names, strict=True):
         np.testing.assert_allclose(found, model.marginals().array(name), atol=1e-6)
 
 
@@ -65,7 +64,7 @@ def test_infer_names_its_approximation(inside, chain, task, engine, word):
 def test_infer_with_evidence(chain, model, tmp_path):
     write_evidence(tmp_path / "evidence", {1: 2})
     done = edgegraft("infer", chain, "--task", "MAR", "--evidence", tmp_path / "evidence")
-    found = read_mar(result(done, tmp_path))
+    found = uai_results.mar(result(done))
     assert found[1].tolist() == [0, 0, 1]
     np.testing.assert_allclose(found[0], model.marginals({"x1": 2}).array("x0"), atol=1e-12)
     done = edgegraft("infer", chain, "--task", "MAP", "--evidence", tmp_path / "evidence")
@@ -77,7 +76,7 @@ def test_infer_reads_gzip(chain, model, tmp_path):
     packed = tmp_path / "chain.uai.gz"
     packed.write_bytes(gzip.compress(chain.read_bytes()))
     done = edgegraft("infer", packed, "--task", "PR")
-    np.testing.assert_allclose(read_pr(result(done, tmp_path)), model.log_partition().value)
+    np.testing.assert_allclose(uai_results.pr(result(done)), model.log_partition().value)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import edgegraft as eg
+from edgegraft.cli.learn_commands import SETTINGS, Request
 from tests.cli.conftest import LEARN, write_table
 from tests.cli.running import edgegraft, refused
 from tests.unit.test_bootstrap import make_near_copies
@@ -92,7 +93,7 @@ def test_learn_takes_budgets_strategies_and_columns(inside, survey, tmp_path):
     path = tmp_path / "small.edgegraft"
     done = inside(
         "learn", survey, "-o", path, "--columns", "smoker,age", "--columns", "city", "--bins", 4,
-        "--strategy", "feature", "--objective", "likelihood", "--penalty", 0.01, "--fdr", "none",
+        "--strategy", "exhaustive", "--objective", "likelihood", "--penalty", 0.01, "--fdr", "none",
         "--max-edges", 1, "--max-time", 30, "--seed", 3,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -100,7 +101,7 @@ def test_learn_takes_budgets_strategies_and_columns(inside, survey, tmp_path):
     assert stored.names == ("smoker", "age", "city")
     assert stored.n_states == (2, 4, 3)
     settings = stored.details["settings"]
-    assert (settings["strategy"], settings["objective"]) == ("feature", "likelihood")
+    assert (settings["strategy"], settings["objective"]) == ("exhaustive", "likelihood")
     assert (settings["max_edges"], settings["max_time"]) == (1, 30)
     assert (settings["penalty"], stored.details["fdr"], settings["random_state"]) == (0.01, None, 3)
     assert len(stored.edges) == 1
@@ -168,7 +169,6 @@ def test_what_the_user_should_know_of_the_columns_is_said_in_options(inside, sur
         (("--bins", "age:3"), ("--bins 'age:3'", "NAME=NUMBER")),
         (("--penalty", "big"), ("--penalty must be a number of at least 0 or 'auto'",)),
         (("--fdr", "2"), ("fdr must be a number above 0 and at most 1",)),
-        (("--strategy", "feature", "--bootstrap", "5"), ("--bootstrap needs whole edges",)),
     ],
 )
 def test_bad_options_are_refused_before_anything_is_written(
@@ -242,7 +242,8 @@ def test_resume_needs_what_learn_wrote(inside, survey, tmp_path):
     checkpoint.write_text("nonsense")
     (tmp_path / "run.checkpoint.json").write_text("[]")
     refused(inside("resume", checkpoint), "run.checkpoint.json", "is not what")
-    request = {"edgegraft learn": 1, "data": str(survey), "output": str(tmp_path / "m")}
-    (tmp_path / "run.checkpoint.json").write_text(json.dumps(request | {"drop": ["id"]}))
+    settings = {declared.name: declared.default for declared in SETTINGS} | {"drop": ["id"]}
+    request = Request(data=str(survey), output=str(tmp_path / "m"), settings=settings)
+    request.write(checkpoint)
     refused(inside("resume", checkpoint), "is not a checkpoint of edgegraft")
     assert not (tmp_path / "m").exists()

@@ -90,14 +90,3 @@ def test_requests_are_read_back(tmp_path):
     assert Request.read(checkpoint) == request
     assert request.plan() == Plan(fdr=None, n_jobs=2, penalty=0.1)
     assert isinstance(request.read_options(), TableOptions)
-
-
-def test_requests_of_earlier_releases_are_read(tmp_path):
-    checkpoint = tmp_path / "c"
-    checkpoint.touch()
-    old = {"edgegraft learn": 1, "data": "d", "output": "o", "fdr": "default", "seed": 3}
-    old |= {"jobs": -1, "missing": [], "max_memory": None, "sample_rows": 0}
-    (tmp_path / "c.json").write_text(json.dumps(old))
-    request = Request.read(checkpoint)
-    assert (request.settings["fdr"], request.settings["random_state"]) == (Plan().fdr, 3)
-    assert request.settings["max_numeric_states"] == TableOptions().max_numeric_states

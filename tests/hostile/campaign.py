@@ -36,7 +36,6 @@ from edgegraft.learn.discovery import resume_discovery
 from edgegraft.table import PackedTable
 from edgegraft.table.store import PlaneStore
 from tests.hostile import processes
-from tests.unit.test_packed import old_file
 
 LIMIT = 10.0  # seconds for one damaged file
 TOKENS = [b"0", b"-1", b"1e308", b"99999999999", b"null", b"[]", b"{}", b"true", b'"x"', b"NaN"]
@@ -76,18 +75,14 @@ def damage(content: bytes, chance: random.Random) -> bytes:
     return bytes(out)
 
 
-def fuzz(path: Path, read: Callable[[Path], bytes], n: int, *, sealed: bool = True) -> Count:
-    """Damage a file `n` times and read it; what is read must be what was written.
-
-    Files of earlier releases have no checksum (`sealed` is False): there any answer will do.
-    """
+def fuzz(path: Path, read: Callable[[Path], bytes], n: int) -> Count:
+    """Damage a file `n` times and read it; what is read must be what was written."""
     whole, expected, chance, outcomes = path.read_bytes(), read(path), random.Random(0), []
     for _ in range(n):
         path.write_bytes(damage(whole, chance))  # also what a resumed run has written
         began = time.perf_counter()
         try:
-            same = read(path) == expected or not sealed
-            outcome = "survived" if same else "lost"
+            outcome = "survived" if read(path) == expected else "lost"
         except FileFormatError:
             outcome = "refused"
         except Exception:  # noqa: BLE001 - this is what is counted
@@ -111,12 +106,6 @@ def packed_tables(folder: Path, n: int) -> Count:
     path = folder / "t.packed"
     PackedTable.from_codes(codes_of()).save(path)
     return fuzz(path, lambda p: PackedTable.open(p).codes().tobytes(), n)
-
-
-def old_packed_tables(folder: Path, n: int) -> Count:
-    path = folder / "old.packed"
-    path.write_bytes(old_file(PackedTable.from_codes(codes_of())))
-    return fuzz(path, lambda p: PackedTable.open(p).codes().tobytes(), n, sealed=False)
 
 
 def stores(folder: Path, n: int) -> Count:
@@ -214,7 +203,6 @@ def threads_and_forks(folder: Path, n: int) -> Count:
 ATTACKS: dict[str, tuple[str, Callable[[Path, int], Count]]] = {
     "model-files": ("damaged model files", model_files),
     "packed-tables": ("damaged packed tables", packed_tables),
-    "old-packed-tables": ("damaged packed tables of the first release", old_packed_tables),
     "stores": ("damaged stores of rows", stores),
     "kept-rows": ("damaged rows of a checkpoint", kept_rows),
     "checkpoints": ("damaged checkpoints, then resumed", checkpoints),

@@ -9,12 +9,9 @@ import pytest
 
 from edgegraft.errors import DataError, ModelError
 from edgegraft.learn import bootstrap as module
-from edgegraft.learn import discover, grow
+from edgegraft.learn import discover
 from edgegraft.learn.bootstrap import bootstrap
-from edgegraft.objective.penalties import FeaturePenalty
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable, Schema
-from tests.learn_cases import penalised
 from tests.unit.test_bootstrap import make_codes
 
 
@@ -54,14 +51,6 @@ def test_other_rows_than_the_fits_are_refused(table, found):
     other = PackedTable.from_codes(make_codes(4, n_rows=300))
     with pytest.raises(ModelError, match="not those of the fit"):
         bootstrap(found, other, 2)
-
-
-def test_single_features_cannot_be_replicated(table):
-    growth = grow(
-        Pseudolikelihood(table), FeaturePenalty(0.2), penalised(strategy="feature", max_edges=1)
-    )
-    with pytest.raises(ValueError, match="whole edges"):
-        bootstrap(growth, table, 2)
 
 
 def test_one_replicate(table, found):

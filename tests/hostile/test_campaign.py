@@ -9,7 +9,6 @@ from tests.hostile import campaign
 SHORT = {
     "model-files": 60,
     "packed-tables": 60,
-    "old-packed-tables": 60,
     "stores": 60,
     "kept-rows": 60,
     "checkpoints": 20,

@@ -10,15 +10,13 @@ from hypothesis import strategies as st
 
 from edgegraft.core import Layout
 from edgegraft.io import (
-    format_map,
     format_mar,
     read_evidence,
-    read_map,
-    read_mar,
     read_uai,
     write_evidence,
     write_uai,
 )
+from tests import uai_results
 
 moderate = st.floats(-20, 20)
 extreme = st.floats(-1e6, 1e6)
@@ -88,10 +86,5 @@ def test_evidence(evidence):
 @settings(deadline=None)
 @given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=5)))
 def test_results(marginals):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "result")
-        path.write_text(format_mar(marginals))
-        assert [m.tolist() for m in read_mar(path)] == marginals
-        states = [len(m) - 1 for m in marginals]
-        path.write_text(format_map(states))
-        assert read_map(path).tolist() == states
+    found = uai_results.mar(format_mar(marginals))
+    assert [m.tolist() for m in found] == marginals

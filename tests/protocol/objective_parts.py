@@ -16,7 +16,6 @@ from edgegraft.counts import PairCounts
 from edgegraft.device import find_device
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
 from edgegraft.objective import (
-    FeaturePenalty,
     Likelihood,
     NoisePenalty,
     Penalty,
@@ -156,6 +155,4 @@ PENALTIES = {
     "by states": StatesPenalty(0.05, 0.1),
     "by noise": NoisePenalty(0.3, 0.1, noise=NOISE),
     "nodes too": Penalty(0.3, 0.1, penalize_nodes=True),
-    "l1": FeaturePenalty(0.3, 0.1),
-    "l1, nodes too": FeaturePenalty(0.3, 0.1, penalize_nodes=True),
 }

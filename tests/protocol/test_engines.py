@@ -16,14 +16,12 @@ from edgegraft.inference.auto import AutoEngine, answering
 from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.exact import ExactEngine
 from edgegraft.inference.gibbs import GibbsEngine
-from edgegraft.inference.small import SmallExactEngine
 from edgegraft.inference.trw import TreeReweighted
 from tests.zoo import ZOO, truth
 
 PRECISE = {"tol": 1e-11, "max_iter": 3000}
 ENGINES = {
     "exact": ExactEngine(),
-    "exact, by NumPy": SmallExactEngine(),
     "bp, flooding": BeliefPropagation("flooding", **PRECISE),
     "bp, residual": BeliefPropagation("residual", **PRECISE),
     "trw": TreeReweighted(**PRECISE),

@@ -9,8 +9,7 @@ import pytest
 
 from edgegraft.counts import PairCounts
 from edgegraft.learn import Problem, SearchState, Settings, certify, grow, steps
-from edgegraft.learn.policies import FeatureWise, Policy, Relaxed, choose_policy
-from edgegraft.objective.penalties import FeaturePenalty, NoisePenalty
+from edgegraft.learn.policies import Policy, Relaxed, choose_policy
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search import rank_pairs
 from tests.learn_cases import make_loss, make_table
@@ -23,8 +22,6 @@ POLICIES = {
     "penalised exhaustive": (Policy, {"relaxed": False, "strategy": "exhaustive"}),
     "penalised first hit": (Policy, {"relaxed": False, "strategy": "first-hit"}),
     "keeping zeros": (Policy, {"relaxed": False, "keep_zeros": True}),
-    "feature": (FeatureWise, {"relaxed": False, "strategy": "feature", "max_edges": 4}),
-    "feature-light": (FeatureWise, {"relaxed": False, "strategy": "feature-light", "max_edges": 4}),
 }
 LEVEL, RIDGE = 0.02, 1e-3
 
@@ -63,15 +60,8 @@ def test_policies_do_not_change(policy):
     assert replace(policy, slack=1.0) != policy
 
 
-def test_the_penalty_that_pairs_are_judged_by_keeps_its_weights(table, policy):
-    loss = make_loss(table)
-    bound = policy.bind(NoisePenalty(LEVEL, RIDGE), loss)
-    assert (bound.penalty, bound.ridge) == (LEVEL, RIDGE)
-    assert isinstance(bound, NoisePenalty if policy.whole_edges else FeaturePenalty)
-
-
 def test_fits_have_the_penalty_if_the_policy_shrinks(state, policy):
-    used = policy.fit_penalty(state.penalty, state.allowed)
+    used = policy.fit_penalty(state.penalty)
     assert used.penalty == (LEVEL if policy.shrinks else 0.0)
     assert used.ridge == RIDGE
 
@@ -123,7 +113,6 @@ def test_nothing_is_activated_from_an_empty_reservoir(state, policy):
 def test_edges_at_zero_leave_if_the_policy_drops_them(state, policy):
     state.graph.add([(0, 1)])
     state.stream.remove(state.graph.layout.edges)
-    state.allowed = np.ones(state.graph.layout.n_parameters, bool)
     steps.restart(state)  # at zero, and evaluated there
     steps.drop_zeros(state)
     assert len(state.graph) == (0 if policy.drops_zeros else 1)

@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 from edgegraft.learn import certify
-from edgegraft.objective.penalties import FeaturePenalty, NoisePenalty
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.search import CandidateStream
 from edgegraft.table import PackedTable
 from tests import fit_checks
@@ -96,31 +95,6 @@ def test_conditions_hold_when_derived_from_the_rows(table, noise):
     outside, inside = independent_check(table, growth)
     assert outside <= growth.policy.slack + 1e-9
     assert inside <= TOL + 1e-9
-
-
-def test_feature_grafting_ends_at_the_optimum_of_plain_l1(table):
-    objective = make_loss(table)
-    growth, _ = grow_logged(objective, Penalty(0.02), strategy="feature", tol=1e-5)
-    assert growth.reason == "no pair violates optimality"
-    layout = growth.graph.layout
-    first = int(layout.edge_offset[0])
-    assert (growth.theta()[first:][~growth.allowed[first:]] == 0).all()
-    assert (growth.theta()[first:] != 0).any()
-    assert certify(growth).n_violating == 0
-    plain = FeaturePenalty(0.02)
-    worst = fit_checks.residual(growth.theta(), growth.solution.gradient, layout, plain)
-    assert worst <= growth.policy.slack
-
-
-def test_grafting_light_allows_only_what_it_activated(table):
-    growth, _ = grow_logged(
-        make_loss(table), Penalty(0.02), strategy="feature-light", tol=1e-5, max_edges=8
-    )
-    layout = growth.graph.layout
-    first = int(layout.edge_offset[0])
-    assert len(growth.graph) <= 8
-    assert (growth.theta()[first:][~growth.allowed[first:]] == 0).all()
-    assert growth.allowed[first:].sum() <= growth.n_activations
 
 
 def test_first_hit_activates_the_first_hit_of_a_plain_loop(table):

@@ -10,7 +10,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain, make_scale_free
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
 from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalties import FeaturePenalty, StatesPenalty, make_penalty
+from edgegraft.objective.penalties import StatesPenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize import Stopping, fit_parameters, minimize
@@ -23,9 +23,7 @@ PENALTIES = {
     "group": Penalty(0.01),
     "group and ridge": Penalty(0.01, 0.01),
     "states": StatesPenalty(0.002, 0.001),
-    "l1": FeaturePenalty(0.01, 0.001),
     "nodes too": Penalty(0.01, 0.01, penalize_nodes=True),
-    "l1, nodes too": FeaturePenalty(0.01, 0.0, penalize_nodes=True),
 }
 ENGINES = {
     "exact": ExactEngine(),
@@ -87,8 +85,7 @@ def test_a_forest_reproduces_the_pairs_exactly(engine):
 
 
 @pytest.mark.parametrize("objective", ["likelihood", "pseudolikelihood"])
-@pytest.mark.parametrize("kind", ["group", "l1"])
-def test_the_largest_useful_penalty_leaves_no_edge(table, objective, kind):
+def test_the_largest_useful_penalty_leaves_no_edge(table, objective):
     packed, _ = table
     counts = PairCounts(packed)
     layout = Layout(packed.schema.n_states)
@@ -100,15 +97,15 @@ def test_the_largest_useful_penalty_leaves_no_edge(table, objective, kind):
     alone = loss.evaluate(loss.start(layout), loss.init(layout))
     pairs = np.stack(np.triu_indices(8, 1), axis=1)
     tables = loss.edge_gradients(loss.start(layout), alone.state, pairs)
-    largest = make_penalty(kind=kind).largest_useful(tables)
-    empty, info = fit_parameters(packed, None, objective, largest * (1 + 1e-9), kind=kind)
+    largest = Penalty().largest_useful(tables)
+    empty, info = fit_parameters(packed, None, objective, largest * (1 + 1e-9))
     assert info.converged
     assert empty.n_edges == 0
     margins = counts.margins()
     for i, name in enumerate(empty.names):
         p = np.exp(empty.node_potential(name))
         np.testing.assert_allclose(p / p.sum(), margins[i] / 2000, atol=1e-6)
-    some, _ = fit_parameters(packed, None, objective, largest * 0.98, kind=kind)
+    some, _ = fit_parameters(packed, None, objective, largest * 0.98)
     assert some.n_edges >= 1
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.held_out_penalty import choose_penalty
 
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import DataError
-from edgegraft.learn import choose_penalty
 from edgegraft.optimize import fit_parameters
 
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from edgegraft import GraftedMRF
+from edgegraft.conditional.survey_design import weigh
 from edgegraft.core.pairs import all_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.errors import EncodingWarning, IdentificationWarning
 from edgegraft.learn import Plan, confirm, discover, discovery
 from edgegraft.learn.copies import Copies, find_copies
 from edgegraft.learn.second_look import JointStrengths
-from edgegraft.conditional.survey_design import weigh
 from edgegraft.search.correlations import Correlations
 from edgegraft.search.structure import spanning_tree
 from edgegraft.table import PackedTable
@@ -183,14 +183,6 @@ def test_the_familywise_level_is_that_of_any_false_edge():
     auto = discover(table, Plan(fwer="auto"))
     assert (auto.tests.p_value[auto.kept] * 45 <= 0.025).all()
     assert not Plan(fdr=None).cuts
-
-
-def test_single_features_are_cut_by_the_familywise_level_too():
-    table = PackedTable.from_codes(draw_tree([-1, *range(5)], 0.75, 300))
-    options = {"strategy": "feature", "relaxed": False, "penalty": 0.01, "group_weight": "sqrt"}
-    found = discover(table, Plan(fdr=None, fwer=0.01, **options))
-    np.testing.assert_array_equal(found.kept, found.tests.p_value * 15 <= 0.01)
-    assert 0 < found.kept.sum() < len(found.kept)
 
 
 def test_every_pair_is_ranked_and_edges_come_first():

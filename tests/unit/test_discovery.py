@@ -214,13 +214,6 @@ def test_warm_runs_take_other_rows():
     )
 
 
-def test_single_features_do_not_start_warm():
-    table, _ = make_table(n=4)
-    growth = grow(make_loss(table), Penalty(0.1), penalised(strategy="feature", max_edges=1))
-    with pytest.raises(ValueError, match="single features"):
-        growth.warm(growth.problem)
-
-
 def test_unexplained_variance_is_that_of_the_conditionals():
     table, _ = make_table(n=5, n_rows=300)
     growth = grow(make_loss(table), Penalty(0.01, 1e-3), penalised())

@@ -12,9 +12,7 @@ from scipy.stats import chi2
 
 from edgegraft.core import Layout
 from edgegraft.errors import EdgeError, ModelError, TreewidthError
-from edgegraft.inference import elimination
 from edgegraft.inference.exact import ExactEngine
-from edgegraft.kernels import compiler
 
 
 def grid(rows, columns):
@@ -317,16 +315,3 @@ def test_read_only_parameters_and_states_stay_as_they_are(engine):
         np.testing.assert_array_equal(part, kept)
     larger = layout.grow([(0, 11)])
     assert engine.grow(state, larger).layout is larger
-
-
-@pytest.mark.parametrize("n_edges", [0, 5, 12, 24])
-def test_orders_in_plain_python_are_those_of_the_kernel(n_edges, monkeypatch):
-    rng = np.random.default_rng(n_edges)
-    pairs = np.array(list(itertools.combinations(range(12), 2)))
-    layout = Layout(rng.integers(1, 5, 12), pairs[rng.permutation(len(pairs))[:n_edges]])
-    found = []
-    for pick in (lambda kernel, size: kernel, lambda kernel, size: compiler._plain(kernel)):
-        monkeypatch.setattr(elimination, "for_size", pick)
-        found.append(elimination.order_variables(layout, 1e5))
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12)

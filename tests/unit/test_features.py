@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from edgegraft.conditional.features import Features
 from edgegraft.config import Plan
 from edgegraft.core.pairs import all_pairs
 from edgegraft.learn import Settings, discover, grow
@@ -18,7 +19,6 @@ from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective import featured as by_features
 from edgegraft.objective.featured import Featured
-from edgegraft.conditional.features import Features
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood

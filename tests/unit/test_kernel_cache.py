@@ -13,16 +13,10 @@ import pytest
 from llvmlite import binding
 from numba.core.errors import TypingError
 
-from edgegraft import GraftedMRF
-from edgegraft.core.pairs import all_pairs
 from edgegraft.core.threads import interruptible
-from edgegraft.counts import PairCounts
-from edgegraft.kernels import compiler, structures
-from edgegraft.kernels import search as candidates
+from edgegraft.kernels import compiler
 from edgegraft.kernels.compiler import stamp_of
 from edgegraft.kernels.conditionals.scored import score_conditional
-from edgegraft.search import correlations
-from edgegraft.table import PackedTable
 
 # Uses each kernel of the counting path once, then lists those that had to be compiled.
 SCRIPT = """
@@ -185,48 +179,3 @@ def test_no_two_kernel_files_share_a_name():
     # A kernel that is saved replaces those of other sources, which it knows by the file's name.
     names = [path.name for path in compiler.SHIPPED.parent.rglob("*.py") if path.stem != "__init__"]
     assert len(names) == len(set(names))
-
-
-def test_kernels_in_plain_python_give_the_same(monkeypatch):
-    """Kernels that a first fit of a small table does not compile."""
-    codes = np.random.default_rng(1).integers(0, 3, (50, 5))
-    source = PairCounts(PackedTable.from_codes(codes))
-    ids = np.random.default_rng(0).integers(0, 1 << 40, 60)
-    found = []
-    for pick in (lambda kernel: kernel, compiler._plain):
-        keys, values = np.full(256, -1), np.zeros(256, np.int64)
-        old = pick(structures.insert)(keys, values, ids, np.arange(60))
-        known = pick(structures.find)(keys, values, ids[::2] + np.arange(30) % 2)
-        words, out = np.arange(1, 5, dtype=np.uint64) << np.uint64(60), np.zeros(9, np.int64)
-        left = np.concatenate((ids[:3], np.arange(40)))
-        drawn = pick(candidates.draw_from_list)(keys, values, left, 43, words, out)
-        monkeypatch.setattr(correlations, "for_size", lambda kernel, size, pick=pick: pick(kernel))
-        blocks = correlations.Correlations(source).of(all_pairs(5)).values
-        results = keys, values, old, known, left, words, out, drawn, blocks
-        found.append([*map(np.asarray, results)])
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_a_first_fit_in_plain_python_gives_the_same(monkeypatch):
-    """Whether small work waits for the compiler must not show in what is found."""
-    rng = np.random.default_rng(2)
-    codes = rng.integers(0, 3, (150, 5))
-    for k in range(1, 5):
-        codes[:, k] = np.where(rng.random(150) < 0.7, codes[:, k - 1], codes[:, k])
-    tables = [codes % 2, np.where(rng.random(codes.shape) < 0.02, -1, codes)]
-    found = []
-    for plain in (True, False):
-        monkeypatch.setattr(compiler, "_is_too_small", lambda *_, plain=plain: plain)
-        results = []
-        for table in tables:
-            packed = PackedTable.from_codes(table)
-            results.append(PairCounts(packed).pairs(all_pairs(table.shape[1])).values)
-            words = np.array(["a", "b", "c", None], object)[table]
-            for settings in ({}, {"penalty": 0.01}):
-                fitted = GraftedMRF(random_state=0, **settings).fit(words)
-                results += [fitted.model_.theta, fitted.edges_]
-        found.append(results)
-    assert len(found[0][2]) > 3
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, other)

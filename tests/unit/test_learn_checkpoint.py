@@ -52,7 +52,6 @@ CASES = {
     "frozen": {"requeue": False, "full_queue": True, "hub_threshold": 0.1},
     "first-hit": {"strategy": "first-hit"},
     "exhaustive": {"strategy": "exhaustive", "max_edges": 9},
-    "feature": {"strategy": "feature-light", "max_edges": 6},
 }
 
 
@@ -234,12 +233,3 @@ def test_a_fallback_lasts_and_is_resumed(tmp_path):
         resumed = resume(path, Likelihood(counts, BeliefPropagation(tol=1e-8)))
     assert resumed.n_activations > stopped.n_activations
     assert_same(whole, resumed)
-
-
-def test_a_described_search_does_not_change_with_the_search(table):
-    search = grow(make_loss(table), PENALTY, penalised())
-    described = search.state()
-    before = described["allowed"].copy()
-    assert before.any()
-    search.allowed[:] = False
-    np.testing.assert_array_equal(described["allowed"], before)

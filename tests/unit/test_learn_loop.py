@@ -14,7 +14,6 @@ import pytest
 from edgegraft.counts import PairCounts
 from edgegraft.learn import Problem, SearchState, Settings, grow, run_search, steps
 from edgegraft.learn.policies import choose_policy
-from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search import rank_pairs
 from tests.learn_cases import PENALTY, Log, grow_logged, make_loss, make_table, penalised
@@ -37,7 +36,6 @@ def larger():
         ({"max_edges": 0}, "the edge budget is spent"),
         ({"max_time": 0}, "the time budget is spent"),
         ({"max_tables": 1}, "the table budget is spent"),
-        ({"max_edges": 3, "strategy": "feature"}, "the edge budget is spent"),
     ],
 )
 def test_budgets_end_a_run_with_a_fitted_model(table, budget, reason):
@@ -151,18 +149,6 @@ def test_hubs_are_boosted_only_where_the_data_do_not_rank():
 def test_settings_refuse_what_they_cannot_mean(wrong, message):
     with pytest.raises(ValueError, match=message):
         Settings(**wrong)
-
-
-def test_noise_weights_mean_nothing_to_single_features(table):
-    runs = [
-        grow(
-            make_loss(table),
-            make_penalty(0.05, group_weight=weight),
-            penalised(strategy="feature", max_edges=3),
-        )
-        for weight in ("sqrt", "noise")
-    ]
-    assert runs[0].theta().tobytes() == runs[1].theta().tobytes()
 
 
 def test_parts_follow_the_number_of_variables():

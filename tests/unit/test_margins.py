@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.counts import PairCounts
@@ -17,7 +18,6 @@ from edgegraft.ingest import pack
 from edgegraft.learn import discovery, margins
 from edgegraft.learn.margins import Agreement, match_margins
 from edgegraft.model import PairwiseMRF
-from edgegraft.conditional.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.table import PackedTable
 

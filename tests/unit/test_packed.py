@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -188,55 +186,6 @@ def test_a_file_that_users_hold_opens():
     codes = np.arange(60)[:, None] * 37 % opened.schema.n_states
     codes[::7, 1:] = -1
     np.testing.assert_array_equal(opened.codes(), codes)
-
-
-# Files of earlier releases
-
-
-def old_file(table, **changes):
-    """A table as earlier releases wrote it: planes, and 16-bit codes of many states."""
-    coded = table.cells[table.schema.n_states > 16, : table.n_rows].astype(np.uint16)
-    header = {
-        "schema": table.schema.to_json(),
-        "n_rows": table.n_rows,
-        "n_missing": table.n_missing.tolist(),
-        "words": table.planes.words.shape,
-        "codes": coded.shape,
-    } | changes
-    text = json.dumps(header).encode()
-    content = struct.pack("<8sII", b"EGPACK\r\n", 1, len(text)) + text
-    for array in (table.planes.words, coded):
-        content = content.ljust(-(-len(content) // 4096) * 4096, b"\0") + array.tobytes()
-    return content
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_files_of_earlier_releases_open_equal(tmp_path, missing):
-    table = example(1000, missing)
-    (tmp_path / "t.pack").write_bytes(old_file(table))
-    opened = PackedTable.open(tmp_path / "t.pack")
-    assert opened.schema == table.schema
-    np.testing.assert_array_equal(opened.codes(), table.codes())
-
-
-@pytest.mark.parametrize("key", ["schema", "n_rows", "n_missing", "words", "codes"])
-@pytest.mark.parametrize("value", [None, "x", -1, [], [1, 2], [-1, 5], 7, 1 << 60])
-def test_a_damaged_header_of_an_earlier_release_is_refused(tmp_path, key, value):
-    path = tmp_path / "t.pack"
-    path.write_bytes(old_file(example(), **{key: value}))
-    with pytest.raises(FileFormatError, match=r"t\.pack.*pack the data again"):
-        PackedTable.open(path)
-
-
-def test_truncated_and_newer_files_of_that_kind_are_refused(tmp_path):
-    path, whole = tmp_path / "t.pack", old_file(example(1000))
-    for length in [8, 15, 16, 100, 4096, len(whole) // 2, len(whole) - 1]:
-        path.write_bytes(whole[:length])
-        with pytest.raises(FileFormatError, match=r"t\.pack"):
-            PackedTable.open(path)
-    path.write_bytes(whole[:8] + struct.pack("<I", 99) + whole[12:])
-    with pytest.raises(FileFormatError, match="format version 99"):
-        PackedTable.open(path)
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.penalty_path import (
+    ebic,
+    instability,
+    largest_penalty,
+    most_stable,
+    penalty_path,
+)
 
 from edgegraft.core import Layout
 from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError
-from edgegraft.learn import Plan, grow, instability, most_stable, penalty_path
+from edgegraft.learn import Plan, grow
 from edgegraft.learn.problem import penalty_of
-from edgegraft.learn.selection.path import ebic, largest_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
 from tests.learn_cases import Log, make_loss, make_table, penalised

@@ -1,4 +1,4 @@
-"""Pictures: what is drawn is what the model, the run and the path have."""
+"""Pictures: what is drawn is what the model and the run have."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from scipy.spatial.distance import cdist
 
 from edgegraft.core.pairs import all_pairs
 from edgegraft.errors import DataError, MissingExtraError, ModelError
-from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF
-from edgegraft.report import plot_edge, plot_marginals, plot_network, plot_path, plot_trace
+from edgegraft.report import plot_edge, plot_marginals, plot_network, plot_trace
 from edgegraft.report.layout import bend_edges, curve_points, lay_out, place_labels
 from edgegraft.report.network import build_network, edge_signs
 from edgegraft.report.style import MAX_GROUPS, NEGATIVE, POSITIVE, diverging, group_style
@@ -306,25 +305,6 @@ def test_trace_has_objective_and_edges_or_recall():
 def test_trace_refuses(trace, message):
     with pytest.raises(DataError, match=message):
         plot_trace(trace)
-
-
-def point(model, penalty, ebic, held_out=float("nan")):
-    return PathPoint(penalty, round(10 / (penalty + 1)), 1.0, ebic, held_out, 0.1, model)
-
-
-def test_path_has_edges_and_marks_the_best(model):
-    points = [point(model, p, e) for p, e in ((0.4, 9.0), (0.2, 3.0), (0.1, 5.0))]
-    _, ax = plt.subplots()
-    assert plot_path(points, ax) is ax
-    np.testing.assert_array_equal(ax.lines[0].get_ydata(), [p.n_edges for p in points])
-    assert ax.lines[1].get_xdata()[0] == 0.2
-    assert (ax.get_xscale(), ax.xaxis_inverted()) == ("log", True)
-    held = [point(model, p, 1.0, h) for p, h in ((0.4, -9.0), (0.2, -5.0), (0.0, -3.0))]
-    ax = plot_path(held)
-    assert ax.lines[1].get_xdata()[0] == 0.0
-    assert ax.get_xscale() == "linear"
-    with pytest.raises(DataError, match="no points"):
-        plot_path([])
 
 
 def test_marginals_are_the_models(model):

@@ -1,7 +1,5 @@
 """The model for prediction: how it is chosen, what it is made of, and where it is used."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from edgegraft.config import Plan
 from edgegraft.core.pairs import all_pairs
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import DataError
-from edgegraft.estimators import GraftedMRF, GraftedMRFCV
+from edgegraft.estimators import GraftedMRF
 from edgegraft.learn.prediction import fit_for_prediction, hold_out, merge_copies
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
@@ -160,12 +158,3 @@ def test_the_file_knows_which_edges_are_the_network(fitted, tmp_path):
     assert np.isfinite(stored.edge_columns["q_value"][inside]).all()
     assert np.isnan(stored.edge_columns["q_value"][~inside]).all()
     assert stored.details["prediction"]["edges"] == fitted.model_.n_edges
-
-
-def test_the_former_name_warns_and_is_the_same(data, fitted):
-    with pytest.warns(FutureWarning, match="aim='prediction'"):
-        old = GraftedMRFCV(random_state=0).fit(data.X[:600])
-    assert np.array_equal(old.model_.theta, fitted.model_.theta)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert GraftedMRFCV().get_params()["aim"] == "prediction"

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from edgegraft.errors import DataError, ModelError
-from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import data_quality, write_report
 from edgegraft.report.page_html import as_number, as_script_json
@@ -87,7 +86,6 @@ def written(tmp_path, model, **given):
 
 
 def everything(model, word="plain"):
-    points = [PathPoint(p, 2, 1.0, 5.0 + p, float("nan"), 0.1, model) for p in (0.4, 0.2)]
     return {
         "details": {
             "source": {"file": word, "rows": 70},
@@ -103,7 +101,6 @@ def everything(model, word="plain"):
             "n_edges": [0, 2],
             "kind": ["a", "b"],
         },
-        "path_points": points,
         "data_quality": {
             "n_rows": 70,
             "missing": {model.names[0]: 7},
@@ -136,8 +133,6 @@ def test_everything_is_there(tmp_path):
     assert links == [f"#{name}" for name in page.sections()]
     charts = page.data("chart-data")
     assert charts["trace"]["left"]["lines"][0]["values"] == [3.0, 2.0]
-    assert charts["path"]["x"] == [0.4, 0.2]
-    assert charts["path"]["mark"] == 1
 
 
 def test_parts_without_data_are_left_out(tmp_path):

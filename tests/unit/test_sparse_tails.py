@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
+from edgegraft.conditional.features import Features
 from edgegraft.ingest import pack
 from edgegraft.learn.edge_tests import EdgeTester, edge_tests
 from edgegraft.learn.feature_conditionals import FeatureConditionals, state_weights
 from edgegraft.learn.replicate_tests import replicate_p_values
 from edgegraft.learn.sparse_tails import tail_at_zero
 from edgegraft.learn.table_conditionals import TableConditionals
-from edgegraft.conditional.features import Features
 from edgegraft.table import PackedTable
 from tests.edge_test_twin import blocks, fit
 

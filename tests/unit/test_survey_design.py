@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from edgegraft import GraftedMRF
-from edgegraft.errors import DataError
 from edgegraft.conditional.survey_design import SurveyDesign
+from edgegraft.errors import DataError
 
 
 def clustered(rng, n_clusters=40, size=50):

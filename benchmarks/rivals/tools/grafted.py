@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.held_out_penalty import choose_penalty
 from benchmarks.rivals.outcome import Codes, Floats, Outcome, Potentials
 from edgegraft import GraftedMRF
 from edgegraft.counts import PairCounts
-from edgegraft.learn import choose_penalty
 from edgegraft.model import PairwiseMRF
 from edgegraft.optimize import fit_parameters
 from edgegraft.search import rank_pairs

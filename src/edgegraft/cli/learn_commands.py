@@ -17,7 +17,7 @@ from edgegraft.cli.console import (
     require_report,
     require_table,
 )
-from edgegraft.config import FEATURE_STRATEGIES, Plan
+from edgegraft.config import Plan
 from edgegraft.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:
@@ -75,14 +75,7 @@ class Request:
 
     def plan(self) -> Plan:
         """Return the plan of learning; settings that do not go together are refused."""
-        strategy = self.settings["strategy"]
-        features = strategy in FEATURE_STRATEGIES
-        if features and self.bootstrap:
-            raise DataError(
-                f"--bootstrap needs whole edges: --strategy {strategy} is of single features"
-            )
-        learning = {setting.name: self.settings[setting.name] for setting in LEARNING}
-        return Plan(**learning, relaxed=not features)
+        return Plan(**{setting.name: self.settings[setting.name] for setting in LEARNING})
 
     def kept(self) -> dict[str, Any]:
         """Return the settings that a model file keeps besides those of the plan."""
@@ -145,9 +138,7 @@ class Request:
                 raise FileFormatError(f"'{path}' has version {version!r}, not {_VERSION}")
             settings = {}
             for setting in SETTINGS:
-                value = content.pop(opt.key_of(setting), "default")
-                if value == "default":  # also what was once written for a rate that was not given
-                    value = opt.default_of(setting)
+                value = content.pop(opt.key_of(setting))
                 settings[setting.name] = None if value == "none" and setting.optional else value
             return cls(settings=settings, **content)
         except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -17,6 +17,7 @@ from edgegraft.cli.console import say, size, warned
 from edgegraft.cli.learn_commands import Request
 from edgegraft.cli.progress import Progress
 from edgegraft.cli.summary import show_columns
+from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.ingest.cache import KeptRows, key_of
@@ -26,7 +27,6 @@ from edgegraft.ingest.memory import enough, needed_for_all
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import OpenRows, open_rows, read_labels, read_weights
 from edgegraft.learn.pair_rules import PairRules
-from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.table import PackedTable
 from edgegraft.table.store import PlaneStore
 

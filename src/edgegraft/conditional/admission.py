@@ -84,7 +84,9 @@ def admit(
         if not new:
             break
         network.add(set(new))
-        waiting = [pair for pair in waiting if pair not in network.edges and used.intersection(pair)]
+        waiting = [
+            pair for pair in waiting if pair not in network.edges and used.intersection(pair)
+        ]
     return last
 
 

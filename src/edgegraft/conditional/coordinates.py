@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgegraft.conditional.features import Features
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.counts.pair_counts import weigh_states
-from edgegraft.conditional.features import Features
 from edgegraft.table import PackedTable
 
 MIN_MEETINGS = 4.0  # Cochran's rule for chi-squared tests asks for about 5; most cells have more

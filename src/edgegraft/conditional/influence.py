@@ -49,7 +49,9 @@ class Influence(NamedTuple):
         return np.asarray(weights @ self.scores)
 
 
-def influence_of(first: Conditional | None, second: Conditional | None, pair: tuple[int, int]) -> Influence:
+def influence_of(
+    first: Conditional | None, second: Conditional | None, pair: tuple[int, int]
+) -> Influence:
     """Return the influence of rows on a pair, given the conditionals of its ends that are usable."""
     i, j = pair
     parts = []

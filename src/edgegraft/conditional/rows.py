@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.conditional.coordinates import Coordinates, coordinates_of, state_weights
+from edgegraft.conditional.features import Features
+from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.core.checks import check_weights
 from edgegraft.core.types import Floats, Integers, Mask
-from edgegraft.conditional.survey_design import SurveyDesign
-from edgegraft.conditional.features import Features
 from edgegraft.table import PackedTable
 
 _CODES_PER_ROW = 4  # codes that are counted in an array, for each row: sorting costs about as much
@@ -94,7 +94,9 @@ class ConditionalRows:
         """Whether weights are numbers of rows that were drawn independently."""
         return self.survey is None and not self.sampling
 
-    def count(self, target: int, others: list[int], known: list[int] | None = None) -> Configurations:
+    def count(
+        self, target: int, others: list[int], known: list[int] | None = None
+    ) -> Configurations:
         """Return the configurations of some columns beside a target's states.
 
         Rows count in which all of them are known; of drawn cells, those of `known`.

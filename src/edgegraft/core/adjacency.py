@@ -10,7 +10,6 @@ from scipy.sparse import coo_array
 
 from edgegraft.core.layout import Layout
 from edgegraft.core.types import Edges, Ids, Integers
-from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours
 from edgegraft.kernels.structures import find, insert
 
@@ -72,13 +71,12 @@ class PairMap:
 
     def get(self, ids: Ids) -> Integers:
         """Return the number of each pair, -1 if it has none."""
-        return np.asarray(for_size(find, len(ids))(self.keys, self.values, ids))
+        return np.asarray(find(self.keys, self.values, ids))
 
     def put(self, ids: Ids, value: int = 0) -> Integers:
         """Give pairs a number, one after another; return the one that each had, -1 for none."""
         self.reserve(len(ids))
-        enter = for_size(insert, len(ids))
-        old = np.asarray(enter(self.keys, self.values, ids, np.full(len(ids), value)))
+        old = np.asarray(insert(self.keys, self.values, ids, np.full(len(ids), value)))
         self._count += int(np.count_nonzero(old < 0))
         return old
 

@@ -15,8 +15,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-from edgegraft.kernels import compile_workers
-
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 Item = TypeVar("Item")
@@ -35,7 +33,14 @@ def resolve_jobs(n_jobs: int | None) -> int:
         raise ValueError(f"n_jobs must be a positive or negative integer or None, found {n_jobs!r}")
     if n_jobs > 0:
         return n_jobs
-    return max(1, compile_workers.cores() + 1 + n_jobs)
+    return max(1, _cores() + 1 + n_jobs)
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @cache
@@ -139,6 +144,8 @@ def interruptible() -> Iterator[Interruption]:
     if _listening:
         yield _listening[0]
         return
+    from edgegraft.kernels.compiler import COMPILATION, no_check  # loads numba
+
     found = Interruption()
     previous = signal.getsignal(signal.SIGINT) or signal.SIG_DFL
 
@@ -148,10 +155,10 @@ def interruptible() -> Iterator[Interruption]:
 
     signal.signal(signal.SIGINT, handle)
     _listening.append(found)
-    compile_workers.before_compiling = found.check_compiler
+    COMPILATION.check = found.check_compiler
     try:
         yield found
     finally:
         _listening.clear()
-        compile_workers.before_compiling = compile_workers.no_check
+        COMPILATION.check = no_check
         signal.signal(signal.SIGINT, previous)

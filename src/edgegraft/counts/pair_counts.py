@@ -22,8 +22,7 @@ from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.device.pair_sums import count_on_device
 from edgegraft.errors import MemoryBudgetError
-from edgegraft.kernels.compiler import for_size
-from edgegraft.kernels.counting.pairs import count_codes, count_planes, count_planes_plainly
+from edgegraft.kernels.counting.pairs import count_codes, count_planes
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import Rows, TableRows, add_in_order, as_rows
 from edgegraft.table.packed import MIN_CODED
@@ -213,9 +212,7 @@ def _count_by_planes(
     starts, edges = _margin_offsets(block.table.schema), edges.view()
     edges.flags.writeable = False  # as those of layouts are: one kernel serves both
     planes = block.table.planes
-    size = len(piece) * planes.words.shape[1]
-    count = for_size(count_planes, size, 8000, count_planes_plainly)
-    count(planes, _margins_of(block), starts, edges, piece, offsets, out)
+    count_planes(planes, _margins_of(block), starts, edges, piece, offsets, out)
 
 
 def _count_by_codes(

@@ -16,9 +16,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edgegraft.estimators.grafted import GraftedMRF, GraftedMRFCV
+    from edgegraft.estimators.grafted import GraftedMRF
 
-__all__ = ["GraftedMRF", "GraftedMRFCV"]
+__all__ = ["GraftedMRF"]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
-from edgegraft.config import Aim, ModelOptions, PenaltyOptions
+from edgegraft.config import ModelOptions, PenaltyOptions
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.estimators.network import NetworkEstimator
 from edgegraft.estimators.parameters import plan_of
@@ -28,9 +27,8 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
 
     Parameters
     ----------
-    strategy : {"best-choice", "first-hit", "exhaustive", "feature", "feature-light"}
-        How edges are chosen; see :class:`~edgegraft.learn.Settings`. The strategies of single
-        features need ``relaxed=False``.
+    strategy : {"best-choice", "first-hit", "exhaustive"}
+        How edges are chosen; see :class:`~edgegraft.learn.Settings`.
     aim : {"network", "prediction", "rows"}
         What ``model_`` is for. The model of the network has the edges that passed their tests.
         "prediction" fits another beside it, with all pairs that help to predict rows held out for
@@ -240,11 +238,11 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         GraftedMRF
             Itself.
         """
+        from edgegraft.conditional.survey_design import SurveyDesign
         from edgegraft.device import find_device
         from edgegraft.ingest.rows import open_rows
         from edgegraft.learn import discover
         from edgegraft.learn.pair_rules import PairRules
-        from edgegraft.conditional.survey_design import SurveyDesign
 
         plan = plan_of(self)
         find_device(plan.device)  # refused before the table is read, as are rules
@@ -271,25 +269,3 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
             )
             self._take(found, X, given)
         return self
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class GraftedMRFCV(GraftedMRF):
-    """``GraftedMRF(aim="prediction")``, which replaces it and will remain.
-
-    The parameters `penalties`, `ridges` and `cv` are gone: the strengths are found by rows held
-    out, and ``prediction_.trials`` lists what was tried instead of ``cv_results_``.
-    """
-
-    aim: Aim = "prediction"
-
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, **design: Any
-    ) -> Self:
-        """Learn as :meth:`GraftedMRF.fit` does, with a FutureWarning."""
-        warnings.warn(
-            "GraftedMRFCV will be removed: use GraftedMRF(aim='prediction')",
-            FutureWarning,
-            stacklevel=2,
-        )
-        return super().fit(X, y, sample_weight, **design)

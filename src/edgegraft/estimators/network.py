@@ -63,11 +63,11 @@ class NetworkEstimator(RowMethods):
             ``network_model_.edges``, then
             other pairs that some replicates have, whose strengths are NaN.
         """
+        from edgegraft.conditional.survey_design import weigh
         from edgegraft.ingest.rows import read_table
         from edgegraft.learn.bootstrap import bootstrap
         from edgegraft.learn.checkpoint import recall
         from edgegraft.learn.problem import losses
-        from edgegraft.conditional.survey_design import weigh
 
         check_is_fitted(self)
         plan = self._plan

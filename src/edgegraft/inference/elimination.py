@@ -21,7 +21,6 @@ from edgegraft.core import Layout
 from edgegraft.core.adjacency import link_matrix, neighbours_of
 from edgegraft.core.pairs import stretches
 from edgegraft.core.types import Floats, Integers
-from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.elimination.buckets import JunctionTree
 from edgegraft.kernels.elimination.ordering import FILL_FIRST, SIZE_FIRST, Rule, eliminate
 from edgegraft.kernels.structures import depth_first, sweep_levels
@@ -99,8 +98,7 @@ class _Search:
         limit = self.max_cells
         if best is not None and best.blocking < 0:
             limit = min(limit, best.cells / self.states.min())
-        run = for_size(eliminate, len(self.graph[1]))
-        return Elimination(*run(*self.graph, np.log2(self.states), rule, max_log, limit))
+        return Elimination(*eliminate(*self.graph, np.log2(self.states), rule, max_log, limit))
 
     def vary(self, retry: int, rng: np.random.Generator) -> tuple[int, Floats]:
         """Return the rule of a further try: noise, or a sweep across the graph, soft or strict.
@@ -112,8 +110,7 @@ class _Search:
             return FILL_FIRST, 2.0 * noise
         if retry % 4 == 2:
             return SIZE_FIRST, 1e-3 * noise
-        sweep = for_size(sweep_levels, len(self.graph[1]))
-        level = sweep(*self.graph, rng.permutation(len(self.states)))
+        level = sweep_levels(*self.graph, rng.permutation(len(self.states)))
         return FILL_FIRST, (_STRICT if retry % 4 == 3 else _SOFT) * level + noise
 
 
@@ -184,7 +181,7 @@ def build_tree(layout: Layout, found: Elimination) -> JunctionTree:
     before = found.parents(n)
     # Children right before their parents: any order with children first has the same cliques, and
     # this one uses a message soon after it was written, while it is still in cache.
-    by_rank = for_size(depth_first, n)(np.where(before == n, -1, before))
+    by_rank = depth_first(np.where(before == n, -1, before))
     rank = np.empty(n + 1, np.int64)  # the new place of each bucket
     rank[by_rank], rank[n] = np.arange(n), n
     variable, parent = found.order[by_rank], rank[before[by_rank]]

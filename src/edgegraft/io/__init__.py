@@ -8,9 +8,6 @@ from edgegraft.io.uai_answers import (
     format_mar,
     format_pr,
     read_evidence,
-    read_map,
-    read_mar,
-    read_pr,
     write_evidence,
 )
 from edgegraft.io.uai_write import model_to_uai, write_uai
@@ -27,9 +24,6 @@ __all__ = [
     "model_from_uai",
     "model_to_uai",
     "read_evidence",
-    "read_map",
-    "read_mar",
-    "read_pr",
     "read_uai",
     "to_networkx",
     "to_pgmpy",

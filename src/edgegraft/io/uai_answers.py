@@ -1,4 +1,4 @@
-"""UAI evidence and result files.
+"""UAI evidence files, and answers in the format of the UAI competitions.
 
 An evidence file lists the observed variables and their states. It has two forms: since 2011, a file
 contains one observation; before, it contained any number of observations, preceded by their number:
@@ -11,14 +11,10 @@ exactly ``1 + 2 t`` tokens, where ``t`` is the first, is new; any other file tha
 old. A file with one sample cannot be both, since it has an odd number of tokens if new and an even
 number if old. An old file with several samples is refused.
 
-Result files are read to compare with others and written to print our answers:
+Answers are written with enough digits to be read back exactly:
 
     PR                        MAR                            MAP  (or MPE)
     log10_Z                   n s_0 p p ... s_1 p p ...      n x_0 x_1 ... x_{n-1}
-
-The word is on a separate line and may be missing when read. A solver that improves its answer
-appends it after ``-BEGIN-``; the last answer counts. Numbers have enough digits to be read back
-exactly.
 """
 
 from __future__ import annotations
@@ -32,13 +28,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core.atomic import replace_file
-from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import FileFormatError
-from edgegraft.io.uai_text import MAX_STATES, NUMERIC_OR_INFINITE, NumberFile, read_numbers
+from edgegraft.io.uai_text import MAX_STATES, NumberFile, read_numbers
 
 _MAX_INDEX = 1 << 53  # integers are exact up to here in the array of numbers
 _MAX_STATE = MAX_STATES - 1
-_RESTART = b"-BEGIN-"
 
 
 def read_evidence(path: str | os.PathLike[str]) -> dict[int, int]:
@@ -134,47 +128,6 @@ def format_map(assignment: ArrayLike, *, word: Literal["MAP", "MPE"] = "MAP") ->
     """
     states = np.asarray(assignment).astype(np.int64).ravel().tolist()
     return f"{word}\n" + " ".join(map(str, (len(states), *states))) + "\n"
-
-
-def read_pr(path: str | os.PathLike[str]) -> float:
-    """Read a PR result and return the natural log of the partition function."""
-    file = read_numbers(path, ("PR", ""), restart=_RESTART, alphabet=NUMERIC_OR_INFINITE)
-    if not len(file):
-        raise file.truncated("the log10 of the partition function")
-    file.expect_end(1)
-    value = float(file.values[0])
-    if value == math.inf:
-        raise file.error(0, "the log10 of a partition function must not be infinite")
-    return value * math.log(10)
-
-
-def read_mar(path: str | os.PathLike[str]) -> list[Floats]:
-    """Read a MAR result and return the distribution of each variable."""
-    file = read_numbers(path, ("MAR", ""), restart=_RESTART)
-    n = file.integer(0, "the number of variables", 0, len(file))
-    marginals, place = [], 1
-    for i in range(n):
-        states = file.integer(place, f"the number of states of variable {i}", 1, MAX_STATES)
-        found = file.values[place + 1 : place + 1 + states]
-        if len(found) < states:
-            raise file.truncated(f"the {states} probabilities of variable {i} are complete")
-        bad = np.flatnonzero((found < 0) | (found > 1))
-        if len(bad):
-            problem = f"a probability of variable {i} must be in 0..1"
-            raise file.error(place + 1 + int(bad[0]), problem)
-        marginals.append(found.copy())
-        place += 1 + states
-    file.expect_end(place)
-    return marginals
-
-
-def read_map(path: str | os.PathLike[str]) -> Integers:
-    """Read a MAP (or MPE) result and return the state of each variable."""
-    file = read_numbers(path, ("MAP", "MPE", ""), restart=_RESTART)
-    n = file.integer(0, "the number of variables", 0, len(file))
-    states = file.integers(1, n, "the state of variable {}", 0, _MAX_STATE)
-    file.expect_end(1 + n)
-    return states
 
 
 def _fills_with_samples(file: NumberFile, samples: int) -> bool:

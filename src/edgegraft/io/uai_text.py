@@ -38,8 +38,8 @@ MAX_STATES = 65_535  # states of a variable, which are stored in 16 bits
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n\v\f"
-NUMERIC = b"0123456789+-.eE"  # every byte that may occur in a number
-NUMERIC_OR_INFINITE = NUMERIC + b"infINF"
+#: Every byte that may occur in a number: `float` accepts more (``nan``, ``inf``, ``1_000``).
+_NUMERIC = b"0123456789+-.eE"
 _COMMENT = re.compile(rb"#[^\r\n]*|(?<![^\r\n])c(?![^ \t\r\n])[^\r\n]*")
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _SPACE = re.compile(rb"[ \t\r\n\v\f]")
@@ -102,19 +102,10 @@ class NumberFile:
         return _at(self.path, *last[0], f"the file ends here, before {expected}")
 
 
-def read_numbers(
-    path: str | os.PathLike[str],
-    words: tuple[str, ...],
-    *,
-    restart: bytes = b"",
-    alphabet: bytes = NUMERIC,
-) -> NumberFile:
+def read_numbers(path: str | os.PathLike[str], words: tuple[str, ...]) -> NumberFile:
     """Read the opening word and the numbers of the file at `path`.
 
-    The word must be one of `words`; an empty string among them makes it optional. With `restart`,
-    only the numbers after its last occurrence are read. `alphabet` contains the bytes that may
-    occur in a number, because ``float`` accepts more than the format does (``nan``, ``inf``,
-    ``1_000``).
+    The word must be one of `words`; an empty string among them makes it optional.
     """
     source = os.fspath(path)
     text = _content(source)
@@ -123,19 +114,17 @@ def read_numbers(
     opening_word = re.match(rb"[ \t\r\n\v\f]*([^ \t\r\n\v\f]*)", text)
     assert opening_word is not None  # both parts may be empty
     word, start = "", 0
-    if opening_word[1] and not _is_number(opening_word[1], alphabet):
+    if opening_word[1] and not _is_number(opening_word[1]):
         word, start = opening_word[1].decode("ascii", "replace").upper(), opening_word.end()
     if word not in words:
         wanted = " or ".join(word or "a number" for word in words)
         opening = next(_tokens_by_line(text, 0), (1, b""))
         raise _at(source, *opening, f"the file should open with {wanted}")
-    if restart and (place := text.rfind(restart)) >= 0:
-        start = place + len(restart)
     try:
-        values = _convert(text, start, alphabet)
+        values = _convert(text, start)
     except ValueError:
         tokens = _tokens_by_line(text, start)
-        bad = next(found for found in tokens if not _is_number(found[1], alphabet))
+        bad = next(found for found in tokens if not _is_number(found[1]))
         raise _at(source, *bad, "a decimal number was expected") from None
     return NumberFile(source, text, word, start, values)
 
@@ -158,25 +147,25 @@ def _content(path: str) -> bytes:
     return raw
 
 
-def _convert(text: bytes, start: int, alphabet: bytes) -> NDArray[np.float64]:
+def _convert(text: bytes, start: int) -> NDArray[np.float64]:
     blocks = [np.empty(0)]
     while start < len(text):
         space = _SPACE.search(text, start + _BLOCK)
         stop = space.end() if space else len(text)
         block = text[start:stop]
-        if block.translate(None, alphabet + _BLANK):
+        if block.translate(None, _NUMERIC + _BLANK):
             raise ValueError
         blocks.append(np.fromiter(map(float, block.split()), np.float64))
         start = stop
     return np.concatenate(blocks)
 
 
-def _is_number(token: bytes, alphabet: bytes) -> bool:
+def _is_number(token: bytes) -> bool:
     try:
         float(token)
     except ValueError:
         return False
-    return not token.translate(None, alphabet)
+    return not token.translate(None, _NUMERIC)
 
 
 def _tokens_by_line(text: bytes, start: int) -> Iterator[tuple[int, bytes]]:

@@ -21,23 +21,17 @@ import sysconfig
 import tempfile
 import uuid
 import warnings
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 import numba
-import numpy as np
 from llvmlite import binding
 from numba import njit
 from numba.core import config, event, serialize
 from numba.core.compiler import CompileResult
-from numba.core.dispatcher import Dispatcher
 from numba.misc.appdirs import AppDirs
-
-from edgegraft.kernels import compile_workers
 
 _ROOT = Path(__file__).parent
 SHIPPED = _ROOT / "compiled"
@@ -70,68 +64,28 @@ def _compile(function: Any, options: dict[str, Any]) -> Any:
     return dispatcher
 
 
-def for_size(dispatcher: Any, size: int, few: int = 200, plain: Any = None) -> Any:
-    """Return a kernel, or the same in plain Python if it is not compiled yet and `size` is small.
-
-    So `few` should take milliseconds; after 200 times as much the kernel is compiled. For kernels
-    of integers, comparisons, sums, products and roots, which have the same bits either way. Plain
-    Python is the function `plain`, by default the source of the kernel.
-    """
-    return plain or _plain(dispatcher) if _is_too_small(dispatcher, size, few) else dispatcher
-
-
-def _is_too_small(dispatcher: Any, size: int, few: int) -> bool:
-    """Return whether compiling the kernel would take longer than what it is asked to do."""
-    _done[dispatcher] += size
-    if size > few or _done[dispatcher] > 200 * few or dispatcher.overloads:
-        return False
-    return os.environ.get("EDGEGRAFT_KERNELS") != "native" and not _is_kept(dispatcher)
-
-
-_done: Counter[Any] = Counter()  # sizes of the calls so far
-
-
-@cache
-def _is_kept(dispatcher: Any) -> bool:
-    """Return whether a version of the kernel is on disk."""
-    level, folder, cached = shipped_level(), user_folder(), dispatcher._cache
-    places = [*([] if level is None else [SHIPPED / level]), *([folder] if folder else [])]
-    return any(any(place.glob(cached.versions())) for place in places)
-
-
-@cache
-def _plain(dispatcher: Any) -> Any:
-    """Return the function of a kernel, which calls those of other kernels; integers wrap."""
-    return np.errstate(over="ignore")(_python(dispatcher))
-
-
-def _python(dispatcher: Any) -> Any:
-    function = dispatcher.py_func
-    called = {
-        name: _python(value)
-        for name, value in function.__globals__.items()
-        if name in function.__code__.co_names and isinstance(value, Dispatcher)
-    }
-    return FunctionType(function.__code__, function.__globals__ | called, function.__name__)
+def no_check() -> None:
+    """Raise nothing."""
 
 
 class Compilation(event.Listener):  # type: ignore[misc]
     """What this process has had to compile, shown to a person who waits for it.
 
     A terminal or notebook gets one line that counts, unless `shown` is set: a display of its own,
-    such as that of the command line, shows `line`. Numba reports when a compilation begins and
+    such as that of the command line, shows `line`. Before each, `check` may raise that the user has
+    pressed Ctrl-C. Numba reports when a compilation begins and
     ends, also one that fails or is interrupted.
     """
 
     def __init__(self) -> None:
         self.shown = False
+        self.check: Callable[[], None] = no_check
         self._count, self._depth, self._collects = 0, 0, True
 
     @property
     def line(self) -> str:
         """What is being compiled, nothing if nothing is."""
-        done = compile_workers.HELPERS.progress() or str(self._count)
-        return f"compiling kernels, once: {done}" if self._depth else ""
+        return f"compiling kernels, once: {self._count}" if self._depth else ""
 
     def on_start(self, event: Any) -> None:
         """Count a kernel; those that it calls are compiled within it.
@@ -191,29 +145,13 @@ class _KernelCache:
         return None if folder is None else str(folder)
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        """Return the kernel compiled for these argument types, None if it is on no disk.
-
-        One that another process is compiling is waited for.
-        """
+        """Return the kernel compiled for these argument types, None if it is on no disk."""
         context.refresh()
-        found = self._find(signature, context)
-        if found is None:
-            compile_workers.before_compiling()
-        path = None if found else self.path_of(signature, context)
-        if path is not None and compile_workers.HELPERS.bring(path):
-            found = self._find(signature, context)
-        return found
-
-    def path_of(self, signature: Any, context: Any) -> Path | None:
-        """Return the user's file of a kernel, None if none can be written."""
-        folder = user_folder()
-        return folder and folder / self._file(signature, context.codegen().magic_tuple())
-
-    def _find(self, signature: Any, context: Any) -> Any:
         for path in self._places(signature, context.codegen()):
             parts = _load(path)
             if parts is not None:
                 return CompileResult._rebuild(context, *parts)
+        COMPILATION.check()
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
@@ -229,10 +167,6 @@ class _KernelCache:
         for old in folder.glob(f"{self._name}-*.nbc"):
             if not old.name.startswith(f"{self._name}-{self._stamp()}-"):
                 old.unlink(missing_ok=True)
-
-    def versions(self) -> str:
-        """Return the pattern of the files of these sources."""
-        return f"{self._name}-{self._stamp()}-*.nbc"
 
     def flush(self) -> None:
         """Do nothing: `recompile` overwrites."""

@@ -1,4 +1,4 @@
-"""Learning a network: the search, its events and certificate, edge tests, selection, bootstrap."""
+"""Learning a network: the search, its events and certificate, edge tests, bootstrap."""
 
 from edgegraft.config import Plan, Settings
 from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
@@ -12,14 +12,6 @@ from edgegraft.learn.loop import grow, run_search
 from edgegraft.learn.policies import Policy
 from edgegraft.learn.prediction import Prediction, fit_for_prediction
 from edgegraft.learn.problem import Problem
-from edgegraft.learn.selection.held_out import PenaltyChoice, choose_penalty
-from edgegraft.learn.selection.path import (
-    PathPoint,
-    instability,
-    most_stable,
-    penalty_grid,
-    penalty_path,
-)
 from edgegraft.learn.state import SearchState
 
 __all__ = [
@@ -30,8 +22,6 @@ __all__ = [
     "Event",
     "Monitor",
     "Observer",
-    "PathPoint",
-    "PenaltyChoice",
     "Plan",
     "Policy",
     "Prediction",
@@ -41,15 +31,10 @@ __all__ = [
     "Settings",
     "StopReason",
     "certify",
-    "choose_penalty",
     "discover",
     "edge_tests",
     "fit_for_prediction",
     "grow",
-    "instability",
-    "most_stable",
-    "penalty_grid",
-    "penalty_path",
     "refit",
     "refit_by_likelihood",
     "resume",

@@ -32,6 +32,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.conditional.survey_design import weigh
 from edgegraft.config import Plan
 from edgegraft.core.checks import check_weights
 from edgegraft.core.pairs import find_pairs
@@ -46,7 +47,6 @@ from edgegraft.learn.last_fits import refit
 from edgegraft.learn.replicate import Draws, Replicate, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values, strength_intervals
 from edgegraft.learn.state import SearchState
-from edgegraft.conditional.survey_design import weigh
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
@@ -177,8 +177,6 @@ def _check(
         raise ValueError(f"n must be a positive number of replicates, found {n!r}")
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, found {level}")
-    if not growth.policy.whole_edges:
-        raise ValueError("only fits of whole edges can be replicated, not those of single features")
     if table.schema != growth.objective.schema:
         raise ModelError("the table's columns or categories are not those of the fit")
     base = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)

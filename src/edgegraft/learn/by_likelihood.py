@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.conditional.features import Features
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import ConvergenceWarning, DataError, SettingError
 from edgegraft.inference.persistent import PersistentChains
@@ -33,7 +34,6 @@ from edgegraft.learn.journal import Journal
 from edgegraft.learn.prediction import candidates, loss_of
 from edgegraft.learn.prediction_path import Path
 from edgegraft.model import PairwiseMRF
-from edgegraft.conditional.features import Features
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood

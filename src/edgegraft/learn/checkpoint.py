@@ -51,7 +51,7 @@ FORMAT = ContainerFormat(
 SECONDS = 2.0  # between two files that are written by time
 _SHARE = 20.0  # of the time, at most one part is spent on writing
 _SAME = 1e-9  # relative difference of objectives that a different order of sums can cause
-_PENALTY = ("penalty", "ridge", "kind", "group_weight", "penalize_nodes")
+_PENALTY = ("penalty", "ridge", "group_weight", "penalize_nodes")
 _NOISE = ("spread", "dof", "z", "scored", "z_rest")
 _FORGED = (KeyError, TypeError, ValueError, IndexError, AttributeError)  # by no release
 
@@ -323,7 +323,7 @@ def resume(
 
 
 def _problem(tree: Tree, objective: Objective) -> Problem:
-    penalty = make_penalty(**tree["penalty"])
+    penalty = make_penalty(**{name: tree["penalty"][name] for name in _PENALTY})
     if isinstance(penalty, NoisePenalty):
         penalty = replace(penalty, noise=NoiseWeights(**tree["noise"]))
     return Problem.of(objective, penalty, Settings(**tree["settings"]))

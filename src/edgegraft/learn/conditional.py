@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import run
@@ -22,7 +23,6 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.device.conditionals import ConditionalsOnDevice
 from edgegraft.kernels.conditionals.effective_scores import Design, project_rows
 from edgegraft.learn.rare_states import Rarity
-from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.table import PackedTable
 
 ROWS_PER_COLUMN = 5  # with fewer, a regression fits noise and the normal approximation fails

@@ -21,7 +21,7 @@ from edgegraft.conditional.admission import admit, bridge, dismiss
 from edgegraft.conditional.judge import UNTESTABLE, Judge, Network, Pair, Verdict, Verdicts
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core.pairs import all_pairs, find_pairs
-from edgegraft.core.types import Edges, Floats, Mask
+from edgegraft.core.types import Edges, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.learn import steps
 from edgegraft.learn.certificate import MAX_PAIRS

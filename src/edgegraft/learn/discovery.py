@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.config import Plan
 from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import Interruption, interruptible, one_blas_thread
@@ -27,14 +28,13 @@ from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
 from edgegraft.learn.certificate import Certificate, certify, score_inactive
 from edgegraft.learn.checkpoint import Checkpoints
-from edgegraft.learn.completion import Completion, confirm_completed
+from edgegraft.learn.completion import Completion
 from edgegraft.learn.confirm import Confirmation, confirm
 from edgegraft.learn.edge_tests import EdgeTests, judge_tables, make_tester, q_values
 from edgegraft.learn.effective_score import Verdicts
 from edgegraft.learn.effects import Effects, edge_effects
 from edgegraft.learn.events import Observer, StopReason
 from edgegraft.learn.journal import Journal
-from edgegraft.learn.cut import Cut
 from edgegraft.learn.last_fits import last_model, refit
 from edgegraft.learn.loop import run_search
 from edgegraft.learn.margins import Agreement, compare_margins, match_margins
@@ -44,7 +44,6 @@ from edgegraft.learn.problem import ALL_PAIRS, last_ridge
 from edgegraft.learn.second_look import FACTOR, sharpen
 from edgegraft.learn.stages import Stages, over_all_rows
 from edgegraft.learn.state import SearchState
-from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.table import PackedTable
@@ -218,7 +217,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     converged = search.solution.info.converged  # before tests add edges
     journal.begin(plan, search.graph.layout.edges, search.theta(), search.penalty.penalty)
     confirmed = None
-    if search.policy.whole_edges and plan.cuts:
+    if plan.cuts:
         with one_blas_thread():  # the tests use the threads
             confirmed = confirm(search, stages)
         tests, kept, tested = confirmed.tests, confirmed.kept, confirmed.model
@@ -230,9 +229,6 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
         with one_blas_thread():
             tests = _tests(search, tested, stages)
         kept = np.ones(len(tests.edges), bool)
-        if plan.cuts:
-            cut = Cut.of(plan, search.objective.n_rows, search.problem.rules)
-            kept = cut(tests.edges, tests.p_value, 0)
         strengths = tested.edge_strengths()
     last, fitted, final = last_model(search, kept, plan)
     agreement, copies, ranking = None, list[list[str]](), None

@@ -55,6 +55,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.conditional.features import Features
+from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.core import Layout
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
@@ -78,10 +80,8 @@ from edgegraft.learn.feature_conditionals import FeatureConditionals, contrasts_
 from edgegraft.learn.graded import whole_widths
 from edgegraft.learn.pooled_conditionals import conditionals_of
 from edgegraft.learn.sparse_tails import tail_at_zero
-from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.model import PairwiseMRF
-from edgegraft.conditional.features import Features
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 

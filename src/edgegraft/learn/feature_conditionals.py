@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.conditional.features import Features
+from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.counts.pair_counts import weigh_states
@@ -31,8 +33,6 @@ from edgegraft.learn.conditional import (
     edges_by_end,
 )
 from edgegraft.learn.rare_states import Rarity, intercept_shift
-from edgegraft.conditional.survey_design import SurveyDesign
-from edgegraft.conditional.features import Features
 from edgegraft.table import PackedTable
 
 _ROWS = 4096  # whose scores are held at a time

@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Integers
 from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
-from edgegraft.conditional.features import Features
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Groups, Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood

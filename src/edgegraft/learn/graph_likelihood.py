@@ -8,15 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.counts import PairCounts
 from edgegraft.inference import ExactBudget, affordable
 from edgegraft.inference.ais import annealed_log_partition
+from edgegraft.inference.exact import ExactEngine
 from edgegraft.inference.persistent import PersistentChains, PersistentState
-from edgegraft.inference.small import SmallExactEngine
 from edgegraft.model import PairwiseMRF
-from edgegraft.conditional.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import GroupWeight, make_penalty
@@ -54,7 +54,7 @@ class GraphLikelihood:
         n_steps: int,
     ) -> None:
         counts, self._chains, self._n_steps = PairCounts(rows), chains, n_steps
-        self._engine = SmallExactEngine()
+        self._engine = ExactEngine()
         loss: Objective = Likelihood(counts, self._engine)
         self.loss = loss if features is None else featured(loss, features)
         self.layout, self.edges, self._features = self.loss.layout(edges), edges, features

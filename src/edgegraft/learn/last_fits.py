@@ -23,7 +23,7 @@ def last_model(
     ridge = last_ridge(plan, search.objective)
     if kept.all() and not plan.refit:
         return search.model(), True, search
-    if not plan.refit or not search.policy.whole_edges:
+    if not plan.refit:
         # Warns if a fit does not reach its tolerance.
         watch = search.problem.watch
         return refit(search, ridge, keep=kept, shrunk=not plan.refit, watch=watch), True, search
@@ -88,10 +88,7 @@ def refit(
     layout = whole if keep is None else whole.with_edges(whole.edges[keep])
     rule = Penalty(0.0, ridge, search.penalty.penalize_nodes)
     if shrunk:
-        allowed = search.allowed
-        if not search.policy.whole_edges:
-            allowed = layout.carry(allowed.astype(float), search.solution.layout) > 0
-        rule = search.policy.fit_penalty(search.penalty, allowed)
+        rule = search.policy.fit_penalty(search.penalty)
     start = layout.carry(search.theta(), whole)
     found = minimize(objective, rule, layout, start, Stopping(tol, max_iter), watch=watch)
     return PairwiseMRF(objective.schema, layout.edges, objective.expand(found.theta, layout))

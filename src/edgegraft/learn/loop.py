@@ -114,7 +114,7 @@ def run_search(
 def _step(state: SearchState, observers: Sequence[Observer]) -> StopReason | None:
     """Take one step; return why there is none to take, or None."""
     if not state.fitted:
-        if state.full and state.policy.whole_edges:
+        if state.full:
             return state.full
         if not (state.n_significant and steps.begin(state)):
             steps.boost_hubs(state)

@@ -26,17 +26,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.device import Device
 from edgegraft.inference import ExactBudget, affordable
+from edgegraft.inference.exact import ExactEngine
 from edgegraft.inference.gibbs import GibbsEngine
 from edgegraft.inference.persistent import PersistentChains
-from edgegraft.inference.small import SmallExactEngine
 from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
-from edgegraft.conditional.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.by_chains import Fit, climb, pull_to
@@ -138,7 +138,7 @@ def compare_margins(
 
     def compare() -> Floats:
         layout = model.layout
-        loss = Likelihood(counts, SmallExactEngine())
+        loss = Likelihood(counts, ExactEngine())
         if affordable(layout, _EXACT) is not None:
             found = loss.evaluate(model.theta, loss.init(layout))
             return np.array((*_agreement(found.gradient, layout, "exact")[:2], 0.0, True))
@@ -166,7 +166,7 @@ def _match(
     if not layout.n_variables:
         return None
     if affordable(layout, _EXACT) is not None:
-        loss = Likelihood(counts, SmallExactEngine())
+        loss = Likelihood(counts, ExactEngine())
         if features is None:
             stopping = Stopping(_TOL, _ITERATIONS)
             found = minimize(loss, Penalty(0.0, ridge), layout, model.theta, stopping, quiet=True)
@@ -187,7 +187,7 @@ def _match_by_chains(
     length = _chain_length(layout, device)
     if length is None:
         return None
-    data = Likelihood(counts, SmallExactEngine())
+    data = Likelihood(counts, ExactEngine())
 
     def follow(theta: Floats, sweeps: int) -> Match:
         chains = _chains(layout, sweeps, length.records, seed, device)

@@ -1,4 +1,4 @@
-"""How a search treats its penalty: relaxed, penalised, or parameter by parameter.
+"""How a search treats its penalty: relaxed or penalised.
 
 The loop is one for all searches; every difference between them is a member of a :class:`Policy`,
 and which policy a search has is decided by :func:`choose_policy` alone.
@@ -7,7 +7,6 @@ and which policy a search has is decided by :func:`choose_policy` alone.
   edges with the ridge. Nothing is shrunk, so nothing returns to zero; what should not have entered
   is for the tests of edges to find, so activations may be bold.
 - A plain :class:`Policy` fits with the penalty, as the paper does.
-- :class:`FeatureWise` does the same for single parameters under plain l1.
 
 A :class:`SearchStrategy` is what the strategy amounts to: best choice keeps a reservoir of as many
 candidates as there are variables and activates those of high score that hardly touch; first hit is
@@ -23,9 +22,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from edgegraft.config import Settings
-from edgegraft.core.types import Edges, Integers, Mask
-from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalties import FeaturePenalty, allowing
+from edgegraft.core.types import Edges, Integers
 from edgegraft.objective.penalty import Penalty
 from edgegraft.search import ActivationRule, BestChoice, Reservoir
 from edgegraft.search.ranking import Ranking
@@ -63,16 +60,11 @@ class Policy:
     slack: float  #: largest violation of optimality that counts as none
     drops_zeros: bool  #: whether edges that the fit sets to zero leave the graph
 
-    whole_edges: ClassVar[bool] = True  #: whether edges are activated as a whole
     #: whether the fits have the penalty: strengths are then those of a refit
     shrinks: ClassVar[bool] = True
     tests_per_edge: ClassVar[float] = 0.0  #: at least, before the next fit
 
-    def bind(self, penalty: Penalty, objective: Objective) -> Penalty:
-        """Return the penalty that pairs are judged by, with the weights that the data ask for."""
-        return penalty.bound(objective)
-
-    def fit_penalty(self, penalty: Penalty, allowed: Mask) -> Penalty:
+    def fit_penalty(self, penalty: Penalty) -> Penalty:
         """Return the penalty that active edges are fitted with."""
         return penalty
 
@@ -122,7 +114,7 @@ class Relaxed(Policy):
     shrinks: ClassVar[bool] = False
     tests_per_edge: ClassVar[float] = 0.5
 
-    def fit_penalty(self, penalty: Penalty, allowed: Mask) -> Penalty:
+    def fit_penalty(self, penalty: Penalty) -> Penalty:
         """Return the ridge alone."""
         return replace(penalty, penalty=0.0)
 
@@ -143,47 +135,6 @@ class Relaxed(Policy):
         return super().choose(waiting, n_edges)
 
 
-@dataclass(frozen=True)
-class FeatureWise(Policy):
-    """Single parameters under plain l1: all but the activated ones are held at zero."""
-
-    whole_edges: ClassVar[bool] = False
-
-    def bind(self, penalty: Penalty, objective: Objective) -> Penalty:
-        """Return the penalty over single parameters."""
-        return FeaturePenalty(penalty.penalty, penalty.ridge, penalty.penalize_nodes)
-
-    def fit_penalty(self, penalty: Penalty, allowed: Mask) -> Penalty:
-        """Return the penalty with all parameters held that are not allowed."""
-        return allowing(penalty, allowed)
-
-    def activate(self, state: SearchState) -> bool:
-        """Allow the single parameter of the largest gradient, of an active pair or a new one."""
-        solution, waiting = state.solution, state.reservoir
-        first = int(solution.layout.edge_offset[0])
-        held = np.where(state.allowed[first:], 0.0, np.abs(solution.gradient[first:]))
-        inside = float(held.max(initial=0.0))
-        chosen = self.choose(waiting, len(state.graph))
-        outside = float(waiting.scores[chosen[0]]) if state.admit(min(1, len(chosen))) else 0.0
-        if max(inside, outside) <= state.penalty.penalty + self.slack:
-            return False
-        if inside >= outside:
-            state.allowed[first + int(np.argmax(held))] = True
-        else:
-            self._admit(state, waiting.take(chosen).edges)
-        state.n_activations += 1
-        return True
-
-    @staticmethod
-    def _admit(state: SearchState, edges: Edges) -> None:
-        """Add a pair to the graph and allow its cell of the largest gradient."""
-        cell = int(np.argmax(np.abs(state.gradients(edges).values)))
-        state.graph.add(edges)
-        layout = state.graph.layout
-        state.allowed = layout.carry(state.allowed.astype(float), state.solution.layout) > 0
-        state.allowed[int(layout.edge_offset[-2]) + cell] = True
-
-
 def choose_policy(settings: Settings, n_variables: int) -> Policy:
     """Return the policy that settings ask for, with this many variables.
 
@@ -193,9 +144,6 @@ def choose_policy(settings: Settings, n_variables: int) -> Policy:
     True
     """
     slack = _SLACK * settings.tol
-    if settings.single_features:
-        iterations = 1 if settings.strategy == "feature-light" else FINAL_ITERATIONS
-        return FeatureWise(_exhaustive(n_variables), iterations, slack, drops_zeros=False)
     best = settings.strategy == "best-choice"
     if settings.relaxed:  # no penalty holds an activated edge at zero, so there is no slack
         strategy = _select(settings, n_variables, touching=16, patience=5.0)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.conditional.features import Features
 from edgegraft.config import Plan
 from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.types import Edges, Floats
@@ -25,7 +26,6 @@ from edgegraft.learn.journal import Journal
 from edgegraft.learn.prediction_path import Path, Trial, choose_strengths
 from edgegraft.learn.problem import ALL_PAIRS
 from edgegraft.model import PairwiseMRF
-from edgegraft.conditional.features import Features
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured

@@ -11,9 +11,11 @@ from typing import Literal, Self
 
 from numpy.typing import ArrayLike
 
+from edgegraft.conditional.features import Features
+from edgegraft.conditional.survey_design import weigh_rows
 from edgegraft.config import Plan, Settings
 from edgegraft.core import Layout
-from edgegraft.core.types import Floats, Mask
+from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.device import find_device
 from edgegraft.errors import Argument, MemoryBudgetError
@@ -21,8 +23,6 @@ from edgegraft.inference import likelihood_engine
 from edgegraft.learn.journal import Journal
 from edgegraft.learn.pair_rules import PairRules
 from edgegraft.learn.policies import Policy, choose_policy
-from edgegraft.conditional.survey_design import weigh_rows
-from edgegraft.conditional.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty
@@ -73,12 +73,11 @@ class Problem:
         """Return the problem with the penalty bound, and the policy that the settings ask for."""
         settings = settings or Settings()
         policy = policy or choose_policy(settings, len(objective.schema))
-        return cls(objective, policy.bind(penalty, objective), settings, policy)
+        return cls(objective, penalty.bound(objective), settings, policy)
 
     def solve(
         self,
         layout: Layout,
-        allowed: Mask,
         start: Solution | Floats | None,
         max_iter: int = 0,
         *,
@@ -87,12 +86,12 @@ class Problem:
     ) -> Solution:
         """Return the parameters of a graph after this many iterations; none evaluates `start`.
 
-        `allowed` are the parameters that may leave zero, in feature grafting, and `objective` the
-        fallback that has taken over. Unless `quiet`, a tolerance that is not reached is warned of.
+        `objective` is the fallback that has taken over. Unless `quiet`, a tolerance that is not
+        reached is warned of.
         """
         return minimize(
             objective or self.objective,
-            self.policy.fit_penalty(self.penalty, allowed),
+            self.policy.fit_penalty(self.penalty),
             layout,
             start,
             Stopping(tol=self.settings.tol, max_iter=max_iter),

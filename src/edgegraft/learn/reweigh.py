@@ -31,9 +31,7 @@ _CELLS = 1 << 24  # probabilities that are averaged: a tenth of a second
 _MIN_ROWS, _MAX_ROWS = 256, 4096  # a mean over these has an error of 6 % at most, and of 1.5 %
 
 
-def reweighed(
-    rule: Penalty, objective: Objective, theta: Floats, layout: Layout
-) -> Penalty:
+def reweighed(rule: Penalty, objective: Objective, theta: Floats, layout: Layout) -> Penalty:
     """Return a penalty with the noise that fitted parameters leave, if it has noise weights."""
     rows = sample_of(objective)
     if not isinstance(rule, NoisePenalty) or rows is None:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.conditional.survey_design import SurveyDesign, weigh_rows
 from edgegraft.config import Plan, Settings
 from edgegraft.counts import PairCounts
 from edgegraft.device import find_device
@@ -33,7 +34,6 @@ from edgegraft.learn import steps
 from edgegraft.learn.checkpoint import load
 from edgegraft.learn.events import Observer, StopReason
 from edgegraft.learn.loop import grow, run_search
-from edgegraft.learn.policies import choose_policy
 from edgegraft.learn.problem import (
     Problem,
     check_states,
@@ -43,7 +43,6 @@ from edgegraft.learn.problem import (
 )
 from edgegraft.learn.second_look import TESTS_PER_VARIABLE
 from edgegraft.learn.state import SearchState
-from edgegraft.conditional.survey_design import SurveyDesign, weigh_rows
 from edgegraft.learn.too_few_rows import too_few_rows, warn_of_sparse_pairs
 from edgegraft.objective.objective import Objective
 from edgegraft.table import PackedTable
@@ -152,8 +151,7 @@ class Stages:
     def _losses(self) -> list[MakeLoss]:
         if self._whole:
             return [self._over_sample]
-        policy = choose_policy(self._settings, len(self._rows.schema))
-        if self.plan.objective == "likelihood" or not policy.whole_edges:
+        if self.plan.objective == "likelihood":
             return [self._over_all]
         stages: list[MakeLoss] = [self._over_all, self._over_sample]
         share = 1.0 / _STEP

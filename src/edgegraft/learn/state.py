@@ -77,7 +77,6 @@ class SearchState:
     stream: CandidateStream
     reservoir: Reservoir
     rng: np.random.Generator
-    allowed: Mask  #: parameters of `solution` that may leave zero, in feature grafting
     tested: PairMap  #: pairs scored so far
     n_tests: int = 0  #: pairs scored, a pair scored again counted again
     n_activations: int = 0  #: activation steps
@@ -117,15 +116,13 @@ class SearchState:
         """
         settings, schema = problem.settings, problem.objective.schema
         graph = ActiveGraph(schema.n_states, edges, problem.objective.layout().widths)
-        allowed = np.ones(graph.layout.n_parameters, bool)
         return cls(
             problem,
             graph,
-            problem.solve(graph.layout, allowed, start, max_iter, quiet=start is not None),
+            problem.solve(graph.layout, start, max_iter, quiet=start is not None),
             CandidateStream(len(schema), full=settings.full_queue),
             Reservoir(problem.policy.strategy.capacity),
             np.random.default_rng(settings.random_state),
-            allowed,
             PairMap(),
         )
 
@@ -141,7 +138,6 @@ class SearchState:
             "edges": self.graph.layout.edges,
             # As `restart` was given them, so that it can be given them again.
             "theta": self.theta() if self.restarted_from is None else self.restarted_from,
-            "allowed": self.allowed.copy(),  # which changes in place
             "tested": self.tested.with_value(),
             "returned": np.array(list(self.returned.items()), np.int64).reshape(-1, 2),
             "stream": self.stream.state(),
@@ -160,7 +156,7 @@ class SearchState:
         If it lacks the candidates and the tested pairs, all pairs are tested candidates.
         """
         schema, theta = problem.objective.schema, np.array(tree["theta"])
-        n, allowed = len(schema), np.array(tree["allowed"])
+        n = len(schema)
         graph = ActiveGraph(schema.n_states, tree["edges"], problem.objective.layout().widths)
         layout, fitted = graph.layout, tree.get("solution")
         if fitted is not None:
@@ -172,11 +168,10 @@ class SearchState:
         state = cls(
             problem,
             graph,
-            problem.solve(layout, allowed, theta, objective=fallback),
+            problem.solve(layout, theta, objective=fallback),
             CandidateStream.from_state(tree["stream"]) if known else CandidateStream(n),
             Reservoir.from_state(tree["reservoir"]) if known else Reservoir(),
             rng,
-            allowed,
             PairMap(np.asarray(tree.get("tested", pair_ids(all_pairs(n), n)), np.int64)),
             **{name: kind(tree[name]) for name, kind in _SCALARS.items()},
             returned=Counter(dict(tree["returned"].tolist())),
@@ -196,11 +191,8 @@ class SearchState:
         came to violating optimality. Counters and events continue. This is how a path of
         penalties, a search over more rows and a second look with sharper weights start.
 
-        The problem is over the same variables, and neither policy may be of single features. Edges
-        that are not to be kept are candidates again.
+        The problem is over the same variables. Edges that are not to be kept are candidates again.
         """
-        if not (problem.policy.whole_edges and self.policy.whole_edges):
-            raise ValueError("strategies of single features cannot start from another run")
         whole = self.graph.layout
         kept = np.ones(whole.n_edges, bool) if keep is None else keep
         layout = whole.with_edges(whole.edges[kept])

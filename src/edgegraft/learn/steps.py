@@ -148,7 +148,7 @@ def fit(state: SearchState, max_iter: int | None = None, *, quiet: bool = True) 
     """
     before, layout = state.solution.info.objective, state.graph.layout
     n_iter = max_iter or state.policy.iterations
-    state.solution = state.problem.solve(layout, state.allowed, state.solution, n_iter, quiet=quiet)
+    state.solution = state.problem.solve(layout, state.solution, n_iter, quiet=quiet)
     state.n_fresh, state.restarted_from = 0, None
     return bool(before - state.solution.info.objective > _STILL * max(1.0, abs(before)))
 
@@ -178,10 +178,7 @@ def restart(state: SearchState) -> None:
     """
     state.restarted_from, state.n_fresh = state.theta(), 0
     state.solution = state.problem.solve(
-        state.graph.layout,
-        state.allowed,
-        state.restarted_from,
-        objective=state.solution.objective,
+        state.graph.layout, state.restarted_from, objective=state.solution.objective
     )
 
 

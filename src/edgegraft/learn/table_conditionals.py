@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
+from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.counts.pair_counts import weigh_states
@@ -42,7 +43,6 @@ from edgegraft.learn.conditional import (
     contrast_basis,
 )
 from edgegraft.learn.rare_states import MARGIN_STEPS, MARGIN_TOL, Rarity, intercept_shift
-from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 

@@ -136,12 +136,10 @@ def _stored(found: Contents, damaged: Callable[[str], FileFormatError]) -> Store
     content, arrays = found.content, found.arrays
     try:
         edges, theta = arrays.pop("edges"), arrays.pop("theta")
-        # Older files do not list their columns, whose arrays are in order.
-        names = content.get("edge_columns", [name.removeprefix(_COLUMN) for name in arrays])
         variables = content["schema"]["variables"]
         stored = StoredModel(
             details=dict(content["details"]),
-            edge_columns={name: arrays.pop(_COLUMN + name) for name in names},
+            edge_columns={name: arrays.pop(_COLUMN + name) for name in content["edge_columns"]},
             names=tuple(str(variable["name"]) for variable in variables),
             n_states=tuple(len(variable["categories"]) for variable in variables),
             edges=edges,

@@ -2,13 +2,12 @@
 
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Evaluation, Objective
-from edgegraft.objective.penalties import FeaturePenalty, NoisePenalty, StatesPenalty, make_penalty
+from edgegraft.objective.penalties import NoisePenalty, StatesPenalty, make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 
 __all__ = [
     "Evaluation",
-    "FeaturePenalty",
     "Likelihood",
     "NoisePenalty",
     "Objective",

@@ -27,7 +27,6 @@ from edgegraft.core.threads import one_blas_thread, run, run_in_order
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.counts.pair_counts import PairCounts, weigh_states
 from edgegraft.device.pseudolikelihood import evaluate_on_device
-from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.counted import Asked, subtract_expected, work_counted
 from edgegraft.kernels.conditionals.lookup import Places, exchange, gather_tables
 from edgegraft.kernels.conditionals.pseudolikelihood import (
@@ -148,7 +147,7 @@ def _exchange(
     scale: float,
 ) -> None:
     at = layout.node_offset, layout.states, sources.directed, sources.lanes
-    for_size(exchange, len(theta), 1000)(theta, nodes, tables, *at, scale)
+    exchange(theta, nodes, tables, *at, scale)
 
 
 def _work(
@@ -220,8 +219,7 @@ class AllPairs:
     def tables(self, edges: Edges, offsets: Integers, scale: float) -> Floats:
         """Return `scale` times the sums of both ends of each pair, table after table."""
         out = np.empty(int(offsets[-1]))
-        gather = for_size(gather_tables, len(out), 1000)
-        gather(self._sums, self._places, edges, offsets, scale, out)
+        gather_tables(self._sums, self._places, edges, offsets, scale, out)
         return out
 
 

@@ -23,7 +23,6 @@ from edgegraft.core.pairs import stretches
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.errors import MemoryBudgetError
-from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.conditionals.counted import Counted, count_bundles
 from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.lookup import ROOM, Directed, Groups, pack_groups
@@ -106,8 +105,7 @@ def wire(
     max_codes = np.minimum(max(LANES, columns.codes.shape[1] // 8), ROOM // (8 * widths))
     if whole:
         max_codes[:] = np.iinfo(np.int32).max
-    pack = for_size(pack_groups, len(keys) + n_bundles)
-    groups = Groups(*pack(start, keys % n, columns.radix, widths, max_codes))
+    groups = Groups(*pack_groups(start, keys % n, columns.radix, widths, max_codes))
     largest = int(groups.size.max(initial=0))
     if largest > np.iinfo(np.int32).max:
         raise MemoryBudgetError(

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges
 from edgegraft.core.pairs import PairTables, table_offsets
@@ -27,7 +28,6 @@ from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
 from edgegraft.objective.block_sums import Job, columns_of, do_jobs
 from edgegraft.objective.bundles import alternatives_of, bundle, wire
-from edgegraft.conditional.features import Features
 from edgegraft.objective.objective import Evaluation, Objective, State
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table.blocks import Rows, TableRows, add_in_order

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
 from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Edges, Floats
 from edgegraft.kernels.solver import dot
-from edgegraft.conditional.features import Features
 from edgegraft.table import Schema
 from edgegraft.table.blocks import Rows
 

@@ -1,4 +1,4 @@
-"""Penalties with other weights, or other groups, than :class:`~edgegraft.objective.Penalty`.
+"""Penalties with other weights than :class:`~edgegraft.objective.Penalty`.
 
 Noise weights ask of every pair the same evidence, whatever its states and their shares:
 
@@ -32,7 +32,6 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Groups, Penalty, norms_of
 
 GroupWeight = Literal["sqrt", "states", "noise"]
-_HOLD = 1e12  # a strength that no gradient of a mean loss overcomes
 
 
 @dataclass(frozen=True)
@@ -111,43 +110,7 @@ class NoisePenalty(Penalty):
         return np.where(split, np.maximum(first / weights, rest), whole / weights)
 
 
-@dataclass(frozen=True, eq=False)
-class FeaturePenalty(Penalty):
-    """Plain l1 over single parameters; `allowed` are those that may leave zero, all by default.
-
-    Examples
-    --------
-    >>> FeaturePenalty(1.0).groups(Layout([2, 2], [(0, 1)])).offsets
-    array([0, 2, 4, 5, 6, 7, 8])
-    """
-
-    allowed: Mask | None = field(default=None, repr=False)
-
-    kind: ClassVar[str] = "l1"
-
-    def edge_weights(self, edges: Edges, cells: Integers) -> Floats:
-        """Return ones: single parameters have no size."""
-        return np.ones(len(edges))
-
-    def least_factors(self, states: Integers) -> Floats:
-        """Return ones: the largest parameter of a table is at most its norm."""
-        return np.ones(len(states))
-
-    def groups(self, layout: Layout) -> Groups:
-        """Return the groups; parameters that are not allowed are held at zero."""
-        first, last = int(layout.edge_offset[0]), int(layout.edge_offset[-1])
-        nodes = np.arange(first + 1) if self.penalize_nodes else layout.node_offset
-        offsets = np.concatenate((nodes, np.arange(first, last) + 1))
-        groups = self._laid_out(offsets, np.ones(len(offsets) - 1), layout.n_variables)
-        if self.allowed is not None:
-            groups.strength[len(nodes) - 1 :][~self.allowed[first:]] = _HOLD
-        return groups
-
-    def _scores(self, values: Floats, offsets: Integers, edges: Edges) -> Floats:
-        return np.maximum.reduceat(np.abs(values), offsets[:-1]) if len(edges) else np.empty(0)
-
-
-PENALTIES: tuple[type[Penalty], ...] = (Penalty, StatesPenalty, NoisePenalty, FeaturePenalty)
+PENALTIES: tuple[type[Penalty], ...] = (Penalty, StatesPenalty, NoisePenalty)
 """The library's own penalties, which files can name."""
 
 
@@ -155,7 +118,6 @@ def make_penalty(
     penalty: float = 0.0,
     ridge: float = 0.0,
     *,
-    kind: str = "group",
     group_weight: str = "sqrt",
     **settings: Any,
 ) -> Penalty:
@@ -164,8 +126,6 @@ def make_penalty(
     Parameters
     ----------
     penalty, ridge : float
-    kind : {"group", "l1"}
-        Whole edge tables vanish together, or single parameters, which know no `group_weight`.
     group_weight : {"sqrt", "states", "noise"}
         ``d_e`` is the square root of the number of cells of a table, or that number, or such
         that chance gives every pair of the data the same score.
@@ -177,20 +137,12 @@ def make_penalty(
     >>> make_penalty(0.1, group_weight="noise")
     NoisePenalty(penalty=0.1, ridge=0.0, penalize_nodes=False)
     """
-    if kind not in ("group", "l1"):
-        raise SettingError("kind", f"must be 'group' or 'l1', found {kind!r}")
-    named = {form.group_weight: form for form in PENALTIES if form.kind == "group"}
+    named = {form.group_weight: form for form in PENALTIES}
     if group_weight not in named:
         raise SettingError(
             "group_weight", f"must be one of {', '.join(named)}, found {group_weight!r}"
         )
-    form = FeaturePenalty if kind == "l1" else named[group_weight]
-    return form(penalty, ridge, **settings)
-
-
-def allowing(penalty: Penalty, allowed: Mask) -> FeaturePenalty:
-    """Return `penalty` over single parameters, restricted to those `allowed`."""
-    return FeaturePenalty(penalty.penalty, penalty.ridge, penalty.penalize_nodes, allowed)
+    return named[group_weight](penalty, ridge, **settings)
 
 
 MIN_ROWS = 20.0  # off the most common state: with fewer, chance is no longer Gaussian

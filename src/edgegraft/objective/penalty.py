@@ -25,7 +25,6 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import SettingError
-from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.solver import (
     group_norms,
     group_prox,
@@ -38,7 +37,7 @@ from edgegraft.objective.objective import Objective
 def norms_of(values: Floats, offsets: Integers) -> Floats:
     """Return the norm of each group of a flat array."""
     out = np.empty(len(offsets) - 1)
-    for_size(group_norms, len(values), 1000)(values, offsets, out)
+    group_norms(values, offsets, out)
     return out
 
 
@@ -51,7 +50,7 @@ class Groups(NamedTuple):
 
     def value(self, theta: Floats) -> float:
         """Return the penalty at `theta`."""
-        return float(for_size(penalty_value, len(theta), 1000)(theta, *self))
+        return float(penalty_value(theta, *self))
 
     def prox(self, theta: Floats, steps: Floats) -> Floats:
         """Return the proximal point of `theta` with one step per parameter."""
@@ -62,7 +61,7 @@ class Groups(NamedTuple):
     def violation(self, theta: Floats, gradient: Floats) -> Floats:
         """Return how far each group is from stationary."""
         out = np.empty(len(self.strength))
-        for_size(group_violation, len(theta), 1000)(theta, gradient, *self, out)
+        group_violation(theta, gradient, *self, out)
         return out
 
 
@@ -95,7 +94,7 @@ class Penalty:
     ridge: float = 0.0
     penalize_nodes: bool = False
 
-    kind: ClassVar[str] = "group"
+    kind: ClassVar[str] = "group"  #: what vanishes together; "group" is the table of an edge
     group_weight: ClassVar[str] = "sqrt"
 
     def __post_init__(self) -> None:
@@ -166,7 +165,7 @@ class Penalty:
         Returns
         -------
         array, shape (n_edges,)
-            ``||grad_e||_2 / d_e``; with single parameters the largest magnitude in the table.
+            ``||grad_e||_2 / d_e``.
 
         Examples
         --------
@@ -194,8 +193,8 @@ class Penalty:
     def violation(self, theta: Floats, gradient: Floats, layout: Layout) -> Floats:
         """Return how far each group is from stationary, in the Euclidean norm.
 
-        `gradient` is that of the loss alone. Groups are nodes, then edges or their single
-        parameters; theirs is the norm of ``grad + penalty * d * w/||w|| + 2 * ridge * w``, or for a
-        zero group ``max(0, ||grad|| - penalty * d)``.
+        `gradient` is that of the loss alone. Groups are nodes, then edges; theirs is the norm of
+        ``grad + penalty * d * w/||w|| + 2 * ridge * w``, or for a zero group
+        ``max(0, ||grad|| - penalty * d)``.
         """
         return self.groups(layout).violation(theta, gradient)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges, check_theta
 from edgegraft.core.pairs import PairTables
@@ -21,7 +22,6 @@ from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.kernels.conditionals.scored import score_conditional
 from edgegraft.objective.block_sums import columns_of
 from edgegraft.objective.featured import Featured, affordable_products, feature_rows, take_pairs
-from edgegraft.conditional.features import Features
 from edgegraft.objective.objective import Evaluation, Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table.blocks import TableRows

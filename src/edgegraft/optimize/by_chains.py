@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
 from edgegraft.core.threads import one_blas_thread
 from edgegraft.core.types import Floats
@@ -29,7 +30,6 @@ from edgegraft.device import find_device
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import ExactEngine
 from edgegraft.inference.persistent import Draws, PersistentChains, PersistentState
-from edgegraft.conditional.features import Features
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Groups, Penalty, norms_of

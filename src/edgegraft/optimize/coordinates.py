@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
 from edgegraft.core.edge_tables import by_shape
 from edgegraft.core.types import Floats
-from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.solver import Projection, centre_gradient, shift_nodes
-from edgegraft.conditional.features import Features
 
 #: Minimum share of its curvature that an entry keeps.
 MIN_SHARE = 0.02
@@ -80,7 +79,7 @@ class Coordinates:
         """Return a copy that a kernel has changed in place."""
         out = values.copy()
         if self._projection is not None:
-            for_size(change, len(out), 1000)(self._projection, out, *arguments)
+            change(self._projection, out, *arguments)
         return out
 
 

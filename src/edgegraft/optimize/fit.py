@@ -69,7 +69,6 @@ def fit_parameters(
     tol: float = 1e-5,
     max_iter: int = 1000,
     start: PairwiseMRF | ArrayLike | None = None,
-    kind: Literal["group", "l1"] = "group",
     group_weight: GroupWeight = "sqrt",
     penalize_nodes: bool = False,
     n_jobs: int | None = 1,
@@ -103,7 +102,7 @@ def fit_parameters(
     start : PairwiseMRF, or array of parameters, optional
         First parameters; edges of a model that are not among `edges` are omitted. With ordered
         columns parameters are node vectors and weights of scores, a model's tables any.
-    kind, group_weight, penalize_nodes
+    group_weight, penalize_nodes
         See :func:`~edgegraft.objective.penalties.make_penalty`.
     n_jobs : int, default 1
         Threads; -1 for all cores.
@@ -136,9 +135,7 @@ def fit_parameters(
     >>> info.converged, info.residual <= 1e-5
     (True, True)
     """
-    rule = make_penalty(
-        penalty, ridge, kind=kind, group_weight=group_weight, penalize_nodes=penalize_nodes
-    )
+    rule = make_penalty(penalty, ridge, group_weight=group_weight, penalize_nodes=penalize_nodes)
     stopping = _check_stopping(tol, max_iter)
     counts = _read(source, objective, weights, n_jobs, find_device(device))
     tables = _graph(counts.schema, edges)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from edgegraft.report.category_plots import plot_edge, plot_marginals
     from edgegraft.report.network_plot import plot_network
     from edgegraft.report.page import write_report
-    from edgegraft.report.trajectory_plots import plot_path, plot_trace
+    from edgegraft.report.trajectory_plots import plot_trace
 
 __all__ = [
     "data_quality",
@@ -35,7 +35,6 @@ __all__ = [
     "plot_edge_intervals",
     "plot_marginals",
     "plot_network",
-    "plot_path",
     "plot_power",
     "plot_predictability",
     "plot_stability",
@@ -48,7 +47,6 @@ _HOME = dict.fromkeys(__all__, "report.answer_plots") | {
     "plot_edge": "report.category_plots",
     "plot_marginals": "report.category_plots",
     "plot_network": "report.network_plot",
-    "plot_path": "report.trajectory_plots",
     "plot_trace": "report.trajectory_plots",
     "write_report": "report.page",
 }

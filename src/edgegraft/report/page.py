@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike
 from edgegraft.core.atomic import replace_file
 from edgegraft.errors import DataError
 from edgegraft.io.graph_files import edge_attributes
-from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import page_sections as parts
 from edgegraft.report.answer_sections import comparison_section, reading_section
@@ -44,7 +43,6 @@ def write_report(
     details: Mapping[str, Any] | None = None,
     edge_columns: Mapping[str, ArrayLike] | None = None,
     trace: Mapping[str, ArrayLike] | None = None,
-    path_points: Sequence[PathPoint] | None = None,
     data_quality: Mapping[str, Any] | None = None,
     comparison: Comparison | None = None,
     reading: NetworkReading | None = None,
@@ -68,8 +66,6 @@ def write_report(
         named ``strength`` replaces the model's own strengths.
     trace : dict of columns, optional
         ``trace_`` of an estimator, ``SearchState.trace()``, or the columns of a ``Monitor``.
-    path_points : list of PathPoint, optional
-        Result of :func:`~edgegraft.learn.selection.path.penalty_path`.
     data_quality : dict, optional
         Result of :func:`~edgegraft.report.data_quality`.
     comparison : Comparison, optional
@@ -105,7 +101,7 @@ def write_report(
     kept = dict(details or {})
     quality = kept.pop("data_quality", None) if data_quality is None else data_quality
     kept.pop("data_quality", None)
-    charts = chart_data(trace, path_points)
+    charts = chart_data(trace)
     about = describe(model, edge_attributes(model, edge_columns))
     compared = "" if comparison is None else comparison_section(comparison)
     sections = [
@@ -115,7 +111,7 @@ def write_report(
         ("reading", "The network read", "" if reading is None else reading_section(reading)),
         ("edges", "Strongest edges", parts.edges_section(about)),
         ("variables", "Variables", parts.variables_section(about, quality)),
-        ("trajectory", "How it went", parts.trajectory_section(trace is not None, path_points)),
+        ("trajectory", "How it went", parts.trajectory_section(trace is not None)),
         ("certificate", "Certificate", parts.certificate_section(kept)),
         ("quality", "Data quality", parts.quality_section(quality, model.n_variables)),
         ("settings", "To repeat it", parts.settings_section(kept)),

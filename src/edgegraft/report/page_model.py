@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ConvergenceWarning, ModelError
-from edgegraft.learn.selection.path import PathPoint
 from edgegraft.model import NodeMarginals, PairwiseMRF
 from edgegraft.report.network import Network, build_network, drawing, finite_strengths
 from edgegraft.report.page_html import as_number, for_json
-from edgegraft.report.trajectory_plots import Chart, Side, path_chart, trace_chart
+from edgegraft.report.trajectory_plots import Chart, Side, trace_chart
 
 MAX_DRAWN = 3000  # edges that a browser moves smoothly
 MAX_TABLE = 12  # rows and columns of an interaction table
@@ -108,14 +107,9 @@ def network_data(about: ModelSummary) -> Json:
     return found
 
 
-def chart_data(trace: Mapping[str, ArrayLike] | None, points: Sequence[PathPoint] | None) -> Json:
-    """Return the data of the charts of the search and of the path, if given."""
-    charts = {}
-    if trace is not None:
-        charts["trace"] = _chart(trace_chart(trace))
-    if points:
-        charts["path"] = _chart(path_chart(points))
-    return charts
+def chart_data(trace: Mapping[str, ArrayLike] | None) -> Json:
+    """Return the data of the chart of the search, if given."""
+    return {} if trace is None else {"trace": _chart(trace_chart(trace))}
 
 
 def _marginals(model: PairwiseMRF) -> tuple[NodeMarginals | None, str]:
@@ -179,5 +173,4 @@ def _chart(chart: Chart) -> Json:
         return axis._asdict() | {"lines": lines}
 
     sides = {"left": side(chart.left), "right": side(chart.right)}
-    mark = None if chart.mark is None else int(np.searchsorted(kept, chart.mark))
-    return chart._asdict() | {"x": numbers(chart.x), "mark": mark} | sides
+    return chart._asdict() | {"x": numbers(chart.x)} | sides

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from string import Template
 from typing import Any
 
 import numpy as np
 
 from edgegraft import __version__
-from edgegraft.learn.selection.path import PathPoint
 from edgegraft.report.page_html import (
     as_number,
     as_text,
@@ -27,7 +26,6 @@ from edgegraft.report.page_html import (
     value_cell,
 )
 from edgegraft.report.page_model import ModelSummary
-from edgegraft.report.trajectory_plots import path_chart
 
 _TOP_EDGES = 50
 _OPEN_TABLES = 4  # shown without a click
@@ -144,22 +142,9 @@ def variables_section(about: ModelSummary, quality: Mapping[str, Any] | None) ->
     return note + list_table(heads, rows, "list sortable")
 
 
-def trajectory_section(has_trace: bool, points: Sequence[PathPoint] | None) -> str:
-    """Return the containers of the charts of the search and of the path."""
-    parts = []
-    if has_trace:
-        parts.append('<h3>The run</h3><div class="chart" data-chart="trace"></div>')
-    if points:
-        chart = path_chart(points)
-        values, best = chart.right.lines[0].values, chart.mark
-        rows = (
-            f"<tr{' class=best' if k == best else ''}><td>{as_number(point.penalty)}</td>"
-            f"<td>{as_number(point.n_edges)}</td><td>{float(values[k]):,.6g}</td></tr>"
-            for k, point in enumerate(points)
-        )
-        parts.append('<h3>The path of penalties</h3><div class="chart" data-chart="path"></div>')
-        parts.append(list_table(["penalty", "edges", chart.right.title], rows))
-    return "".join(parts)
+def trajectory_section(has_trace: bool) -> str:
+    """Return the container of the chart of the search."""
+    return '<div class="chart" data-chart="trace"></div>' if has_trace else ""
 
 
 def certificate_section(details: Mapping[str, Any]) -> str:

@@ -27,7 +27,6 @@ from edgegraft.core.threads import one_blas_thread
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.counts.pair_counts import all_pair_blocks
-from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.search import Contrasts, correlate
 from edgegraft.table.blocks import TableRows, add_in_order
 from edgegraft.table.numbers import scores_of
@@ -125,7 +124,7 @@ class Correlations:
         size = columns[tables.edges[:, 0]] * columns[tables.edges[:, 1]]
         start = np.cumsum(size) - size
         values = np.zeros(int(size.sum()))
-        for_size(correlate, len(tables.edges))(
+        correlate(
             tables.values,
             tables.offsets,
             tables.edges,

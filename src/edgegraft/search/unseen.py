@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from edgegraft.core.adjacency import PairMap
 from edgegraft.core.types import Ids, Integers, Mask
-from edgegraft.kernels.compiler import for_size
 from edgegraft.kernels.search import MAX_REJECTIONS, draw_from_level, draw_from_list
 
 
@@ -70,8 +69,7 @@ class UnseenPairs:
             if count < k:
                 self._left = self._unseen(pairs)
         if count < k and self._left is not None:
-            draw = for_size(draw_from_list, max(k, len(self._left)))
-            more, n_left = draw(*hashed, self._left, len(self._left), words, out[count:])
+            more, n_left = draw_from_list(*hashed, self._left, len(self._left), words, out[count:])
             self._left = self._left[:n_left]
             count += more
             if count < k:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import chndtrinc
 
+from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats, Integers
-from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.study.group_fit import WholeFit
 
 _CHANCE = 0.05

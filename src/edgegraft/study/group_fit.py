@@ -13,13 +13,13 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.optimize import minimize as minimize_smooth
 
+from edgegraft.conditional.features import Features
+from edgegraft.conditional.survey_design import SurveyDesign, Weighting
 from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.learn.edge_tests import EdgeTester, make_tester
 from edgegraft.learn.problem import ridge_of
-from edgegraft.conditional.survey_design import SurveyDesign, Weighting
 from edgegraft.model import PairwiseMRF
-from edgegraft.conditional.features import Features
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.conditional.features import Features
+from edgegraft.conditional.survey_design import weigh
 from edgegraft.core.checks import check_weights
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import Argument, DataError, EncodingWarning, listing
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_labels, read_table
 from edgegraft.learn.feature_conditionals import state_weights
-from edgegraft.conditional.survey_design import weigh
-from edgegraft.conditional.features import Features
 from edgegraft.table import PackedTable
 
 MIN_ROWS = 20  # of a group, to be compared

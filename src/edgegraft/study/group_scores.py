@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgegraft.conditional.features import Features
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.learn.conditional import Conditional
@@ -27,7 +28,6 @@ from edgegraft.learn.feature_conditionals import (
     contrasts_of,
     state_weights,
 )
-from edgegraft.conditional.features import Features
 from edgegraft.study.group_fit import JointFit
 from edgegraft.study.group_rows import GroupRows
 

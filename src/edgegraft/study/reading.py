@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.conditional.survey_design import weigh
 from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Integers
@@ -16,7 +17,6 @@ from edgegraft.errors import Argument, DataError, ModelError, SettingError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import make_frame
 from edgegraft.ingest.rows import read_table
-from edgegraft.conditional.survey_design import weigh
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.centrality import (
     case_dropping,

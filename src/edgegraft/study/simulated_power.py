@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from edgegraft.conditional.survey_design import Weighting
 from edgegraft.config import Plan
 from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids
@@ -14,7 +15,6 @@ from edgegraft.datasets.graphs import erdos_renyi
 from edgegraft.errors import DataError
 from edgegraft.learn.discovery import discover
 from edgegraft.learn.effects import edge_effects
-from edgegraft.conditional.survey_design import Weighting
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.group_fit import WholeFit
 from edgegraft.study.power import FittedEdges, tested_study

@@ -9,11 +9,8 @@ in which both cells of a pair are known come for free.
 
 from __future__ import annotations
 
-import json
-import struct
 from collections.abc import Iterable
 from os import PathLike
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -22,10 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core.checks import check_codes
 from edgegraft.core.container import ContainerFormat, ContainerReader, write_container
-from edgegraft.errors import DataError, FileFormatError
-from edgegraft.kernels.compiler import for_size
+from edgegraft.errors import DataError
 from edgegraft.kernels.conditionals.lanes import LANES as ROW_LANES
-from edgegraft.kernels.counting.bitplanes import pack_columns, pack_columns_plainly
+from edgegraft.kernels.counting.bitplanes import pack_columns
 from edgegraft.kernels.counting.pairs import LANES, Planes
 from edgegraft.table.schema import Schema
 
@@ -42,13 +38,6 @@ FORMAT = ContainerFormat(
     "pack the data again",
     checksum="crc32",
 )
-
-# Files of earlier versions: bit planes, and 16-bit codes of columns of more than 16 states.
-#     magic (8 bytes) | format version (u32) | header length (u32) | header (JSON) | planes | codes
-_MAGIC, _OLD_VERSION = b"EGPACK\r\n", 1
-_PREFIX = struct.Struct("<8sII")
-_ALIGNMENT = 4096  # the arrays begin at multiples of this
-_VECTOR = 512  # rows of a whole vector of a plane
 
 
 class PackedTable:
@@ -134,10 +123,6 @@ class PackedTable:
     @classmethod
     def open(cls, path: str | PathLike[str]) -> PackedTable:
         """Map a file that :meth:`save` wrote, after verifying its checksum."""
-        with Path(path).open("rb") as file:
-            old = file.read() if file.read(len(_MAGIC)) == _MAGIC else None
-        if old is not None:
-            return cls.from_codes(*_read_old(path, _MAGIC + old))
         with ContainerReader(path, FORMAT) as reader:
             schema = reader.field("schema", Schema.from_json)
             n_rows = reader.field("n_rows", int)
@@ -208,8 +193,7 @@ class PackedTable:
         room = np.zeros(shape[0] * shape[1] + LANES, np.uint64)
         shift = -room.ctypes.data % (8 * LANES) // 8  # to where a vector lies in one cache line
         words = room[shift : shift + shape[0] * shape[1]].reshape(shape)
-        pack = for_size(pack_columns, words.size, 5000, pack_columns_plainly)
-        pack(self.cells, self.n_rows, start, words)
+        pack_columns(self.cells, self.n_rows, start, words)
         for array in (words, start, complete):
             array.flags.writeable = False
         return Planes(words, start, states, complete)
@@ -238,51 +222,3 @@ def _room(schema: Schema, n_rows: int) -> tuple[tuple[int, int], Any]:
     largest = schema.n_states.max(initial=1)
     dtype = np.uint8 if largest <= np.iinfo(np.uint8).max else np.uint16
     return (len(schema), -(-n_rows // ROW_LANES) * ROW_LANES), dtype
-
-
-def _read_old(path: str | PathLike[str], content: bytes) -> tuple[NDArray[np.int64], Schema]:
-    """Return codes and schema of a file of an earlier version, having checked that it is whole."""
-    try:
-        return _decode_old(content)
-    except (struct.error, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise FileFormatError(
-            f"'{path}' is a damaged packed table ({error!s:.120}); pack the data again"
-        ) from None
-
-
-def _decode_old(content: bytes) -> tuple[NDArray[np.int64], Schema]:
-    _, version, length = _PREFIX.unpack_from(content)
-    if version != _OLD_VERSION:
-        raise ValueError(f"it has format version {version}, not {_OLD_VERSION}")
-    end = _PREFIX.size + length
-    header = json.loads(content[_PREFIX.size : end])
-    schema, n_rows = Schema.from_json(header["schema"]), int(header["n_rows"])
-    states, missing = schema.n_states, np.array(header["n_missing"], np.int64)
-    if missing.shape != (len(schema),) or not n_rows > 0 or (missing < 0).any():
-        raise ValueError("the missing cells stated do not fit the schema")
-    counts = np.where(states > MAX_PLANES, 0, states - (missing == 0)).tolist()
-    arrays: list[NDArray[Any]] = []
-    for name, dtype, shape in (
-        ("words", np.dtype("<u8"), [sum(counts), 8 * -(-n_rows // _VECTOR)]),
-        ("codes", np.dtype("<u2"), [int((states > MIN_CODED).sum()), n_rows]),
-    ):
-        if header[name] != shape:
-            raise ValueError("the arrays do not fit the schema")
-        start = -(-end // _ALIGNMENT) * _ALIGNMENT
-        end = start + shape[0] * shape[1] * dtype.itemsize
-        arrays.append(np.frombuffer(content[start:end], dtype).reshape(shape))
-    if end != len(content):
-        raise ValueError(f"it holds {len(content)} bytes where its header says {end}")
-    planes, coded = iter(arrays[0]), iter(arrays[1])
-    out = np.empty((n_rows, len(schema)), np.int64)
-    for i, count in enumerate(counts):
-        # A cell without a bit has the state whose plane is left out, or is missing.
-        codes = np.full(n_rows, states[i] - 1 if missing[i] == 0 else -1)
-        for state in range(count):
-            bits = np.unpackbits(next(planes).view(np.uint8), bitorder="little")
-            codes[bits[:n_rows] == 1] = state
-        if states[i] > MIN_CODED:
-            codes = next(coded).astype(np.int64)
-            codes[codes >= states[i]] = -1
-        out[:, i] = codes
-    return out, schema

@@ -81,14 +81,6 @@ def pack_columns(cells, n_rows, start, planes):
         pack_codes(cells[i, :n_rows], planes[start[i] : start[i + 1]])
 
 
-def pack_columns_plainly(cells, n_rows, start, planes):
-    """Do the same with NumPy."""
-    for i in range(len(cells)):
-        states = np.arange(start[i + 1] - start[i])
-        bits = np.packbits(cells[i, :n_rows] == states[:, None], axis=1, bitorder="little")
-        planes[start[i] : start[i + 1]].view(np.uint8)[:, : bits.shape[1]] = bits
-
-
 @kernel
 def unpack_codes(planes, codes, without_bit, out):
     """Write the code of every row to `out`: ``codes[k]`` if it sets a bit of plane ``k``.

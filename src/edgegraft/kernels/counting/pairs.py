@@ -165,18 +165,6 @@ def count_planes(planes, margins, margin_start, edges, chosen, offsets, out):
         _fill_last(table, row_margin, column_margin, planes.complete[i], planes.complete[j])
 
 
-def count_planes_plainly(planes, margins, margin_start, edges, chosen, offsets, out):
-    """Do the same with NumPy."""
-    for e in chosen:
-        i, j = edges[e]
-        a, b = (planes.words[planes.start[v] : planes.start[v + 1]] for v in (i, j))
-        table = out[offsets[e] : offsets[e + 1]].reshape(planes.states[i], planes.states[j])
-        both = np.bitwise_count(a[:, None] & b)
-        table[: len(a), : len(b)] = both.sum(axis=2, dtype=np.int64)
-        ends = (margins[margin_start[v] : margin_start[v + 1]] for v in (i, j))
-        _fill_last.py_func(table, *ends, planes.complete[i], planes.complete[j])
-
-
 @njit(inline="always")
 def _fill_last(table, row_margin, column_margin, row_complete, column_complete):
     """Fill the last row and column of a table from the margins of the complete variables.

@@ -272,7 +272,8 @@ def _write_marginals(k, tree, scope, walk, clique, local, out):
             if b > 0:
                 for c in range(cells):
                     inner[c] += outer[c]
-    out[tree.node_block[k] : tree.node_block[k] + s] = local[:s]
+    for a in range(s):  # a slice would take 1.5 s to compile
+        out[tree.node_block[k] + a] = local[a]
 
 
 @kernel

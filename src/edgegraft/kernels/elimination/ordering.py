@@ -84,7 +84,8 @@ def eliminate(start, neighbour, log_states, rule, max_log, max_cells):
         d = _living(v, pool, lists)
         scope = _with_room(scope, scope_start[done], d)
         members = scope[scope_start[done] : scope_start[done] + d]
-        members[:] = pool[lists.first[v] : lists.first[v] + d]
+        for x in range(d):
+            members[x] = pool[lists.first[v] + x]
         order[done] = v
         done += 1
         scope_start[done] = scope_start[done - 1] + d
@@ -242,7 +243,8 @@ def _with_room(values, used, extra):
     if used + extra <= values.shape[0]:
         return values
     larger = np.empty(2 * (used + extra), values.dtype)
-    larger[:used] = values[:used]
+    for k in range(used):  # a slice would take 1.5 s to compile
+        larger[k] = values[k]
     return larger
 
 

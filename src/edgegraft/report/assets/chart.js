@@ -13,41 +13,26 @@ function ticks(low, high, count) {
   return found;
 }
 
-function logTicks(low, high) {
-  const found = [];
-  for (let p = Math.floor(Math.log10(low)); p <= Math.log10(high) + 1e-9; p++) {
-    for (const m of [1, 2, 5]) {
-      const value = m * 10 ** p;
-      if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
-    }
-  }
-  return found.length > 1 ? found : [low, high];
-}
-
 function short(value) {
   if (value === null || value === undefined) return "–";
   if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e6)) return value.toExponential(1);
   return String(+value.toPrecision(4));
 }
 
-function axisScale(axis, from, to, log, reverse) {
+function axisScale(axis, from, to) {
   const known = axis.filter((value) => value !== null);
   let low = Math.min(...known), high = Math.max(...known);
-  if (!(high > low)) { const pad = Math.abs(low) * 0.05 || 1; low -= log ? low / 2 : pad; high += pad; }
-  const [a, b] = log ? [Math.log(low), Math.log(high)] : [low, high];
-  const scale = (value) => {
-    const share = ((log ? Math.log(value) : value) - a) / (b - a);
-    return from + (to - from) * (reverse ? 1 - share : share);
-  };
+  if (!(high > low)) { const pad = Math.abs(low) * 0.05 || 1; low -= pad; high += pad; }
+  const scale = (value) => from + ((to - from) * (value - low)) / (high - low);
   return { scale, low, high };
 }
 
 export function drawChart(host, chart) {
   const { width, height, left, right, top, bottom } = CHART;
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" }, host);
-  const x = axisScale(chart.x, left, width - right, chart.log, chart.reverse);
+  const x = axisScale(chart.x, left, width - right);
   draw("path", { class: "frame", fill: "none", d: `M${left},${top}V${height - bottom}H${width - right}V${top}` }, svg);
-  for (const value of chart.log ? logTicks(x.low, x.high) : ticks(x.low, x.high, 6)) {
+  for (const value of ticks(x.low, x.high, 6)) {
     draw("text", { x: x.scale(value), y: height - bottom + 17, "text-anchor": "middle" }, svg).textContent = short(value);
   }
   draw("text", { x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, svg).textContent = chart.title;
@@ -56,7 +41,7 @@ export function drawChart(host, chart) {
   for (const side of ["left", "right"]) {
     const axis = chart[side];
     const values = axis.lines.flatMap((line) => line.values).concat(axis.from_zero ? [0] : []);
-    const y = axisScale(values, height - bottom, top, false, false);
+    const y = axisScale(values, height - bottom, top);
     const edge = side === "left" ? left - 8 : width - right + 8;
     for (const value of ticks(y.low, y.high, 5)) {
       const text = draw("text", { x: edge, y: y.scale(value) + 4, "text-anchor": side === "left" ? "end" : "start" }, svg);
@@ -78,11 +63,6 @@ export function drawChart(host, chart) {
       const label = make("span", "", line.name, entry);
       lines.push({ line, label });
     }
-  }
-  if (chart.mark !== null) {
-    const at = x.scale(chart.x[chart.mark]);
-    draw("path", { class: "cursor", d: `M${at},${top}V${height - bottom}` }, svg);
-    draw("text", { x: at, y: top - 3, "text-anchor": "middle" }, svg).textContent = "best";
   }
   followPointer(svg, chart, x, lines);
 }

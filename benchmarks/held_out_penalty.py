@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from benchmarks.penalty_path import falling, score_rows
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, SettingError
 from edgegraft.ingest.rows import read_table
 from edgegraft.learn.problem import ridge_of
-from edgegraft.learn.selection.path import falling, score_rows
 from edgegraft.model import PairwiseMRF
 from edgegraft.optimize import fit_parameters
 from edgegraft.table import PackedTable
