@@ -22,9 +22,9 @@ from benchmarks.rows import Row
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_regular, make_scale_free
 from edgegraft.errors import ConvergenceWarning
+from edgegraft.grafting.problem import penalty_of, search_settings
 from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Plan, SearchState, Settings, grow
-from edgegraft.learn.problem import penalty_of, search_settings
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import NoisePenalty

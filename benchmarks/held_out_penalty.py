@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from benchmarks.penalty_path import falling, score_rows
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, SettingError
+from edgegraft.grafting.problem import ridge_of
 from edgegraft.ingest.rows import read_table
-from edgegraft.learn.problem import ridge_of
 from edgegraft.model import PairwiseMRF
 from edgegraft.optimize import fit_parameters
 from edgegraft.table import PackedTable

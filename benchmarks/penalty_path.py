@@ -31,15 +31,15 @@ from edgegraft.core.pairs import all_pairs
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError, SettingError
-from edgegraft.learn.events import Observer
+from edgegraft.grafting.events import Observer
+from edgegraft.grafting.loop import grow, run_search
+from edgegraft.grafting.problem import chance_level, losses, penalty_of, search_settings
+from edgegraft.grafting.state import SearchState
 from edgegraft.learn.last_fits import refit
-from edgegraft.learn.loop import grow, run_search
-from edgegraft.learn.problem import chance_level, losses, penalty_of, search_settings
-from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
-from edgegraft.search.mean_fields import rank_pairs
+from edgegraft.rank.mean_fields import rank_pairs
 from edgegraft.table import PackedTable
 
 N_PENALTIES = 10

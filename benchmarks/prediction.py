@@ -29,8 +29,8 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.rows import Row
 from edgegraft.core.pairs import all_pairs
 from edgegraft.datasets import make_scale_free
+from edgegraft.grafting.journal import Journal
 from edgegraft.learn import fit_for_prediction
-from edgegraft.learn.journal import Journal
 from edgegraft.learn.prediction import Prediction
 from edgegraft.learn.prediction_path import Path, choose_strengths
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood

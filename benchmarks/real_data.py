@@ -41,7 +41,7 @@ from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize import Solution, Stopping, fit_parameters, minimize
-from edgegraft.search import rank_pairs
+from edgegraft.rank import rank_pairs
 from edgegraft.table import PackedTable, Schema
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"

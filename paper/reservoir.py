@@ -17,7 +17,7 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.optimize.solver import minimize
-from edgegraft.search import rank_pairs
+from edgegraft.rank import rank_pairs
 from paper.experiment import Cell, Context, Experiment, Row, markdown
 from paper.networks import Network, scale_free
 from paper.versions import learner

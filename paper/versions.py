@@ -19,8 +19,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from edgegraft.counts import PairCounts
+from edgegraft.grafting.problem import losses, penalty_of, search_settings
 from edgegraft.learn import Plan, Settings
-from edgegraft.learn.problem import losses, penalty_of, search_settings
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty

@@ -372,7 +372,7 @@ class Settings(SearchOptions):
         Test first what the data show to be promising, or in random order as the paper does.
     rules : list of str, optional
         What is known of pairs, such as ``"forbid mood* -- age"``; see
-        :mod:`edgegraft.learn.pair_rules`.
+        :mod:`edgegraft.grafting.pair_rules`.
     tol : float, default 1e-3
         Largest violation of a group's optimality condition at the end.
     max_touching : int, optional

@@ -35,7 +35,7 @@ def test_before_the_command_has_begun(tmp_path):
 
 
 def test_while_pairs_are_ranked(inside, survey, tmp_path, monkeypatch):
-    monkeypatch.setattr("edgegraft.learn.loop.rank_pairs", interrupt)
+    monkeypatch.setattr("edgegraft.grafting.loop.rank_pairs", interrupt)
     options = ("--checkpoint", tmp_path / "m.checkpoint", *LEARN)
     done = inside("learn", survey, "-o", tmp_path / "m.edgegraft", *options)
     refused(done, "interrupted: nothing was written", code=1)

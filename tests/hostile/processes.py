@@ -36,9 +36,9 @@ _MIN_LIFE = 2.5  # seconds of a life that are left for work: files are two secon
 #: What is entered when a stage begins.
 STAGES = {
     "reading": "edgegraft.cli.learn_rows:open_rows",
-    "ranking": "edgegraft.learn.loop:rank_pairs",
-    "first fit": "edgegraft.learn.steps:begin",
-    "search": "edgegraft.learn.steps:rescore",
+    "ranking": "edgegraft.grafting.loop:rank_pairs",
+    "first fit": "edgegraft.grafting.steps:begin",
+    "search": "edgegraft.grafting.steps:rescore",
     "second look": "edgegraft.learn.discovery:sharpen",
     "tests": "edgegraft.learn.discovery:confirm",
     "last fit": "edgegraft.learn.discovery:last_model",

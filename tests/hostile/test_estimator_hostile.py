@@ -23,8 +23,8 @@ from edgegraft.errors import (
     UnseenCategoryError,
 )
 from edgegraft.estimators import GraftedMRF
+from edgegraft.grafting import steps
 from edgegraft.ingest import pack
-from edgegraft.learn import steps
 from edgegraft.table import Schema, Variable
 from tests.estimator_cases import survey
 

@@ -12,8 +12,8 @@ import pytest
 import edgegraft.learn.stages as stages_module
 from edgegraft.core.checks import MAX_WEIGHT, MIN_WEIGHT
 from edgegraft.errors import DataError, TooFewRowsWarning
+from edgegraft.grafting.problem import losses
 from edgegraft.learn import Plan, discover
-from edgegraft.learn.problem import losses
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable, Schema, Variable
 from edgegraft.table.blocks import TableRows, distinct_rows
@@ -112,7 +112,7 @@ def test_distinct_rows_give_what_all_rows_give(objective, monkeypatch):
     few = discover(table, plan)
     assert losses(table, plan)[0].n_rows == 200_000
     monkeypatch.setattr(stages_module, "distinct_rows", lambda rows: rows)
-    monkeypatch.setattr("edgegraft.learn.problem.distinct_rows", lambda rows: rows)
+    monkeypatch.setattr("edgegraft.grafting.problem.distinct_rows", lambda rows: rows)
     many = discover(table, plan)
     assert few.model.edges.tolist() == many.model.edges.tolist() == [[0, 1], [2, 3]]
     np.testing.assert_allclose(few.model.theta, many.model.theta, atol=1e-5)

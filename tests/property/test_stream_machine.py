@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from edgegraft.errors import EdgeError
-from edgegraft.search import CandidateStream
+from edgegraft.grafting import CandidateStream
 
 # Quarters add up without rounding, so that the sums of model and stream are equal.
 priorities = st.integers(-12, 12).map(lambda quarter: quarter / 4)

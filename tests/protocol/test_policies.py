@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from edgegraft.counts import PairCounts
-from edgegraft.learn import Problem, SearchState, Settings, certify, grow, steps
-from edgegraft.learn.policies import Policy, Relaxed, choose_policy
+from edgegraft.grafting import steps
+from edgegraft.grafting.policies import Policy, Relaxed, choose_policy
+from edgegraft.learn import Problem, SearchState, Settings, certify, grow
 from edgegraft.objective.penalty import Penalty
-from edgegraft.search import rank_pairs
+from edgegraft.rank import rank_pairs
 from tests.learn_cases import make_loss, make_table
 
 POLICIES = {

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from edgegraft.grafting import CandidateStream
 from edgegraft.learn import certify
 from edgegraft.objective.penalties import NoisePenalty
-from edgegraft.search import CandidateStream
 from edgegraft.table import PackedTable
 from tests import fit_checks
 from tests.learn_cases import PENALTY, grow_logged, make_loss, make_table

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from edgegraft.core.pairs import pair_ids
-from edgegraft.search import BestChoice, CandidateStream, Reservoir
+from edgegraft.grafting import BestChoice, CandidateStream, Reservoir
 
 N = 16
 PAIRS = [(i, j) for i in range(N) for j in range(i + 1, N)]

@@ -11,8 +11,8 @@ from edgegraft.errors import EncodingWarning, IdentificationWarning
 from edgegraft.learn import Plan, confirm, discover, discovery
 from edgegraft.learn.copies import Copies, find_copies
 from edgegraft.learn.second_look import JointStrengths
-from edgegraft.search.correlations import Correlations
-from edgegraft.search.structure import spanning_tree
+from edgegraft.rank.correlations import Correlations
+from edgegraft.rank.structure import spanning_tree
 from edgegraft.table import PackedTable
 
 

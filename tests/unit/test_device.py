@@ -32,9 +32,9 @@ from edgegraft.model import PairwiseMRF
 from edgegraft.objective import block_sums, scoring
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.search.correlations import Correlations
-from edgegraft.search.mean_fields import mean_field
-from edgegraft.search.ranking import screen
+from edgegraft.rank.correlations import Correlations
+from edgegraft.rank.mean_fields import mean_field
+from edgegraft.rank.ranking import screen
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import StoredRows, TableRows, as_rows
 from tests.cli.running import edgegraft

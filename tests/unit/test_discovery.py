@@ -10,6 +10,7 @@ import pytest
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import MemoryBudgetError
+from edgegraft.grafting.problem import chance_level, penalty_of, search_settings
 from edgegraft.learn import (
     Plan,
     Problem,
@@ -21,7 +22,6 @@ from edgegraft.learn import (
     run_search,
     steps,
 )
-from edgegraft.learn.problem import chance_level, penalty_of, search_settings
 from edgegraft.learn.second_look import sharpen, unexplained
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalties import NoisePenalty
@@ -236,7 +236,7 @@ def test_sharpening_needs_noise_weights():
 def test_a_column_of_too_many_categories_is_refused_before_any_work(monkeypatch):
     codes = np.stack([np.arange(400), np.arange(400) % 2], axis=1)
     table = PackedTable.from_codes(codes)
-    monkeypatch.setattr("edgegraft.learn.problem.MAX_BYTES", 8 * 399**2)
+    monkeypatch.setattr("edgegraft.grafting.problem.MAX_BYTES", 8 * 399**2)
     with pytest.raises(MemoryBudgetError, match="'x0' has 400 categories"):
         discover(table)
 

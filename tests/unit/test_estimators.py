@@ -401,7 +401,7 @@ def test_bootstrap_does_not_search_again(monkeypatch):
     frame = survey().drop(columns="score")
     estimator = GraftedMRF(random_state=0).fit(frame)
     expected = estimator.bootstrap(frame, 5)
-    monkeypatch.setattr("edgegraft.learn.loop.run_search", None)
+    monkeypatch.setattr("edgegraft.grafting.loop.run_search", None)
     monkeypatch.setattr("edgegraft.learn.stages.grow", None)
     again = pickle.loads(pickle.dumps(estimator))
     pd.testing.assert_frame_equal(pd.DataFrame(again.bootstrap(frame, 5)), pd.DataFrame(expected))

@@ -10,12 +10,12 @@ import pytest
 from edgegraft.conditional.features import Features
 from edgegraft.config import Plan
 from edgegraft.core.pairs import all_pairs
+from edgegraft.grafting.journal import Journal
 from edgegraft.learn import Settings, discover, grow
 from edgegraft.learn.certificate import certify
 from edgegraft.learn.edge_tests import EdgeTester, edge_tests
 from edgegraft.learn.feature_conditionals import FeatureConditionals
 from edgegraft.learn.graded import GradedRidge, fit_graded
-from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective import featured as by_features
 from edgegraft.objective.featured import Featured

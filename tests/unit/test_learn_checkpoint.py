@@ -15,10 +15,10 @@ import pytest
 
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning, FileFormatError
+from edgegraft.grafting.loop import run_search
+from edgegraft.grafting.policies import choose_policy
 from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Checkpoints, Problem, SearchState, grow, resume
-from edgegraft.learn.loop import run_search
-from edgegraft.learn.policies import choose_policy
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty

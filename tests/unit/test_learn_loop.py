@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from edgegraft.counts import PairCounts
-from edgegraft.learn import Problem, SearchState, Settings, grow, run_search, steps
-from edgegraft.learn.policies import choose_policy
+from edgegraft.grafting import steps
+from edgegraft.grafting.policies import choose_policy
+from edgegraft.learn import Problem, SearchState, Settings, grow, run_search
 from edgegraft.objective.penalty import Penalty
-from edgegraft.search import rank_pairs
+from edgegraft.rank import rank_pairs
 from tests.learn_cases import PENALTY, Log, grow_logged, make_loss, make_table, penalised
 
 

@@ -11,10 +11,10 @@ from edgegraft.core.pairs import pairs_of_ids
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain
 from edgegraft.errors import ConvergenceWarning
+from edgegraft.grafting.state import MAX_RETURNS
 from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Checkpoints, Problem, SearchState, certify, grow, resume
 from edgegraft.learn.checkpoint import load
-from edgegraft.learn.state import MAX_RETURNS
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from edgegraft.core.adjacency import PairMap
-from edgegraft.search.pair_queue import PairQueue
+from edgegraft.grafting.pair_queue import PairQueue
 
 N = 400
 

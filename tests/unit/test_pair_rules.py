@@ -11,7 +11,7 @@ from edgegraft.cli.app import app
 from edgegraft.core.pairs import all_pairs
 from edgegraft.datasets import make_chain
 from edgegraft.errors import SettingError
-from edgegraft.learn.pair_rules import PairRules
+from edgegraft.grafting.pair_rules import PairRules
 
 NAMES = ["a1", "a2", "b1", "b2", "c"]
 ROWS = make_chain(6, n_rows=1500, couplings="ising", random_state=0).X

@@ -15,8 +15,8 @@ from benchmarks.penalty_path import (
 from edgegraft.core import Layout
 from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError
+from edgegraft.grafting.problem import penalty_of
 from edgegraft.learn import Plan, grow
-from edgegraft.learn.problem import penalty_of
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
 from tests.learn_cases import Log, make_loss, make_table, penalised

@@ -8,7 +8,7 @@ from edgegraft.core.pairs import pair_ids
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_regular, make_scale_free
 from edgegraft.errors import MemoryBudgetError
-from edgegraft.search import (
+from edgegraft.grafting import (
     CandidateStream,
     Ranking,
     closing_pairs,
@@ -17,7 +17,7 @@ from edgegraft.search import (
     rank_pairs,
     screen,
 )
-from edgegraft.search.correlations import Correlations
+from edgegraft.rank.correlations import Correlations
 from edgegraft.table import PackedTable
 from tests.conftest import random_codes
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from edgegraft.errors import EdgeError, MemoryBudgetError
-from edgegraft.search import BestChoice, CandidateStream, Reservoir, find_hubs
+from edgegraft.grafting import BestChoice, CandidateStream, Reservoir
+from edgegraft.rank import find_hubs
 
 
 def random_edges(n, m, seed=0):

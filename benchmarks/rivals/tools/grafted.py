@@ -1,7 +1,7 @@
 """Our own tools: `GraftedMRF()` with defaults, and a model of all pairs for prediction.
 
 The ranking contains only the edges that the search found. The second variant appends the other
-pairs in the order of `edgegraft.search.rank_pairs`. It was added after the first variant had ranked
+pairs in the order of `edgegraft.rank.rank_pairs`. It was added after the first variant had ranked
 worse than the mean-field baseline on ``scale-free-100``, so first places are judged without it.
 """
 
@@ -15,7 +15,7 @@ from edgegraft import GraftedMRF
 from edgegraft.counts import PairCounts
 from edgegraft.model import PairwiseMRF
 from edgegraft.optimize import fit_parameters
-from edgegraft.search import rank_pairs
+from edgegraft.rank import rank_pairs
 from edgegraft.table import PackedTable
 
 

@@ -6,7 +6,7 @@ Priorities determine which pairs are tested first. They never determine which pa
 the test does. A good order saves tests and a bad one costs time; if the search runs to its end,
 both give a model that satisfies the same conditions.
 
-The order is held by a :class:`~edgegraft.search.CandidateStream`. ``grow(..., counts=...)`` fills
+The order is held by a :class:`~edgegraft.grafting.CandidateStream`. ``grow(..., counts=...)`` fills
 it from the data (``priority="auto"``); without counts, pairs are drawn at random, as in the paper.
 For your own order, begin a search, fill its stream, and continue it.
 """
@@ -17,10 +17,10 @@ import numpy as np
 
 from edgegraft import PairCounts, pack
 from edgegraft.datasets import make_scale_free
+from edgegraft.grafting.policies import choose_policy
 from edgegraft.learn import Monitor, Problem, SearchState, Settings, grow, run_search
-from edgegraft.learn.policies import choose_policy
 from edgegraft.objective import Penalty, Pseudolikelihood
-from edgegraft.search import rank_pairs
+from edgegraft.rank import rank_pairs
 
 data = make_scale_free(60, n_states=3, n_rows=5000, random_state=1)
 table = pack(data.X)
@@ -93,7 +93,7 @@ print(f"{growth.graph.contains(forbidden).sum()} of them active at the end")
 # %%
 # What to activate
 # ----------------
-# A search can use another :class:`~edgegraft.search.ActivationRule`: one method that selects from
+# A search can use another :class:`~edgegraft.grafting.ActivationRule`: one method that selects from
 # the reservoir. This one takes the best three edges, whether or not they share a column.
 
 

@@ -67,7 +67,7 @@ class Request:
     def check(self) -> None:
         """Refuse settings that are out of bounds, do not go together or are not to be had here."""
         from edgegraft.device import find_device
-        from edgegraft.learn.pair_rules import PairRules
+        from edgegraft.grafting.pair_rules import PairRules
 
         find_device(self.plan().device)
         PairRules.read(self.settings["rules"], ())

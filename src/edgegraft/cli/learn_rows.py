@@ -20,13 +20,13 @@ from edgegraft.cli.summary import show_columns
 from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, MemoryBudgetError
+from edgegraft.grafting.pair_rules import PairRules
 from edgegraft.ingest.cache import KeptRows, key_of
 from edgegraft.ingest.files import find_files, state_of
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.memory import enough, needed_for_all
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import OpenRows, open_rows, read_labels, read_weights
-from edgegraft.learn.pair_rules import PairRules
 from edgegraft.table import PackedTable
 from edgegraft.table.store import PlaneStore
 

@@ -76,7 +76,7 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     rules : list of str, optional
         What is known of pairs: ``"require A -- B"``, ``"forbid mood* -- age"``,
         ``"only q* -- q*"``, ``"tiers A, B < C"``, ``"gap 4"``, ``"weight 3 A -- B"``,
-        ``"file rules.txt"``; see :mod:`edgegraft.learn.pair_rules`.
+        ``"file rules.txt"``; see :mod:`edgegraft.grafting.pair_rules`.
     tol : float, default 1e-3
         Largest violation of a group's optimality condition at the end.
     schema : Schema, optional
@@ -240,9 +240,9 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         """
         from edgegraft.conditional.survey_design import SurveyDesign
         from edgegraft.device import find_device
+        from edgegraft.grafting.pair_rules import PairRules
         from edgegraft.ingest.rows import open_rows
         from edgegraft.learn import discover
-        from edgegraft.learn.pair_rules import PairRules
 
         plan = plan_of(self)
         find_device(plan.device)  # refused before the table is read, as are rules

@@ -64,10 +64,10 @@ class NetworkEstimator(RowMethods):
             other pairs that some replicates have, whose strengths are NaN.
         """
         from edgegraft.conditional.survey_design import weigh
+        from edgegraft.grafting.problem import losses
         from edgegraft.ingest.rows import read_table
         from edgegraft.learn.bootstrap import bootstrap
         from edgegraft.learn.checkpoint import recall
-        from edgegraft.learn.problem import losses
 
         check_is_fitted(self)
         plan = self._plan

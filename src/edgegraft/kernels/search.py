@@ -1,7 +1,7 @@
 """Candidate pairs: correlations, the strongest partners of a variable, pairs that were never seen.
 
 *Correlations* of two variables are those of their contrasts, functions of the states with mean 0
-and variance 1 (:mod:`edgegraft.search.correlations`).
+and variance 1 (:mod:`edgegraft.rank.correlations`).
 
 *Partners* are bounded heaps, filled as pairs stream by. Row ``i`` of `partner` and `score` is a
 heap of the ``k`` best so far, its smallest at the root (-1: empty). The order is total, larger

@@ -1,18 +1,18 @@
 """Learning a network: the search, its events and certificate, edge tests, bootstrap."""
 
 from edgegraft.config import Plan, Settings
+from edgegraft.grafting.events import Event, Monitor, Observer, StopReason
+from edgegraft.grafting.loop import grow, run_search
+from edgegraft.grafting.policies import Policy
+from edgegraft.grafting.problem import Problem
+from edgegraft.grafting.state import SearchState
 from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
 from edgegraft.learn.certificate import Certificate, certify
 from edgegraft.learn.checkpoint import Checkpoints, resume
 from edgegraft.learn.discovery import Discovery, discover, resume_discovery
 from edgegraft.learn.edge_tests import EdgeTests, edge_tests
-from edgegraft.learn.events import Event, Monitor, Observer, StopReason
 from edgegraft.learn.last_fits import refit
-from edgegraft.learn.loop import grow, run_search
-from edgegraft.learn.policies import Policy
 from edgegraft.learn.prediction import Prediction, fit_for_prediction
-from edgegraft.learn.problem import Problem
-from edgegraft.learn.state import SearchState
 
 __all__ = [
     "Certificate",

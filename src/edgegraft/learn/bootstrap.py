@@ -39,14 +39,14 @@ from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import interruptible, one_blas_thread, resolve_jobs
 from edgegraft.core.types import Edges, Floats
 from edgegraft.errors import DataError, ModelError
+from edgegraft.grafting.journal import Journal
+from edgegraft.grafting.state import SearchState
 from edgegraft.learn.discovery import Discovery
 from edgegraft.learn.edge_tests import make_tester
-from edgegraft.learn.journal import Journal
 from edgegraft.learn.kept_network import Cut
 from edgegraft.learn.last_fits import refit
 from edgegraft.learn.replicate import Draws, Replicate, Replicator
 from edgegraft.learn.replicate_tests import replicate_p_values, strength_intervals
-from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows

@@ -27,10 +27,10 @@ from numpy.typing import ArrayLike
 from edgegraft.conditional.features import Features
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import ConvergenceWarning, DataError, SettingError
+from edgegraft.grafting.journal import Journal
 from edgegraft.inference.persistent import PersistentChains
 from edgegraft.ingest.rows import read_table
 from edgegraft.learn.graph_likelihood import FittedGraph, GraphLikelihood
-from edgegraft.learn.journal import Journal
 from edgegraft.learn.prediction import candidates, loss_of
 from edgegraft.learn.prediction_path import Path
 from edgegraft.model import PairwiseMRF

@@ -17,8 +17,8 @@ from scipy.special import betaincinv
 
 from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.types import Edges, Floats
-from edgegraft.learn.journal import Journal
-from edgegraft.learn.state import SearchState
+from edgegraft.grafting.journal import Journal
+from edgegraft.grafting.state import SearchState
 
 MAX_PAIRS = 200_000  # up to this many inactive pairs, all are scored
 _BLOCK = 8192  # pairs scored together, at least: residuals serve all pairs of a column

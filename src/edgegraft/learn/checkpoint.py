@@ -6,7 +6,7 @@ remember those before (belief propagation), files are written only every ``check
 activations, and more often at first: there the loop discards everything except its parameters,
 whether or not a file is written. Either way a resumed search has exactly the state of an
 uninterrupted one, and gives the same bits. What follows the search is in the file's journal
-(:mod:`~edgegraft.learn.journal`). A search that a budget has changed is in the file twice, as it is
+(:mod:`~edgegraft.grafting.journal`). A search that a budget has changed is in the file twice, as it is
 and as it was before: a larger budget continues from there, and gives what it would have given from
 the beginning. Files are containers of plain arrays with checksums,
 replaced atomically. They contain settings and numbers but no code: a search with a custom penalty
@@ -30,12 +30,12 @@ from numpy.typing import NDArray
 from edgegraft.config import Settings
 from edgegraft.core.container import ContainerFormat, read_container, write_container
 from edgegraft.errors import DataError, FileFormatError
-from edgegraft.learn.events import Event, Observer
-from edgegraft.learn.journal import Journal
-from edgegraft.learn.loop import run_search
-from edgegraft.learn.policies import choose_policy
-from edgegraft.learn.problem import Problem
-from edgegraft.learn.state import SearchState, Tree
+from edgegraft.grafting.events import Event, Observer
+from edgegraft.grafting.journal import Journal
+from edgegraft.grafting.loop import run_search
+from edgegraft.grafting.policies import choose_policy
+from edgegraft.grafting.problem import Problem
+from edgegraft.grafting.state import SearchState, Tree
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import PENALTIES, NoisePenalty, NoiseWeights, make_penalty
 from edgegraft.optimize.progress import FitProgress

@@ -21,13 +21,13 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.types import Floats, Mask
+from edgegraft.grafting.problem import losses
+from edgegraft.grafting.state import SearchState
 from edgegraft.kernels.conditionals.row_conditionals import sweep_cells
 from edgegraft.learn.confirm import Confirmation, confirm
 from edgegraft.learn.edge_tests import EdgeTester
 from edgegraft.learn.pooled_conditionals import conditionals_of
-from edgegraft.learn.problem import losses
 from edgegraft.learn.stages import Stages
-from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Stopping, minimize

@@ -23,20 +23,20 @@ from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core.pairs import all_pairs, find_pairs
 from edgegraft.core.types import Edges, Mask
 from edgegraft.counts import PairCounts
-from edgegraft.learn import steps
+from edgegraft.grafting import steps
+from edgegraft.grafting.events import StopReason
+from edgegraft.grafting.problem import ALL_PAIRS, ridge_of
+from edgegraft.grafting.state import SearchState
 from edgegraft.learn.certificate import MAX_PAIRS
 from edgegraft.learn.copies import Copies, find_copies
 from edgegraft.learn.cut import Cut, q_values
 from edgegraft.learn.edge_tests import EdgeTests
-from edgegraft.learn.events import StopReason
-from edgegraft.learn.problem import ALL_PAIRS, ridge_of
 from edgegraft.learn.reweigh import reweighed
 from edgegraft.learn.stages import Stages
-from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.optimize.solver import Solution, Stopping, minimize
-from edgegraft.search.correlations import Correlations
-from edgegraft.search.structure import spanning_tree
+from edgegraft.rank.correlations import Correlations
+from edgegraft.rank.structure import spanning_tree
 from edgegraft.table.blocks import TableRows
 
 _COMPLETE = StopReason.OPTIMAL, StopReason.GIVEN_UP

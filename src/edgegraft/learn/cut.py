@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from edgegraft.conditional.judge import Level
 from edgegraft.config import Plan
 from edgegraft.core.types import Edges, Floats, Mask
-from edgegraft.learn.pair_rules import PairRules
+from edgegraft.grafting.pair_rules import PairRules
 
 _FAMILYWISE, _FAMILYWISE_ROWS = 0.05, 10.0  # fwer="auto", see Plan
 

@@ -24,6 +24,11 @@ from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import Interruption, interruptible, one_blas_thread
 from edgegraft.core.types import Floats, Mask
 from edgegraft.errors import ConvergenceWarning, DataError, IdentificationWarning
+from edgegraft.grafting.events import Observer, StopReason
+from edgegraft.grafting.journal import Journal
+from edgegraft.grafting.loop import run_search
+from edgegraft.grafting.problem import ALL_PAIRS, last_ridge
+from edgegraft.grafting.state import SearchState
 from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
 from edgegraft.learn.certificate import Certificate, certify, score_inactive
@@ -33,17 +38,12 @@ from edgegraft.learn.confirm import Confirmation, confirm
 from edgegraft.learn.edge_tests import EdgeTests, judge_tables, make_tester, q_values
 from edgegraft.learn.effective_score import Verdicts
 from edgegraft.learn.effects import Effects, edge_effects
-from edgegraft.learn.events import Observer, StopReason
-from edgegraft.learn.journal import Journal
 from edgegraft.learn.last_fits import last_model, refit
-from edgegraft.learn.loop import run_search
 from edgegraft.learn.margins import Agreement, compare_margins, match_margins
 from edgegraft.learn.pair_ranking import PairRanking, rank_all_pairs
 from edgegraft.learn.prediction import Prediction, columns_of_all, fit_for_prediction
-from edgegraft.learn.problem import ALL_PAIRS, last_ridge
 from edgegraft.learn.second_look import FACTOR, sharpen
 from edgegraft.learn.stages import Stages, over_all_rows
-from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.table import PackedTable

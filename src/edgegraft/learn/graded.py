@@ -24,7 +24,7 @@ import numpy as np
 from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Integers
-from edgegraft.learn.journal import Journal
+from edgegraft.grafting.journal import Journal
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Groups, Penalty

@@ -13,14 +13,14 @@ from edgegraft.config import Plan
 from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
+from edgegraft.grafting.journal import PendingFit
+from edgegraft.grafting.pair_rules import PairRules
+from edgegraft.grafting.problem import ridge_of
+from edgegraft.grafting.state import SearchState
 from edgegraft.learn.copies import Copies
 from edgegraft.learn.edge_tests import EdgeTester, EdgeTests, q_values
 from edgegraft.learn.effective_score import Verdicts
-from edgegraft.learn.journal import PendingFit
-from edgegraft.learn.pair_rules import PairRules
-from edgegraft.learn.problem import ridge_of
 from edgegraft.learn.second_look import JointStrengths
-from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
 from edgegraft.optimize.solver import Stopping

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from edgegraft.config import Plan
 from edgegraft.core.types import Mask
-from edgegraft.learn import steps
+from edgegraft.grafting import steps
+from edgegraft.grafting.problem import last_ridge
+from edgegraft.grafting.state import SearchState
 from edgegraft.learn.graded import fit_graded
-from edgegraft.learn.problem import last_ridge
-from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.progress import FitWatch

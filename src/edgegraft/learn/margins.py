@@ -31,11 +31,11 @@ from edgegraft.core import Layout
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.device import Device
+from edgegraft.grafting.journal import Journal
 from edgegraft.inference import ExactBudget, affordable
 from edgegraft.inference.exact import ExactEngine
 from edgegraft.inference.gibbs import GibbsEngine
 from edgegraft.inference.persistent import PersistentChains
-from edgegraft.learn.journal import Journal
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty

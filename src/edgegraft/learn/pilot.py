@@ -15,9 +15,9 @@ import numpy as np
 
 from edgegraft.config import Plan
 from edgegraft.core.types import Floats
+from edgegraft.grafting.events import StopReason
 from edgegraft.learn.discovery import Discovery, discover
-from edgegraft.learn.events import StopReason
-from edgegraft.search.mean_fields import RANKED_COLUMNS, ROWS_PER_COLUMN
+from edgegraft.rank.mean_fields import RANKED_COLUMNS, ROWS_PER_COLUMN
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows, sample_rows
 

@@ -22,14 +22,14 @@ from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError
-from edgegraft.learn.journal import Journal
+from edgegraft.grafting.journal import Journal
+from edgegraft.grafting.problem import ALL_PAIRS
 from edgegraft.learn.prediction_path import Path, Trial, choose_strengths
-from edgegraft.learn.problem import ALL_PAIRS
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured
-from edgegraft.search.mean_fields import rank_pairs
+from edgegraft.rank.mean_fields import rank_pairs
 from edgegraft.table.blocks import TableRows
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats, Mask
-from edgegraft.learn.journal import Journal
+from edgegraft.grafting.journal import Journal
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty, norms_of

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from edgegraft import __version__
+from edgegraft.grafting.events import StopReason
 from edgegraft.learn.certificate import Certificate
 from edgegraft.learn.discovery import Discovery
-from edgegraft.learn.events import StopReason
 from edgegraft.learn.prediction import Prediction
 
 Json = dict[str, Any]

@@ -26,11 +26,11 @@ from edgegraft.core.edge_tables import strengths
 from edgegraft.core.pairs import pairs_of_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.counts import PairCounts
-from edgegraft.learn import steps
-from edgegraft.learn.loop import run_search
-from edgegraft.learn.policies import Policy, Relaxed, SearchStrategy
-from edgegraft.learn.problem import Problem
-from edgegraft.learn.state import SearchState
+from edgegraft.grafting import CandidateStream, steps
+from edgegraft.grafting.loop import run_search
+from edgegraft.grafting.policies import Policy, Relaxed, SearchStrategy
+from edgegraft.grafting.problem import Problem
+from edgegraft.grafting.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.featured import Featured
 from edgegraft.objective.likelihood import Likelihood
@@ -39,7 +39,6 @@ from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured
 from edgegraft.optimize.solver import Stopping, minimize
-from edgegraft.search import CandidateStream
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 

@@ -30,10 +30,10 @@ from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.types import Edges, Floats
 from edgegraft.device.pseudolikelihood import unexplained_on_device
+from edgegraft.grafting.journal import Journal
+from edgegraft.grafting.state import SearchState
 from edgegraft.kernels.conditionals.row_conditionals import log_conditionals
 from edgegraft.learn.feature_conditionals import FeatureConditionals
-from edgegraft.learn.journal import Journal
-from edgegraft.learn.state import SearchState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import MIN_ROWS, NoisePenalty

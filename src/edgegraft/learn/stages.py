@@ -29,20 +29,20 @@ from edgegraft.config import Plan, Settings
 from edgegraft.counts import PairCounts
 from edgegraft.device import find_device
 from edgegraft.errors import DataError, FileFormatError
-from edgegraft.ingest.memory import SAMPLE_ROWS
-from edgegraft.learn import steps
-from edgegraft.learn.checkpoint import load
-from edgegraft.learn.events import Observer, StopReason
-from edgegraft.learn.loop import grow, run_search
-from edgegraft.learn.problem import (
+from edgegraft.grafting import steps
+from edgegraft.grafting.events import Observer, StopReason
+from edgegraft.grafting.loop import grow, run_search
+from edgegraft.grafting.problem import (
     Problem,
     check_states,
     losses,
     penalty_of,
     search_settings,
 )
+from edgegraft.grafting.state import SearchState
+from edgegraft.ingest.memory import SAMPLE_ROWS
+from edgegraft.learn.checkpoint import load
 from edgegraft.learn.second_look import TESTS_PER_VARIABLE
-from edgegraft.learn.state import SearchState
 from edgegraft.learn.too_few_rows import too_few_rows, warn_of_sparse_pairs
 from edgegraft.objective.objective import Objective
 from edgegraft.table import PackedTable

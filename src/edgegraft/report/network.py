@@ -16,10 +16,10 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ModelError
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import variable_index
+from edgegraft.rank.structure import communities
 from edgegraft.report.layout import bend_edges, lay_out
 from edgegraft.report.page_html import for_json
 from edgegraft.report.style import group_style, sign_colour
-from edgegraft.search.structure import communities
 
 _MAX_ALONE = 30  # variables without an edge that are drawn even if they are the majority
 ColourBy = Literal["community"] | Mapping[str, Hashable] | None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.model import PairwiseMRF
-from edgegraft.search.structure import communities
+from edgegraft.rank.structure import communities
 from edgegraft.study.columns import NORMAL
 from edgegraft.study.row_influence import RowInfluence
 

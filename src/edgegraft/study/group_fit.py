@@ -17,8 +17,8 @@ from edgegraft.conditional.features import Features
 from edgegraft.conditional.survey_design import SurveyDesign, Weighting
 from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats, Mask
+from edgegraft.grafting.problem import ridge_of
 from edgegraft.learn.edge_tests import EdgeTester, make_tester
-from edgegraft.learn.problem import ridge_of
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood

@@ -24,9 +24,9 @@ from edgegraft.core.adjacency import PairMap
 from edgegraft.core.pairs import all_pairs, as_edges, one_each, pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Ids
 from edgegraft.errors import EdgeError, MemoryBudgetError
+from edgegraft.grafting.pair_queue import PairQueue
+from edgegraft.grafting.unseen import UnseenPairs
 from edgegraft.kernels.search import OUT
-from edgegraft.search.pair_queue import PairQueue
-from edgegraft.search.unseen import UnseenPairs
 
 _UNSEEN, _QUEUED, _FROZEN = -1, 1, 2  # what is known of a pair, beside OUT
 _FULL_BYTES = 88  # of one queued pair: 16 in the queue and as much to sort it, up to 64 in the map

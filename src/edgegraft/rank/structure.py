@@ -17,7 +17,7 @@ from edgegraft.core.adjacency import link_matrix
 from edgegraft.core.pairs import all_pairs, as_edges, pair_ids
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import import_extra
-from edgegraft.search.correlations import Correlations
+from edgegraft.rank.correlations import Correlations
 
 
 def find_hubs(degree: ArrayLike, threshold: float | str = "mean") -> Integers:

@@ -13,11 +13,11 @@ import numpy as np
 
 from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Floats
-from edgegraft.learn.policies import FINAL_ITERATIONS
-from edgegraft.learn.state import SearchState
+from edgegraft.grafting.policies import FINAL_ITERATIONS
+from edgegraft.grafting.state import SearchState
 from edgegraft.objective.penalty import norms_of
-from edgegraft.search import closing_pairs, find_hubs
-from edgegraft.search.ranking import Ranking
+from edgegraft.rank import closing_pairs, find_hubs
+from edgegraft.rank.ranking import Ranking
 
 _LARGEST_BATCH, _BATCH_CELLS = 4096, 1 << 20  # pairs scored together: bounds the memory of a step
 _FIRST_ITERATIONS = 20  # with many edges at once: scores must see what they explain

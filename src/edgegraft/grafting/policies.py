@@ -23,12 +23,12 @@ import numpy as np
 
 from edgegraft.config import Settings
 from edgegraft.core.types import Edges, Integers
+from edgegraft.grafting import ActivationRule, BestChoice, Reservoir
 from edgegraft.objective.penalty import Penalty
-from edgegraft.search import ActivationRule, BestChoice, Reservoir
-from edgegraft.search.ranking import Ranking
+from edgegraft.rank.ranking import Ranking
 
 if TYPE_CHECKING:
-    from edgegraft.learn.state import SearchState
+    from edgegraft.grafting.state import SearchState
 
 FINAL_ITERATIONS = 500
 _MIN_TESTS = 32

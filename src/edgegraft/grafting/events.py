@@ -21,7 +21,7 @@ from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
 
 if TYPE_CHECKING:
-    from edgegraft.learn.state import SearchState
+    from edgegraft.grafting.state import SearchState
 
 Columns = dict[str, NDArray[Any]]
 

@@ -5,7 +5,7 @@ inverse covariance of its one-hot variables. Here in white contrasts and shrunk,
 
     K = ((1 - r) R + r I)^-1,    strength_ij = || K_ij ||_F,
 
-with ``R`` the correlation matrix of :mod:`edgegraft.search.correlations`: an approximation, exact
+with ``R`` the correlation matrix of :mod:`edgegraft.rank.correlations`: an approximation, exact
 for weak couplings. Whatever feeds the queue, the activation test stays the same; a good order only
 means that few tests are wasted. There are two forms, each the better one in its place (average
 precision):
@@ -34,8 +34,8 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.counts import PairCounts
 from edgegraft.device.device import Device, invert_on_device
 from edgegraft.errors import MemoryBudgetError
-from edgegraft.search.correlations import PSEUDOCOUNT, Correlations
-from edgegraft.search.ranking import Chance, Partners, Ranking, screen, strongest
+from edgegraft.rank.correlations import PSEUDOCOUNT, Correlations
+from edgegraft.rank.ranking import Chance, Partners, Ranking, screen, strongest
 from edgegraft.table.blocks import TableRows
 
 MAX_COLUMNS = 6000  # of one inverse: two matrices of 290 MB, and ten seconds
@@ -81,7 +81,7 @@ def rank_pairs(
     Examples
     --------
     >>> from edgegraft.table import PackedTable
-    >>> from edgegraft.search import CandidateStream
+    >>> from edgegraft.grafting import CandidateStream
     >>> rng = np.random.default_rng(0)
     >>> X = rng.integers(0, 3, (300, 6))
     >>> X[:, 4] = X[:, 2]

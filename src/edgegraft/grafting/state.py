@@ -29,14 +29,14 @@ from edgegraft.core import ActiveGraph
 from edgegraft.core.adjacency import PairMap
 from edgegraft.core.pairs import PairTables, all_pairs, pair_ids
 from edgegraft.core.types import Edges, Floats, Mask
-from edgegraft.learn.events import Columns, Event, StopReason, as_columns
-from edgegraft.learn.policies import Policy
-from edgegraft.learn.problem import Problem
+from edgegraft.grafting import CandidateStream, Reservoir
+from edgegraft.grafting.events import Columns, Event, StopReason, as_columns
+from edgegraft.grafting.policies import Policy
+from edgegraft.grafting.problem import Problem
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Solution
-from edgegraft.search import CandidateStream, Reservoir
 
 MAX_RETURNS = 3
 _SECOND_LOOK = 0.5  # of the edges that it began with, or one per variable: it is for the last few

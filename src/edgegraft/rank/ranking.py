@@ -22,7 +22,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.device.partners import can_screen, screen_on_device
 from edgegraft.kernels.search import offer_binary, offer_pairs
-from edgegraft.search.correlations import Correlations
+from edgegraft.rank.correlations import Correlations
 from edgegraft.table.blocks import TableRows
 
 _FALSE = 1e-3  # pairs expected among the significant ones if no pair were dependent

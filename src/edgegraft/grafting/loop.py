@@ -2,7 +2,7 @@
 
     boost hubs -> fill the reservoir -> activate -> fit -> drop zeros -> rescore -> again
 
-The same loop runs every search; :mod:`edgegraft.learn.policies` has what differs. Budgets,
+The same loop runs every search; :mod:`edgegraft.grafting.policies` has what differs. Budgets,
 observers and Ctrl-C are asked once per step.
 """
 
@@ -15,14 +15,14 @@ from edgegraft.config import Settings
 from edgegraft.core.threads import interruptible
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
-from edgegraft.learn import steps
-from edgegraft.learn.events import FitObserver, Observer, StopReason
-from edgegraft.learn.policies import Policy
-from edgegraft.learn.problem import Problem
-from edgegraft.learn.state import SearchState
+from edgegraft.grafting import steps
+from edgegraft.grafting.events import FitObserver, Observer, StopReason
+from edgegraft.grafting.policies import Policy
+from edgegraft.grafting.problem import Problem
+from edgegraft.grafting.state import SearchState
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
-from edgegraft.search.mean_fields import rank_pairs
+from edgegraft.rank.mean_fields import rank_pairs
 
 _SHOWN = 3  # pairs in a warning
 

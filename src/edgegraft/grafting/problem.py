@@ -19,10 +19,10 @@ from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.device import find_device
 from edgegraft.errors import Argument, MemoryBudgetError
+from edgegraft.grafting.journal import Journal
+from edgegraft.grafting.pair_rules import PairRules
+from edgegraft.grafting.policies import Policy, choose_policy
 from edgegraft.inference import likelihood_engine
-from edgegraft.learn.journal import Journal
-from edgegraft.learn.pair_rules import PairRules
-from edgegraft.learn.policies import Policy, choose_policy
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty
