@@ -102,6 +102,13 @@ class Conditional:
             theta[: self.q] = logs @ self.design.free - base
         return self._maximise(theta)
 
+    def at(self, theta: Floats) -> Fit:
+        """Return the information at parameters that are not fitted here."""
+        information = np.empty((len(theta), len(theta)))
+        value = derive(self.design, theta, np.empty(len(theta)), information)
+        information[np.diag_indices(len(theta))] += self._ridge
+        return Fit(theta, value, information)
+
     @cached_property
     def inverse(self) -> Floats:
         """The inverse of the information at the fit."""
@@ -167,6 +174,12 @@ class Conditional:
         predict_rows(self.design, fit.theta, out)
         return out
 
+    @property
+    def _ridge(self) -> Floats:
+        ridge = np.full(self.n_parameters, RIDGE_ROWS)
+        ridge[: self.q] = 1e-9 * max(1.0, self.weight)  # of a state without rows it stays
+        return ridge
+
     def _value(self, theta: Floats) -> float:
         slopes = theta[self.q :]
         found = float(log_likelihood(self.design, theta))
@@ -185,9 +198,7 @@ class Conditional:
 
     def _maximise(self, theta: Floats, basis: Floats | None = None) -> Fit:
         """Return the fit along the columns of a basis by Newton's method; along all by default."""
-        size, q = len(theta), self.q
-        ridge = np.full(size, RIDGE_ROWS)
-        ridge[:q] = 1e-9 * max(1.0, self.weight)  # an intercept of a state without rows stays
+        size, q, ridge = len(theta), self.q, self._ridge
         best: tuple[Floats, float, Floats, Floats] | None = None
         step, length, halvings = np.zeros(size), 1.0, 0
         for _ in range(_MAX_STEPS):

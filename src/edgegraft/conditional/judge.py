@@ -19,9 +19,9 @@ Of ordered columns the linear scores and the further ones have a ratio each, and
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from scipy.special import chdtrc, chdtri, fdtrc
@@ -100,7 +100,11 @@ class Level:
     high: float
 
 
+RATIOS = Level(0.0, 1.0)
+"""No step is sure: every verdict is by ratios, of which the size matters, not a decision."""
+
 _Key = tuple[int, tuple[int, ...]]
+_Answer = TypeVar("_Answer")
 
 
 class Judge:
@@ -117,25 +121,30 @@ class Judge:
 
     def ask(self, network: Network, pairs: list[Pair]) -> list[Verdict]:
         """Return verdicts on edges of a network, or on pairs as additions to it, each alone."""
-        found: dict[Pair, tuple[_Key, Verdict]] = {}
-        work: dict[_Key, list[Pair]] = {}
+        keys = {pair: self._key(network, pair) for pair in pairs}
+        due = [pair for pair, key in keys.items() if self._known.get(pair, (None,))[0] != key]
+        for pair, verdict in zip(due, self.answer(network, due, self._test), strict=True):
+            self._known[pair] = keys[pair], verdict
+        return [self._known[pair][1] for pair in pairs]
+
+    def answer(
+        self, network: Network, pairs: list[Pair], ask: Callable[[Conditional, int], _Answer]
+    ) -> list[_Answer]:
+        """Return what is asked of each pair: of the cheaper conditional, and the other end."""
+        work: dict[int, dict[_Key, list[Pair]]] = {}
         for pair in pairs:
-            target, other = self._cheaper(network, pair)
-            key = target, tuple(sorted(network.beside[target] | {other}))
-            known = self._known.get(pair)
-            if known is not None and known[0] == key:
-                found[pair] = known
-            else:
-                work.setdefault(key, []).append(pair)
+            key = self._key(network, pair)
+            work.setdefault(key[0], {}).setdefault(key, []).append(pair)
+        found: dict[Pair, _Answer] = {}
 
-        def judge(key: _Key) -> None:
-            asked = work[key]
-            for pair, verdict in zip(asked, self._judge(key, asked), strict=True):
-                found[pair] = key, verdict
+        def settle(target: int) -> None:  # fits start from the last one of their column
+            for key, asked in work[target].items():
+                for pair, given, other in self._conditionals(key, asked):
+                    found[pair] = ask(given, other)
 
-        run(judge, sorted(work, key=self._cost, reverse=True), self._n_jobs)
-        self._known.update(found)
-        return [found[pair][1] for pair in pairs]
+        costs = {target: sum(map(self._cost, keys)) for target, keys in work.items()}
+        run(settle, sorted(work, key=lambda target: -costs[target]), self._n_jobs)
+        return [found[pair] for pair in pairs]
 
     def _cost(self, key: _Key) -> int:
         """Return the number of parameters of a conditional."""
@@ -143,24 +152,26 @@ class Judge:
         sizes = int(self.rows.sizes[list(others)].sum())
         return int(self.rows.free[target]) + int(self.rows.sizes[target]) * sizes
 
-    def _cheaper(self, network: Network, pair: Pair) -> Pair:
-        """Return the end in whose conditional a pair is tested, and the other."""
+    def _key(self, network: Network, pair: Pair) -> _Key:
+        """Return the end in whose conditional a pair is tested, and all of its neighbours."""
         i, j = pair
 
-        def cost(own: int, other: int) -> tuple[int, int]:
-            return self._cost((own, (*network.beside[own] - {other}, other))), own
+        def neighbours(own: int, other: int) -> _Key:
+            return own, tuple(sorted(network.beside[own] | {other}))
 
-        return (i, j) if cost(i, j) <= cost(j, i) else (j, i)
+        return min(neighbours(i, j), neighbours(j, i), key=lambda key: (self._cost(key), key[0]))
 
-    def _judge(self, key: _Key, pairs: list[Pair]) -> list[Verdict]:
-        """Return the verdicts on some pairs in one conditional."""
+    def _conditionals(
+        self, key: _Key, pairs: list[Pair]
+    ) -> Iterator[tuple[Pair, Conditional, int]]:
+        """Yield pairs with the conditional of one end and the other end."""
         target, others = key[0], list(key[1])
-        ends = [j if i == target else i for i, j in pairs]
-        if self.rows.pairwise:
-            each = [Conditional(self.rows, target, others, [target, other]) for other in ends]
-        else:
-            each = [self._conditional(target, others)] * len(ends)
-        return [self._test(given, other) for given, other in zip(each, ends, strict=True)]
+        for pair in pairs:
+            other = pair[0] + pair[1] - target
+            if self.rows.pairwise:
+                yield pair, Conditional(self.rows, target, others, [target, other]), other
+            else:
+                yield pair, self._conditional(target, others), other
 
     def _conditional(self, target: int, others: list[int]) -> Conditional:
         """Return a conditional that starts from the last one of its column."""
@@ -175,47 +186,38 @@ class Judge:
 
     def _test(self, given: Conditional, other: int) -> Verdict:
         """Return the verdict on one neighbour of a conditional."""
-        if not self.rows.tested[[other, given.target]].all() or not given.usable:
+        if not testable(given, other):
             return UNTESTABLE
-        ends = [self.rows.columns[i] for i in (other, given.target)]
-        cells, every = given.cells_of(other), np.kron(*(column.tested for column in ends))
-        linear = np.outer(*(column.linear for column in ends)).ravel()
-        nested = [np.empty((len(cells), 0)), every]
-        if linear.any() and not linear.all():
-            nested.insert(1, every[:, linear])
+        cells, nested = given.cells_of(other), spans(given, other)
         quick = self._step(given, cells, nested) if self.rows.independent else None
         return quick or self._ratio(given, cells, nested)
 
     def _step(self, given: Conditional, cells: Integers, nested: list[Floats]) -> Verdict | None:
         """Return the verdict by one step from the fit, if that is sure."""
-        factor = _small_sample(given)
+        factor = small_sample(given)
         upto = [factor * given.step(cells, directions) for directions in nested[1:]]
         statistics = np.diff([0.0, *upto]).tolist()
         dof = np.diff([directions.shape[1] for directions in nested]).tolist()
         linear = bool(np.abs(given.fit.theta[cells]).max() <= LINEAR)
-        for statistic, size, share in zip(statistics, dof, _shares(len(dof)), strict=True):
+        for statistic, size, share in zip(statistics, dof, shares(len(dof)), strict=True):
             if statistic > _MARGIN * chdtri(size, self._level.low * share):
                 break  # one part that is significant decides
             if not (linear and statistic * _MARGIN < chdtri(size, self._level.high * share)):
                 return None
         p = [float(chdtrc(size, max(t, 0.0))) for t, size in zip(statistics, dof, strict=True)]
-        return _combine(statistics, dof, p)
+        return combine(statistics, dof, p)
 
     def _ratio(self, given: Conditional, cells: Integers, nested: list[Floats]) -> Verdict:
         """Return the verdict by likelihood ratios of nested spans of the pair's parameters."""
-        whole = nested[-1].shape == (len(cells), len(cells))
-        fits = [given.within(cells, directions) for directions in nested[: -1 if whole else None]]
-        if whole:
-            fits.append(given.fit)
         statistics, sizes, p = [], [], []
-        for (null, fit), (inner, outer) in zip(pairwise(fits), pairwise(nested), strict=True):
-            ratio = 2.0 * max(fit.value - null.value, 0.0) * _small_sample(given)
-            effects = design_effects(given, null, cells, inner, outer[:, _new(inner, outer)])
+        for null, fit, inner, outer in parts_of(given, cells, nested):
+            ratio = 2.0 * max(fit.value - null.value, 0.0) * small_sample(given)
+            effects = design_effects(given, white_scores(given, null, cells, inner, outer))
             size = outer.shape[1] - inner.shape[1]
             statistics.append(ratio / effects.mean)
             sizes.append(size)
             p.append(self._p_value(ratio / effects.mean, size, effects.along))
-        return _combine(statistics, sizes, p)
+        return combine(statistics, sizes, p)
 
     def _p_value(self, statistic: float, dof: int, effects: Floats) -> float:
         """Return the p-value of a ratio over its mean design effect."""
@@ -228,6 +230,33 @@ class Judge:
         return float(fdtrc(upper, upper * survey.freedom, statistic / dof))
 
 
+def testable(given: Conditional, other: int) -> bool:
+    """Return whether a conditional has the rows to tell of a neighbour."""
+    return bool(given.rows.tested[[other, given.target]].all()) and given.usable
+
+
+def spans(given: Conditional, other: int) -> list[Floats]:
+    """Return the nested spans of a pair's parameters between which it is tested."""
+    ends = [given.rows.columns[i] for i in (other, given.target)]
+    every = np.kron(*(column.tested for column in ends))
+    linear = np.outer(*(column.linear for column in ends)).ravel()
+    nested = [np.empty((len(every), 0)), every]
+    if linear.any() and not linear.all():
+        nested.insert(1, every[:, linear])
+    return nested
+
+
+def parts_of(
+    given: Conditional, cells: Integers, nested: list[Floats]
+) -> list[tuple[Fit, Fit, Floats, Floats]]:
+    """Return the fits within nested spans, each with the next one, and the two spans."""
+    whole = nested[-1].shape == (len(cells), len(cells))
+    fits = [given.within(cells, directions) for directions in nested[: -1 if whole else None]]
+    if whole:
+        fits.append(given.fit)
+    return list(zip(fits[:-1], fits[1:], nested[:-1], nested[1:], strict=True))
+
+
 class DesignEffects(NamedTuple):
     """Variances of a pair's effective scores, over those that the model expects."""
 
@@ -235,15 +264,16 @@ class DesignEffects(NamedTuple):
     mean: float  # by which a ratio is divided, at least 1
 
 
-def design_effects(
-    given: Conditional, null: Fit, cells: Integers, inner: Floats, tested: Floats
-) -> DesignEffects:
-    """Return the design effects of a pair along tested directions, at the fit without them.
+def white_scores(
+    given: Conditional, null: Fit, cells: Integers, inner: Floats, outer: Floats
+) -> Floats:
+    """Return effective scores of rows at a fit, of unit variance if the model is right.
 
-    `inner` are directions of the pair's parameters that are in that fit. Of rows that are drawn
-    independently the mean is 1 if the conditional is right, and so it is taken `_SURE` standard
-    errors lower: where a few rows make most of the variance it is far from it by chance.
+    They are those of the pair's parameters in the outer of two nested spans, beside the inner one,
+    which is in the fit; directions of which the model expects less than a row are left out.
+    Configurations by states by directions.
     """
+    tested = outer[:, _new(inner, outer)]
     size, k = given.n_parameters, tested.shape[1]
     others = np.setdiff1d(np.arange(size), cells)
     basis = np.zeros((size, len(others) + inner.shape[1] + k))
@@ -256,19 +286,27 @@ def design_effects(
     expected = whole[-k:, -k:] - whole[-k:, :-k] @ across
     spread, axes = np.linalg.eigh(expected - RIDGE_ROWS * np.eye(k))
     able = spread > 1.0
-    if not able.any():
-        return DesignEffects(np.empty(0), 1.0)
-    white = (axes[:, able] / np.sqrt(spread[able])).T
-    u = given.rows_along(null, white @ directions)
+    return given.rows_along(null, (axes[:, able] / np.sqrt(spread[able])).T @ directions)
+
+
+def design_effects(given: Conditional, white: Floats) -> DesignEffects:
+    """Return the design effects of a pair along directions, given the scores of rows along them.
+
+    Of rows that are drawn independently the mean is 1 if the conditional is right, and so it is
+    taken `_SURE` standard errors lower: where a few rows make most of the variance it is far from
+    it by chance.
+    """
     rows = given.rows
+    if not white.shape[2]:
+        return DesignEffects(np.empty(0), 1.0)
     if rows.survey is not None:
-        found = given.clustered(u)
+        found = given.clustered(white)
     else:
-        found = np.einsum("ga,gax,gay->xy", given.seen.variances, u, u, optimize=True)
+        found = np.einsum("ga,gax,gay->xy", given.seen.variances, white, white, optimize=True)
     along = np.maximum(np.linalg.eigvalsh(found), 0.0)
     mean = float(along.mean())
     if rows.independent:
-        size_of_row = np.square(u).sum(axis=2) / len(along)
+        size_of_row = np.square(white).sum(axis=2) / len(along)
         mean -= _SURE * float(np.sqrt((given.seen.counts * size_of_row**2).sum()))
     return DesignEffects(along, max(1.0, mean))
 
@@ -285,7 +323,7 @@ def _carry(last: Conditional, others: list[int], rows: ConditionalRows) -> Float
     return out
 
 
-def _small_sample(given: Conditional) -> float:
+def small_sample(given: Conditional) -> float:
     """Return the factor that allows for fitted parameters."""
     features = 1.0 + float(given.design.start[-1])
     return max(1.0 - features / given.weight, 1.0 - 1.0 / ROWS_PER_FEATURE)
@@ -297,11 +335,11 @@ def _new(inner: Floats, outer: Floats) -> Mask:
     return np.asarray(~same.any(axis=1))
 
 
-def _shares(parts: int) -> list[float]:
+def shares(parts: int) -> list[float]:
     return [1.0] if parts == 1 else [LINEAR_SHARE, 1.0 - LINEAR_SHARE]
 
 
-def _combine(statistics: list[float], dof: list[int], p: list[float]) -> Verdict:
+def combine(statistics: list[float], dof: list[int], p: list[float]) -> Verdict:
     """Return the verdict of the parts together."""
     if len(p) == 1:
         return Verdict(statistics[0], dof[0], max(p[0], _TINY))

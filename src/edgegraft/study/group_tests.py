@@ -13,7 +13,7 @@ from edgegraft.config import Plan
 from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.learn.discovery import discover
-from edgegraft.learn.edge_tests import q_values
+from edgegraft.learn.cut import q_values
 from edgegraft.learn.effects import edge_effects
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.columns import NORMAL
