@@ -9,6 +9,9 @@ groups together,
 
 with ``u`` the intercepts, ``s`` the weights of all edges, and ``S_g`` the information of ``psi~``
 in a group. A projection by each group's own ``S_g`` would add its noise to the scores.
+
+Scores of an edge are in a frame that treats the states of an unordered column alike: with the score
+of its most common state, minus the sum of the others, their Gram matrix is ``I + 1 1'``.
 """
 
 from __future__ import annotations
@@ -99,11 +102,22 @@ class GroupScores:
 
     def effect(self, k: int, weights: Floats) -> float:
         """Return the size of weights; equal weights have equal sizes in all groups."""
-        return self.sizes.effect(*self._edges[k].tolist(), weights)
+        i, j = self._edges[k].tolist()
+        return self.sizes.effect(i, j, self._frame(i, j).T @ weights)
 
     def slope(self, k: int, weights: Floats) -> Floats:
         """Return how much the size of weights changes with them."""
-        return self.sizes.slope(*self._edges[k].tolist(), weights)
+        i, j = self._edges[k].tolist()
+        frame = self._frame(i, j)
+        return np.asarray(frame @ self.sizes.slope(i, j, frame.T @ weights))
+
+    def _frame(self, i: int, j: int) -> Floats:
+        """Return the turn from the coordinates of a pair to the frame of its scores."""
+        frames = []
+        for column in (self._columns[i], self._columns[j]):
+            gram = np.eye(column.own.shape[1]) + (0.0 if column.scored else 1.0)
+            frames.append(np.linalg.cholesky(gram).T)
+        return np.kron(*frames)
 
     def batches(self) -> Iterator[tuple[Integers, list[list[EdgeScores | None]]]]:
         """Yield positions of edges with the scores of each in every group."""
@@ -124,6 +138,7 @@ class GroupScores:
     def _scores(self, g: int, k: int) -> EdgeScores | None:
         """Return the scores of an edge in a group; None if it cannot be tested there."""
         pair = self._edges[k].tolist()
+        frame = self._frame(*pair)
         weights, size = self._given.weights[self._given.of(g)], len(self.linear(k))
         step, (slopes, by_model) = np.zeros(size), np.zeros((2, size, size))
         scores, used = [], []
@@ -136,12 +151,12 @@ class GroupScores:
                 cells = cells.reshape(-1, given.k).T.ravel()
             at = cells - given.q
             across = self._inverse[i][:, at]
-            turn = across @ _inverted(across[at])
+            turn = across @ _inverted(across[at]) @ frame.T
             directions = np.concatenate((-end.explained @ turn, turn)).T
             scores.append(weights[:, None] * given.by_row(given.rows_along(end.fit, directions)))
             sensitivity = turn.T @ end.information[:, at]
             step += sensitivity @ end.fit.theta[cells]
-            slopes += sensitivity
+            slopes += sensitivity @ frame.T
             by_model += turn.T @ end.information @ turn
             used.append(given)
         if not used:
