@@ -83,7 +83,7 @@ def confirm(search: SearchState, stages: Stages, drawn: Mask | None = None) -> C
         rows.table, rows.weights, objective.features, **stages.variance, drawn=drawn
     )
     cut = Cut.of(plan, objective.n_rows, rules)
-    judge = Judge(tested, cut.range, plan.n_jobs)
+    judge = Judge(tested, cut.decides, plan.n_jobs)
     n = len(objective.schema)
     candidates = np.unique(np.concatenate((shown, tree, stand_ins, rules.required)), axis=0)
     network = Network(n, candidates)

@@ -74,22 +74,6 @@ def _predict(design, theta, columns, values, n, p):
 
 
 @kernel
-def log_likelihood(design, theta):
-    """Return the log-likelihood of the rows."""
-    (n_rows, s), d = design.counts.shape, design.start[-1]
-    columns, values = np.empty(d, np.int64), np.empty(d)
-    p = np.empty(s)
-    out = 0.0
-    for g in range(n_rows):
-        n = _show(design, g, columns, values)
-        _predict(design, theta, columns, values, n, p)
-        for a in range(s):
-            if design.counts[g, a] > 0.0:
-                out += design.counts[g, a] * np.log(max(p[a], 1e-300))
-    return out
-
-
-@kernel
 def derive(design, theta, gradient, information):
     """Write gradient and information of the log-likelihood, and return its value.
 
@@ -100,6 +84,8 @@ def derive(design, theta, gradient, information):
     columns, values = np.empty(d, np.int64), np.empty(d)
     p, rest, mean, mean_free = np.empty(s), np.empty(s), np.empty(k), np.empty(q)
     spread, cross, whole = np.empty((k, k)), np.empty((k, q)), np.zeros((q, q))
+    # Then what an intercept adds is what a feature adds that every row shows.
+    same = q == k and (design.own == design.free).all()
     gradient[:] = 0.0
     information[:] = 0.0
     out = 0.0
@@ -112,39 +98,31 @@ def derive(design, theta, gradient, information):
             total += count
             if count > 0.0:
                 out += count * np.log(max(p[a], 1e-300))
-        for f in range(q):
-            mean_free[f] = 0.0
-        for m in range(k):
-            mean[m] = 0.0
         for a in range(s):
             rest[a] = design.counts[g, a] - total * p[a]
+        _spread(design.own, design.own, p, total, mean, mean, spread)
+        if same:
+            cross[:] = spread
+            whole += spread
+        else:
+            _spread(design.own, design.free, p, total, mean, mean_free, cross)
+            for a in range(s):
+                for f in range(q):
+                    if design.free[a, f] != 0.0:
+                        for h in range(q):
+                            whole[f, h] += total * p[a] * design.free[a, f] * design.free[a, h]
             for f in range(q):
-                mean_free[f] += p[a] * design.free[a, f]
+                for h in range(q):
+                    whole[f, h] -= total * mean_free[f] * mean_free[h]
+        for f in range(q):
+            for a in range(s):
                 gradient[f] += rest[a] * design.free[a, f]
-            for m in range(k):
-                mean[m] += p[a] * design.own[a, m]
         for m in range(k):
             shown = 0.0
             for a in range(s):
                 shown += rest[a] * design.own[a, m]
             for x in range(n):
                 gradient[q + columns[x] * k + m] += values[x] * shown
-            for v in range(m + 1):
-                value = 0.0
-                for a in range(s):
-                    value += p[a] * design.own[a, m] * design.own[a, v]
-                spread[m, v] = spread[v, m] = total * (value - mean[m] * mean[v])
-            for f in range(q):
-                value = 0.0
-                for a in range(s):
-                    value += p[a] * design.own[a, m] * design.free[a, f]
-                cross[m, f] = total * (value - mean[m] * mean_free[f])
-        for f in range(q):
-            for h in range(f + 1):
-                value = 0.0
-                for a in range(s):
-                    value += p[a] * design.free[a, f] * design.free[a, h]
-                whole[f, h] += total * (value - mean_free[f] * mean_free[h])
         for x in range(n):
             row = q + columns[x] * k
             for m in range(k):
@@ -159,6 +137,33 @@ def derive(design, theta, gradient, information):
         for h in range(f + 1):
             information[f, h] = whole[f, h]
     return out
+
+
+@kernel
+def _spread(left, right, p, total, mean_left, mean_right, out):
+    """Write the means of features of the states, and their covariance times a weight."""
+    s = len(p)
+    for m in range(left.shape[1]):
+        mean_left[m] = 0.0
+        for a in range(s):
+            mean_left[m] += p[a] * left[a, m]
+    for v in range(right.shape[1]):
+        mean_right[v] = 0.0
+        for a in range(s):
+            mean_right[v] += p[a] * right[a, v]
+    for m in range(len(out)):
+        for v in range(right.shape[1]):
+            out[m, v] = -mean_left[m] * mean_right[v]
+    if len(out):
+        for a in range(s):
+            for m in range(left.shape[1]):
+                value = p[a] * left[a, m]
+                if value != 0.0:
+                    for v in range(right.shape[1]):
+                        out[m, v] += value * right[a, v]
+    for m in range(len(out)):
+        for v in range(right.shape[1]):
+            out[m, v] *= total
 
 
 @kernel
