@@ -1,0 +1,171 @@
+"""Shares of a model with their errors, or the statement that they are not known.
+
+They are exact if a run of elimination takes less than half a second, and otherwise from Gibbs
+chains. Half of the chains start in rows of the data and half in independent uniform draws: what one family
+has to leave, the other has to find. The chains run twice as long until both families agree on the
+share of every state of every column and every chain has forgotten where it began. The means of
+single chains are independent of each other, so their spread is the error of a share however slowly
+chains mix, and how much a chain varies beside it says how often it has seen the model anew.
+
+Draws are rows: pairs of states are counted like those of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from edgegraft.core import Layout
+from edgegraft.core.types import Floats
+from edgegraft.counts import PairCounts
+from edgegraft.inference import ExactBudget, ExactEngine, affordable
+from edgegraft.inference.chains import Chains, make_streams, move_chains, scattered
+from edgegraft.model import PairwiseMRF
+from edgegraft.table import PackedTable
+from edgegraft.table.blocks import Rows, sample_rows
+from edgegraft.table.packed import empty_cells
+
+_EXACT, _EXACT_DRAWS = ExactBudget(seconds=0.3, nbytes=1 << 27), 8192
+_FAMILY = 256  # chains that start alike: their spread is known to 5 %
+_RECORDS, _CELLS = 64, 6400  # draws kept of a chain; with few columns more, up to so many cells
+_MAX_RECORDS = 255  # that a byte counts
+_LOOK_UPS = 1e9  # of a run, per number of a conditional: about .4 s
+_LEVEL = 0.01  # of the largest of all differences, if there is none
+_ALIKE = 3e-4  # a difference that does not count even if it is known
+_PRECISE = 0.005  # error of a share that is small enough: that of 10,000 rows
+_RENEWED = 3.0  # independent draws that a settled chain is worth, at least: R-hat below 1.15
+
+
+class ModelShares(NamedTuple):
+    """The shares of a model.
+
+    Attributes
+    ----------
+    values : array of float
+        Shares of states and of the edges' pairs of states, laid out like the parameters.
+    error : array of float
+        Standard errors of the states' shares; zero if they are exact.
+    draw : callable
+        Returns draws of the model.
+    engine : {"exact", "gibbs"}
+    settled : bool
+        Whether both families of chains agree and every chain has moved about.
+    n_sweeps : int
+        Sweeps of each chain, half of them or more recorded.
+    """
+
+    values: Floats
+    error: Floats
+    draw: Callable[[], PackedTable]
+    engine: str = "exact"
+    settled: bool = True
+    n_sweeps: int = 0
+
+    def differ_from(self, shares: Floats) -> bool:
+        """Return whether states are known to have other shares than these, beyond chance."""
+        n_nodes = len(self.error)
+        return self.settled and _differ((self.values - shares)[:n_nodes], self.error)
+
+
+def find_shares(
+    model: PairwiseMRF, rows: Rows, shares: Floats, seed: int, n_sweeps: int = 0
+) -> ModelShares | None:
+    """Return the shares of a model; None if even short chains would take too long.
+
+    Chains run until they have settled and their shares are precise, or surely not those given. What
+    is recorded first begins after `n_sweeps`, and lasts twice as long.
+
+    >>> from edgegraft.table.blocks import TableRows
+    >>> rows = TableRows(PackedTable.from_codes([[0, 0], [1, 1], [1, 1], [0, 1]]))
+    >>> theta = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0])
+    >>> found = find_shares(PairwiseMRF(rows.schema, [(0, 1)], theta), rows, np.zeros(8), seed=0)
+    >>> found.engine, found.values[4:].round(3).tolist()
+    ('exact', [0.366, 0.134, 0.134, 0.366])
+    """
+    layout, engine = model.layout, ExactEngine()
+    state = affordable(layout, _EXACT)
+    if state is not None:
+
+        def draw() -> PackedTable:
+            rng = np.random.default_rng(seed)
+            codes = engine.sample(model.theta, state, _EXACT_DRAWS, rng)
+            return PackedTable.from_codes(codes, model.schema)
+
+        values = engine.run(model.theta, state)[0].values
+        return ModelShares(values, np.zeros(int(layout.node_offset[-1])), draw)
+    return _by_chains(model, rows, shares, seed, n_sweeps)
+
+
+def _by_chains(
+    model: PairwiseMRF, rows: Rows, shares: Floats, seed: int, n_sweeps: int
+) -> ModelShares | None:
+    layout = model.layout
+    records = min(max(_RECORDS, _CELLS // layout.n_variables), _MAX_RECORDS)
+    cost = _FAMILY * (layout.n_variables + 2 * layout.n_edges) * layout.states.mean()
+    if _LOOK_UPS < 2 * records * cost:
+        return None
+    jobs = getattr(rows, "n_jobs", 1)
+    chains = move_chains(layout, model.theta, _starts(layout, rows, seed), rows.device, jobs)
+    chains.sweep(n_sweeps)
+    done, length = n_sweeps, max(records, 2 * n_sweeps)
+    while True:
+        cells = empty_cells(model.schema, 2 * _FAMILY * records)
+        draws = cells.reshape(layout.n_variables, records, -1)
+        chains.sweep(length % records)
+        chains.record(draws, length // records)
+        done += length
+        values, error, settled = _measure(layout, draws)
+        enough = error.max() < _PRECISE
+        if not n_sweeps:
+            enough = enough or _differ(values - shares[: len(values)], error)
+        if (settled and enough) or 2 * done * cost > _LOOK_UPS:
+            break
+        length = done
+    table = PackedTable(model.schema, cells, cells.shape[1])
+    pairs = PairCounts(table, jobs).pairs(layout.edges).values / table.n_rows
+    return ModelShares(
+        np.concatenate((values, pairs)), error, lambda: table, "gibbs", settled, done
+    )
+
+
+def _starts(layout: Layout, rows: Rows, seed: int) -> Chains:
+    """Return chains of which the first half start in rows, whose missing cells are drawn."""
+    rng = np.random.default_rng(seed)
+    chains = scattered(layout, make_streams(rng, 2 * _FAMILY))
+    sample = sample_rows(rows, 4 * _FAMILY, rng)
+    p = None if sample.weights is None else sample.weights / sample.weights.sum()
+    codes = sample.table.cells[:, rng.choice(sample.table.n_rows, _FAMILY, p=p)]
+    known = codes < layout.states[:, None]
+    chains.state[:, :_FAMILY][known] = codes[known]
+    return chains
+
+
+def _measure(layout: Layout, draws: NDArray[Any]) -> tuple[Floats, Floats, bool]:
+    """Return the shares of states in draws, shape (n, records, chains), and their errors.
+
+    Also whether chains have settled.
+    """
+    _, records, n_chains = draws.shape
+    means = np.empty((int(layout.node_offset[-1]), n_chains))  # of every chain
+    for a in range(int(layout.states.max())):
+        have = layout.states > a
+        shown = (draws if have.all() else draws[have]) == a
+        means[layout.node_offset[:-1][have] + a] = np.add.reduce(shown.view(np.uint8), 1)
+    families = (means / records).reshape(len(means), 2, -1)
+    first, second = families.mean(axis=2).T
+    values, spread = (first + second) / 2.0, families.var(axis=2, ddof=1).mean(axis=1)
+    # A state that is seldom seen may have been missed: no surer than one draw.
+    error = np.sqrt(spread / n_chains + (n_chains * records) ** -2.0)
+    left = values * (1.0 - values) - _RENEWED * spread
+    renewed = (np.add.reduceat(left, layout.node_offset[:-1]) >= 0.0).all()
+    return values, error, bool(renewed and not _differ(first - second, 2.0 * error))
+
+
+def _differ(differences: Floats, error: Floats) -> bool:
+    """Return whether the largest of many differences is more than noise."""
+    limit = norm.isf(_LEVEL / 2.0 / len(error))
+    return bool((np.abs(differences) > limit * error + _ALIKE).any())
