@@ -151,9 +151,9 @@ def _match(
     found = find_shares(model, counts.rows, shares, seed)
     if found is None:
         return None
+    refused = None
     for k, nodes_alone in enumerate(_CORRECTIONS, start=1):
-        agreement = _stated(found, shares, layout)
-        if nodes_alone and found.differ_from(shares):
+        if nodes_alone and found is not refused and found.differ_from(shares):
             theta = model.theta + _newton_step(layout, found, shares)
         elif not nodes_alone and np.abs(found.values - shares).max() > _FAR:
             theta = _fit_tables(model, counts, features, seed)
@@ -161,9 +161,11 @@ def _match(
             continue
         other = PairwiseMRF(model.schema, model.edges, theta)
         again = find_shares(other, counts.rows, shares, seed + k, found.n_sweeps // 2)
-        # A comparison with NaN, of shares that were not known, is false.
-        if again and again.settled and not sum(_stated(again, shares, layout)[:2]) >= sum(agreement[:2]):
+        # Of chains that have not settled both families must have come nearer.
+        if again and again.farthest < found.farthest and again.settled >= found.settled:
             model, found = other, again
+        else:
+            refused = found
     return model.theta, _stated(found, shares, layout)
 
 

@@ -36,7 +36,7 @@ _MAX_RECORDS = 255  # that a byte counts
 _LOOK_UPS = 1e9  # of a run, per number of a conditional: about .4 s
 _LEVEL = 0.01  # of the largest of all differences, if there is none
 _ALIKE = 3e-4  # a difference that does not count even if it is known
-_PRECISE = 0.005  # error of a share that is small enough: that of 10,000 rows
+_PRECISE, _PART = 0.005, 0.1  # error that is small enough: of 10,000 rows, or of a difference
 _RENEWED = 3.0  # independent draws that a settled chain is worth, at least: R-hat below 1.15
 
 
@@ -49,6 +49,8 @@ class ModelShares(NamedTuple):
         Shares of states and of the edges' pairs of states, laid out like the parameters.
     error : array of float
         Standard errors of the states' shares; zero if they are exact.
+    farthest : float
+        Largest difference of a state's share in a family of chains from the share given.
     draw : callable
         Returns draws of the model.
     engine : {"exact", "gibbs"}
@@ -60,6 +62,7 @@ class ModelShares(NamedTuple):
 
     values: Floats
     error: Floats
+    farthest: float
     draw: Callable[[], PackedTable]
     engine: str = "exact"
     settled: bool = True
@@ -76,8 +79,8 @@ def find_shares(
 ) -> ModelShares | None:
     """Return the shares of a model; None if even short chains would take too long.
 
-    Chains run until they have settled and their shares are precise, or surely not those given. What
-    is recorded first begins after `n_sweeps`, and lasts twice as long.
+    Chains run until they have settled and their shares are precise, at least beside their difference
+    from those given. The first record begins after `n_sweeps`, and lasts twice as long.
 
     >>> from edgegraft.table.blocks import TableRows
     >>> rows = TableRows(PackedTable.from_codes([[0, 0], [1, 1], [1, 1], [0, 1]]))
@@ -95,8 +98,9 @@ def find_shares(
             codes = engine.sample(model.theta, state, _EXACT_DRAWS, rng)
             return PackedTable.from_codes(codes, model.schema)
 
-        values = engine.run(model.theta, state)[0].values
-        return ModelShares(values, np.zeros(int(layout.node_offset[-1])), draw)
+        values, n_nodes = engine.run(model.theta, state)[0].values, int(layout.node_offset[-1])
+        farthest = float(np.abs(values - shares)[:n_nodes].max())
+        return ModelShares(values, np.zeros(n_nodes), farthest, draw)
     return _by_chains(model, rows, shares, seed, n_sweeps)
 
 
@@ -118,18 +122,16 @@ def _by_chains(
         chains.sweep(length % records)
         chains.record(draws, length // records)
         done += length
-        values, error, settled = _measure(layout, draws)
-        enough = error.max() < _PRECISE
-        if not n_sweeps:
-            enough = enough or _differ(values - shares[: len(values)], error)
-        if (settled and enough) or 2 * done * cost > _LOOK_UPS:
+        families, error, settled = _measure(layout, draws)
+        farthest = float(np.abs(families - shares[: len(error), None]).max())
+        precise = error.max() < max(_PRECISE, _PART * farthest)
+        if (settled and precise) or 2 * done * cost > _LOOK_UPS:
             break
         length = done
     table = PackedTable(model.schema, cells, cells.shape[1])
     pairs = PairCounts(table, jobs).pairs(layout.edges).values / table.n_rows
-    return ModelShares(
-        np.concatenate((values, pairs)), error, lambda: table, "gibbs", settled, done
-    )
+    values = np.concatenate((families.mean(axis=1), pairs))
+    return ModelShares(values, error, farthest, lambda: table, "gibbs", settled, done)
 
 
 def _starts(layout: Layout, rows: Rows, seed: int) -> Chains:
@@ -145,9 +147,9 @@ def _starts(layout: Layout, rows: Rows, seed: int) -> Chains:
 
 
 def _measure(layout: Layout, draws: NDArray[Any]) -> tuple[Floats, Floats, bool]:
-    """Return the shares of states in draws, shape (n, records, chains), and their errors.
+    """Return the shares of states in both families of chains, the errors of their means, and more.
 
-    Also whether chains have settled.
+    That is whether chains have settled. The draws have the shape (n, records, chains).
     """
     _, records, n_chains = draws.shape
     means = np.empty((int(layout.node_offset[-1]), n_chains))  # of every chain
@@ -155,14 +157,15 @@ def _measure(layout: Layout, draws: NDArray[Any]) -> tuple[Floats, Floats, bool]
         have = layout.states > a
         shown = (draws if have.all() else draws[have]) == a
         means[layout.node_offset[:-1][have] + a] = np.add.reduce(shown.view(np.uint8), 1)
-    families = (means / records).reshape(len(means), 2, -1)
-    first, second = families.mean(axis=2).T
-    values, spread = (first + second) / 2.0, families.var(axis=2, ddof=1).mean(axis=1)
+    by_family = (means / records).reshape(len(means), 2, -1)
+    families, spread = by_family.mean(axis=2), by_family.var(axis=2, ddof=1).mean(axis=1)
     # A state that is seldom seen may have been missed: no surer than one draw.
     error = np.sqrt(spread / n_chains + (n_chains * records) ** -2.0)
+    values = families.mean(axis=1)
     left = values * (1.0 - values) - _RENEWED * spread
     renewed = (np.add.reduceat(left, layout.node_offset[:-1]) >= 0.0).all()
-    return values, error, bool(renewed and not _differ(first - second, 2.0 * error))
+    agree = not _differ(families[:, 0] - families[:, 1], 2.0 * error)
+    return families, error, bool(renewed and agree)
 
 
 def _differ(differences: Floats, error: Floats) -> bool:

@@ -78,33 +78,6 @@ def anneal(wiring, theta, nodes, pushes, state, streams, betas, energies):
 
 
 @kernel
-def follow(wiring, nodes, pushes, state, streams, n_sweeps, sums):
-    """Move chains at one set of parameters, and add the conditionals of their last states.
-
-    ``sums`` gets ``p(x_i = a | rest)`` of every chain, once per node and once from each end of an
-    edge, as in :func:`~edgegraft.kernels.gibbs.gibbs_moments.add_moments`.
-    """
-    n, n_chains = state.shape
-    x, stream = np.empty(n, np.int64), np.empty(4, np.uint64)
-    fields, p = np.empty(len(nodes)), np.empty(wiring.states.max())
-    for c in range(n_chains):
-        _enter(wiring, pushes, state, streams, c, x, stream, fields)
-        for _ in range(n_sweeps):
-            _sweep(wiring, nodes, pushes, 1.0, x, stream, fields)
-        for i in range(n):
-            s, at = wiring.states[i], wiring.node_offset[i]
-            total = _weigh(nodes, fields, at, s, 1.0, p)
-            for a in range(s):
-                p[a] /= total
-                sums[at + a] += p[a]
-            for e in range(wiring.start[i], wiring.start[i + 1]):
-                cell = wiring.table[e] + x[wiring.other[e]] * wiring.other_step[e]
-                for a in range(s):
-                    sums[cell + a * wiring.own_step[e]] += p[a]
-        _leave(state, streams, c, x, stream)
-
-
-@kernel
 def _enter(wiring, pushes, state, streams, c, x, stream, fields):
     """Copy a chain, and work its fields out anew."""
     stream[:] = streams[:, c]
