@@ -47,8 +47,8 @@ _FARTHEST = 1.0  # step of a log-potential
 _MAX_STATES = 1000  # whose covariance takes a tenth of a second to solve for
 _DAMPING, _MIN_VARIANCE = 0.05, 1e-6  # added to the variances of the draws
 _FAR = 0.05  # difference beyond which the tables are fitted again: what is warned of
-_CORRECTIONS = True, True, True, False, True  # of node vectors alone, or of tables
-_PULL_ROWS, _STEPS, _CHAINS = 30.0, 100, 256  # of a fit of the tables by chains
+_BEFORE, _AFTER = 3, 2  # steps of the node vectors before and after a fit of the tables
+_PULL_ROWS, _STEPS = 30.0, 100  # of a fit of the tables by chains
 
 _ROW = 4  # numbers of an agreement in the journal
 
@@ -152,15 +152,17 @@ def _match(
     if found is None:
         return None
     refused = None
-    for k, nodes_alone in enumerate(_CORRECTIONS, start=1):
-        if nodes_alone and found is not refused and found.differ_from(shares):
+    for k in range(1, _BEFORE + _AFTER + 2):
+        # Chains that have not settled say where nodes should move only if they are near.
+        near = found.settled or k > _BEFORE + 1
+        if k != _BEFORE + 1 and near and found is not refused and found.differ_from(shares):
             theta = model.theta + _newton_step(layout, found, shares)
-        elif not nodes_alone and np.abs(found.values - shares).max() > _FAR:
+        elif k == _BEFORE + 1 and np.abs(found.values - shares).max() > _FAR:
             theta = _fit_tables(model, counts, features, seed)
         else:
             continue
         other = PairwiseMRF(model.schema, model.edges, theta)
-        again = find_shares(other, counts.rows, shares, seed + k, found.n_sweeps // 2)
+        again = find_shares(other, counts.rows, shares, seed + k, found.n_sweeps)
         # Of chains that have not settled both families must have come nearer.
         if again and again.farthest < found.farthest and again.settled >= found.settled:
             model, found = other, again
@@ -209,7 +211,7 @@ def _fit_tables(
         layout = features.layout(model.edges)
         first = features.weights_of(first, model.edges)
     fit = Fit.of(counts, layout, features)
-    chains = PersistentChains(_CHAINS, random_state=seed, device=device)
+    chains = PersistentChains(random_state=seed, device=device)
     # The norm is that of the tables, whatever they are made of.
     norm = fit.features.squared.fold(np.ones(model.layout.n_parameters), layout)
     pull = pull_to(first, layout, _PULL_ROWS / counts.rows.weight * norm)

@@ -1,11 +1,11 @@
 """Shares of a model with their errors, or the statement that they are not known.
 
 They are exact if a run of elimination takes less than half a second, and otherwise from Gibbs
-chains. Half of the chains start in rows of the data and half in independent uniform draws: what one family
-has to leave, the other has to find. The chains run twice as long until both families agree on the
-share of every state of every column and every chain has forgotten where it began. The means of
-single chains are independent of each other, so their spread is the error of a share however slowly
-chains mix, and how much a chain varies beside it says how often it has seen the model anew.
+chains. Half of these start in rows of the data and half in independent uniform draws: what one
+family has to leave, the other has to find. The chains run twice as long until both families agree
+on the share of every state of every column, and every chain has forgotten where it began. The means
+of single chains are independent of each other, so their spread is the error of a share however
+slowly chains mix, and how much a chain varies beside it says how often it has seen the model anew.
 
 Draws are rows: pairs of states are counted like those of the data.
 """
@@ -35,7 +35,7 @@ _RECORDS, _CELLS = 64, 6400  # draws kept of a chain; with few columns more, up 
 _MAX_RECORDS = 255  # that a byte counts
 _LOOK_UPS = 1e9  # of a run, per number of a conditional: about .4 s
 _LEVEL = 0.01  # of the largest of all differences, if there is none
-_ALIKE = 3e-4  # a difference that does not count even if it is known
+_ALIKE = 0.001  # a difference that does not count even if it is known
 _PRECISE, _PART = 0.005, 0.1  # error that is small enough: of 10,000 rows, or of a difference
 _RENEWED = 3.0  # independent draws that a settled chain is worth, at least: R-hat below 1.15
 
@@ -57,7 +57,7 @@ class ModelShares(NamedTuple):
     settled : bool
         Whether both families of chains agree and every chain has moved about.
     n_sweeps : int
-        Sweeps of each chain, half of them or more recorded.
+        Sweeps of each chain before the recorded ones, which are as many or more.
     """
 
     values: Floats
@@ -69,9 +69,8 @@ class ModelShares(NamedTuple):
     n_sweeps: int = 0
 
     def differ_from(self, shares: Floats) -> bool:
-        """Return whether states are known to have other shares than these, beyond chance."""
-        n_nodes = len(self.error)
-        return self.settled and _differ((self.values - shares)[:n_nodes], self.error)
+        """Return whether states have other shares than these, beyond chance."""
+        return _differ((self.values - shares)[: len(self.error)], self.error)
 
 
 def find_shares(
@@ -79,8 +78,8 @@ def find_shares(
 ) -> ModelShares | None:
     """Return the shares of a model; None if even short chains would take too long.
 
-    Chains run until they have settled and their shares are precise, at least beside their difference
-    from those given. The first record begins after `n_sweeps`, and lasts twice as long.
+    Chains run until they have settled and their shares are precise, at least beside how far they
+    are from those given. The first record begins after `n_sweeps`, and lasts twice as long.
 
     >>> from edgegraft.table.blocks import TableRows
     >>> rows = TableRows(PackedTable.from_codes([[0, 0], [1, 1], [1, 1], [0, 1]]))
@@ -110,7 +109,7 @@ def _by_chains(
     layout = model.layout
     records = min(max(_RECORDS, _CELLS // layout.n_variables), _MAX_RECORDS)
     cost = _FAMILY * (layout.n_variables + 2 * layout.n_edges) * layout.states.mean()
-    if _LOOK_UPS < 2 * records * cost:
+    if 2 * records * cost > _LOOK_UPS:
         return None
     jobs = getattr(rows, "n_jobs", 1)
     chains = move_chains(layout, model.theta, _starts(layout, rows, seed), rows.device, jobs)
@@ -131,7 +130,7 @@ def _by_chains(
     table = PackedTable(model.schema, cells, cells.shape[1])
     pairs = PairCounts(table, jobs).pairs(layout.edges).values / table.n_rows
     values = np.concatenate((families.mean(axis=1), pairs))
-    return ModelShares(values, error, farthest, lambda: table, "gibbs", settled, done)
+    return ModelShares(values, error, farthest, lambda: table, "gibbs", settled, done - length)
 
 
 def _starts(layout: Layout, rows: Rows, seed: int) -> Chains:
