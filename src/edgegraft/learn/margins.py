@@ -48,7 +48,7 @@ _MAX_STATES = 1000  # whose covariance takes a tenth of a second to solve for
 _DAMPING, _MIN_VARIANCE = 0.05, 1e-6  # added to the variances of the draws
 _FAR = 0.05  # difference beyond which the tables are fitted again: what is warned of
 _BEFORE, _AFTER = 3, 2  # steps of the node vectors before and after a fit of the tables
-_PULL_ROWS, _STEPS = 30.0, 100  # of a fit of the tables by chains
+_PULL_ROWS, _STEPS = 30.0, 40  # of a fit of the tables by chains
 
 _ROW = 4  # numbers of an agreement in the journal
 

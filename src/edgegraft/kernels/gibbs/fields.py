@@ -1,10 +1,9 @@
-"""Gibbs sampling with fields that follow the states, for models that change all the time.
+"""Gibbs sampling with fields that follow the states, for models that change with every sweep.
 
 The field of a state of variable ``i`` is the sum of its edge terms with the neighbours as they are,
 less that of state 0. Most updates leave a variable as it was and change no field, and other
-parameters need no tables: a chain that is led through temperatures, or that follows a fit, moves
-several times as fast as by :mod:`~edgegraft.kernels.gibbs.sweeps`, whose tables pay in long runs of
-one model.
+parameters need no tables: a chain that is led through temperatures moves several times as fast as
+by :mod:`~edgegraft.kernels.gibbs.sweeps`, whose tables pay from some sweeps of one model on.
 The random streams are used in the same way, so both draw the same states, but for rounding.
 """
 
