@@ -199,7 +199,7 @@ def test_too_large_models_are_left_alone(table, monkeypatch, chains_alone):
     assert match_margins(model, PairCounts(table), 1e-3) == (model, None)
 
 
-@pytest.mark.parametrize(("difference", "warned"), [(0.06, True), (0.04, False)])
+@pytest.mark.parametrize(("difference", "warned"), [(0.06, True), (0.04, False), (np.nan, False)])
 def test_a_model_whose_shares_are_far_off_warns(table, monkeypatch, difference, warned):
     def match(model, *_, **__):
         return model, Agreement(difference, 0.1, "gibbs", 0.01)
@@ -209,3 +209,11 @@ def test_a_model_whose_shares_are_far_off_warns(table, monkeypatch, difference, 
         warnings.simplefilter("always")
         discovery.discover(table)
     assert any("differ from the data's by at most 0.06" in str(w.message) for w in caught) == warned
+
+
+def test_shares_that_are_not_known_are_stored_as_such(table, monkeypatch):
+    unknown = Agreement(np.nan, np.nan, "gibbs", 0.02)
+    monkeypatch.setattr(discovery, "match_margins", lambda model, *_, **__: (model, unknown))
+    shares = GraftedMRF(random_state=0).fit(table.codes())._details["shares"]
+    assert shares["columns"] is None
+    assert "not known" in shares["text"]
