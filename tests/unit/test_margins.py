@@ -183,9 +183,9 @@ def test_a_mode_without_rows_is_taken_out_of_the_model(
     found, agreement = match_margins(start, counts, 1e-4, features=features)
     assert agreement.columns < 0.02
     assert max(differences(found, table)) < 0.02
-    # What the rows say of each column given the others is kept.
+    # What the rows say of the 20 columns given the others is kept.
     before, after = (m.pseudo_log_likelihood(codes=table.codes()).mean() for m in (start, found))
-    assert after > before - 0.02
+    assert after > before - 0.03
     if features is not None:
         again = features.expand(
             features.weights_of(found.theta, found.edges), features.layout(found.edges)
