@@ -16,6 +16,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from edgegraft.conditional.rows import ConditionalRows
+from edgegraft.core import Layout
+from edgegraft.core.pairs import find_pairs
 from edgegraft.core.types import Floats, Integers
 from edgegraft.kernels.conditionals.distinct import (
     Design,
@@ -70,6 +72,7 @@ class Conditional:
             np.concatenate(([0], np.cumsum(rows.sizes[others]))).astype(np.int64),
         )
         self.start = start
+        self.is_carried = False  # whether it starts at the fit of nearly the same neighbours
 
     @property
     def n_parameters(self) -> int:
@@ -138,6 +141,25 @@ class Conditional:
         basis[cells, len(others) :] = directions
         return self._maximise(self._derive(start), basis)
 
+    def carried(self, others: list[int]) -> Floats:
+        """Return parameters for other neighbours, from which a fit has not far to go.
+
+        Those that are left out go to zero by a step, and new ones begin there.
+        """
+        gone = [self.cells_of(other) for other in self.others if other not in others]
+        theta = self.fit.theta
+        if gone:
+            cells = np.concatenate(gone)
+            if np.abs(theta[cells]).max(initial=0.0) <= _FAR:
+                pull = np.linalg.solve(self.inverse[np.ix_(cells, cells)], theta[cells])
+                theta = theta - self.inverse[:, cells] @ pull
+        parts = [theta[: self.q]]
+        for other in others:
+            known = other in self.others
+            size = int(self.rows.sizes[other]) * self.k
+            parts.append(theta[self.cells_of(other)] if known else np.zeros(size))
+        return np.concatenate(parts)
+
     def step(self, cells: Integers, directions: Floats) -> float:
         """Return the statistic of parameters along directions by one step from the fit."""
         information = np.linalg.inv(self.inverse[np.ix_(cells, cells)])
@@ -194,11 +216,37 @@ class Conditional:
                 break
             there = self._derive(best.theta + length * step)
             if there.value > best.value:
-                best, length = there, 1.0
+                best, length = there, min(1.0, 4.0 * length)
                 step, gain = best.newton(basis)
-            else:
-                length /= 2.0
+            else:  # where the parabola through both values and the slope has its top
+                fall = best.value - there.value + 2.0 * gain * length
+                length *= min(0.5, max(0.1, gain * length / fall))
         return Fit(best.theta, best.value + min(gain, _TOL), best.information)
+
+
+def start_from_tables(
+    rows: ConditionalRows, target: int, others: list[int], layout: Layout, theta: Floats
+) -> Floats:
+    """Return parameters of a conditional that are those of a model of tables, as far as it has them."""
+    own, column = rows.columns[target].own, rows.columns[target]
+    common = int(column.margin.argmax())
+    turn = np.linalg.pinv(own - own[common])
+    logits, parts = layout.node(theta, target).copy(), []
+    for other in others:
+        block = np.zeros((rows.sizes[other], own.shape[1]))
+        place = find_pairs(np.array([[target, other]]), layout.edges, layout.n_variables)[0]
+        if place >= 0:
+            table = layout.edge(theta, int(place))
+            table = (table if target < other else table.T).T  # states of the other by own ones
+            seen = rows.columns[other]
+            base = int(seen.margin.argmax())
+            shown = table - table[base]
+            block = (
+                np.linalg.pinv(seen.own - seen.own[base]) @ (shown - shown[:, [common]]) @ turn.T
+            )
+            logits += table[base] - (own - own[common]) @ (block.T @ seen.own[base])
+        parts.append(block.ravel())
+    return np.concatenate(((logits - logits[common]) @ column.free, *parts))
 
 
 class _Point(NamedTuple):

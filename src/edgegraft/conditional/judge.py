@@ -26,8 +26,15 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.special import chdtrc, chdtri, fdtrc
 
-from edgegraft.conditional.conditional import RIDGE_ROWS, ROWS_PER_FEATURE, Conditional, Fit
+from edgegraft.conditional.conditional import (
+    RIDGE_ROWS,
+    ROWS_PER_FEATURE,
+    Conditional,
+    Fit,
+    start_from_tables,
+)
 from edgegraft.conditional.rows import ConditionalRows
+from edgegraft.core import Layout
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 
@@ -118,8 +125,15 @@ class Judge:
     neighbours.
     """
 
-    def __init__(self, rows: ConditionalRows, level: Level, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        rows: ConditionalRows,
+        level: Level,
+        n_jobs: int | None = None,
+        fitted: tuple[Layout, Floats] | None = None,
+    ) -> None:
         self.rows, self._level, self._n_jobs = rows, level, resolve_jobs(n_jobs)
+        self._fitted = fitted  # tables of a model from which first fits begin
         self._fits: dict[int, Conditional] = {}  # the last conditional of each column
         self._known: dict[Pair, tuple[_Key, Verdict]] = {}
 
@@ -176,8 +190,13 @@ class Judge:
         last = self._fits.get(target)
         if last is not None and last.others == others:
             return last
-        start = None if last is None else _carry(last, others, self.rows)
+        start = None
+        if last is not None:
+            start = last.carried(others)
+        elif self._fitted is not None:
+            start = start_from_tables(self.rows, target, others, *self._fitted)
         found = Conditional(self.rows, target, others, start=start)
+        found.is_carried = last is not None
         if found.usable:
             self._fits[target] = found
         return found
@@ -199,14 +218,16 @@ class Judge:
 
     def _score(self, given: Conditional, cells: Integers, nested: list[Floats]) -> Verdict | None:
         """Return the verdict on a new pair by its score beside the last fit, if it is surely low."""
-        if given.start is None or given.start[cells].any():
+        if given.start is None or not given.is_carried or given.start[cells].any():
             return None
         statistic = 2.0 * given.first_gain * _small_sample(given)
         dof = np.diff([directions.shape[1] for directions in nested]).tolist()
         shares = _shares(len(dof))
         if not all(map(self._is_low, [statistic] * len(dof), dof, shares)):
             return None
-        return _combine([statistic] * len(dof), dof, [float(chdtrc(len(cells), statistic))] * len(dof))
+        return _combine(
+            [statistic] * len(dof), dof, [float(chdtrc(len(cells), statistic))] * len(dof)
+        )
 
     def _is_low(self, statistic: float, dof: int, share: float) -> bool:
         """Return whether a statistic is far below every level."""
@@ -297,18 +318,6 @@ def design_effects(
         size_of_row = np.square(u).sum(axis=2) / len(along)
         mean -= _SURE * float(np.sqrt((given.seen.counts * size_of_row**2).sum()))
     return DesignEffects(along, max(1.0, mean))
-
-
-def _carry(last: Conditional, others: list[int], rows: ConditionalRows) -> Floats:
-    """Return the parameters of a fit for other neighbours; those of new ones are zero."""
-    q, k = last.q, last.k
-    sizes = rows.sizes[others] * k
-    out = np.zeros(q + int(sizes.sum()))
-    out[:q] = last.fit.theta[:q]
-    for other, end, size in zip(others, q + np.cumsum(sizes), sizes, strict=True):
-        if other in last.others:
-            out[end - size : end] = last.fit.theta[last.cells_of(other)]
-    return out
 
 
 def _small_sample(given: Conditional) -> float:
