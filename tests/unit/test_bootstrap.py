@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import chdtrc
 
-from edgegraft.conditional.judge import RATIOS, Judge, Network, Verdicts
+from edgegraft.conditional.judge import Judge, Network, Verdicts
 from edgegraft.conditional.replicates import Replicated
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.config import Plan
@@ -162,7 +162,7 @@ def test_replicates_of_a_likelihood_are_counted_again(table):
 
 def judged(rows, edges):
     pairs = [(i, j) for i, j in edges.tolist()]
-    return Verdicts.of(Judge(rows, RATIOS).ask(Network(6, edges), pairs))
+    return Verdicts.of(Judge(rows).ask(Network(6, edges), pairs))
 
 
 def test_the_fit_itself_as_a_replicate_is_tested_without_what_chance_has_added():

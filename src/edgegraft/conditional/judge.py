@@ -19,20 +19,30 @@ Of ordered columns the linear scores and the further ones have a ratio each, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from scipy.special import chdtrc, chdtri, fdtrc
 
-from edgegraft.conditional.conditional import RIDGE_ROWS, ROWS_PER_FEATURE, Conditional, Fit
+from edgegraft.conditional.conditional import (
+    RIDGE_ROWS,
+    ROWS_PER_FEATURE,
+    Conditional,
+    Fit,
+    start_from_tables,
+)
 from edgegraft.conditional.rows import ConditionalRows
+from edgegraft.core import Layout
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 
 LINEAR = 1.0  # log-odds up to which a step to zero misses a statistic by less than `_MARGIN`
-_MARGIN = 1.5  # a step is sure if its statistic is so many times above or below every level
+#: a step is sure if its statistic is as many times above or below every level: of 400 pairs of
+#: five states (python -m benchmarks.conditionals) it is up to 1.15 times off for tables of log-odds 1
+_MARGIN = 1.25
 _SURE = 2.0  # standard errors by which a design effect must exceed 1: about one in 40 by chance
 LINEAR_SHARE = 0.9  # of the level of a pair; see the module
 _TINY = float(np.finfo(float).tiny)
@@ -94,14 +104,17 @@ class Network:
 
 @dataclass(frozen=True)
 class Level:
-    """Between which p-values a decision may lie: a step is sure beyond."""
+    """Where decisions lie: of false discoveries among a number of pairs, or of any false edge."""
 
-    low: float
-    high: float
+    level: float
+    n_pairs: int
+    familywise: bool = False
 
+    def range(self, n_found: int) -> tuple[float, float]:
+        """Return between which p-values a decision may lie if at most this many are found."""
+        low = self.level / max(self.n_pairs, 1)
+        return low, low if self.familywise else low * max(n_found, 1)
 
-RATIOS = Level(0.0, 1.0)
-"""No step is sure: every verdict is by ratios, of which the size matters, not a decision."""
 
 _Key = tuple[int, tuple[int, ...]]
 _Answer = TypeVar("_Answer")
@@ -111,16 +124,25 @@ class Judge:
     """Verdicts on pairs of columns beside the edges of a network.
 
     A verdict is remembered for as long as the conditional that it was reached in has the same
-    neighbours.
+    neighbours. Without a level no step is sure: every verdict is by ratios.
     """
 
-    def __init__(self, rows: ConditionalRows, level: Level, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        rows: ConditionalRows,
+        level: Level | None = None,
+        n_jobs: int | None = None,
+        fitted: tuple[Layout, Floats] | None = None,
+    ) -> None:
         self.rows, self._level, self._n_jobs = rows, level, resolve_jobs(n_jobs)
+        self._fitted = fitted  # tables of a model from which first fits begin
         self._fits: dict[int, Conditional] = {}  # the last conditional of each column
         self._known: dict[Pair, tuple[_Key, Verdict]] = {}
 
     def ask(self, network: Network, pairs: list[Pair]) -> list[Verdict]:
         """Return verdicts on edges of a network, or on pairs as additions to it, each alone."""
+        if self._level is not None:
+            self._range = self._level.range(len(network.edges) + len(pairs))
         keys = {pair: self._key(network, pair) for pair in pairs}
         due = [pair for pair, key in keys.items() if self._known.get(pair, (None,))[0] != key]
         for pair, verdict in zip(due, self.answer(network, due, self._test), strict=True):
@@ -130,17 +152,18 @@ class Judge:
     def answer(
         self, network: Network, pairs: list[Pair], ask: Callable[[Conditional, int], _Answer]
     ) -> list[_Answer]:
-        """Return what is asked of each pair: of the cheaper conditional, and the other end."""
+        """Return what is asked of pairs: of the cheaper conditional of each, and the other end."""
         work: dict[int, dict[_Key, list[Pair]]] = {}
         for pair in pairs:
             key = self._key(network, pair)
             work.setdefault(key[0], {}).setdefault(key, []).append(pair)
         found: dict[Pair, _Answer] = {}
 
-        def settle(target: int) -> None:  # fits start from the last one of their column
-            for key, asked in work[target].items():
-                for pair, given, other in self._conditionals(key, asked):
-                    found[pair] = ask(given, other)
+        def settle(target: int) -> None:  # in one thread: fits begin at the last of their column
+            for (_, others), asked in work[target].items():
+                for pair in asked:
+                    other = pair[0] + pair[1] - target
+                    found[pair] = ask(self._conditional(target, list(others), other), other)
 
         costs = {target: sum(map(self._cost, keys)) for target, keys in work.items()}
         run(settle, sorted(work, key=lambda target: -costs[target]), self._n_jobs)
@@ -155,31 +178,23 @@ class Judge:
     def _key(self, network: Network, pair: Pair) -> _Key:
         """Return the end in whose conditional a pair is tested, and all of its neighbours."""
         i, j = pair
+        keys = [(v, tuple(sorted(network.beside[v] | {i + j - v}))) for v in (i, j)]
+        return min(keys, key=lambda key: (self._cost(key), key[0]))
 
-        def neighbours(own: int, other: int) -> _Key:
-            return own, tuple(sorted(network.beside[own] | {other}))
-
-        return min(neighbours(i, j), neighbours(j, i), key=lambda key: (self._cost(key), key[0]))
-
-    def _conditionals(
-        self, key: _Key, pairs: list[Pair]
-    ) -> Iterator[tuple[Pair, Conditional, int]]:
-        """Yield pairs with the conditional of one end and the other end."""
-        target, others = key[0], list(key[1])
-        for pair in pairs:
-            other = pair[0] + pair[1] - target
-            if self.rows.pairwise:
-                yield pair, Conditional(self.rows, target, others, [target, other]), other
-            else:
-                yield pair, self._conditional(target, others), other
-
-    def _conditional(self, target: int, others: list[int]) -> Conditional:
+    def _conditional(self, target: int, others: list[int], other: int) -> Conditional:
         """Return a conditional that starts from the last one of its column."""
+        if self.rows.pairwise:
+            return Conditional(self.rows, target, others, [target, other])
         last = self._fits.get(target)
         if last is not None and last.others == others:
             return last
-        start = None if last is None else _carry(last, others, self.rows)
+        start = None
+        if last is not None:
+            start = last.carried(others)
+        elif self._fitted is not None:
+            start = start_from_tables(self.rows, target, others, *self._fitted)
         found = Conditional(self.rows, target, others, start=start)
+        found.is_carried = last is not None
         if found.usable:
             self._fits[target] = found
         return found
@@ -188,9 +203,26 @@ class Judge:
         """Return the verdict on one neighbour of a conditional."""
         if not testable(given, other):
             return UNTESTABLE
-        cells, nested = given.cells_of(other), spans(given, other)
-        quick = self._step(given, cells, nested) if self.rows.independent else None
+        cells, nested, quick = given.cells_of(other), spans(given, other), None
+        if self.rows.independent and self._level is not None:
+            quick = self._score(given, cells, nested) or self._step(given, cells, nested)
         return quick or self._ratio(given, cells, nested)
+
+    def _score(self, given: Conditional, cells: Integers, nested: list[Floats]) -> Verdict | None:
+        """Return the verdict on a new pair by its score beside the last fit, if it is surely low."""
+        if given.start is None or not given.is_carried or given.start[cells].any():
+            return None
+        statistic = 2.0 * given.first_gain * small_sample(given)
+        dof = np.diff([directions.shape[1] for directions in nested]).tolist()
+        if not all(map(self._is_low, [statistic] * len(dof), dof, shares(len(dof)))):
+            return None
+        return combine(
+            [statistic] * len(dof), dof, [float(chdtrc(len(cells), statistic))] * len(dof)
+        )
+
+    def _is_low(self, statistic: float, dof: int, share: float) -> bool:
+        """Return whether a statistic is far below every level."""
+        return bool(statistic * _MARGIN < chdtri(dof, min(self._range[1] * share, 1.0)))
 
     def _step(self, given: Conditional, cells: Integers, nested: list[Floats]) -> Verdict | None:
         """Return the verdict by one step from the fit, if that is sure."""
@@ -200,9 +232,9 @@ class Judge:
         dof = np.diff([directions.shape[1] for directions in nested]).tolist()
         linear = bool(np.abs(given.fit.theta[cells]).max() <= LINEAR)
         for statistic, size, share in zip(statistics, dof, shares(len(dof)), strict=True):
-            if statistic > _MARGIN * chdtri(size, self._level.low * share):
+            if statistic > _MARGIN * chdtri(size, self._range[0] * share):
                 break  # one part that is significant decides
-            if not (linear and statistic * _MARGIN < chdtri(size, self._level.high * share)):
+            if not (linear and self._is_low(statistic, size, share)):
                 return None
         p = [float(chdtrc(size, max(t, 0.0))) for t, size in zip(statistics, dof, strict=True)]
         return combine(statistics, dof, p)
@@ -210,13 +242,11 @@ class Judge:
     def _ratio(self, given: Conditional, cells: Integers, nested: list[Floats]) -> Verdict:
         """Return the verdict by likelihood ratios of nested spans of the pair's parameters."""
         statistics, sizes, p = [], [], []
-        for null, fit, inner, outer in parts_of(given, cells, nested):
-            ratio = 2.0 * max(fit.value - null.value, 0.0) * small_sample(given)
-            effects = design_effects(given, white_scores(given, null, cells, inner, outer))
-            size = outer.shape[1] - inner.shape[1]
-            statistics.append(ratio / effects.mean)
-            sizes.append(size)
-            p.append(self._p_value(ratio / effects.mean, size, effects.along))
+        for part in ratios(given, cells, nested):
+            effects = design_effects(given, part.white)
+            statistics.append(part.ratio / effects.mean)
+            sizes.append(part.dof)
+            p.append(self._p_value(part.ratio / effects.mean, part.dof, effects.along))
         return combine(statistics, sizes, p)
 
     def _p_value(self, statistic: float, dof: int, effects: Floats) -> float:
@@ -238,23 +268,36 @@ def testable(given: Conditional, other: int) -> bool:
 def spans(given: Conditional, other: int) -> list[Floats]:
     """Return the nested spans of a pair's parameters between which it is tested."""
     ends = [given.rows.columns[i] for i in (other, given.target)]
-    every = np.kron(*(column.tested for column in ends))
+    every = np.asarray(np.kron(*(column.tested for column in ends)), np.float64)
     linear = np.outer(*(column.linear for column in ends)).ravel()
-    nested = [np.empty((len(every), 0)), every]
+    nested: list[Floats] = [np.empty((len(every), 0)), every]
     if linear.any() and not linear.all():
         nested.insert(1, every[:, linear])
     return nested
 
 
-def parts_of(
-    given: Conditional, cells: Integers, nested: list[Floats]
-) -> list[tuple[Fit, Fit, Floats, Floats]]:
-    """Return the fits within nested spans, each with the next one, and the two spans."""
+class Ratio(NamedTuple):
+    """The likelihood ratio of the outer of two nested spans."""
+
+    ratio: float
+    dof: int
+    white: Floats  # scores of rows at the inner fit, see `white_scores`
+
+
+def ratios(given: Conditional, cells: Integers, nested: list[Floats]) -> list[Ratio]:
+    """Return the likelihood ratios of nested spans of a pair's parameters."""
     whole = nested[-1].shape == (len(cells), len(cells))
     fits = [given.within(cells, directions) for directions in nested[: -1 if whole else None]]
     if whole:
         fits.append(given.fit)
-    return list(zip(fits[:-1], fits[1:], nested[:-1], nested[1:], strict=True))
+    return [
+        Ratio(
+            2.0 * max(fit.value - null.value, 0.0) * small_sample(given),
+            outer.shape[1] - inner.shape[1],
+            white_scores(given, null, cells, inner, outer[:, _new(inner, outer)]),
+        )
+        for (null, fit), (inner, outer) in zip(pairwise(fits), pairwise(nested), strict=True)
+    ]
 
 
 class DesignEffects(NamedTuple):
@@ -265,15 +308,15 @@ class DesignEffects(NamedTuple):
 
 
 def white_scores(
-    given: Conditional, null: Fit, cells: Integers, inner: Floats, outer: Floats
+    given: Conditional, null: Fit, cells: Integers, inner: Floats, tested: Floats
 ) -> Floats:
-    """Return effective scores of rows at a fit, of unit variance if the model is right.
+    """Return effective scores of rows along tested directions of a pair, at the fit without them.
 
-    They are those of the pair's parameters in the outer of two nested spans, beside the inner one,
-    which is in the fit; directions of which the model expects less than a row are left out.
+    `inner` are directions of the pair's parameters that are in that fit. Scores are of unit
+    variance if the model is right; directions of which it expects less than a row are left out, but
+    for the largest.
     Configurations by states by directions.
     """
-    tested = outer[:, _new(inner, outer)]
     size, k = given.n_parameters, tested.shape[1]
     others = np.setdiff1d(np.arange(size), cells)
     basis = np.zeros((size, len(others) + inner.shape[1] + k))
@@ -285,42 +328,30 @@ def white_scores(
     directions = (basis[:, -k:] - basis[:, :-k] @ across).T
     expected = whole[-k:, -k:] - whole[-k:, :-k] @ across
     spread, axes = np.linalg.eigh(expected - RIDGE_ROWS * np.eye(k))
-    able = spread > 1.0
+    able = spread >= np.clip(spread.max(), _TINY, 1.0)
     return given.rows_along(null, (axes[:, able] / np.sqrt(spread[able])).T @ directions)
 
 
-def design_effects(given: Conditional, white: Floats) -> DesignEffects:
-    """Return the design effects of a pair along directions, given the scores of rows along them.
+def design_effects(given: Conditional, u: Floats) -> DesignEffects:
+    """Return the design effects of a pair, given white scores of the rows.
 
     Of rows that are drawn independently the mean is 1 if the conditional is right, and so it is
     taken `_SURE` standard errors lower: where a few rows make most of the variance it is far from
     it by chance.
     """
     rows = given.rows
-    if not white.shape[2]:
+    if not u.shape[2]:
         return DesignEffects(np.empty(0), 1.0)
     if rows.survey is not None:
-        found = given.clustered(white)
+        found = given.clustered(u)
     else:
-        found = np.einsum("ga,gax,gay->xy", given.seen.variances, white, white, optimize=True)
+        found = np.einsum("ga,gax,gay->xy", given.seen.variances, u, u, optimize=True)
     along = np.maximum(np.linalg.eigvalsh(found), 0.0)
     mean = float(along.mean())
     if rows.independent:
-        size_of_row = np.square(white).sum(axis=2) / len(along)
+        size_of_row = np.square(u).sum(axis=2) / len(along)
         mean -= _SURE * float(np.sqrt((given.seen.counts * size_of_row**2).sum()))
     return DesignEffects(along, max(1.0, mean))
-
-
-def _carry(last: Conditional, others: list[int], rows: ConditionalRows) -> Floats:
-    """Return the parameters of a fit for other neighbours; those of new ones are zero."""
-    q, k = last.q, last.k
-    sizes = rows.sizes[others] * k
-    out = np.zeros(q + int(sizes.sum()))
-    out[:q] = last.fit.theta[:q]
-    for other, end, size in zip(others, q + np.cumsum(sizes), sizes, strict=True):
-        if other in last.others:
-            out[end - size : end] = last.fit.theta[last.cells_of(other)]
-    return out
 
 
 def small_sample(given: Conditional) -> float:
@@ -336,6 +367,7 @@ def _new(inner: Floats, outer: Floats) -> Mask:
 
 
 def shares(parts: int) -> list[float]:
+    """Return the shares of the level that linear scores and the rest have, or all."""
     return [1.0] if parts == 1 else [LINEAR_SHARE, 1.0 - LINEAR_SHARE]
 
 

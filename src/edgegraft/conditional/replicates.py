@@ -1,10 +1,11 @@
 """Pairs tested on many samples of the same rows at once: the score bootstrap.
 
-With effective scores ``u_r`` of rows at the fit without a pair, of unit variance, and ``U`` their
-sum, a replicate has the sum ``U* = sum of w*_r u_r`` of its row weights (Kline and Santos 2012).
-``U`` holds the noise of the sample, to which a replicate adds as much again. So
+With white scores ``u_r`` of rows at the fit without a pair, ``U`` their sum and ``r`` their variance
+over the rows (at least 1), a replicate has the sum ``U* = sum of w*_r u_r`` of its row weights
+(Kline and Santos 2012). ``U`` holds the noise of the sample, to which a replicate adds as much
+again. So
 
-    T* = |s U + (U* - U)|^2 / deff,        s = sqrt((T - dof) deff) / |U|,
+    T* = | sqrt(T - dof) U / |U| + (U* - U) / sqrt(r) |^2,
 
 with ``T`` the statistic of the judge, is distributed as the statistic of another sample of as many
 rows. Edges that a replicate adds are not taken into account for the others.
@@ -17,17 +18,14 @@ from scipy.special import chdtrc
 
 from edgegraft.conditional.conditional import Conditional
 from edgegraft.conditional.judge import (
-    RATIOS,
     Judge,
     Network,
     Pair,
     design_effects,
-    parts_of,
+    ratios,
     shares,
-    small_sample,
     spans,
     testable,
-    white_scores,
 )
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core.types import Edges, Floats
@@ -39,7 +37,7 @@ class Replicated:
     """Pairs beside the edges of a network, tested on replicates of its rows."""
 
     def __init__(self, rows: ConditionalRows, edges: Edges, n_jobs: int = 1) -> None:
-        self._judge = Judge(rows, RATIOS, n_jobs)
+        self._judge = Judge(rows, n_jobs=n_jobs)
         self._network = Network(len(rows.columns), edges)
 
     def p_values(self, pairs: Edges, weights: Floats) -> Floats:
@@ -63,18 +61,15 @@ def _replicate(given: Conditional, other: int, weights: Floats) -> Floats:
         return out
     cells, nested = given.cells_of(other), spans(given, other)
     own = np.ones(given.rows.n_rows) if given.rows.weights is None else given.rows.weights
-    for (null, fit, inner, outer), share in zip(
-        parts_of(given, cells, nested), shares(len(nested) - 1), strict=True
-    ):
-        white = white_scores(given, null, cells, inner, outer)
+    parts = ratios(given, cells, nested)
+    for (ratio, dof, white), share in zip(parts, shares(len(parts)), strict=True):
         if not white.shape[2]:
             continue
-        dof, scale = outer.shape[1] - inner.shape[1], design_effects(given, white).mean
-        ratio = 2.0 * max(fit.value - null.value, 0.0) * small_sample(given)
-        scores = given.by_row(white)
+        scores, effects = given.by_row(white), design_effects(given, white)
         score = own @ scores
-        length = np.sqrt(max(ratio - dof * scale, 0.0) / max(float(score @ score), _TINY))
-        moved = weights @ scores - (1.0 - length) * score
-        p = chdtrc(dof, np.square(moved).sum(axis=1) / scale) / share
+        length = np.sqrt(max(ratio / effects.mean - dof, 0.0))
+        centre = length * score / max(float(np.linalg.norm(score)), _TINY)
+        noise = (weights @ scores - score) / np.sqrt(max(1.0, float(effects.along.mean())))
+        p = chdtrc(dof, np.square(centre + noise).sum(axis=1)) / share
         out = np.fmin(out, np.clip(p, _TINY, 1.0))
     return out

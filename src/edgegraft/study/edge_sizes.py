@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgegraft.conditional.conditional import Conditional, Fit
+from edgegraft.conditional.conditional import Conditional
 from edgegraft.conditional.coordinates import Coordinates
 from edgegraft.core.types import Floats
 
@@ -53,11 +53,11 @@ def spread_of(column: Coordinates) -> Floats:
     return np.asarray((column.own.T * share) @ column.own - np.outer(mean, mean))
 
 
-def share_left(given: Conditional, fit: Fit) -> float:
+def share_left(given: Conditional) -> float:
     """Return the share of a column's variance, of its linear scores, that a conditional leaves."""
     column = given.rows.columns[given.target]
     first = column.own[:, :1] if column.scored else column.own
-    p, counts = given.probabilities(fit), given.seen.counts.sum(axis=1)
+    p, counts = given.probabilities(given.fit), given.seen.counts.sum(axis=1)
     left = float(counts @ (p @ first**2 - (p @ first) ** 2).sum(axis=1)) / max(given.weight, _TINY)
     whole = float(np.trace(spread_of(column)[: first.shape[1], : first.shape[1]]))
     return left / whole if whole > 0 else 1.0

@@ -14,13 +14,12 @@ from itertools import combinations
 import numpy as np
 from scipy.special import chndtrinc
 
-from edgegraft.conditional.judge import RATIOS, Judge, Level, Network, Verdicts
+from edgegraft.conditional.judge import Judge, Network, Verdicts
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.core.types import Edges, Floats, Integers
 
 _CHANCE = 0.05
-_LEVEL = Level(0.0, _CHANCE)  # of smaller p-values the size of the statistic matters
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -33,12 +32,13 @@ def excluded_effects(
     new = [pair for pair in combinations(range(n), 2) if pair not in network.edges]
     if not new:
         return np.empty((0, 2), np.int64), np.zeros(0), np.zeros(0)
-    tests, share = Verdicts.of(Judge(rows, _LEVEL, n_jobs).ask(network, new)), 1.0
+    tests = Verdicts.of(Judge(rows, n_jobs=n_jobs).ask(network, new))
+    share = np.ones(len(new))
     if clusters is not None:
         clustered = copy(rows)
         clustered.survey = SurveyDesign.of(rows.n_rows, clusters=clusters)
         alone = np.maximum(tests.statistic, _TINY)
-        tests = Verdicts.of(Judge(clustered, RATIOS, n_jobs).ask(network, new))
+        tests = Verdicts.of(Judge(clustered, n_jobs=n_jobs).ask(network, new))
         share = np.clip(tests.statistic / alone, 0.0, 1.0)
     statistic, dof = tests.statistic, tests.dof
     weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights

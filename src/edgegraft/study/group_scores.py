@@ -21,10 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgegraft.conditional.conditional import Conditional, Fit
-from edgegraft.conditional.coordinates import Coordinates
+from edgegraft.conditional.conditional import RIDGE_ROWS, Conditional, start_from_tables
 from edgegraft.conditional.features import Features
-from edgegraft.conditional.judge import Network, Pair, small_sample
+from edgegraft.conditional.judge import Network, small_sample
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core import Layout
 from edgegraft.core.threads import run
@@ -55,7 +54,6 @@ class _End(NamedTuple):
     """The conditional of a column in one group, at the joint fit."""
 
     given: Conditional
-    fit: Fit
     information: Floats  # on the weights, without what intercepts explain
     explained: Floats  # of the weights' scores by those of the intercepts
 
@@ -71,7 +69,6 @@ class GroupScores:
         network = Network(len(rows.columns), self._edges)
         layout = Layout(fitted.layout.states, self._edges)
         tables = [features.expand(theta, fitted.layout) for theta in fitted.thetas]
-        place = {pair: k for k, pair in enumerate(map(tuple, self._edges.tolist()))}
         ends = {i: sorted(beside) for i, beside in enumerate(network.beside) if beside}
         self._ends: dict[int, list[_End | None]] = {}
         self._inverse: dict[int, Floats] = {}  # of the information of all groups together
@@ -79,13 +76,13 @@ class GroupScores:
 
         def read(i: int) -> None:
             own = [
-                _read(Conditional(part, i, ends[i]), layout, theta, place)
+                _read(part, i, ends[i], layout, theta)
                 for part, theta in zip(parts, tables, strict=True)
             ]
             self._ends[i] = own
             if known := [end for end in own if end is not None]:
                 self._inverse[i] = _inverted(np.sum([end.information for end in known], axis=0))
-                shares = [share_left(end.given, end.fit) for end in known]
+                shares = [share_left(end.given) for end in known]
                 left[i] = np.average(shares, weights=[end.given.weight for end in known])
 
         run(read, ends, n_jobs)
@@ -153,9 +150,9 @@ class GroupScores:
             across = self._inverse[i][:, at]
             turn = across @ _inverted(across[at]) @ frame.T
             directions = np.concatenate((-end.explained @ turn, turn)).T
-            scores.append(weights[:, None] * given.by_row(given.rows_along(end.fit, directions)))
+            scores.append(weights[:, None] * given.by_row(given.rows_along(given.fit, directions)))
             sensitivity = turn.T @ end.information[:, at]
-            step += sensitivity @ end.fit.theta[cells]
+            step += sensitivity @ given.fit.theta[cells]
             slopes += sensitivity @ frame.T
             by_model += turn.T @ end.information @ turn
             used.append(given)
@@ -164,45 +161,28 @@ class GroupScores:
         total = max(given.weight for given in used)
         shown = None if self._given.sampling else weights
         if len(scores) == 2:
-            across = _covariance(*scores, total, shown)
-            by_model += across + across.T
+            shared = _covariance(scores[0], scores[1], total, shown)
+            by_model += shared + shared.T
         whole, raised = np.sum(scores, axis=0), np.mean([1 / small_sample(own) for own in used])
         by_rows = _covariance(whole, whole, total, shown)
         return EdgeScores(whole, step, slopes, by_model * raised, by_rows * raised)
 
 
-def _read(given: Conditional, layout: Layout, theta: Floats, place: dict[Pair, int]) -> _End | None:
+def _read(
+    rows: ConditionalRows, i: int, others: list[int], layout: Layout, theta: Floats
+) -> _End | None:
     """Return a conditional at the parameters of tables; None if it has too few rows."""
+    start = start_from_tables(rows, i, others, layout, theta)
+    given = Conditional(rows, i, others, start=start)
+    given.is_fitted = True
     if not given.usable:
         return None
-    fit, q = given.at(_parameters(given, layout, theta, place)), given.q
-    whole = np.tril(fit.information)
+    q, whole = given.q, np.tril(given.fit.information)
     whole += np.tril(whole, -1).T
     explained = np.linalg.solve(whole[:q, :q], whole[:q, q:])
-    return _End(given, fit, whole[q:, q:] - whole[q:, :q] @ explained, explained)
-
-
-def _parameters(
-    given: Conditional, layout: Layout, theta: Floats, place: dict[Pair, int]
-) -> Floats:
-    """Return the parameters of a conditional that tables have."""
-    columns, i = given.rows.columns, given.target
-    own, logits, slopes = columns[i], layout.node(theta, i).copy(), []
-    for j in given.others:
-        table = layout.edge(theta, place[min(i, j), max(i, j)])
-        shown = _coefficients(columns[j]) @ (table.T if i < j else table)
-        logits += shown[0]
-        slopes.append((shown[1:] @ _coefficients(own)[1:].T).ravel())
-    fixed = ~own.free.any(axis=1)  # states without an intercept, which have equal shares
-    first = logits @ own.free - logits[own.margin.argmax()] + np.log(fixed.sum())
-    return np.concatenate((first, *slopes))
-
-
-def _coefficients(column: Coordinates) -> Floats:
-    """Return the turn from values of states to a constant and coordinates, by least squares."""
-    root = np.sqrt(column.margin)[:, None]
-    each = np.column_stack((np.ones(len(column.own)), column.own))
-    return np.asarray(np.linalg.pinv(root * each) * root.T)
+    information = whole[q:, q:] - whole[q:, :q] @ explained
+    information[np.diag_indices_from(information)] -= RIDGE_ROWS  # estimates are free of it
+    return _End(given, information, np.asarray(explained, np.float64))
 
 
 def _covariance(first: Floats, second: Floats, total: float, weights: Floats | None) -> Floats:

@@ -1,8 +1,8 @@
 """How much each row moves each effect, from which all resampling of a fixed network follows.
 
 The weights of an edge are, to first order, a sum over rows of what each adds
-(:mod:`~edgegraft.conditional.influence`). So an effect on other rows, or on rows with other weights,
-is one product of matrices away, with the information of all rows.
+(:mod:`~edgegraft.conditional.influence`). So an effect on other rows, or on rows with other
+weights, is one product of matrices away, with the information of all rows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from edgegraft.conditional.conditional import Conditional
 from edgegraft.conditional.influence import influence_of
-from edgegraft.conditional.judge import RATIOS, Judge, Network, Verdicts
+from edgegraft.conditional.judge import Judge, Network, Verdicts
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers
@@ -58,7 +58,7 @@ class RowInfluence:
             given = Conditional(rows, i, sorted(network.beside[i]))
             ends[i] = given if given.usable else None
             if given.usable:
-                left[i] = share_left(given, given.fit)
+                left[i] = share_left(given)
 
         run(read, [i for i, beside in enumerate(network.beside) if beside], n_jobs)
         sizes = EdgeSizes(rows.columns, left)
@@ -73,7 +73,7 @@ class RowInfluence:
             turn = np.linalg.solve(found.information, slope)
             self.effect[k] = sizes.effect(i, j, found.estimate)
             self.rows[:, k] = weights * (found.scores @ turn)
-            spread = max(float(turn @ found.variance() @ turn), _TINY)
+            spread = max(float(slope @ found.covariance() @ slope), _TINY)
             over_rows[k] = np.sqrt(spread)
             # Over rows it is too small if a cell happens to be empty.
             own_error[k] = np.sqrt(max(spread, float(slope @ turn)))
@@ -83,12 +83,11 @@ class RowInfluence:
         if known is None:
             known = edge_effects(model, table, n_jobs=n_jobs).effect
         known = np.where(np.isnan(known), self.effect, known)
-        error = np.where(signed, _signed_error(known, self.effect, own_error), own_error)
-        if not signed.all():
-            at = np.flatnonzero(~signed)
-            asked = [(i, j) for i, j in model.edges[at].tolist()]
-            tests = Verdicts.of(Judge(rows, RATIOS, n_jobs).ask(network, asked))
-            error[at] = _unsigned_error(known[at], tests.statistic, tests.dof)
+        error = np.where(
+            signed,
+            _signed_error(known, self.effect, own_error),
+            own_error * known / np.maximum(self.effect, _TINY),
+        )
         self.effect = known
         self.rows *= error / np.maximum(over_rows, _TINY)
         self.rows -= self.rows.mean(axis=0)

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from edgegraft.conditional.judge import RATIOS, Judge, Network, Verdicts
+from edgegraft.conditional.judge import Judge, Network, Verdicts
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.config import Plan
 from edgegraft.core import Layout
@@ -52,7 +52,7 @@ def drawn_study(model: PairwiseMRF, fdr: float | None, seed: int) -> FittedEdges
     table = _drawn(model, _MANY_ROWS, np.random.default_rng([seed, 0]))
     features = features_of(table, np.ones(_MANY_ROWS))
     n, pairs = model.n_variables, [(i, j) for i, j in model.edges.tolist()]
-    judge = Judge(ConditionalRows(table, features=features), RATIOS)
+    judge = Judge(ConditionalRows(table, features=features))
     found = Verdicts.of(judge.ask(Network(n, model.edges), pairs))
     names = [(model.names[i], model.names[j]) for i, j in pairs]
     degree = 2.0 * model.n_edges / n
