@@ -33,11 +33,14 @@ class Passes(Protocol):
 def dismiss(
     network: Network, judge: Judge, passes: Passes, spared: frozenset[Pair] = frozenset()
 ) -> dict[Pair, Verdict]:
-    """Drop edges until all pass, except for the spared; return the last verdicts on all."""
+    """Drop edges until all pass, except for the spared; return the last verdicts on all.
+
+    Unless some are spared, both ends of an edge are asked.
+    """
     last: dict[Pair, Verdict] = {}
     for _ in range(MAX_ROUNDS):
         asked = sorted(network.edges)
-        verdicts = dict(zip(asked, judge.ask(network, asked), strict=True))
+        verdicts = dict(zip(asked, judge.ask(network, asked, both_ends=not spared), strict=True))
         last |= verdicts
         if not asked:
             break
