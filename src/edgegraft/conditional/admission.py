@@ -31,7 +31,7 @@ class Passes(Protocol):
 
 
 def dismiss(
-    network: Network, judge: Judge, passes: Passes, spared: frozenset[Pair] = frozenset()
+    network: Network, judge: Judge, passes: Passes, spared: frozenset[Pair] = frozenset(), *, both_ends: bool = False
 ) -> dict[Pair, Verdict]:
     """Drop edges until all pass, except for the spared; return the last verdicts on all.
 
@@ -40,7 +40,7 @@ def dismiss(
     last: dict[Pair, Verdict] = {}
     for _ in range(MAX_ROUNDS):
         asked = sorted(network.edges)
-        verdicts = dict(zip(asked, judge.ask(network, asked, both_ends=not spared), strict=True))
+        verdicts = dict(zip(asked, judge.ask(network, asked, both_ends=both_ends), strict=True))
         last |= verdicts
         if not asked:
             break
