@@ -20,9 +20,8 @@ from benchmarks.rows import Row, as_markdown
 from edgegraft.datasets import make_chain
 from edgegraft.ingest import pack
 from edgegraft.learn import Discovery, Settings, discover, grow
-from edgegraft.learn.bootstrap import bootstrap
+from edgegraft.learn.bootstrap import bootstrap, strength_intervals
 from edgegraft.learn.replicate import Draws, Replicator
-from edgegraft.learn.replicate_tests import strength_intervals
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy.special import chdtrc
 
+from edgegraft.conditional.judge import Judge, Network, Verdicts
+from edgegraft.conditional.replicates import Replicated
+from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.config import Plan
 from edgegraft.core.pairs import find_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain
 from edgegraft.inference import ExactEngine
 from edgegraft.learn import discover, grow
-from edgegraft.learn.bootstrap import bootstrap
-from edgegraft.learn.edge_tests import edge_tests
+from edgegraft.learn.bootstrap import bootstrap, strength_intervals
 from edgegraft.learn.replicate import Draws, Replicator
-from edgegraft.learn.replicate_tests import replicate_p_values, strength_intervals
-from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
@@ -160,32 +160,27 @@ def test_replicates_of_a_likelihood_are_counted_again(table):
     assert np.isfinite(result.upper[0])
 
 
+def judged(rows, edges):
+    pairs = [(i, j) for i, j in edges.tolist()]
+    return Verdicts.of(Judge(rows).ask(Network(6, edges), pairs))
+
+
 def test_the_fit_itself_as_a_replicate_is_tested_without_what_chance_has_added():
-    codes = make_codes(3, missing=0.05)
-    table = PackedTable.from_codes(codes)
-    model = discover(table).search.model()
-    rows = TableConditionals(table)
-    p = replicate_p_values(rows, model.layout, model.theta, model.edges, np.ones((1, N_ROWS)))
-    found = edge_tests(table, model)
-    plain = np.abs(p[0] - chdtrc(found.dof, np.maximum(found.statistic - found.dof, 0.0)))
-    assert (plain <= 1e-6).sum() >= len(plain) - 1  # one may be tested at zero as well
+    rows = ConditionalRows(PackedTable.from_codes(make_codes(3, missing=0.05)))
+    edges = np.array([[0, 1], [1, 2], [0, 3], [2, 5]])
+    p = Replicated(rows, edges).p_values(edges, np.ones((1, N_ROWS)))
+    tests = judged(rows, edges)
+    plain = chdtrc(tests.dof, np.maximum(tests.statistic - tests.dof, 0.0))
+    np.testing.assert_allclose(p[0], plain, rtol=1e-6)
 
 
 def test_first_order_tests_follow_those_of_reweighted_rows(table, found):
-    model, draws = found.search.model(), draws_of(N_ROWS, 40)
+    edges, draws = found.search.graph.layout.edges, draws_of(N_ROWS, 40)
     weights = np.stack([draws.weights(k) for k in range(40)])
-    rows = TableConditionals(table)
-    p = replicate_p_values(rows, model.layout, model.theta, model.edges, weights)
-    ridge = Penalty(0.0, found.ridge)
-    whole = []
-    for row in weights:
-        loss = Pseudolikelihood(table, weights=row)
-        theta = minimize(loss, ridge, model.layout, model.theta, Stopping(1e-5)).theta
-        again = type(model)(table.schema, model.edges, theta)
-        whole.append(edge_tests(table, again, weights=row).p_value)
-    expected = np.stack(whole)
-    weak = np.flatnonzero((model.edges == [1, 2]).all(axis=1))[0]
-    assert np.corrcoef(np.log(p[:, weak]), np.log(expected[:, weak]))[0, 1] > 0.95
+    p = Replicated(ConditionalRows(table), edges).p_values(edges, weights)
+    again = [judged(ConditionalRows(table, row), edges).p_value for row in weights]
+    weak = np.flatnonzero((edges == [1, 2]).all(axis=1))[0]
+    assert np.corrcoef(np.log(p[:, weak]), np.log(np.stack(again)[:, weak]))[0, 1] > 0.95
 
 
 def test_results_begin_with_the_kept_edges(table, found):

@@ -73,6 +73,7 @@ class Conditional:
         )
         self.start = start
         self.is_carried = False  # whether it starts at the fit of nearly the same neighbours
+        self.is_fitted = False  # whether what it starts from is taken for the fit
 
     @property
     def n_parameters(self) -> int:
@@ -110,10 +111,18 @@ class Conditional:
         """What the first step of a fit would gain; half of Rao's score if one edge is new."""
         return self._first.newton(None)[1]
 
+    @property
+    def first_step(self) -> Floats:
+        """The first step of a fit."""
+        return self._first.newton(None)[0]
+
     @cached_property
     def fit(self) -> Fit:
         """The fit of all parameters."""
-        return self._maximise(self._first)
+        first = self._first
+        if self.is_fitted:
+            return Fit(first.theta, first.value, first.information)
+        return self._maximise(first)
 
     @cached_property
     def inverse(self) -> Floats:

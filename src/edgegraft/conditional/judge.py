@@ -19,9 +19,10 @@ Of ordered columns the linear scores and the further ones have a ratio each, and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from scipy.special import chdtrc, chdtri, fdtrc
@@ -117,19 +118,20 @@ class Level:
 
 
 _Key = tuple[int, tuple[int, ...]]
+_Answer = TypeVar("_Answer")
 
 
 class Judge:
     """Verdicts on pairs of columns beside the edges of a network.
 
-    A verdict is remembered for as long as the conditionals that it was reached in have the same
-    neighbours.
+    A verdict is remembered for as long as the conditional that it was reached in has the same
+    neighbours. Without a level no step is sure: every verdict is by ratios.
     """
 
     def __init__(
         self,
         rows: ConditionalRows,
-        level: Level,
+        level: Level | None = None,
         n_jobs: int | None = None,
         fitted: tuple[Layout, Floats] | None = None,
     ) -> None:
@@ -146,68 +148,59 @@ class Judge:
         With `both_ends`, a pair that passes at one end has the verdict of the other if the two
         contradict each other.
         """
-        self._range = self._level.range(len(network.edges) + len(pairs))
-        ends = [self._cheaper(network, pair) for pair in pairs]
-        found = self._verdicts(network, pairs, ends)
+        if self._level is not None:
+            self._range = self._level.range(len(network.edges) + len(pairs))
+        keys = [self._key(network, pair) for pair in pairs]
+        found = self._verdicts(network, pairs, keys)
         if both_ends and not self.rows.pairwise:
             able = [k for k, verdict in enumerate(found) if verdict.p_value <= self._range[1]]
-            doubted = self._contradicted(network, [ends[k] for k in able])
-            able = [k for k, doubt in zip(able, doubted, strict=True) if doubt]
-            turned = [(ends[k][1], ends[k][0]) for k in able]
-            others = self._verdicts(network, [pairs[k] for k in able], turned)
-            for k, other in zip(able, others, strict=True):
-                found[k] = max(found[k], other, key=lambda verdict: verdict.p_value)
+            asked = [pairs[k] for k in able]
+            turned = [self._turned(network, pairs[k], keys[k]) for k in able]
+            here = self.answer(network, asked, _estimate, [keys[k] for k in able])
+            there = self.answer(network, asked, _estimate, turned)
+            others = self._verdicts(network, asked, turned)
+            for k, one, two, other in zip(able, here, there, others, strict=True):
+                if _contradict(one, two):
+                    found[k] = max(found[k], other, key=lambda verdict: verdict.p_value)
         return found
 
-    def _verdicts(self, network: Network, pairs: list[Pair], ends: list[Pair]) -> list[Verdict]:
-        """Return verdicts on pairs, each in the conditional of the first of two ends."""
-        keys = [self._key(network, end) for end in ends]
-        work: dict[_Key, list[tuple[Pair, int]]] = {}
-        for pair, key, (_, other) in zip(pairs, keys, ends, strict=True):
-            if (pair, key) not in self._known:
-                work.setdefault(key, []).append((pair, other))
-        fits = self._conditionals(network, list(work))
+    def _verdicts(self, network: Network, pairs: list[Pair], keys: list[_Key]) -> list[Verdict]:
+        """Return verdicts on pairs, each in the conditional of one end."""
+        each = list(zip(pairs, keys, strict=True))
+        due = [asked for asked in each if asked not in self._known]
+        new = self.answer(network, [pair for pair, _ in due], self._test, [key for _, key in due])
+        self._known.update(zip(due, new, strict=True))
+        return [self._known[asked] for asked in each]
 
-        def judge(key: _Key) -> None:
-            for pair, other in work[key]:
-                if self.rows.pairwise:
-                    given = Conditional(self.rows, key[0], list(key[1]), [key[0], other])
-                else:
-                    given = fits[key]
-                self._known[pair, key] = self._test(given, other)
+    def answer(
+        self,
+        network: Network,
+        pairs: list[Pair],
+        ask: Callable[[Conditional, int], _Answer],
+        keys: list[_Key] | None = None,
+    ) -> list[_Answer]:
+        """Return what is asked of pairs: of the cheaper conditional of each, and the other end."""
+        keys = keys or [self._key(network, pair) for pair in pairs]
+        work: dict[int, dict[_Key, list[Pair]]] = {}
+        for pair, key in zip(pairs, keys, strict=True):
+            work.setdefault(key[0], {}).setdefault(key, []).append(pair)
+        found: dict[Pair, _Answer] = {}
 
-        run(judge, sorted(work, key=self._cost, reverse=True), self._n_jobs)
-        return [self._known[pair, key] for pair, key in zip(pairs, keys, strict=True)]
+        def settle(target: int) -> None:  # in one thread: fits begin at the last of their column
+            stays = len(network.beside[target])
+            for (_, others), asked in sorted(work[target].items(), key=lambda item: len(item[0][1])):
+                given = None
+                for pair in asked:
+                    other = pair[0] + pair[1] - target
+                    if given is None or self.rows.pairwise:
+                        given = self._conditional(target, list(others), other)
+                    found[pair] = ask(given, other)
+                if given is not None and len(others) == stays and given.usable:
+                    self._fits[target] = given
 
-    def _contradicted(self, network: Network, ends: list[Pair]) -> list[bool]:
-        """Return for which edges the parameters at the two ends differ by more than chance.
-
-        In a model of pairs they are the same. If a neighbour is lacking at one end, a pair that
-        stands in for it has parameters there alone.
-        """
-        keys = {self._key(network, turn) for i, j in ends for turn in ((i, j), (j, i))}
-        fits = self._conditionals(network, sorted(keys))
-
-        def differ(end: Pair) -> bool:
-            i, j = end
-            first = fits[self._key(network, (i, j))]
-            second = fits[self._key(network, (j, i))]
-            if not first.usable or not second.usable or not first.k * second.k:
-                return False
-            at, back = first.cells_of(j), second.cells_of(i).reshape(first.k, second.k).T.ravel()
-            spread = first.inverse[np.ix_(at, at)] + second.inverse[np.ix_(back, back)]
-            apart = first.fit.theta[at] - second.fit.theta[back]
-            return bool(apart @ np.linalg.solve(spread, apart) > chdtri(len(at), _CONTRADICTION))
-
-        answers: dict[Pair, bool] = {}
-        run(lambda end: answers.update({end: differ(end)}), ends, self._n_jobs)
-        return [answers[end] for end in ends]
-
-    @staticmethod
-    def _key(network: Network, end: Pair) -> _Key:
-        """Return the column and the neighbours of the conditional in which a pair is tested."""
-        target, other = end
-        return target, tuple(sorted(network.beside[target] | {other}))
+        costs = {target: sum(map(self._cost, keys)) for target, keys in work.items()}
+        run(settle, sorted(work, key=lambda target: -costs[target]), self._n_jobs)
+        return [found[pair] for pair in pairs]
 
     def _cost(self, key: _Key) -> int:
         """Return the number of parameters of a conditional."""
@@ -215,50 +208,40 @@ class Judge:
         sizes = int(self.rows.sizes[list(others)].sum())
         return int(self.rows.free[target]) + int(self.rows.sizes[target]) * sizes
 
-    def _cheaper(self, network: Network, pair: Pair) -> Pair:
-        """Return the end in whose conditional a pair is tested, and the other."""
+    def _key(self, network: Network, pair: Pair) -> _Key:
+        """Return the end in whose conditional a pair is tested, and all of its neighbours."""
         i, j = pair
-        costs = self._cost(self._key(network, (i, j))), self._cost(self._key(network, (j, i)))
-        return (i, j) if costs[0] <= costs[1] else (j, i)
+        keys = [(v, tuple(sorted(network.beside[v] | {i + j - v}))) for v in (i, j)]
+        return min(keys, key=lambda key: (self._cost(key), key[0]))
 
-    def _conditionals(self, network: Network, keys: list[_Key]) -> dict[_Key, Conditional]:
-        """Return conditionals that start from the last ones of their columns."""
-        found: dict[_Key, Conditional] = {}
+    @staticmethod
+    def _turned(network: Network, pair: Pair, key: _Key) -> _Key:
+        """Return the other end of a pair, and all of its neighbours."""
+        end = pair[0] + pair[1] - key[0]
+        return end, tuple(sorted(network.beside[end] | {key[0]}))
 
-        def describe(key: _Key) -> None:
-            target, others = key[0], list(key[1])
-            last = self._fits.get(target)
-            if last is not None and last.others == others:
-                found[key] = last
-                return
-            start = None
-            if last is not None:
-                start = last.carried(others)
-            elif self._fitted is not None:
-                start = start_from_tables(self.rows, target, others, *self._fitted)
-            found[key] = Conditional(self.rows, target, others, start=start)
-            found[key].is_carried = last is not None
-
+    def _conditional(self, target: int, others: list[int], other: int) -> Conditional:
+        """Return a conditional that starts from the last one of its column in the network."""
         if self.rows.pairwise:
-            return {}
-        run(describe, sorted(keys, key=self._cost, reverse=True), self._n_jobs)
-        for key in keys:  # those of the network itself; additions to it are for once
-            if len(key[1]) == len(network.beside[key[0]]) and found[key].usable:
-                self._fits[key[0]] = found[key]
+            return Conditional(self.rows, target, others, [target, other])
+        last = self._fits.get(target)
+        if last is not None and last.others == others:
+            return last
+        start = None
+        if last is not None:
+            start = last.carried(others)
+        elif self._fitted is not None:
+            start = start_from_tables(self.rows, target, others, *self._fitted)
+        found = Conditional(self.rows, target, others, start=start)
+        found.is_carried = last is not None
         return found
 
     def _test(self, given: Conditional, other: int) -> Verdict:
         """Return the verdict on one neighbour of a conditional."""
-        if not self.rows.tested[[other, given.target]].all() or not given.usable:
+        if not testable(given, other):
             return UNTESTABLE
-        ends = [self.rows.columns[i] for i in (other, given.target)]
-        cells, every = given.cells_of(other), np.kron(*(column.tested for column in ends))
-        linear = np.outer(*(column.linear for column in ends)).ravel()
-        nested = [np.empty((len(cells), 0)), every]
-        if linear.any() and not linear.all():
-            nested.insert(1, every[:, linear])
-        quick = None
-        if self.rows.independent:
+        cells, nested, quick = given.cells_of(other), spans(given, other), None
+        if self.rows.independent and self._level is not None:
             quick = self._score(given, cells, nested) or self._step(given, cells, nested)
         return quick or self._ratio(given, cells, nested)
 
@@ -266,12 +249,11 @@ class Judge:
         """Return the verdict on a new pair by its score beside the last fit, if it is surely low."""
         if given.start is None or not given.is_carried or given.start[cells].any():
             return None
-        statistic = 2.0 * given.first_gain * _small_sample(given)
+        statistic = 2.0 * given.first_gain * small_sample(given)
         dof = np.diff([directions.shape[1] for directions in nested]).tolist()
-        shares = _shares(len(dof))
-        if not all(map(self._is_low, [statistic] * len(dof), dof, shares)):
+        if not all(map(self._is_low, [statistic] * len(dof), dof, shares(len(dof)))):
             return None
-        return _combine(
+        return combine(
             [statistic] * len(dof), dof, [float(chdtrc(len(cells), statistic))] * len(dof)
         )
 
@@ -281,34 +263,28 @@ class Judge:
 
     def _step(self, given: Conditional, cells: Integers, nested: list[Floats]) -> Verdict | None:
         """Return the verdict by one step from the fit, if that is sure."""
-        factor = _small_sample(given)
+        factor = small_sample(given)
         upto = [factor * given.step(cells, directions) for directions in nested[1:]]
         statistics = np.diff([0.0, *upto]).tolist()
         dof = np.diff([directions.shape[1] for directions in nested]).tolist()
         linear = bool(np.abs(given.fit.theta[cells]).max() <= LINEAR)
-        for statistic, size, share in zip(statistics, dof, _shares(len(dof)), strict=True):
+        for statistic, size, share in zip(statistics, dof, shares(len(dof)), strict=True):
             if statistic > _MARGIN * chdtri(size, self._range[0] * share):
                 break  # one part that is significant decides
             if not (linear and self._is_low(statistic, size, share)):
                 return None
         p = [float(chdtrc(size, max(t, 0.0))) for t, size in zip(statistics, dof, strict=True)]
-        return _combine(statistics, dof, p)
+        return combine(statistics, dof, p)
 
     def _ratio(self, given: Conditional, cells: Integers, nested: list[Floats]) -> Verdict:
         """Return the verdict by likelihood ratios of nested spans of the pair's parameters."""
-        whole = nested[-1].shape == (len(cells), len(cells))
-        fits = [given.within(cells, directions) for directions in nested[: -1 if whole else None]]
-        if whole:
-            fits.append(given.fit)
         statistics, sizes, p = [], [], []
-        for (null, fit), (inner, outer) in zip(pairwise(fits), pairwise(nested), strict=True):
-            ratio = 2.0 * max(fit.value - null.value, 0.0) * _small_sample(given)
-            effects = design_effects(given, null, cells, inner, outer[:, _new(inner, outer)])
-            size = outer.shape[1] - inner.shape[1]
-            statistics.append(ratio / effects.mean)
-            sizes.append(size)
-            p.append(self._p_value(ratio / effects.mean, size, effects.along))
-        return _combine(statistics, sizes, p)
+        for part in ratios(given, cells, nested):
+            effects = design_effects(given, part.white)
+            statistics.append(part.ratio / effects.mean)
+            sizes.append(part.dof)
+            p.append(self._p_value(part.ratio / effects.mean, part.dof, effects.along))
+        return combine(statistics, sizes, p)
 
     def _p_value(self, statistic: float, dof: int, effects: Floats) -> float:
         """Return the p-value of a ratio over its mean design effect."""
@@ -321,6 +297,71 @@ class Judge:
         return float(fdtrc(upper, upper * survey.freedom, statistic / dof))
 
 
+def _estimate(given: Conditional, other: int) -> tuple[Floats, Floats] | None:
+    """Return parameters of a pair and their covariance, those of the smaller index first."""
+    if not testable(given, other):
+        return None
+    cells = given.cells_of(other)
+    if given.target < other:
+        cells = cells.reshape(-1, given.k).T.ravel()
+    return given.fit.theta[cells], given.inverse[np.ix_(cells, cells)]
+
+
+def _contradict(
+    first: tuple[Floats, Floats] | None, second: tuple[Floats, Floats] | None
+) -> bool:
+    """Return whether the parameters at the two ends of a pair differ by more than chance.
+
+    In a model of pairs they are the same. If a neighbour is lacking at one end, a pair that stands
+    in for it has parameters there alone.
+    """
+    if first is None or second is None:
+        return False
+    apart, spread = first[0] - second[0], first[1] + second[1]
+    limit = chdtri(len(apart), _CONTRADICTION)
+    return bool(apart @ np.linalg.solve(spread, apart) > limit)
+
+
+def testable(given: Conditional, other: int) -> bool:
+    """Return whether a conditional has the rows to tell of a neighbour."""
+    return bool(given.rows.tested[[other, given.target]].all()) and given.usable
+
+
+def spans(given: Conditional, other: int) -> list[Floats]:
+    """Return the nested spans of a pair's parameters between which it is tested."""
+    ends = [given.rows.columns[i] for i in (other, given.target)]
+    every = np.asarray(np.kron(*(column.tested for column in ends)), np.float64)
+    linear = np.outer(*(column.linear for column in ends)).ravel()
+    nested: list[Floats] = [np.empty((len(every), 0)), every]
+    if linear.any() and not linear.all():
+        nested.insert(1, every[:, linear])
+    return nested
+
+
+class Ratio(NamedTuple):
+    """The likelihood ratio of the outer of two nested spans."""
+
+    ratio: float
+    dof: int
+    white: Floats  # scores of rows at the inner fit, see `white_scores`
+
+
+def ratios(given: Conditional, cells: Integers, nested: list[Floats]) -> list[Ratio]:
+    """Return the likelihood ratios of nested spans of a pair's parameters."""
+    whole = nested[-1].shape == (len(cells), len(cells))
+    fits = [given.within(cells, directions) for directions in nested[: -1 if whole else None]]
+    if whole:
+        fits.append(given.fit)
+    return [
+        Ratio(
+            2.0 * max(fit.value - null.value, 0.0) * small_sample(given),
+            outer.shape[1] - inner.shape[1],
+            white_scores(given, null, cells, inner, outer[:, _new(inner, outer)]),
+        )
+        for (null, fit), (inner, outer) in zip(pairwise(fits), pairwise(nested), strict=True)
+    ]
+
+
 class DesignEffects(NamedTuple):
     """Variances of a pair's effective scores, over those that the model expects."""
 
@@ -328,14 +369,15 @@ class DesignEffects(NamedTuple):
     mean: float  # by which a ratio is divided, at least 1
 
 
-def design_effects(
+def white_scores(
     given: Conditional, null: Fit, cells: Integers, inner: Floats, tested: Floats
-) -> DesignEffects:
-    """Return the design effects of a pair along tested directions, at the fit without them.
+) -> Floats:
+    """Return effective scores of rows along tested directions of a pair, at the fit without them.
 
-    `inner` are directions of the pair's parameters that are in that fit. Of rows that are drawn
-    independently the mean is 1 if the conditional is right, and so it is taken `_SURE` standard
-    errors lower: where a few rows make most of the variance it is far from it by chance.
+    `inner` are directions of the pair's parameters that are in that fit. Scores are of unit
+    variance if the model is right; directions of which it expects less than a row are left out, but
+    for the largest.
+    Configurations by states by directions.
     """
     size, k = given.n_parameters, tested.shape[1]
     others = np.setdiff1d(np.arange(size), cells)
@@ -348,12 +390,20 @@ def design_effects(
     directions = (basis[:, -k:] - basis[:, :-k] @ across).T
     expected = whole[-k:, -k:] - whole[-k:, :-k] @ across
     spread, axes = np.linalg.eigh(expected - RIDGE_ROWS * np.eye(k))
-    able = spread > 1.0
-    if not able.any():
-        return DesignEffects(np.empty(0), 1.0)
-    white = (axes[:, able] / np.sqrt(spread[able])).T
-    u = given.rows_along(null, white @ directions)
+    able = spread >= np.clip(spread.max(), _TINY, 1.0)
+    return given.rows_along(null, (axes[:, able] / np.sqrt(spread[able])).T @ directions)
+
+
+def design_effects(given: Conditional, u: Floats) -> DesignEffects:
+    """Return the design effects of a pair, given white scores of the rows.
+
+    Of rows that are drawn independently the mean is 1 if the conditional is right, and so it is
+    taken `_SURE` standard errors lower: where a few rows make most of the variance it is far from
+    it by chance.
+    """
     rows = given.rows
+    if not u.shape[2]:
+        return DesignEffects(np.empty(0), 1.0)
     if rows.survey is not None:
         found = given.clustered(u)
     else:
@@ -366,7 +416,7 @@ def design_effects(
     return DesignEffects(along, max(1.0, mean))
 
 
-def _small_sample(given: Conditional) -> float:
+def small_sample(given: Conditional) -> float:
     """Return the factor that allows for fitted parameters."""
     features = 1.0 + float(given.design.start[-1])
     return max(1.0 - features / given.weight, 1.0 - 1.0 / ROWS_PER_FEATURE)
@@ -378,11 +428,12 @@ def _new(inner: Floats, outer: Floats) -> Mask:
     return np.asarray(~same.any(axis=1))
 
 
-def _shares(parts: int) -> list[float]:
+def shares(parts: int) -> list[float]:
+    """Return the shares of the level that linear scores and the rest have, or all."""
     return [1.0] if parts == 1 else [LINEAR_SHARE, 1.0 - LINEAR_SHARE]
 
 
-def _combine(statistics: list[float], dof: list[int], p: list[float]) -> Verdict:
+def combine(statistics: list[float], dof: list[int], p: list[float]) -> Verdict:
     """Return the verdict of the parts together."""
     if len(p) == 1:
         return Verdict(statistics[0], dof[0], max(p[0], _TINY))

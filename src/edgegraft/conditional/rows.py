@@ -8,6 +8,7 @@ need to know which row has which configuration.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,6 +94,15 @@ class ConditionalRows:
     def independent(self) -> bool:
         """Whether weights are numbers of rows that were drawn independently."""
         return self.survey is None and not self.sampling
+
+    def take(self, chosen: Integers) -> ConditionalRows:
+        """Return some of the rows, in the same coordinates; they have no clusters."""
+        part = copy(self)
+        part.n_rows, part.codes, part.survey = len(chosen), self.codes[:, chosen], None
+        part.weights = None if self.weights is None else self.weights[chosen]
+        part.drawn = None if self.drawn is None else self.drawn[:, chosen]
+        part.weight = float(len(chosen) if part.weights is None else part.weights.sum())
+        return part
 
     def count(
         self, target: int, others: list[int], known: list[int] | None = None

@@ -7,7 +7,7 @@ strengths gives its *interval*.
 
 **Included.** A pair is in a replicate's network if, with `fdr` or `fwer`, its q-value over all
 pairs is at most that. The q-values are first-order approximations
-(:mod:`~edgegraft.learn.replicate_tests`) for another sample of as many rows: an edge that just
+(:mod:`~edgegraft.conditional.replicates`) for another sample of as many rows: an edge that just
 passes in the fit has a frequency of about one half, one with a q-value of 1e-6 one near 1, and a
 pair that chance alone brought near has a small one. Without `fdr` a relaxed search, which drops
 nothing, is tested at the level of the automatic threshold, which chance exceeds about once per
@@ -15,11 +15,20 @@ variable; a pair of a penalised search is included if its table is not zero at t
 search, and that search has about half of the information of the rows. If the rows are too few to
 test an edge its frequency is NaN, just as a test without degrees of freedom has no q-value.
 
-**Interval.** Noise increases a norm, so percentiles of replicated strengths would be far too high;
-:mod:`~edgegraft.learn.replicate_tests` describes the method used instead. Intervals are for the
-strengths that the same ridge would give with unlimited data of this kind, not for those of a model
-without a ridge, and for the kept graph: they ignore that the same rows chose it. All replicates
-count for the interval, whether or not their own search has the edge.
+**Interval.** The norm of a table is biased upwards, ``E ||w*||^2 = ||w||^2 + tr Var(w*)``, in the
+fit and once more in replicates, so percentiles of replicated strengths would be far too high.
+Instead, for each replicate, ``l*`` is the length of a table in the direction of ``w`` that the
+error ``e* = w* - w`` would make as strong as that of the fit,
+
+    || (l* / ||w||) w + e* || = ||w||,      l* = -u* + sqrt(||w||^2 - (||e*||^2 - u*^2)),
+
+with ``u*`` the part of ``e*`` along ``w``; zero if there is no such length. The interval is between
+quantiles of ``l*``: the lengths that a test with the same errors would not reject. For a table with
+one free entry it is the basic bootstrap interval. It is approximate, because the direction is that
+of the fit. Intervals are for the strengths that the same ridge would give with unlimited data of
+this kind, not for those of a model without a ridge, and for the kept graph: they ignore that the
+same rows chose it. All replicates count for the interval, whether or not their own search has the
+edge.
 """
 
 from __future__ import annotations
@@ -32,6 +41,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.conditional.replicates import Replicated
+from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.conditional.survey_design import weigh
 from edgegraft.config import Plan
 from edgegraft.core.checks import check_weights
@@ -41,15 +52,11 @@ from edgegraft.core.types import Edges, Floats
 from edgegraft.errors import DataError, ModelError
 from edgegraft.grafting.journal import Journal
 from edgegraft.grafting.state import SearchState
+from edgegraft.learn.cut import Cut
 from edgegraft.learn.discovery import Discovery
-from edgegraft.learn.edge_tests import make_tester
-from edgegraft.learn.kept_network import Cut
-from edgegraft.learn.last_fits import refit
 from edgegraft.learn.replicate import Draws, Replicate, Replicator
-from edgegraft.learn.replicate_tests import replicate_p_values, strength_intervals
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import TableRows
 
 OnReplicate = Callable[[int, int], object]
 
@@ -198,7 +205,7 @@ def _cut(
     if fdr is not None and not (isinstance(fdr, int | float) and 0 < fdr <= 1):
         raise ValueError(f"fdr must be above 0 and at most 1, None or 'auto', found {fdr!r}")
     plan = Plan(fdr=fdr, fwer=fwer)
-    return Cut.of(plan, growth.objective, growth.problem.rules) if plan.cuts else None
+    return Cut.of(plan, growth.objective.n_rows, growth.problem.rules) if plan.cuts else None
 
 
 def _make_all(
@@ -257,20 +264,16 @@ def _frequency(
     active = np.stack([replicate.active for replicate in made.values()])
     if cut is None and not relaxed:
         return np.asarray(active.mean(axis=0))
-    model = growth.model() if relaxed else refit(growth, growth.penalty.ridge)
     worth = (active.mean(axis=0) >= _RARE) | (np.arange(len(pairs)) < len(growth.graph))
-    features = growth.objective.features
-    sampling = weigh(draws.base).sampling
-    rows = make_tester(features, TableRows(table, draws.base), n_jobs, sampling=sampling).rows
-    layout, theta = model.layout, model.theta
-    if features is not None:
-        layout, theta = features.layout(model.edges), features.weights_of(theta, model.edges)
+    rows = ConditionalRows(
+        table, draws.base, growth.objective.features, sampling=weigh(draws.base).sampling
+    )
+    tests = Replicated(rows, growth.graph.layout.edges, n_jobs)
     p = np.ones(active.shape)
     chunk = max(1, _CHUNK_BYTES // (8 * table.n_rows))
     for first in range(0, len(numbers), chunk):
         weights = np.stack([draws.weights(k) for k in numbers[first : first + chunk]])
-        found = replicate_p_values(rows, layout, theta, pairs[worth], weights, n_jobs=n_jobs)
-        p[first : first + chunk, worth] = found
+        p[first : first + chunk, worth] = tests.p_values(pairs[worth], weights)
     untold = np.isnan(p).any(axis=0)
     searched = np.ones_like(active) if relaxed else active
     p[~searched | untold] = 1.0
@@ -278,7 +281,7 @@ def _frequency(
     if cut is None:
         included = p <= min(_LARGEST_RATE, 1.0 / max(1, n - 1))
     else:
-        included = np.stack([cut.passes(pairs, row, 0) for row in p]) & searched
+        included = np.stack([cut(pairs, row, 0) for row in p]) & searched
     return np.where(untold, np.nan, included.mean(axis=0))
 
 
@@ -317,3 +320,30 @@ def _summary(
         level=level,
         n=len(made),
     )
+
+
+def strength_intervals(
+    strength: Floats, again: Floats, moved: Floats, level: float
+) -> tuple[Floats, Floats]:
+    """Return intervals of norms of tables, corrected for the bias of a norm.
+
+    `strength` is ``||w||`` of the fit; `again` and `moved` are ``||w*||`` and ``||w* - w||`` of the
+    replicates, one row each.
+
+    >>> error = np.random.default_rng(0).normal(size=(5000, 1, 9))  # of nine entries
+    >>> table = 12.0 * np.eye(9)[:1]
+    >>> again, moved = np.linalg.norm(table + error, axis=2), np.linalg.norm(error, axis=2)
+    >>> lower, upper = strength_intervals(np.array([12.0]), again, moved, 0.95)
+    >>> lower.round(1), upper.round(1)
+    (array([9.7]), array([13.7]))
+    """
+    error = moved**2
+    # w'e = (||w + e||^2 - ||w||^2 - ||e||^2) / 2
+    longest = np.maximum(strength, np.finfo(np.float64).tiny)
+    along = (again**2 - strength**2 - error) / (2.0 * longest)
+    across = np.maximum(0.0, error - along**2)
+    length = np.sqrt(np.maximum(0.0, strength**2 - across)) - along
+    length = np.where(across > strength**2, 0.0, np.maximum(0.0, length))
+    tail = (1.0 - level) / 2.0
+    lower, upper = np.quantile(length, (tail, 1.0 - tail), axis=0)
+    return lower, upper

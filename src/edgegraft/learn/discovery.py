@@ -33,7 +33,7 @@ from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
 from edgegraft.learn.certificate import Certificate, certify, score_inactive
 from edgegraft.learn.checkpoint import Checkpoints
-from edgegraft.learn.completion import Completion
+from edgegraft.learn.completion import Completion, confirm_completed
 from edgegraft.learn.confirm import Confirmation, confirm
 from edgegraft.learn.edge_tests import EdgeTests, judge_tables, make_tester, q_values
 from edgegraft.learn.effective_score import Verdicts
@@ -219,7 +219,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     confirmed = None
     if plan.cuts:
         with one_blas_thread():  # the tests use the threads
-            confirmed = confirm(search, stages)
+            search, confirmed = confirm_completed(search, confirm(search, stages), stages)
         tests, kept, tested = confirmed.tests, confirmed.kept, confirmed.model
         strengths = search.model().edge_strengths()
     else:

@@ -4,10 +4,11 @@ With noise weights and margins of variance ``v``, no table of a pair has a gradi
 ``terms sqrt(v_i v_j)``, by the inequality of Cauchy and Schwarz. So no pair passes the activation
 test if ``N <= q(k)``, the quantile of :mod:`~edgegraft.objective.penalties`.
 
-A test of ``d`` directions in a conditional of ``c`` columns has a statistic of at most
-``(N - c) d`` (columns that determine each other); every direction needs `MIN_DIRECTION_ROWS` of a
-variance that is below ``4 N`` in all, and ``c`` is at most ``N / ROWS_PER_COLUMN``. Per column, at
-most ``c - 1`` edges are tested in conditionals of at most ``c`` columns. If the smallest p-values,
+The likelihood ratio of a pair of ``d + 1`` states in a conditional of ``c`` columns is at most
+``2 (N - c) log(d + 1)`` (columns that determine each other); it has at least ``d`` directions, of
+which two groups of states meet in `MIN_MEETINGS` rows, and ``c`` is at most
+``N / ROWS_PER_FEATURE``. Per column, at most ``c - 1`` edges are tested in conditionals of at most
+``c`` columns. If the smallest p-values,
 corrected for all pairs, exceed the level even so, no test can pass.
 
 If cells are missing, ``N_ij`` rows know both columns of a pair. In all ``N`` rows, whose missing
@@ -22,10 +23,10 @@ import warnings
 import numpy as np
 from scipy.special import chdtrc
 
+from edgegraft.conditional.conditional import ROWS_PER_FEATURE
+from edgegraft.conditional.coordinates import MIN_MEETINGS
 from edgegraft.config import Plan
 from edgegraft.errors import TooFewRowsWarning
-from edgegraft.learn.conditional import ROWS_PER_COLUMN
-from edgegraft.learn.effective_score import MIN_DIRECTION_ROWS
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import NoisePenalty, NoiseWeights
 from edgegraft.objective.penalty import Penalty
@@ -63,9 +64,9 @@ def _none_passes(objective: Objective, fdr: float) -> bool:
     """Return whether no edge could pass the tests, as many having the best p-value as can be."""
     n, n_rows = len(objective.schema), objective.n_rows
     states = int(np.sort(objective.schema.n_states)[-2])
-    d = np.arange(1, min(states - 1, int(4 * n_rows / MIN_DIRECTION_ROWS)) + 1)
-    columns = np.arange(2, int(n_rows / ROWS_PER_COLUMN) + 1)[:, None]
-    best = chdtrc(d, (n_rows - columns) * d).min(axis=1, initial=1.0)
+    d = np.arange(1, min(states - 1, int(n_rows / MIN_MEETINGS)) + 1)
+    columns = np.arange(2, int(n_rows / ROWS_PER_FEATURE) + 1)[:, None]
+    best = chdtrc(d, 2 * (n_rows - columns) * np.log(d + 1)).min(axis=1, initial=1.0)
     needed = fdr * n * (columns[:, 0] - 1) / (n * (n - 1) / 2)
     return bool((best > needed).all())
 

@@ -14,7 +14,7 @@ from edgegraft.core.types import Integers, Mask
 from edgegraft.errors import SettingError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import make_frame
-from edgegraft.learn.edge_tests import q_values
+from edgegraft.learn.cut import q_values
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.columns import plain_rows
 from edgegraft.study.group_fit import JointModel
@@ -187,7 +187,7 @@ def compare(
     n_jobs = resolve_jobs(n_jobs)
     chosen = choose_edges(given, Plan(n_jobs=n_jobs, random_state=random_state))
     edges = chosen.edges
-    features = features_of(given)
+    features = features_of(given.table, given.weights)
     model = JointModel(given, features, edges, n_jobs)
     free = np.zeros(len(edges), bool)
     fitted = model.fit(~free)

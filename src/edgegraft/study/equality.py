@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgegraft.conditional.judge import Verdict
 from edgegraft.core.types import Floats, Mask
-from edgegraft.learn.effective_score import Verdict, judge_score
 from edgegraft.study.group_rows import GroupRows
 from edgegraft.study.group_scores import EdgeScores
+from edgegraft.study.score_tests import judge_score
 
 
 class Estimate(NamedTuple):
@@ -57,7 +58,7 @@ def judge_equality(given: GroupRows, scores: list[EdgeScores | None], linear: Ma
         np.sum([getattr(own, name) for own in known], axis=0)
         for name in ("score", "step", "sensitivity", "by_model", "by_rows")
     )
-    pooled = judge_score(score, by_model, by_rows, linear, information=slopes).p_value
+    pooled = judge_score(score, by_model, by_rows, linear, slopes).p_value
     total = np.linalg.pinv(slopes)
     common, steps = total @ score, total @ step
     apart = np.concatenate([own.score - own.sensitivity @ common for own in known[:-1]])

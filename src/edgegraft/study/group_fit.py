@@ -8,24 +8,20 @@ groups may differ in how common states are and still have the same network.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize as minimize_smooth
 
 from edgegraft.conditional.features import Features
-from edgegraft.conditional.survey_design import SurveyDesign, Weighting
 from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.grafting.problem import ridge_of
-from edgegraft.learn.edge_tests import EdgeTester, make_tester
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.objective.scored import featured
-from edgegraft.study.group_rows import GroupRows, features_of
-from edgegraft.table import PackedTable
-from edgegraft.table.blocks import TableRows
+from edgegraft.study.group_rows import GroupRows
 
 _RIDGE_ROWS = 0.1  # as of fits that are tested
 _MAX_ITERATIONS = 500
@@ -123,26 +119,3 @@ class JointModel:
             PairwiseMRF(schema, edges, self._losses[0].expand(theta, found.layout))
             for theta in found.thetas
         ]
-
-
-class WholeFit(NamedTuple):
-    """All rows as one group, and the fit of a model's edges to them."""
-
-    given: GroupRows
-    features: Features
-    fit: JointFit
-
-    @classmethod
-    def of(cls, edges: Edges, table: PackedTable, weighting: Weighting, n_jobs: int) -> Self:
-        """Fit these edges; a row that counts as several is as certain as these."""
-        given = GroupRows(table, ("all",), np.zeros(table.n_rows, np.int64), *weighting, None)
-        features = features_of(given)
-        fit = JointModel(given, features, edges, n_jobs).fit(np.ones(len(edges), bool))
-        return cls(given, features, fit)
-
-    def tester(self, n_jobs: int, survey: SurveyDesign | None = None) -> EdgeTester:
-        """Return what tests the edges, and others, at the fit."""
-        table = self.given.table
-        scored = self.features if table.schema.scored else None
-        rows, sampling = TableRows(table, self.given.weights), self.given.sampling
-        return make_tester(scored, rows, n_jobs, sampling=sampling, survey=survey)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.conditional.coordinates import state_weights
 from edgegraft.conditional.features import Features
 from edgegraft.conditional.survey_design import weigh
 from edgegraft.core.checks import check_weights
@@ -16,7 +17,6 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import Argument, DataError, EncodingWarning, listing
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.rows import read_labels, read_table
-from edgegraft.learn.feature_conditionals import state_weights
 from edgegraft.table import PackedTable
 
 MIN_ROWS = 20  # of a group, to be compared
@@ -87,12 +87,11 @@ def read_groups(
     return GroupRows(whole, names, place.astype(np.int64), found.weights, found.sampling, where)
 
 
-def features_of(given: GroupRows) -> Features:
+def features_of(table: PackedTable, weights: Floats) -> Features:
     """Return the features of all rows together, so that a weight means the same in every group."""
-    schema = given.table.schema
-    if not schema.scored:
-        return Features.plain(schema)
-    return Features.of(schema, np.concatenate(state_weights(given.table, given.weights)))
+    if not table.schema.scored:
+        return Features.plain(table.schema)
+    return Features.of(table.schema, np.concatenate(state_weights(table, weights)))
 
 
 def _read(X: Any, named: list[str], options: ReadOptions) -> PackedTable:

@@ -1,14 +1,17 @@
 """Effective scores of edges in every group, in coordinates that all groups share.
 
-As in :mod:`~edgegraft.learn.edge_tests`, what the other parameters of a conditional could
-explain is removed from the score of an edge's weights: the intercepts of a group by the group's own
-information, other edges by that of all groups together,
+What the other parameters of a conditional could explain is removed from the score of an edge's
+weights: the intercepts of a group by the group's own information, other edges by that of all
+groups together,
 
     psi~ = psi_s - H_su H_uu^-1 psi_u,    u = J [S^-1 psi~]_w
     S = sum of S_g,    J = ([S^-1]_ww)^-1
 
 with ``u`` the intercepts, ``s`` the weights of all edges, and ``S_g`` the information of ``psi~``
 in a group. A projection by each group's own ``S_g`` would add its noise to the scores.
+
+Scores of an edge are in a frame that treats the states of an unordered column alike: with the score
+of its most common state, minus the sum of the others, their Gram matrix is ``I + 1 1'``.
 """
 
 from __future__ import annotations
@@ -18,16 +21,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgegraft.conditional.conditional import RIDGE_ROWS, Conditional, start_from_tables
 from edgegraft.conditional.features import Features
+from edgegraft.conditional.judge import Network, small_sample
+from edgegraft.conditional.rows import ConditionalRows
+from edgegraft.core import Layout
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers, Mask
-from edgegraft.learn.conditional import Conditional
-from edgegraft.learn.feature_conditionals import (
-    TINY,
-    FeatureConditionals,
-    contrasts_of,
-    state_weights,
-)
+from edgegraft.study.edge_sizes import EdgeSizes, share_left
 from edgegraft.study.group_fit import JointFit
 from edgegraft.study.group_rows import GroupRows
 
@@ -49,196 +50,145 @@ class EdgeScores(NamedTuple):
         return np.asarray(self.rows.sum(axis=0) + self.step)
 
 
-class _Side(NamedTuple):
-    """The effective score of an edge in the conditional of one end, in one group."""
+class _End(NamedTuple):
+    """The conditional of a column in one group, at the joint fit."""
 
-    projection: Floats  # (parameters, weights)
-    sensitivity: Floats  # of the sum to the weights
-    variance: Floats  # of the sum, by the model
-    weights: Floats  # at the fit
+    given: Conditional
+    information: Floats  # on the weights, without what intercepts explain
+    explained: Floats  # of the weights' scores by those of the intercepts
 
 
 class GroupScores:
     """The conditionals of every group at a joint fit."""
 
     def __init__(self, given: GroupRows, features: Features, fitted: JointFit, n_jobs: int) -> None:
-        self._given, self._layout, self._n_jobs = given, fitted.layout, n_jobs
-        self._thetas, self._shares_left = fitted.thetas, dict[int, float]()
-        margins = state_weights(given.table, given.weights)
-        self.contrasts = [contrasts_of(features, i, own) for i, own in enumerate(margins)]
-        self._margins = [own / own.sum() for own in margins]
-        self._groups: list[tuple[FeatureConditionals, dict[int, Conditional]]] = []
-        for g, theta in enumerate(fitted.thetas):
-            table, weights = given.part(g)
-            rows = FeatureConditionals(table, features, weights, contrasts=self.contrasts)
-            self._groups.append((rows, rows.describe_all(self._layout, theta, n_jobs)))
-        self._information: dict[int, list[Floats | None]] = {}  # on the weights, per group
-        self._inverse: dict[int, Floats] = {}  # of that of all groups together
-        for i in np.unique(self._layout.edges).tolist():
-            q = self.contrasts[i].free.shape[1]
-            inverses = [nodes[i].inverse for _, nodes in self._groups]
-            own = [None if inverse is None else _inverted(inverse[q:, q:]) for inverse in inverses]
-            self._information[i] = own
-            if known := [part for part in own if part is not None]:
-                self._inverse[i] = _inverted(np.sum(known, axis=0))
+        self._given, self._edges, self._n_jobs = given, fitted.layout.edges, n_jobs
+        rows = ConditionalRows(given.table, given.weights, features, sampling=given.sampling)
+        self._columns = rows.columns
+        parts = [rows.take(given.of(g)) for g in range(len(given.names))]
+        network = Network(len(rows.columns), self._edges)
+        layout = Layout(fitted.layout.states, self._edges)
+        tables = [features.expand(theta, fitted.layout) for theta in fitted.thetas]
+        ends = {i: sorted(beside) for i, beside in enumerate(network.beside) if beside}
+        self._ends: dict[int, list[_End | None]] = {}
+        self._inverse: dict[int, Floats] = {}  # of the information of all groups together
+        left = np.ones(len(rows.columns))
 
-    def _side(self, g: int, i: int, j: int) -> _Side | None:
-        """Return the effective score of an edge in the conditional of `i`; None without one."""
-        rows, nodes = self._groups[g]
-        own, node = self._information[i][g], nodes[i]
-        inverse = node.inverse
-        if own is None or inverse is None or not rows.sizes[j]:
-            return None
-        plain, q = rows.side(node, j), node.shape[0]
-        chosen = node.cells_of(j) - q
-        across = self._inverse[i][:, chosen]
-        turn = across @ _inverted(across[chosen])
-        return _Side(
-            inverse[:, q:] @ (own @ turn),
-            turn.T @ own[:, chosen],
-            turn.T @ own @ turn,
-            _inverted(plain.information) @ plain.shift,
-        )
+        def read(i: int) -> None:
+            own = [
+                _read(part, i, ends[i], layout, theta)
+                for part, theta in zip(parts, tables, strict=True)
+            ]
+            self._ends[i] = own
+            if known := [end for end in own if end is not None]:
+                self._inverse[i] = _inverted(np.sum([end.information for end in known], axis=0))
+                shares = [share_left(end.given) for end in known]
+                left[i] = np.average(shares, weights=[end.given.weight for end in known])
+
+        run(read, ends, n_jobs)
+        self.sizes = EdgeSizes(rows.columns, left)
 
     def linear(self, k: int) -> Mask:
         """Return which weights of an edge are linear, flat."""
-        i, j = self._layout.edges[k].tolist()
-        return np.outer(self.contrasts[i].linear, self.contrasts[j].linear).ravel()
+        i, j = self._edges[k].tolist()
+        return np.outer(self._columns[i].linear, self._columns[j].linear).ravel()
 
     def signed(self, k: int) -> bool:
-        """Return whether an edge has a sign: its ends are ordered or have two states."""
-        ends = [self.contrasts[i] for i in self._layout.edges[k].tolist()]
-        return all(end.own.size and (end.scored or end.own.shape[1] == 1) for end in ends)
+        """Return whether an edge has a sign."""
+        return self.sizes.signed(*self._edges[k].tolist())
 
     def effect(self, k: int, weights: Floats) -> float:
-        """Return the size of weights on the scale of a partial correlation, with a sign if any.
-
-        The scale is that of all groups together, so that equal weights have equal effects.
-        """
-        i, j = self._layout.edges[k].tolist()
-        if self.signed(k):
-            return float(self._scale(k) * weights[0] * self._unit(i) * self._unit(j))
-        return self._scale(k) * _size(self._centred(k, weights), self._margins[i], self._margins[j])
+        """Return the size of weights; equal weights have equal sizes in all groups."""
+        i, j = self._edges[k].tolist()
+        return self.sizes.effect(i, j, self._frame(i, j).T @ weights)
 
     def slope(self, k: int, weights: Floats) -> Floats:
-        """Return how much the effect of an edge changes with its weights, at these ones."""
-        if self.signed(k):
-            return np.array([self.effect(k, unit) for unit in np.eye(len(weights))])
-        i, j = self._layout.edges[k].tolist()
-        p, q = self._margins[i], self._margins[j]
-        table = self._centred(k, weights)
-        cells = table * np.outer(p, q) / max(_size(table, p, q), TINY)
-        ends = [self.contrasts[v].own for v in (i, j)]
-        return np.asarray(self._scale(k) * (ends[0].T @ cells @ ends[1]).ravel())
+        """Return how much the size of weights changes with them."""
+        i, j = self._edges[k].tolist()
+        frame = self._frame(i, j)
+        return np.asarray(frame @ self.sizes.slope(i, j, frame.T @ weights))
 
-    def _scale(self, k: int) -> float:
-        i, j = self._layout.edges[k].tolist()
-        return float(np.sqrt(self._left(i) * self._left(j)))
-
-    def _centred(self, k: int, weights: Floats) -> Floats:
-        """Return the weights of an edge as a table of states that its margins do not explain."""
-        i, j = self._layout.edges[k].tolist()
-        ends = [self.contrasts[v].own for v in (i, j)]
-        table = ends[0] @ weights.reshape(ends[0].shape[1], ends[1].shape[1]) @ ends[1].T
-        p, q = self._margins[i], self._margins[j]
-        return np.asarray(table - (table @ q)[:, None] - p @ table + p @ table @ q)
-
-    def _left(self, i: int) -> float:
-        """Return the share of a column's variance that the conditionals leave."""
-        if i not in self._shares_left:
-            left = [
-                float(rows.unexplained(self._layout, theta, [i])[0])
-                for (rows, _), theta in zip(self._groups, self._thetas, strict=True)
-            ]
-            weights = np.bincount(self._given.groups, self._given.weights)
-            self._shares_left[i] = float(np.average(left, weights=weights))
-        return self._shares_left[i]
-
-    def _unit(self, i: int) -> float:
-        """Return the standard deviation of a column's first coordinate, towards later states.
-
-        The only coordinate of an unordered column is its rarer state, which may be the first.
-        """
-        own, margin = self.contrasts[i], self._margins[i]
-        first = own.own[:, 0]
-        turned = not own.scored and own.common == 1
-        return float(np.sqrt(margin @ first**2 - (margin @ first) ** 2)) * (-1 if turned else 1)
+    def _frame(self, i: int, j: int) -> Floats:
+        """Return the turn from the coordinates of a pair to the frame of its scores."""
+        frames = []
+        for column in (self._columns[i], self._columns[j]):
+            gram = np.eye(column.own.shape[1]) + (0.0 if column.scored else 1.0)
+            frames.append(np.linalg.cholesky(gram).T)
+        return np.kron(*frames)
 
     def batches(self) -> Iterator[tuple[Integers, list[list[EdgeScores | None]]]]:
         """Yield positions of edges with the scores of each in every group."""
-        edges = self._layout.edges
-        widths = [contrast.own.shape[1] for contrast in self.contrasts]
-        size = np.array([widths[i] * widths[j] for i, j in edges.tolist()], np.int64)
+        widths = np.array([column.own.shape[1] for column in self._columns])
+        size = widths[self._edges].prod(axis=1)
         room = max(1, _MAX_BYTES // (16 * self._given.table.n_rows))
         batch = (np.cumsum(size) - 1) // room
         for number in np.unique(batch):
             chosen = np.flatnonzero(batch == number)
-            found = [self._scores(g, chosen) for g in range(len(self._groups))]
-            yield chosen, [list(one) for one in zip(*found, strict=True)]
+            found: dict[int, list[EdgeScores | None]] = {}
 
-    def _scores(self, g: int, chosen: Integers) -> list[EdgeScores | None]:
-        """Return the scores of some edges in a group; None if it cannot test one."""
-        rows, nodes = self._groups[g]
-        power = 2 if self._given.sampling else 1
-        parts: dict[tuple[int, int], tuple[_Side, Floats]] = {}
-        ends: dict[int, list[int]] = {}
-        for k in chosen.tolist():
-            for i in self._layout.edges[k].tolist():
-                ends.setdefault(i, []).append(k)
+            def work(k: int, found: dict[int, list[EdgeScores | None]] = found) -> None:
+                found[k] = [self._scores(g, k) for g in range(len(self._given.names))]
 
-        def project(i: int) -> None:
-            others = {k: int(self._layout.edges[k].sum() - i) for k in ends[i]}
-            sides = {k: self._side(g, i, j) for k, j in others.items()}
-            used = {k: side for k, side in sides.items() if side is not None}
-            if not used:
-                return
-            turn = np.concatenate([side.projection for side in used.values()], axis=1)
-            found = rows.project_all(nodes[i], turn)
-            cuts = np.cumsum([len(side.weights) for side in used.values()])[:-1]
-            for k, part in zip(used, np.split(found, cuts, axis=1), strict=True):
-                parts[k, i] = used[k], part
+            run(work, chosen.tolist(), self._n_jobs)
+            yield chosen, [found[k] for k in chosen.tolist()]
 
-        run(project, ends, self._n_jobs)
-        out: list[EdgeScores | None] = []
-        for k in chosen.tolist():
-            used = [v for v in self._layout.edges[k].tolist() if (k, v) in parts]
-            if not used:
-                out.append(None)
+    def _scores(self, g: int, k: int) -> EdgeScores | None:
+        """Return the scores of an edge in a group; None if it cannot be tested there."""
+        pair = self._edges[k].tolist()
+        frame = self._frame(*pair)
+        weights, size = self._given.weights[self._given.of(g)], len(self.linear(k))
+        step, (slopes, by_model) = np.zeros(size), np.zeros((2, size, size))
+        scores, used = [], []
+        for i, j in (pair, pair[::-1]):
+            end = self._ends[i][g]
+            if end is None or not size:
                 continue
-            sides = [parts[k, v][0] for v in used]
-            weights = [nodes[v].weights for v in used]
-            u = [parts[k, v][1] * w[:, None] for v, w in zip(used, weights, strict=True)]
-            raised = float(np.mean([nodes[v].correction for v in used]))
-            whole, own = np.sum(u, axis=0), np.maximum.reduce(weights)
-            by_model = np.sum([side.variance for side in sides], axis=0)
-            if len(u) == 2:
-                across = _covariance(u[0], u[1], own, power)
-                by_model += across + across.T
-            by_rows = _covariance(whole, whole, own, power)
-            out.append(
-                EdgeScores(
-                    whole,
-                    np.sum([side.sensitivity @ side.weights for side in sides], axis=0),
-                    np.sum([side.sensitivity for side in sides], axis=0),
-                    by_model * raised,
-                    by_rows * raised,
-                )
-            )
-        return out
+            given, cells = end.given, end.given.cells_of(j)
+            if i < j:  # a conditional has the coordinates of the other end first
+                cells = cells.reshape(-1, given.k).T.ravel()
+            at = cells - given.q
+            across = self._inverse[i][:, at]
+            turn = across @ _inverted(across[at]) @ frame.T
+            directions = np.concatenate((-end.explained @ turn, turn)).T
+            scores.append(weights[:, None] * given.by_row(given.rows_along(given.fit, directions)))
+            sensitivity = turn.T @ end.information[:, at]
+            step += sensitivity @ given.fit.theta[cells]
+            slopes += sensitivity @ frame.T
+            by_model += turn.T @ end.information @ turn
+            used.append(given)
+        if not used:
+            return None
+        total = max(given.weight for given in used)
+        shown = None if self._given.sampling else weights
+        if len(scores) == 2:
+            shared = _covariance(scores[0], scores[1], total, shown)
+            by_model += shared + shared.T
+        whole, raised = np.sum(scores, axis=0), np.mean([1 / small_sample(own) for own in used])
+        by_rows = _covariance(whole, whole, total, shown)
+        return EdgeScores(whole, step, slopes, by_model * raised, by_rows * raised)
 
 
-def _covariance(first: Floats, second: Floats, weights: Floats, power: int) -> Floats:
-    """Return the covariance of two sums over rows of weighted scores."""
-    factor = 1.0 / np.maximum(weights, np.finfo(float).tiny) ** (2 - power)
-    factor[weights <= 0] = 0.0
-    products = first.T @ (factor[:, None] * second)
-    sums = np.outer(first.sum(axis=0), second.sum(axis=0))
-    return np.asarray(products - sums / max(weights.sum(), 1.0))
+def _read(
+    rows: ConditionalRows, i: int, others: list[int], layout: Layout, theta: Floats
+) -> _End | None:
+    """Return a conditional at the parameters of tables; None if it has too few rows."""
+    start = start_from_tables(rows, i, others, layout, theta)
+    given = Conditional(rows, i, others, start=start)
+    given.is_fitted = True
+    if not given.usable:
+        return None
+    q, whole = given.q, np.tril(given.fit.information)
+    whole += np.tril(whole, -1).T
+    explained = np.linalg.solve(whole[:q, :q], whole[:q, q:])
+    information = whole[q:, q:] - whole[q:, :q] @ explained
+    information[np.diag_indices_from(information)] -= RIDGE_ROWS  # estimates are free of it
+    return _End(given, information, np.asarray(explained, np.float64))
 
 
-def _size(table: Floats, first: Floats, second: Floats) -> float:
-    """Return the norm of a table, cells weighted by the product of two margins."""
-    return float(np.sqrt(first @ table**2 @ second))
+def _covariance(first: Floats, second: Floats, total: float, weights: Floats | None) -> Floats:
+    """Return the covariance of two sums over rows of weighted scores; weights count rows."""
+    shown = second if weights is None else second / weights[:, None]
+    return np.asarray(first.T @ shown - np.outer(first.sum(axis=0), second.sum(axis=0)) / total)
 
 
 def _inverted(matrix: Floats) -> Floats:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from edgegraft.config import Plan
 from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Floats, Integers, Mask
+from edgegraft.learn.cut import q_values
 from edgegraft.learn.discovery import discover
-from edgegraft.learn.edge_tests import q_values
 from edgegraft.learn.effects import edge_effects
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.columns import NORMAL

@@ -23,9 +23,9 @@ import numpy as np
 from scipy.special import chdtrc, ndtri
 
 from edgegraft.core.types import Floats, Integers, Mask
-from edgegraft.learn.effective_score import weight_groups
 from edgegraft.study.equality import EdgeEquality
 from edgegraft.study.group_rows import GroupRows
+from edgegraft.study.score_tests import parts_of
 
 _TINY = float(np.finfo(float).tiny)
 _MAX_P = 0.99  # combined p-values of 1, which corrections give, would outweigh all others
@@ -99,11 +99,8 @@ def _whitened(given: GroupRows, edge: EdgeEquality, linear: Mask) -> list[tuple[
         sums = np.zeros((int(given.clusters.max()) + 1, rows.shape[1]))
         np.add.at(sums, given.clusters[order], rows)
         spread = sums.T @ sums
-    out = []
-    for group in weight_groups(spread, spread, linear):
-        if dof := int(group.directions.dof):
-            out.append((rows @ group.turn.T @ group.directions.axes[:, -dof:], group.share))
-    return out
+    parts = parts_of(spread, spread, linear)
+    return [(rows @ part.turn, part.share) for part in parts if part.dof]
 
 
 def _p_values(statistics: Floats, parts: list[list[tuple[Floats, float]]], others: int) -> Floats:

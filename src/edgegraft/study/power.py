@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
+from edgegraft.conditional.judge import LINEAR_SHARE, Verdicts
 from edgegraft.config import Plan
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, SettingError
-from edgegraft.learn.effective_score import LINEAR_SHARE, Verdicts
 from edgegraft.model import PairwiseMRF, load, read_details
 
 _DRAWS = 400
@@ -174,7 +174,7 @@ def learned_study(
     )
     rows = float(n_rows or source.get("weight", source.get("rows", 0)))
     n_pairs = n * (n - 1) // 2 if inactive is None else inactive + m
-    tests = Verdicts.of(np.array((statistic, dof, np.full(len(names), np.nan), linear, rest)))
+    tests = Verdicts(statistic, dof.astype(np.int64), np.full(len(names), np.nan), linear, rest)
     study = tested_study(names, tests, rows, n_pairs, fdr or details.get("fdr"), 2.0 * m / n)
     return FittedEdges(study, np.arange(len(names)) < m, int(rows), model)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.conditional.survey_design import weigh
 from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs
@@ -26,11 +27,11 @@ from edgegraft.study.centrality import (
 )
 from edgegraft.study.columns import NORMAL, plain_rows
 from edgegraft.study.excluded import excluded_effects
-from edgegraft.study.group_fit import WholeFit
-from edgegraft.study.group_rows import label_codes
+from edgegraft.study.group_rows import features_of, label_codes
 from edgegraft.study.power import chance_to_return, model_of
 from edgegraft.study.predictability import predictability
 from edgegraft.study.row_influence import RowInfluence
+from edgegraft.table.blocks import TableRows
 
 _TABLES = {"stability": "dropped"} | {name: name for name in ("variables", "edges", "absent")}
 _MAX_PAIRS = 5000  # up to which pairs that are not edges are tested
@@ -204,8 +205,9 @@ def read_network(
     members = None
     if clusters is not None:
         members = _members(X, clusters, ReadOptions(**reading), n)
-    whole = WholeFit.of(model.edges, table, weighting, n_jobs)
-    influence = RowInfluence(model, whole, n_jobs, members)
+    features = features_of(table, weighting.weights)
+    rows = ConditionalRows(table, weighting.weights, features, sampling=weighting.sampling)
+    influence = RowInfluence(model, TableRows(table, weighting.weights), rows, n_jobs, members)
     rng = np.random.default_rng(random_state)
     resampled = influence.resampled(n_resamples, rng)
     groups = {
@@ -228,7 +230,7 @@ def read_network(
         groups,
         dropped,
         coefficient,
-        _absent(model, whole, n_jobs, members),
+        _absent(model, rows, n_jobs, members),
         influence,
         model,
     )
@@ -272,12 +274,12 @@ def _edges(
 
 
 def _absent(
-    model: PairwiseMRF, whole: WholeFit, n_jobs: int, members: Integers | None
+    model: PairwiseMRF, rows: ConditionalRows, n_jobs: int, members: Integers | None
 ) -> dict[str, NDArray[Any]]:
     n = model.n_variables
     if n * (n - 1) // 2 > _MAX_PAIRS:
         return {}
-    pairs, p_value, excluded = excluded_effects(whole, n_jobs, members)
+    pairs, p_value, excluded = excluded_effects(rows, model.edges, n_jobs, members)
     names = np.array(model.names, object)
     return {
         "first": names[pairs[:, 0]],

@@ -1,23 +1,27 @@
 """How much each row moves each effect, from which all resampling of a fixed network follows.
 
-The weights of an edge are, to first order, its sensitivity times the sum of the rows' effective
-scores (:mod:`~edgegraft.study.group_scores`, all rows being one group). So an effect on other rows,
-or on rows with other weights, is one product of matrices away, with the information of all rows.
+The weights of an edge are, to first order, a sum over rows of what each adds
+(:mod:`~edgegraft.conditional.influence`). So an effect on other rows, or on rows with other
+weights, is one product of matrices away, with the information of all rows.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from edgegraft.conditional.conditional import Conditional
+from edgegraft.conditional.influence import influence_of
+from edgegraft.conditional.judge import Judge, Network, Verdicts
+from edgegraft.conditional.rows import ConditionalRows
+from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers
-from edgegraft.learn.feature_conditionals import TINY
+from edgegraft.learn.effects import edge_effects
 from edgegraft.model import PairwiseMRF
-from edgegraft.study.equality import estimate
-from edgegraft.study.group_fit import WholeFit
-from edgegraft.study.group_scores import GroupScores
-from edgegraft.study.group_tests import reference_effects
+from edgegraft.study.edge_sizes import EdgeSizes, share_left
+from edgegraft.table.blocks import TableRows
 
 _SMALL, _MAX_SCALE = 0.02, 10.0  # effects near zero have the same scale; others at most this one
+_TINY = float(np.finfo(float).tiny)
 
 
 class RowInfluence:
@@ -36,41 +40,60 @@ class RowInfluence:
     def __init__(
         self,
         model: PairwiseMRF,
-        whole: WholeFit,
+        table: TableRows,
+        rows: ConditionalRows,
         n_jobs: int = 1,
         clusters: Integers | None = None,
     ) -> None:
-        given = whole.given
-        scores = GroupScores(given, whole.features, whole.fit, n_jobs)
+        edges, weights = model.edges.tolist(), table.weights
+        network = Network(model.n_variables, model.edges)
+        signed = np.zeros(model.n_edges, bool)
+        weights = np.ones(rows.n_rows) if weights is None else weights
         self.effect = np.zeros(model.n_edges)
-        self.rows = np.zeros((given.table.n_rows, model.n_edges))
-        signed = np.array([scores.signed(k) for k in range(model.n_edges)], bool)
+        self.rows = np.zeros((rows.n_rows, model.n_edges))
         own_error, over_rows = np.zeros((2, model.n_edges))
-        for chosen, batch in scores.batches():
-            for k, (own,) in zip(chosen.tolist(), batch, strict=True):
-                if own is None:
-                    continue
-                found = estimate(given, 0, own)
-                slope = scores.slope(k, found.weights)
-                self.effect[k] = scores.effect(k, found.weights)
-                self.rows[:, k] = own.rows @ np.linalg.pinv(own.sensitivity).T @ slope
-                own_error[k] = found.error(slope)
-                over_rows[k] = np.sqrt(max(float(slope @ found.by_rows @ slope), TINY))
+        left, ends = np.ones(model.n_variables), dict[int, Conditional | None]()
+
+        def read(i: int) -> None:
+            given = Conditional(rows, i, sorted(network.beside[i]))
+            ends[i] = given if given.usable else None
+            if given.usable:
+                left[i] = share_left(given)
+
+        run(read, [i for i, beside in enumerate(network.beside) if beside], n_jobs)
+        sizes = EdgeSizes(rows.columns, left)
+
+        def work(k: int) -> None:
+            i, j = edges[k]
+            signed[k] = sizes.signed(i, j)
+            if not rows.sizes[[i, j]].all() or (ends[i] is None and ends[j] is None):
+                return
+            found = influence_of(ends[i], ends[j], (i, j))
+            slope = sizes.slope(i, j, found.estimate)
+            turn = np.linalg.solve(found.information, slope)
+            self.effect[k] = sizes.effect(i, j, found.estimate)
+            self.rows[:, k] = weights * (found.scores @ turn)
+            spread = max(float(slope @ found.covariance() @ slope), _TINY)
+            over_rows[k] = np.sqrt(spread)
+            # Over rows it is too small if a cell happens to be empty.
+            own_error[k] = np.sqrt(max(spread, float(slope @ turn)))
+
+        run(work, range(model.n_edges), n_jobs)
         known = dict(model.edge_columns).get("effect")
         if known is None:
-            known = reference_effects(given, [model], n_jobs)
+            known = edge_effects(model, table, n_jobs=n_jobs).effect
         known = np.where(np.isnan(known), self.effect, known)
-        error = np.where(signed, _signed_error(known, self.effect, own_error), own_error)
-        if not signed.all():
-            at = np.flatnonzero(~signed)
-            tests = whole.tester(n_jobs).test(whole.fit.layout, whole.fit.thetas[0], at)
-            error[at] = _unsigned_error(known[at], tests.statistic, tests.dof)
+        error = np.where(
+            signed,
+            _signed_error(known, self.effect, own_error),
+            own_error * known / np.maximum(self.effect, _TINY),
+        )
         self.effect = known
-        self.rows *= error / np.maximum(over_rows, TINY)
+        self.rows *= error / np.maximum(over_rows, _TINY)
         self.rows -= self.rows.mean(axis=0)
         if clusters is None:
-            if not given.sampling:
-                self.rows /= np.sqrt(np.maximum(given.weights, 1.0))[:, None]
+            if not rows.sampling:
+                self.rows /= np.sqrt(np.maximum(weights, 1.0))[:, None]
         else:
             sums = np.zeros((int(clusters.max()) + 1, model.n_edges))
             np.add.at(sums, clusters, self.rows)

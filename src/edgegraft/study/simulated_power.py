@@ -6,7 +6,8 @@ import warnings
 
 import numpy as np
 
-from edgegraft.conditional.survey_design import Weighting
+from edgegraft.conditional.judge import Judge, Network, Verdicts
+from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.config import Plan
 from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids
@@ -16,7 +17,7 @@ from edgegraft.errors import DataError
 from edgegraft.learn.discovery import discover
 from edgegraft.learn.effects import edge_effects
 from edgegraft.model import PairwiseMRF
-from edgegraft.study.group_fit import WholeFit
+from edgegraft.study.group_rows import features_of
 from edgegraft.study.power import FittedEdges, tested_study
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import TableRows
@@ -49,9 +50,11 @@ def drawn_study(model: PairwiseMRF, fdr: float | None, seed: int) -> FittedEdges
     if not model.n_edges:
         raise DataError("the model has no edges to plan for: give assumptions instead")
     table = _drawn(model, _MANY_ROWS, np.random.default_rng([seed, 0]))
-    whole = WholeFit.of(model.edges, table, Weighting(np.ones(_MANY_ROWS), False), 1)
-    found = whole.tester(1).test(whole.fit.layout, whole.fit.thetas[0])
-    n, names = model.n_variables, [(model.names[i], model.names[j]) for i, j in model.edges]
+    features = features_of(table, np.ones(_MANY_ROWS))
+    n, pairs = model.n_variables, [(i, j) for i, j in model.edges.tolist()]
+    judge = Judge(ConditionalRows(table, features=features))
+    found = Verdicts.of(judge.ask(Network(n, model.edges), pairs))
+    names = [(model.names[i], model.names[j]) for i, j in pairs]
     degree = 2.0 * model.n_edges / n
     study = tested_study(names, found, _MANY_ROWS, n * (n - 1) // 2, fdr, degree)
     return FittedEdges(study, np.ones(model.n_edges, bool), None, model)
