@@ -43,7 +43,8 @@ class Fit(NamedTuple):
 class Conditional:
     """The conditional of a column given some others.
 
-    `known`: the columns that must not be drawn, if missing cells have been.
+    `known`: the columns that must not be drawn, if missing cells have been. `fitted`: parameters
+    that are taken for the fit.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Conditional:
         others: list[int],
         known: list[int] | None = None,
         start: Floats | None = None,
+        fitted: Floats | None = None,
     ) -> None:
         self.rows, self.target, self.others = rows, target, others
         self.seen = rows.count(target, others, known)
@@ -68,7 +70,7 @@ class Conditional:
             np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)[:-1],
             np.concatenate(([0], np.cumsum(rows.sizes[others]))).astype(np.int64),
         )
-        self._start = start
+        self._start, self._fitted = start, fitted
 
     @property
     def n_parameters(self) -> int:
@@ -94,6 +96,8 @@ class Conditional:
     @cached_property
     def fit(self) -> Fit:
         """The fit of all parameters."""
+        if self._fitted is not None:
+            return self._maximise(self._fitted, np.empty((len(self._fitted), 0)))
         theta = np.zeros(self.n_parameters) if self._start is None else self._start.copy()
         if self._start is None:  # intercepts that give the margin
             margin = self.seen.counts.sum(axis=0) + RIDGE_ROWS
