@@ -146,15 +146,20 @@ class Conditional:
 
         Configurations by states by directions.
         """
+        p = self._shares if fit is self.fit else self.probabilities(fit)
         out = np.empty((*self.design.counts.shape, len(directions)))
-        scores_along(self.design, fit.theta, np.ascontiguousarray(directions), out)
+        scores_along(self.design, p, np.ascontiguousarray(directions), out)
         return out
 
     def by_row(self, scores: Floats) -> Floats:
         """Return scores of configurations and states as scores of rows, zero for unused ones."""
         chosen = slice(None) if self.seen.rows is None else self.seen.rows
+        cell = self.seen.place * scores.shape[1] + self.rows.codes[self.target][chosen]
+        found = scores.reshape(-1, scores.shape[2]).take(cell, axis=0)
+        if self.seen.rows is None:
+            return np.asarray(found)
         out = np.zeros((self.rows.n_rows, scores.shape[2]))
-        out[chosen] = scores[self.seen.place, self.rows.codes[self.target][chosen]]
+        out[chosen] = found
         return out
 
     def clustered(self, scores: Floats) -> Floats:
@@ -170,6 +175,10 @@ class Conditional:
         out = np.empty(self.design.counts.shape)
         predict_rows(self.design, fit.theta, out)
         return out
+
+    @cached_property
+    def _shares(self) -> Floats:
+        return self.probabilities(self.fit)
 
     def _value(self, theta: Floats) -> float:
         slopes = theta[self.q :]
