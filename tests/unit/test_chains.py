@@ -14,7 +14,13 @@ from edgegraft.errors import ConvergenceWarning, DataError, ModelError, SettingE
 from edgegraft.inference import ExactEngine, GibbsEngine, annealed_log_partition, gibbs_sample
 from edgegraft.inference.persistent import HostDraws, PersistentChains
 from edgegraft.ingest import pack
-from edgegraft.learn import by_likelihood, fit_for_prediction, graph_likelihood, margins
+from edgegraft.learn import (
+    by_likelihood,
+    fit_for_prediction,
+    graph_likelihood,
+    margins,
+    model_shares,
+)
 from edgegraft.learn.by_likelihood import Gain
 from edgegraft.learn.graph_likelihood import FittedGraph, GraphLikelihood
 from edgegraft.learn.margins import compare_margins, match_margins
@@ -303,7 +309,8 @@ def test_rows_that_a_refit_cannot_use_are_refused():
 
 
 def test_shares_are_matched_by_chains_on_the_device(monkeypatch):
-    monkeypatch.setattr(margins, "affordable", lambda *_: None)
+    for module in (margins, model_shares):
+        monkeypatch.setattr(module, "affordable", lambda *_: None)
     rows = make_scale_free(12, 3, 1000, random_state=2).X.astype(int)
     rows[:, 5] = np.where(rows[:, 0] == rows[:, 1], rows[:, 2], rows[:, 5])  # not pairwise
     table = PackedTable.from_codes(rows)

@@ -50,7 +50,7 @@ def dismiss(
         used: set[int] = set()
         dropped = set()
         for pair in failing:
-            if not used.intersection(pair):
+            if verdicts[pair].p_value > 0.01 or not used.intersection(pair):
                 dropped.add(pair)
                 used.update(pair)
         network.drop(dropped)

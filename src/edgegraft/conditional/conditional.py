@@ -16,11 +16,12 @@ import numpy as np
 from scipy.linalg import lapack
 
 from edgegraft.conditional.rows import ConditionalRows
+from edgegraft.core import Layout
+from edgegraft.core.pairs import find_pairs
 from edgegraft.core.types import Floats, Integers
 from edgegraft.kernels.conditionals.distinct import (
     Design,
     derive,
-    log_likelihood,
     predict_rows,
     scores_along,
 )
@@ -28,8 +29,10 @@ from edgegraft.kernels.conditionals.distinct import (
 RIDGE_ROWS = 0.1  # weight of the ridge in rows; of a ratio it is a hundredth of a nat or less
 ROWS_PER_FEATURE = 5  # with fewer, a regression fits noise and chi-squared levels fail
 MAX_BYTES = 1 << 28  # of the information of a conditional (a budget); a larger one is not used
-_TOL = 0.02  # nats: ratios are judged in whole nats, and half of a step's gain is added
-_MAX_STEPS, _HALVINGS = 40, 12
+_TOL = 0.05  # nats: ratios are judged in whole nats, and what the next step promises is added
+_FAR = 2.0  # log-odds by which a step does not move parameters to zero: it is too long then
+_MAX_STEPS, _SHORTEST = 60, 1e-4  # budgets: six steps are common
+_SINGULAR = 1e-9  # share of the largest information: far below one row
 
 
 class Fit(NamedTuple):
@@ -43,8 +46,7 @@ class Fit(NamedTuple):
 class Conditional:
     """The conditional of a column given some others.
 
-    `known`: the columns that must not be drawn, if missing cells have been. `fitted`: parameters
-    that are taken for the fit.
+    `known`: the columns that must not be drawn, if missing cells have been.
     """
 
     def __init__(
@@ -54,7 +56,6 @@ class Conditional:
         others: list[int],
         known: list[int] | None = None,
         start: Floats | None = None,
-        fitted: Floats | None = None,
     ) -> None:
         self.rows, self.target, self.others = rows, target, others
         self.seen = rows.count(target, others, known)
@@ -70,7 +71,9 @@ class Conditional:
             np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)[:-1],
             np.concatenate(([0], np.cumsum(rows.sizes[others]))).astype(np.int64),
         )
-        self._start, self._fitted = start, fitted
+        self.start = start
+        self.is_carried = False  # whether it starts at the fit of nearly the same neighbours
+        self.is_fitted = False  # whether what it starts from is taken for the fit
 
     @property
     def n_parameters(self) -> int:
@@ -94,25 +97,32 @@ class Conditional:
         return np.arange(self.q + first * self.k, self.q + last * self.k)
 
     @cached_property
-    def fit(self) -> Fit:
-        """The fit of all parameters."""
-        if self._fitted is not None:
-            return self._maximise(self._fitted, np.empty((len(self._fitted), 0)))
-        theta = np.zeros(self.n_parameters) if self._start is None else self._start.copy()
-        if self._start is None:  # intercepts that give the margin
-            margin = self.seen.counts.sum(axis=0) + RIDGE_ROWS
-            logs = np.log(margin)
+    def _first(self) -> _Point:
+        """The likelihood where a fit begins."""
+        theta = np.zeros(self.n_parameters) if self.start is None else self.start
+        if self.start is None:  # intercepts that give the margin
+            logs = np.log(self.seen.counts.sum(axis=0) + RIDGE_ROWS)
             base = logs[~self.design.free.any(axis=1)].max(initial=-np.inf)
             theta[: self.q] = logs @ self.design.free - base
-        return self._maximise(theta)
+        return self._derive(theta)
+
+    @cached_property
+    def first_gain(self) -> float:
+        """What the first step of a fit would gain; half of Rao's score if one edge is new."""
+        return self._first.newton(None)[1]
+
+    @cached_property
+    def fit(self) -> Fit:
+        """The fit of all parameters."""
+        first = self._first
+        if self.is_fitted:
+            return Fit(first.theta, first.value, first.information)
+        return self._maximise(first)
 
     @cached_property
     def inverse(self) -> Floats:
         """The inverse of the information at the fit."""
-        found, failed = lapack.dpotri(self._factor(self.fit.information), lower=1)
-        if failed:
-            raise np.linalg.LinAlgError("the information of a conditional is not finite")
-        return np.asarray(found + np.tril(found, -1).T)
+        return _whole(lapack.dpotri(_factor(self.fit.information), lower=1)[0])
 
     def within(self, cells: Integers, directions: Floats) -> Fit:
         """Return the fit with some parameters in the span of directions, from a step towards it.
@@ -125,15 +135,34 @@ class Conditional:
         if directions.shape[1]:
             slopes = directions.T @ information
             inside = directions @ np.linalg.solve(slopes @ directions, slopes @ shift)
-        stepped, plain = fit.theta.copy(), fit.theta.copy()
-        stepped -= self.inverse[:, cells] @ (information @ (shift - inside))
-        stepped[cells] = plain[cells] = inside
-        start = max((stepped, plain), key=self._value)
+        start = fit.theta.copy()
+        if np.abs(shift - inside).max(initial=0.0) <= _FAR:
+            start -= self.inverse[:, cells] @ (information @ (shift - inside))
+        start[cells] = inside
         others = np.setdiff1d(np.arange(len(start)), cells)
         basis = np.zeros((len(start), len(others) + directions.shape[1]))
         basis[others, np.arange(len(others))] = 1.0
         basis[cells, len(others) :] = directions
-        return self._maximise(start, basis)
+        return self._maximise(self._derive(start), basis)
+
+    def carried(self, others: list[int]) -> Floats:
+        """Return parameters for other neighbours, from which a fit has not far to go.
+
+        Those that are left out go to zero by a step, and new ones begin there.
+        """
+        gone = [self.cells_of(other) for other in self.others if other not in others]
+        theta = self.fit.theta
+        if gone:
+            cells = np.concatenate(gone)
+            if np.abs(theta[cells]).max(initial=0.0) <= _FAR:
+                pull = np.linalg.solve(self.inverse[np.ix_(cells, cells)], theta[cells])
+                theta = theta - self.inverse[:, cells] @ pull
+        parts = [theta[: self.q]]
+        for other in others:
+            known = other in self.others
+            size = int(self.rows.sizes[other]) * self.k
+            parts.append(theta[self.cells_of(other)] if known else np.zeros(size))
+        return np.concatenate(parts)
 
     def step(self, cells: Integers, directions: Floats) -> float:
         """Return the statistic of parameters along directions by one step from the fit."""
@@ -180,52 +209,93 @@ class Conditional:
     def _shares(self) -> Floats:
         return self.probabilities(self.fit)
 
-    def _value(self, theta: Floats) -> float:
-        slopes = theta[self.q :]
-        found = float(log_likelihood(self.design, theta))
-        return found - 0.5 * RIDGE_ROWS * float(slopes @ slopes)
+    def _derive(self, theta: Floats) -> _Point:
+        """Return the likelihood with the ridge at some parameters."""
+        gradient, information = np.empty(len(theta)), np.empty((len(theta), len(theta)))
+        value, slopes = derive(self.design, theta, gradient, information), theta[self.q :]
+        gradient[self.q :] -= RIDGE_ROWS * slopes
+        ridge = np.full(len(theta), RIDGE_ROWS)
+        ridge[: self.q] = _SINGULAR * max(1.0, self.weight)  # of states without rows
+        information[np.diag_indices_from(information)] += ridge
+        value -= 0.5 * RIDGE_ROWS * float(slopes @ slopes)
+        return _Point(theta, float(value), gradient, information)
 
-    def _factor(self, information: Floats) -> Floats:
-        """Return the Cholesky factor of an information, of which the lower triangle is given."""
-        factor, failed = lapack.dpotrf(information, lower=1)
-        if failed:
-            raised = information.copy()
-            raised[np.diag_indices_from(raised)] += 1e-9 * max(1.0, information.diagonal().max())
-            factor, failed = lapack.dpotrf(raised, lower=1)
-            if failed:
-                raise np.linalg.LinAlgError("the information of a conditional is not finite")
-        return np.asarray(factor)
-
-    def _maximise(self, theta: Floats, basis: Floats | None = None) -> Fit:
+    def _maximise(self, best: _Point, basis: Floats | None = None) -> Fit:
         """Return the fit along the columns of a basis by Newton's method; along all by default."""
-        size, q = len(theta), self.q
-        ridge = np.full(size, RIDGE_ROWS)
-        ridge[:q] = 1e-9 * max(1.0, self.weight)  # an intercept of a state without rows stays
-        best: tuple[Floats, float, Floats, Floats] | None = None
-        step, length, halvings = np.zeros(size), 1.0, 0
+        step, gain = best.newton(basis)
+        length = 1.0
         for _ in range(_MAX_STEPS):
-            gradient, information = np.empty(size), np.empty((size, size))
-            there = theta if best is None else best[0] + length * step
-            slopes = there[q:]
-            value = derive(self.design, there, gradient, information)
-            value -= 0.5 * RIDGE_ROWS * float(slopes @ slopes)
-            if best is not None and not value > best[1]:
-                length, halvings = length / 2.0, halvings + 1
-                if halvings > _HALVINGS:
-                    break
-                continue
-            gradient[q:] -= RIDGE_ROWS * slopes
-            information[np.diag_indices(size)] += ridge
-            best, length, halvings = (there, value, gradient, information), 1.0, 0
-            if basis is None:
-                step = lapack.dpotrs(self._factor(information), gradient, lower=1)[0]
-            elif basis.shape[1]:
-                whole = np.tril(information)
-                whole += np.tril(whole, -1).T
-                factor = self._factor(basis.T @ whole @ basis)
-                step = basis @ lapack.dpotrs(factor, basis.T @ gradient, lower=1)[0]
-            gain = 0.5 * float(step @ gradient)
-            if gain < _TOL:
-                return Fit(there, value + gain, information)
-        assert best is not None
-        return Fit(best[0], best[1], best[3])
+            if gain < _TOL or length < _SHORTEST:
+                break
+            there = self._derive(best.theta + length * step)
+            if there.value > best.value:
+                best, length = there, min(1.0, 4.0 * length)
+                step, gain = best.newton(basis)
+            else:  # where the parabola through both values and the slope has its top
+                fall = best.value - there.value + 2.0 * gain * length
+                length *= min(0.5, max(0.1, gain * length / fall))
+        return Fit(best.theta, best.value + min(gain, _TOL), best.information)
+
+
+def start_from_tables(
+    rows: ConditionalRows, target: int, others: list[int], layout: Layout, theta: Floats
+) -> Floats:
+    """Return parameters of a conditional that are those of a model of tables, as far as it has them."""
+    own, column = rows.columns[target].own, rows.columns[target]
+    common = int(column.margin.argmax())
+    turn = np.linalg.pinv(own - own[common])
+    logits, parts = layout.node(theta, target).copy(), []
+    pairs = np.array([(target, other) for other in others], np.int64).reshape(-1, 2)
+    places = find_pairs(pairs, layout.edges, layout.n_variables).tolist()
+    for other, place in zip(others, places, strict=True):
+        block = np.zeros((rows.sizes[other], own.shape[1]))
+        if place >= 0:
+            table = layout.edge(theta, place)
+            table = (table if target < other else table.T).T  # states of the other by own ones
+            seen = rows.columns[other]
+            base = int(seen.margin.argmax())
+            shown = table - table[base]
+            block = (
+                np.linalg.pinv(seen.own - seen.own[base]) @ (shown - shown[:, [common]]) @ turn.T
+            )
+            logits += table[base] - (own - own[common]) @ (block.T @ seen.own[base])
+        parts.append(block.ravel())
+    return np.concatenate(((logits - logits[common]) @ column.free, *parts))
+
+
+class _Point(NamedTuple):
+    """A likelihood with its derivatives at some parameters."""
+
+    theta: Floats
+    value: float
+    gradient: Floats
+    information: Floats  # lower triangle
+
+    def newton(self, basis: Floats | None) -> tuple[Floats, float]:
+        """Return a step along the columns of a basis, or along all, and half of what it promises."""
+        if basis is None:
+            step = lapack.dpotrs(_factor(self.information), self.gradient, lower=1)[0]
+        elif basis.shape[1]:
+            slopes = basis.T @ _whole(self.information) @ basis
+            step = basis @ lapack.dpotrs(_factor(slopes), basis.T @ self.gradient, lower=1)[0]
+        else:
+            step = np.zeros(len(self.theta))
+        return step, 0.5 * float(step @ self.gradient)
+
+
+def _whole(information: Floats) -> Floats:
+    """Return a symmetric matrix of which the lower triangle is given."""
+    lower = np.tril(information)
+    return np.asarray(lower + np.tril(lower, -1).T)
+
+
+def _factor(information: Floats) -> Floats:
+    """Return the Cholesky factor of an information, of which the lower triangle is given."""
+    factor, failed = lapack.dpotrf(information, lower=1)
+    if failed:
+        raised = information.copy()
+        raised[np.diag_indices_from(raised)] += _SINGULAR * max(1.0, information.diagonal().max())
+        factor, failed = lapack.dpotrf(raised, lower=1)
+        if failed:
+            raise np.linalg.LinAlgError("the information of a conditional is not finite")
+    return np.asarray(factor)

@@ -77,6 +77,8 @@ class Features:
 
     def expand(self, theta: Floats, layout: Layout) -> Floats:
         """Return the parameters of the tables, laid out by the states."""
+        if not len(self.phi):
+            return theta.copy()
         full = Layout(self.states, layout.edges)
         out, nodes = np.empty(full.n_parameters), int(layout.node_offset[-1])
         out[:nodes] = theta[:nodes]
@@ -85,6 +87,8 @@ class Features:
 
     def fold(self, gradient: Floats, layout: Layout) -> Floats:
         """Return the gradient with respect to the weights, from that of the tables."""
+        if not len(self.phi):
+            return gradient.copy()
         full = Layout(self.states, layout.edges)
         out, nodes = np.empty(layout.n_parameters), int(layout.node_offset[-1])
         out[:nodes] = gradient[:nodes]

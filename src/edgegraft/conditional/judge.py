@@ -26,13 +26,22 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.special import chdtrc, chdtri, fdtrc
 
-from edgegraft.conditional.conditional import RIDGE_ROWS, ROWS_PER_FEATURE, Conditional, Fit
+from edgegraft.conditional.conditional import (
+    RIDGE_ROWS,
+    ROWS_PER_FEATURE,
+    Conditional,
+    Fit,
+    start_from_tables,
+)
 from edgegraft.conditional.rows import ConditionalRows
+from edgegraft.core import Layout
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 
 LINEAR = 1.0  # log-odds up to which a step to zero misses a statistic by less than `_MARGIN`
-_MARGIN = 1.5  # a step is sure if its statistic is so many times above or below every level
+#: a step is sure if its statistic is as many times above or below every level: of 400 pairs of
+#: five states (python -m benchmarks.conditionals) it is up to 1.15 times off for tables of log-odds 1
+_MARGIN = 1.25
 _SURE = 2.0  # standard errors by which a design effect must exceed 1: about one in 40 by chance
 LINEAR_SHARE = 0.9  # of the level of a pair; see the module
 _TINY = float(np.finfo(float).tiny)
@@ -94,10 +103,16 @@ class Network:
 
 @dataclass(frozen=True)
 class Level:
-    """Between which p-values a decision may lie: a step is sure beyond."""
+    """Where decisions lie: of false discoveries among a number of pairs, or of any false edge."""
 
-    low: float
-    high: float
+    level: float
+    n_pairs: int
+    familywise: bool = False
+
+    def range(self, n_found: int) -> tuple[float, float]:
+        """Return between which p-values a decision may lie if at most this many are found."""
+        low = self.level / max(self.n_pairs, 1)
+        return low, low if self.familywise else low * max(n_found, 1)
 
 
 _Key = tuple[int, tuple[int, ...]]
@@ -110,8 +125,15 @@ class Judge:
     neighbours.
     """
 
-    def __init__(self, rows: ConditionalRows, level: Level, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        rows: ConditionalRows,
+        level: Level,
+        n_jobs: int | None = None,
+        fitted: tuple[Layout, Floats] | None = None,
+    ) -> None:
         self.rows, self._level, self._n_jobs = rows, level, resolve_jobs(n_jobs)
+        self._fitted = fitted  # tables of a model from which first fits begin
         self._fits: dict[int, Conditional] = {}  # the last conditional of each column
         self._known: dict[Pair, tuple[_Key, Verdict]] = {}
 
@@ -119,6 +141,7 @@ class Judge:
         """Return verdicts on edges of a network, or on pairs as additions to it, each alone."""
         found: dict[Pair, tuple[_Key, Verdict]] = {}
         work: dict[_Key, list[Pair]] = {}
+        self._range = self._level.range(len(network.edges) + len(pairs))
         for pair in pairs:
             target, other = self._cheaper(network, pair)
             key = target, tuple(sorted(network.beside[target] | {other}))
@@ -167,8 +190,13 @@ class Judge:
         last = self._fits.get(target)
         if last is not None and last.others == others:
             return last
-        start = None if last is None else _carry(last, others, self.rows)
+        start = None
+        if last is not None:
+            start = last.carried(others)
+        elif self._fitted is not None:
+            start = start_from_tables(self.rows, target, others, *self._fitted)
         found = Conditional(self.rows, target, others, start=start)
+        found.is_carried = last is not None
         if found.usable:
             self._fits[target] = found
         return found
@@ -183,8 +211,27 @@ class Judge:
         nested = [np.empty((len(cells), 0)), every]
         if linear.any() and not linear.all():
             nested.insert(1, every[:, linear])
-        quick = self._step(given, cells, nested) if self.rows.independent else None
+        quick = None
+        if self.rows.independent:
+            quick = self._score(given, cells, nested) or self._step(given, cells, nested)
         return quick or self._ratio(given, cells, nested)
+
+    def _score(self, given: Conditional, cells: Integers, nested: list[Floats]) -> Verdict | None:
+        """Return the verdict on a new pair by its score beside the last fit, if it is surely low."""
+        if given.start is None or not given.is_carried or given.start[cells].any():
+            return None
+        statistic = 2.0 * given.first_gain * _small_sample(given)
+        dof = np.diff([directions.shape[1] for directions in nested]).tolist()
+        shares = _shares(len(dof))
+        if not all(map(self._is_low, [statistic] * len(dof), dof, shares)):
+            return None
+        return _combine(
+            [statistic] * len(dof), dof, [float(chdtrc(len(cells), statistic))] * len(dof)
+        )
+
+    def _is_low(self, statistic: float, dof: int, share: float) -> bool:
+        """Return whether a statistic is far below every level."""
+        return bool(statistic * _MARGIN < chdtri(dof, min(self._range[1] * share, 1.0)))
 
     def _step(self, given: Conditional, cells: Integers, nested: list[Floats]) -> Verdict | None:
         """Return the verdict by one step from the fit, if that is sure."""
@@ -194,9 +241,9 @@ class Judge:
         dof = np.diff([directions.shape[1] for directions in nested]).tolist()
         linear = bool(np.abs(given.fit.theta[cells]).max() <= LINEAR)
         for statistic, size, share in zip(statistics, dof, _shares(len(dof)), strict=True):
-            if statistic > _MARGIN * chdtri(size, self._level.low * share):
+            if statistic > _MARGIN * chdtri(size, self._range[0] * share):
                 break  # one part that is significant decides
-            if not (linear and statistic * _MARGIN < chdtri(size, self._level.high * share)):
+            if not (linear and self._is_low(statistic, size, share)):
                 return None
         p = [float(chdtrc(size, max(t, 0.0))) for t, size in zip(statistics, dof, strict=True)]
         return _combine(statistics, dof, p)
@@ -271,18 +318,6 @@ def design_effects(
         size_of_row = np.square(u).sum(axis=2) / len(along)
         mean -= _SURE * float(np.sqrt((given.seen.counts * size_of_row**2).sum()))
     return DesignEffects(along, max(1.0, mean))
-
-
-def _carry(last: Conditional, others: list[int], rows: ConditionalRows) -> Floats:
-    """Return the parameters of a fit for other neighbours; those of new ones are zero."""
-    q, k = last.q, last.k
-    sizes = rows.sizes[others] * k
-    out = np.zeros(q + int(sizes.sum()))
-    out[:q] = last.fit.theta[:q]
-    for other, end, size in zip(others, q + np.cumsum(sizes), sizes, strict=True):
-        if other in last.others:
-            out[end - size : end] = last.fit.theta[last.cells_of(other)]
-    return out
 
 
 def _small_sample(given: Conditional) -> float:

@@ -23,7 +23,7 @@ from edgegraft.device.chains import DeviceChains
 from edgegraft.errors import ModelError
 from edgegraft.kernels.gibbs.fields import Wiring, relate
 from edgegraft.kernels.gibbs.gibbs_moments import measure_indicators, observe
-from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, tabulate
+from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, refill, tabulate
 from edgegraft.kernels.gibbs.sweeps import fill_uniform, sweep
 
 RandomState = int | np.random.Generator | None
@@ -130,12 +130,22 @@ class HostChains:
     """Chains of one model, moved by kernels; `DeviceChains` are the same on a device."""
 
     def __init__(
-        self, layout: Layout, theta: Floats, chains: Chains, n_jobs: int | None, block: int | None
+        self,
+        layout: Layout,
+        theta: Floats,
+        chains: Chains,
+        n_jobs: int | None,
+        block: int | None,
+        max_rows: int | None = None,
     ) -> None:
         self.n_rescued = 0  # updates that were computed in logarithms
-        self._layout, self._tables = layout, tables_of(layout, theta)
+        self._layout, self._tables = layout, tables_of(layout, theta, max_rows)
         self._jobs = resolve_jobs(n_jobs)
         self._blocks = list(chains.cut(block, self._jobs))
+
+    def load(self, theta: Floats) -> None:
+        """Take other parameters."""
+        refill(self._tables, theta)
 
     def sweep(self, n_sweeps: int) -> None:
         """Draw every variable of every chain anew, so many times."""

@@ -20,6 +20,7 @@ import numpy as np
 from edgegraft.conditional.admission import admit, bridge, dismiss
 from edgegraft.conditional.judge import UNTESTABLE, Judge, Network, Pair, Verdict, Verdicts
 from edgegraft.conditional.rows import ConditionalRows
+from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs, find_pairs
 from edgegraft.core.types import Edges, Mask
 from edgegraft.counts import PairCounts
@@ -83,7 +84,9 @@ def confirm(search: SearchState, stages: Stages, drawn: Mask | None = None) -> C
         rows.table, rows.weights, objective.features, **stages.variance, drawn=drawn
     )
     cut = Cut.of(plan, objective.n_rows, rules)
-    judge = Judge(tested, cut.range, plan.n_jobs)
+    tables = objective.expand(search.theta(), search.graph.layout)
+    fitted = Layout(objective.schema.n_states, found), tables
+    judge = Judge(tested, cut.decides, plan.n_jobs, fitted)
     n = len(objective.schema)
     candidates = np.unique(np.concatenate((shown, tree, stand_ins, rules.required)), axis=0)
     network = Network(n, candidates)

@@ -48,9 +48,9 @@ class Cut(NamedTuple):
         return np.minimum(p_values / self.rules.weights(edges), 1.0)
 
     @property
-    def range(self) -> Level:
-        """Between which p-values a pair may be kept or not, whatever else is."""
-        return Level(self.level / max(self.rules.n_allowed, 1), self.level)
+    def decides(self) -> Level:
+        """Where the decisions of a judge lie."""
+        return Level(self.level, self.rules.n_allowed, self.familywise)
 
 
 def q_values(p_values: ArrayLike, n_tests: int) -> Floats:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgegraft.conditional.conditional import Conditional
+from edgegraft.conditional.conditional import Conditional, start_from_tables
 from edgegraft.conditional.coordinates import state_weights
 from edgegraft.conditional.features import Features
 from edgegraft.conditional.influence import influence_of, variance_of_sums
@@ -209,20 +209,6 @@ class _Errors:
 
     def __init__(self, model: PairwiseMRF, rows: ConditionalRows, sizes: _Sizes) -> None:
         self._model, self._rows, self._sizes = model, rows, sizes
-        layout, theta = model.layout, model.theta
-        self._fields = [layout.node(theta, i).copy() for i in range(layout.n_variables)]
-        inverse = []
-        for column, p in zip(rows.columns, sizes.margins, strict=True):
-            root = np.sqrt(p)[:, None]
-            inverse.append(np.linalg.pinv(root * (column.own - p @ column.own)) * root.T)
-        self._slopes: dict[tuple[int, int], Floats] = {}  # of the first column's coordinates
-        for k, (i, j) in enumerate(layout.edges.tolist()):
-            table = layout.edge(theta, k)
-            own = inverse[i] @ table @ inverse[j].T
-            self._slopes[i, j], self._slopes[j, i] = own, own.T
-            rest = table - rows.columns[i].own @ own @ rows.columns[j].own.T
-            self._fields[i] += rest @ sizes.margins[j]
-            self._fields[j] += sizes.margins[i] @ rest
 
     def all(self, n_jobs: int) -> tuple[Floats, Integers]:
         """Return the errors of all edges, and the number of directions that each effect has."""
@@ -256,10 +242,10 @@ class _Errors:
         self, i: int, others: list[int], known: list[int] | None = None
     ) -> Conditional | None:
         """Return the conditional of a column at the model's parameters, if it is usable."""
-        column = self._rows.columns[i]
-        fields = self._fields[i] - self._fields[i][column.margin.argmax()]
-        fitted = [fields @ column.free, *(self._slopes[j, i].ravel() for j in others)]
-        found = Conditional(self._rows, i, others, known, fitted=np.concatenate(fitted))
+        layout, theta = self._model.layout, self._model.theta
+        start = start_from_tables(self._rows, i, others, layout, theta)
+        found = Conditional(self._rows, i, others, known, start=start)
+        found.is_fitted = True
         return found if found.usable else None
 
     def _error(self, k: int, first: Conditional | None, second: Conditional | None) -> float:

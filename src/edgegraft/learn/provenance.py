@@ -74,7 +74,7 @@ def _further(found: Discovery) -> Json:
     further: Json = {} if made is None else {"prediction": _prediction(made)}
     if agreement is not None:
         text = str(agreement) if made is None else agreement.describe("the model for prediction")
-        further["shares"] = agreement._asdict() | {"text": text}
+        further["shares"] = _finite(agreement._asdict()) | {"text": text}
     return further
 
 

@@ -105,13 +105,13 @@ def climb(
     theta, step, slope, radius = start.copy(), np.zeros_like(start), 0.0, _FARTHEST
     variances = features.squared.fold(shares * (1.0 - shares), layout) + _MIN_VARIANCE
     total, gradients, squares = np.zeros((3, len(start)))
-    late = n_steps // 2
+    late, even = n_steps // 2, np.ones(chains.n_chains)
     for t in range(n_steps):
         tables = features.expand(theta, layout)
-        found, state, _ = chains.run(tables, state)
-        _, state, _ = chains.run(tables, state)  # F from the same states would bias the step
+        found = chains.run(tables, state).means(even)
+        draws = chains.run(tables, state)  # F from the same states would bias the step
         force, stiffness = pull(theta)
-        gradient = features.fold(found.values - shares, layout) + force
+        gradient = features.fold(found - shares, layout) + force
         if t >= late:
             total += theta
             gradients += gradient
@@ -122,7 +122,7 @@ def climb(
         elif left > _NEAR * slope:
             radius = min(_GROW * radius, _FARTHEST)
         with one_blas_thread():  # chains would amplify the rounding of another number
-            step = _newton_step(fit, state.draws(), gradient, variances, stiffness, radius)
+            step = _newton_step(fit, draws, gradient, variances, stiffness, radius)
         slope = float(gradient @ step)
         theta = theta - min(1.0, _FADE * n_steps / (t + 1)) * step
     n = n_steps - late

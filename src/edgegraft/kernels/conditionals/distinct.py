@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from edgegraft.kernels.compiler import kernel
 
+_FAST = {"contract", "reassoc", "nsz", "arcp"}  # sums may be reordered; nothing is assumed finite
+
 
 class Design(NamedTuple):
     """A column, its neighbours, and the configurations of their states."""
@@ -46,7 +48,7 @@ def _show(design, g, columns, values):
     return n
 
 
-@kernel
+@kernel(fastmath=_FAST)
 def _predict(design, theta, columns, values, n, p):
     """Write the probabilities of the states, and return the logarithm of their sum of weights."""
     (s, k), q = design.own.shape, design.free.shape[1]
@@ -73,35 +75,22 @@ def _predict(design, theta, columns, values, n, p):
     return top + np.log(total)
 
 
-@kernel
-def log_likelihood(design, theta):
-    """Return the log-likelihood of the rows."""
-    (n_rows, s), d = design.counts.shape, design.start[-1]
-    columns, values = np.empty(d, np.int64), np.empty(d)
-    p = np.empty(s)
-    out = 0.0
-    for g in range(n_rows):
-        n = _show(design, g, columns, values)
-        _predict(design, theta, columns, values, n, p)
-        for a in range(s):
-            if design.counts[g, a] > 0.0:
-                out += design.counts[g, a] * np.log(max(p[a], 1e-300))
-    return out
-
-
-@kernel
+@kernel(fastmath=_FAST)
 def derive(design, theta, gradient, information):
     """Write gradient and information of the log-likelihood, and return its value.
 
-    Of the information the lower triangle is written.
+    Of the information the lower triangle is written. Covariances of the coordinates are packed, so
+    that what a row adds to a pair of features is one vector.
     """
     (n_rows, s), d = design.counts.shape, design.start[-1]
     k, q = design.own.shape[1], design.free.shape[1]
+    size = k * (k + 1) // 2
     columns, values = np.empty(d, np.int64), np.empty(d)
     p, rest, mean, mean_free = np.empty(s), np.empty(s), np.empty(k), np.empty(q)
-    spread, cross, whole = np.empty((k, k)), np.empty((k, q)), np.zeros((q, q))
+    spread, cross, whole = np.empty(size), np.empty(k * q), np.zeros((q, q))
+    inner, beside = np.zeros((d * (d + 1) // 2, size)), np.zeros((d, k * q))
+    sums = np.zeros((d, k))
     gradient[:] = 0.0
-    information[:] = 0.0
     out = 0.0
     for g in range(n_rows):
         n = _show(design, g, columns, values)
@@ -112,52 +101,73 @@ def derive(design, theta, gradient, information):
             total += count
             if count > 0.0:
                 out += count * np.log(max(p[a], 1e-300))
-        for f in range(q):
-            mean_free[f] = 0.0
-        for m in range(k):
-            mean[m] = 0.0
         for a in range(s):
             rest[a] = design.counts[g, a] - total * p[a]
+        spread[:] = 0.0
+        cross[:] = 0.0
+        mean[:] = 0.0
+        mean_free[:] = 0.0
+        for a in range(s):
+            share = total * p[a]
             for f in range(q):
-                mean_free[f] += p[a] * design.free[a, f]
-                gradient[f] += rest[a] * design.free[a, f]
+                if design.free[a, f] != 0.0:
+                    mean_free[f] += p[a]
+                    gradient[f] += rest[a]
+                    whole[f, f] += share
+                    for m in range(k):
+                        cross[m * q + f] += share * design.own[a, m]
+            place = 0
             for m in range(k):
+                weight = share * design.own[a, m]
                 mean[m] += p[a] * design.own[a, m]
+                if weight != 0.0:
+                    for v in range(m + 1):
+                        spread[place + v] += weight * design.own[a, v]
+                place += m + 1
+        place = 0
+        for m in range(k):
+            for v in range(m + 1):
+                spread[place + v] -= total * mean[m] * mean[v]
+            place += m + 1
+            for f in range(q):
+                cross[m * q + f] -= total * mean[m] * mean_free[f]
+        for f in range(q):
+            for h in range(f + 1):
+                whole[f, h] -= total * mean_free[f] * mean_free[h]
         for m in range(k):
             shown = 0.0
             for a in range(s):
                 shown += rest[a] * design.own[a, m]
-            for x in range(n):
-                gradient[q + columns[x] * k + m] += values[x] * shown
-            for v in range(m + 1):
-                value = 0.0
-                for a in range(s):
-                    value += p[a] * design.own[a, m] * design.own[a, v]
-                spread[m, v] = spread[v, m] = total * (value - mean[m] * mean[v])
-            for f in range(q):
-                value = 0.0
-                for a in range(s):
-                    value += p[a] * design.own[a, m] * design.free[a, f]
-                cross[m, f] = total * (value - mean[m] * mean_free[f])
-        for f in range(q):
-            for h in range(f + 1):
-                value = 0.0
-                for a in range(s):
-                    value += p[a] * design.free[a, f] * design.free[a, h]
-                whole[f, h] += total * (value - mean_free[f] * mean_free[h])
+            mean[m] = shown
         for x in range(n):
-            row = q + columns[x] * k
+            column, value = columns[x], values[x]
             for m in range(k):
-                for f in range(q):
-                    information[row + m, f] += values[x] * cross[m, f]
+                sums[column, m] += value * mean[m]
+            add = beside[column]
+            for m in range(k * q):
+                add[m] += value * cross[m]
+            first = column * (column + 1) // 2
             for y in range(x + 1):
-                column, weight = q + columns[y] * k, values[x] * values[y]
-                for m in range(k):
-                    for v in range(k):
-                        information[row + m, column + v] += weight * spread[m, v]
+                add, weight = inner[first + columns[y]], value * values[y]
+                for m in range(size):
+                    add[m] += weight * spread[m]
     for f in range(q):
         for h in range(f + 1):
             information[f, h] = whole[f, h]
+    for x in range(d):
+        row = q + x * k
+        for m in range(k):
+            gradient[row + m] = sums[x, m]
+            for f in range(q):
+                information[row + m, f] = beside[x, m * q + f]
+        for y in range(x + 1):
+            column, packed = q + y * k, inner[x * (x + 1) // 2 + y]
+            place = 0
+            for m in range(k):
+                for v in range(m + 1):
+                    information[row + m, column + v] = packed[place + v]
+                    information[row + v, column + m] = packed[place + v]
+                place += m + 1
     return out
 
 

@@ -1,10 +1,9 @@
-"""Gibbs sampling with fields that follow the states, for models that change all the time.
+"""Gibbs sampling with fields that follow the states, for models that change with every sweep.
 
 The field of a state of variable ``i`` is the sum of its edge terms with the neighbours as they are,
 less that of state 0. Most updates leave a variable as it was and change no field, and other
-parameters need no tables: a chain that is led through temperatures, or that follows a fit, moves
-several times as fast as by :mod:`~edgegraft.kernels.gibbs.sweeps`, whose tables pay in long runs of
-one model.
+parameters need no tables: a chain that is led through temperatures moves several times as fast as
+by :mod:`~edgegraft.kernels.gibbs.sweeps`, whose tables pay from some sweeps of one model on.
 The random streams are used in the same way, so both draw the same states, but for rounding.
 """
 
@@ -74,33 +73,6 @@ def anneal(wiring, theta, nodes, pushes, state, streams, betas, energies):
         for k in range(len(betas) - 1):
             energy += _sweep(wiring, nodes, pushes, betas[k], x, stream, fields)
             energies[c, k] = energy
-        _leave(state, streams, c, x, stream)
-
-
-@kernel
-def follow(wiring, nodes, pushes, state, streams, n_sweeps, sums):
-    """Move chains at one set of parameters, and add the conditionals of their last states.
-
-    ``sums`` gets ``p(x_i = a | rest)`` of every chain, once per node and once from each end of an
-    edge, as in :func:`~edgegraft.kernels.gibbs.gibbs_moments.add_moments`.
-    """
-    n, n_chains = state.shape
-    x, stream = np.empty(n, np.int64), np.empty(4, np.uint64)
-    fields, p = np.empty(len(nodes)), np.empty(wiring.states.max())
-    for c in range(n_chains):
-        _enter(wiring, pushes, state, streams, c, x, stream, fields)
-        for _ in range(n_sweeps):
-            _sweep(wiring, nodes, pushes, 1.0, x, stream, fields)
-        for i in range(n):
-            s, at = wiring.states[i], wiring.node_offset[i]
-            total = _weigh(nodes, fields, at, s, 1.0, p)
-            for a in range(s):
-                p[a] /= total
-                sums[at + a] += p[a]
-            for e in range(wiring.start[i], wiring.start[i + 1]):
-                cell = wiring.table[e] + x[wiring.other[e]] * wiring.other_step[e]
-                for a in range(s):
-                    sums[cell + a * wiring.own_step[e]] += p[a]
         _leave(state, streams, c, x, stream)
 
 
