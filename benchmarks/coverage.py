@@ -1,10 +1,10 @@
 """How often intervals of effects have the true one in them.
 
-Rows are drawn from models, or are parts of a population: Gaussian columns of numbers with one edge
-each and partial correlations of .2 to .45, in levels that are the population's. The true effect is
-that of the true table at the true margins; of Gaussians, which cut into levels are no pairwise
-model, it is that of the true edges fitted to the population. Networks are learned by `discover` with
-its defaults; edges that it does not find have no interval. Seeds are 1 to 200.
+Rows are drawn from models, or are parts of a population: Gaussian columns of numbers in a tree,
+with partial correlations of .2 to .45, in levels that are the population's. The true effect is that
+of the true table at the true margins; of Gaussians, which cut into levels are no pairwise model, it
+is that of the true edges fitted to the population. Networks are learned by `discover` with its
+defaults; edges that it does not find have no interval. Seeds are 1 to 200.
 """
 
 from __future__ import annotations
@@ -117,12 +117,9 @@ def _hits(tables: partial[PackedTable], edges: Edges, true: Floats, seed: int) -
     hits = []
     for edge, effect in zip(map(tuple, edges.tolist()), true.tolist(), strict=True):
         if abs(effect) > SMALL:
-            k = place.get(edge)
-            low, high = (
-                (np.nan, np.nan) if k is None else
-                (float(columns["effect_low"][k]), float(columns["effect_high"][k]))
-            )  # fmt: skip
-            hits.append(float(low <= effect <= high) if low <= high else np.nan)
+            k = place.get(edge, -1)
+            low, high = columns["effect_low"][k], columns["effect_high"][k]
+            hits.append(float(low <= effect <= high) if k >= 0 and low <= high else np.nan)
     return hits
 
 

@@ -93,7 +93,7 @@ def influence_of(
         if given is first:  # a conditional has the coordinates of the other end first
             cells = cells.reshape(-1, given.k).T.ravel()
         information = np.linalg.inv(given.inverse[np.ix_(cells, cells)])
-        directions = information @ given.inverse[cells]
+        directions = np.asarray(information @ given.inverse[cells])
         ends.append(End(given, directions, information, given.fit.theta[cells]))
     total = np.sum([end.information for end in ends], axis=0)
     pull = np.sum([end.information @ end.estimate for end in ends], axis=0)

@@ -58,7 +58,7 @@ def couple(weights: Floats, first: Floats, second: Floats) -> Floats:
             best = np.where(better[:, None], there, best)
             most = np.where(better, gain, most)
         x = best
-    return tables
+    return np.asarray(tables)
 
 
 class Slopes(NamedTuple):

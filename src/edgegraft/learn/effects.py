@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgegraft.conditional.conditional import Conditional, start_from_tables
+from edgegraft.conditional.conditional import MAX_BYTES, Conditional, start_from_tables
 from edgegraft.conditional.coordinates import state_weights
 from edgegraft.conditional.features import Features
 from edgegraft.conditional.influence import influence_of, variance_of_sums
@@ -218,23 +218,26 @@ class _Errors:
             sorted(beside.other[first:last].tolist())
             for first, last in zip(beside.start[:-1], beside.start[1:], strict=True)
         ]
-        known: dict[int, Conditional | None] = {}
         error = np.full(model.n_edges, np.nan)
+        size = max(1, MAX_BYTES // (2 * 8 * rows.n_rows))  # edges whose conditionals are held
+        for begin in range(0, model.n_edges, size):
+            chosen = range(begin, min(begin + size, model.n_edges))
+            known: dict[int, Conditional | None] = {}
 
-        def describe(i: int) -> None:
-            known[i] = self._conditional(i, others[i])
+            def describe(i: int, known: dict[int, Conditional | None] = known) -> None:
+                known[i] = self._conditional(i, others[i])
 
-        def work(k: int) -> None:
-            i, j = pair = model.edges[k].tolist()
-            ends = [known.get(end) for end in pair]
-            if rows.pairwise:
-                ends = [self._conditional(end, others[end], pair) for end in pair]
-            if any(ends):
-                error[k] = self._error(k, *ends)
+            def work(k: int, known: dict[int, Conditional | None] = known) -> None:
+                pair = model.edges[k].tolist()
+                ends = [known.get(end) for end in pair]
+                if rows.pairwise:
+                    ends = [self._conditional(end, others[end], pair) for end in pair]
+                if any(ends):
+                    error[k] = self._error(k, *ends)
 
-        if not rows.pairwise:
-            run(describe, np.unique(model.edges).tolist(), n_jobs)
-        run(work, range(model.n_edges), n_jobs)
+            if not rows.pairwise:
+                run(describe, np.unique(model.edges[chosen.start : chosen.stop]).tolist(), n_jobs)
+            run(work, chosen, n_jobs)
         directions = np.where(self._sizes.ordered, 1, rows.sizes)
         return error, np.prod(directions[model.edges], axis=1)
 
@@ -253,6 +256,8 @@ class _Errors:
         rows, slopes = self._rows, self._sizes.slopes[k]
         i, j = pair = tuple(self._model.edges[k].tolist())
         inside = rows.columns[i].own.T @ slopes.weights @ rows.columns[j].own
+        if not inside.size:  # a column of one state
+            return np.nan
         change = influence_of(first, second, pair).along(inside.reshape(-1, 1))[:, 0]
         for v, slope in ((i, slopes.first), (j, slopes.second)):
             by_state = (slope - slope @ self._sizes.margins[v]) / rows.columns[v].margin.sum()
