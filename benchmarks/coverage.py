@@ -40,26 +40,39 @@ def run(scale: float = 1.0) -> list[Line]:
     """Return the lines; `scale` reduces replicates."""
     warnings.simplefilter("ignore")
     count = max(2, round(REPLICATES * scale))
+    return [*strong(count), covered_numbers(count), *moderate(count)]
+
+
+def strong(count: int) -> list[Line]:
+    """Measure coverage where neighbours nearly settle a column."""
     star = [(0, k) for k in range(1, 9)]
-    chain = [(k, k + 1) for k in range(8, 15)]
-    lines = []
-    for name, edges, coupling in (
+    cases = (
         ("star of 9, coupling 1.2", star, 1.2),
         ("star of 9, coupling .8", star, 0.8),
         ("triangle, coupling 1", [(0, 1), (0, 2), (1, 2)], 1.0),
-        ("hub of 8 and a chain of 7 more, coupling .8", star + chain, 0.8),
-        ("chain of 8, coupling 1.5", [(k, k + 1) for k in range(7)], 1.5),
-    ):
-        lines.append(covered(name, ising(edges, coupling), 1000, count))
-    lines.append(covered_numbers(count))
+        ("hub of 8 and a chain of 7 more, coupling .8", star + chain(8, 16), 0.8),
+        ("chain of 8, coupling 1.5", chain(0, 8), 1.5),
+    )
+    return [covered(name, ising(edges, j), 1000, count) for name, edges, j in cases]
+
+
+def moderate(count: int) -> list[Line]:
+    """Measure coverage of moderate dependences between columns of every kind."""
     weak = make_chain(10, n_rows=10, couplings="ising", coupling_range=(0.2, 0.5), random_state=1)
     states = make_chain(10, n_states=3, n_rows=10, random_state=1)
     rng = np.random.default_rng(0)
     levels = discover(pack(draw(precision(10, rng), 20_000, rng), kinds="ordinal")).model
-    lines.append(covered("chain of 10, couplings .2 to .5", weak.model, 800, count))
-    lines.append(covered("chain of 10, three unordered states", states.model, 800, count))
-    lines.append(covered("10 columns of five levels", levels, 800, count))
-    return lines
+    cases = (
+        ("chain of 10, couplings .2 to .5", weak.model),
+        ("chain of 10, three unordered states", states.model),
+        ("10 columns of five levels", levels),
+    )
+    return [covered(name, model, 800, count) for name, model in cases]
+
+
+def chain(first: int, end: int) -> list[tuple[int, int]]:
+    """Return the edges of a chain."""
+    return [(k, k + 1) for k in range(first, end - 1)]
 
 
 def ising(edges: list[tuple[int, int]], coupling: float) -> PairwiseMRF:

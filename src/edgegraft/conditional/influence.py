@@ -92,7 +92,7 @@ def influence_of(
         cells = given.cells_of(other)
         if given is first:  # a conditional has the coordinates of the other end first
             cells = cells.reshape(-1, given.k).T.ravel()
-        information = np.linalg.inv(given.inverse[np.ix_(cells, cells)])
+        information = np.asarray(np.linalg.inv(given.inverse[np.ix_(cells, cells)]))
         directions = np.asarray(information @ given.inverse[cells])
         ends.append(End(given, directions, information, given.fit.theta[cells]))
     total = np.sum([end.information for end in ends], axis=0)
