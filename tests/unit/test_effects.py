@@ -193,17 +193,35 @@ def test_intervals_follow_weights_and_threads():
     repeated = edge_effects(model, TableRows(whole), certain(len(EDGES)))
     for one, other in zip(found, repeated, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
-    assert (found.low <= found.effect).all() and (found.effect <= found.high).all()
+    assert (found.low <= found.effect).all()
+    assert (found.effect <= found.high).all()
     twice = edge_effects(model, TableRows(table, 4 * weights), certain(len(EDGES)))
     narrow = (twice.high - twice.low) / (found.high - found.low)
     np.testing.assert_allclose(narrow[found.signed], 0.5, atol=0.06)
+
+
+def test_states_that_do_not_occur_change_nothing():
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 3, 1000)
+    codes = np.stack((first, np.where(rng.random(1000) < 0.5, first, rng.integers(0, 3, 1000))), 1)
+    found = []
+    for states in ([3, 3], [5, 4]):
+        layout = Layout(np.array(states), [(0, 1)])
+        theta = np.zeros(layout.n_parameters)
+        layout.edge(theta, 0)[:3, :3] = np.eye(3)
+        model = PairwiseMRF(Schema.from_states(layout.states), layout.edges, theta)
+        table = PackedTable.from_codes(codes, model.schema)
+        found.append(edge_effects(model, TableRows(table), certain(1)))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
 def test_rows_that_cannot_tell_give_no_interval():
     model, codes = drawn_table(3, 12)
     table = PackedTable.from_codes(codes, model.schema)
     found = edge_effects(model, TableRows(table), certain(len(EDGES)))
-    assert np.isnan(found.low).any() and np.isfinite(found.effect).all()
+    assert np.isnan(found.low).any()
+    assert np.isfinite(found.effect).all()
     unknown = edge_effects(model, TableRows(table))
     assert np.isnan(unknown.low).all()
 
@@ -217,7 +235,8 @@ def test_drawn_cells_count_as_neighbours_alone():
     known = ConditionalRows(table, None, features, drawn=gone)
     fewer = edge_effects(data.model, known, certain(3))
     share = ((fewer.high - fewer.low) / (every.high - every.low)) ** 2
-    assert (share > 1.5).all() and (share < 3.0).all()  # .49 of the rows know both ends
+    assert (share > 1.5).all()  # .49 of the rows know both ends
+    assert (share < 3.0).all()
 
 
 def test_a_copy_is_stronger_than_anything_else():

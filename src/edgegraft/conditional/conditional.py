@@ -44,7 +44,7 @@ class Fit(NamedTuple):
 
 
 class Conditional:
-    """The conditional of a column given some others.
+    """The conditional of a column given some others; states that do not occur are left out.
 
     `known`: the columns that must not be drawn, if missing cells have been.
     """
@@ -58,15 +58,20 @@ class Conditional:
         start: Floats | None = None,
     ) -> None:
         self.rows, self.target, self.others = rows, target, others
-        self.seen = rows.count(target, others, known)
+        seen, occurs = rows.count(target, others, known), rows.columns[target].margin > 0
+        self.seen = seen._replace(
+            counts=np.ascontiguousarray(seen.counts[:, occurs]),
+            variances=seen.variances[:, occurs],
+        )
+        self._place_of_state = np.maximum(np.cumsum(occurs) - 1, 0)  # among those that occur
         own, columns = rows.columns[target], [rows.columns[j] for j in others]
         self.q, self.k = own.free.shape[1], own.own.shape[1]
         sizes = [column.own.size for column in columns]
         self.design = Design(
             self.seen.codes,
             self.seen.counts,
-            own.own,
-            own.free,
+            np.ascontiguousarray(own.own[occurs]),
+            np.ascontiguousarray(own.free[occurs]),
             np.concatenate([np.zeros(0), *(column.own.ravel() for column in columns)]),
             np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)[:-1],
             np.concatenate(([0], np.cumsum(rows.sizes[others]))).astype(np.int64),
@@ -183,7 +188,8 @@ class Conditional:
     def by_row(self, scores: Floats) -> Floats:
         """Return scores of configurations and states as scores of rows, zero for unused ones."""
         chosen = slice(None) if self.seen.rows is None else self.seen.rows
-        cell = self.seen.place * scores.shape[1] + self.rows.codes[self.target][chosen]
+        states = self._place_of_state.take(self.rows.codes[self.target][chosen])
+        cell = self.seen.place * scores.shape[1] + states
         found = scores.reshape(-1, scores.shape[2]).take(cell, axis=0)
         if self.seen.rows is None:
             return np.asarray(found)
