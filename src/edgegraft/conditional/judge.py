@@ -43,6 +43,7 @@ LINEAR = 1.0  # log-odds up to which a step to zero misses a statistic by less t
 #: five states (python -m benchmarks.conditionals) it is up to 1.15 times off for tables of log-odds 1
 _MARGIN = 1.25
 _SURE = 2.0  # standard errors by which a design effect must exceed 1: about one in 40 by chance
+_CONTRADICTION = 0.01  # chance that the ends of a true edge are taken to contradict each other
 LINEAR_SHARE = 0.9  # of the level of a pair; see the module
 _TINY = float(np.finfo(float).tiny)
 
@@ -121,7 +122,7 @@ _Key = tuple[int, tuple[int, ...]]
 class Judge:
     """Verdicts on pairs of columns beside the edges of a network.
 
-    A verdict is remembered for as long as the conditional that it was reached in has the same
+    A verdict is remembered for as long as the conditionals that it was reached in have the same
     neighbours.
     """
 
@@ -135,30 +136,78 @@ class Judge:
         self.rows, self._level, self._n_jobs = rows, level, resolve_jobs(n_jobs)
         self._fitted = fitted  # tables of a model from which first fits begin
         self._fits: dict[int, Conditional] = {}  # the last conditional of each column
-        self._known: dict[Pair, tuple[_Key, Verdict]] = {}
+        self._known: dict[tuple[Pair, _Key], Verdict] = {}
 
-    def ask(self, network: Network, pairs: list[Pair]) -> list[Verdict]:
-        """Return verdicts on edges of a network, or on pairs as additions to it, each alone."""
-        found: dict[Pair, tuple[_Key, Verdict]] = {}
-        work: dict[_Key, list[Pair]] = {}
+    def ask(
+        self, network: Network, pairs: list[Pair], *, both_ends: bool = False
+    ) -> list[Verdict]:
+        """Return verdicts on edges of a network, or on pairs as additions to it, each alone.
+
+        With `both_ends`, a pair that passes at one end has the verdict of the other if the two
+        contradict each other.
+        """
         self._range = self._level.range(len(network.edges) + len(pairs))
-        for pair in pairs:
-            target, other = self._cheaper(network, pair)
-            key = target, tuple(sorted(network.beside[target] | {other}))
-            known = self._known.get(pair)
-            if known is not None and known[0] == key:
-                found[pair] = known
-            else:
-                work.setdefault(key, []).append(pair)
+        ends = [self._cheaper(network, pair) for pair in pairs]
+        found = self._verdicts(network, pairs, ends)
+        if both_ends and not self.rows.pairwise:
+            able = [k for k, verdict in enumerate(found) if verdict.p_value <= self._range[1]]
+            doubted = self._contradicted(network, [ends[k] for k in able])
+            able = [k for k, doubt in zip(able, doubted, strict=True) if doubt]
+            turned = [(ends[k][1], ends[k][0]) for k in able]
+            others = self._verdicts(network, [pairs[k] for k in able], turned)
+            for k, other in zip(able, others, strict=True):
+                found[k] = max(found[k], other, key=lambda verdict: verdict.p_value)
+        return found
+
+    def _verdicts(self, network: Network, pairs: list[Pair], ends: list[Pair]) -> list[Verdict]:
+        """Return verdicts on pairs, each in the conditional of the first of two ends."""
+        keys = [self._key(network, end) for end in ends]
+        work: dict[_Key, list[tuple[Pair, int]]] = {}
+        for pair, key, (_, other) in zip(pairs, keys, ends, strict=True):
+            if (pair, key) not in self._known:
+                work.setdefault(key, []).append((pair, other))
+        fits = self._conditionals(network, list(work))
 
         def judge(key: _Key) -> None:
-            asked = work[key]
-            for pair, verdict in zip(asked, self._judge(key, asked), strict=True):
-                found[pair] = key, verdict
+            for pair, other in work[key]:
+                if self.rows.pairwise:
+                    given = Conditional(self.rows, key[0], list(key[1]), [key[0], other])
+                else:
+                    given = fits[key]
+                self._known[pair, key] = self._test(given, other)
 
         run(judge, sorted(work, key=self._cost, reverse=True), self._n_jobs)
-        self._known.update(found)
-        return [found[pair][1] for pair in pairs]
+        return [self._known[pair, key] for pair, key in zip(pairs, keys, strict=True)]
+
+    def _contradicted(self, network: Network, ends: list[Pair]) -> list[bool]:
+        """Return for which edges the parameters at the two ends differ by more than chance.
+
+        In a model of pairs they are the same. If a neighbour is lacking at one end, a pair that
+        stands in for it has parameters there alone.
+        """
+        keys = {self._key(network, turn) for i, j in ends for turn in ((i, j), (j, i))}
+        fits = self._conditionals(network, sorted(keys))
+
+        def differ(end: Pair) -> bool:
+            i, j = end
+            first = fits[self._key(network, (i, j))]
+            second = fits[self._key(network, (j, i))]
+            if not first.usable or not second.usable or not first.k * second.k:
+                return False
+            at, back = first.cells_of(j), second.cells_of(i).reshape(first.k, second.k).T.ravel()
+            spread = first.inverse[np.ix_(at, at)] + second.inverse[np.ix_(back, back)]
+            apart = first.fit.theta[at] - second.fit.theta[back]
+            return bool(apart @ np.linalg.solve(spread, apart) > chdtri(len(at), _CONTRADICTION))
+
+        answers: dict[Pair, bool] = {}
+        run(lambda end: answers.update({end: differ(end)}), ends, self._n_jobs)
+        return [answers[end] for end in ends]
+
+    @staticmethod
+    def _key(network: Network, end: Pair) -> _Key:
+        """Return the column and the neighbours of the conditional in which a pair is tested."""
+        target, other = end
+        return target, tuple(sorted(network.beside[target] | {other}))
 
     def _cost(self, key: _Key) -> int:
         """Return the number of parameters of a conditional."""
@@ -169,36 +218,33 @@ class Judge:
     def _cheaper(self, network: Network, pair: Pair) -> Pair:
         """Return the end in whose conditional a pair is tested, and the other."""
         i, j = pair
+        costs = self._cost(self._key(network, (i, j))), self._cost(self._key(network, (j, i)))
+        return (i, j) if costs[0] <= costs[1] else (j, i)
 
-        def cost(own: int, other: int) -> tuple[int, int]:
-            return self._cost((own, (*network.beside[own] - {other}, other))), own
+    def _conditionals(self, network: Network, keys: list[_Key]) -> dict[_Key, Conditional]:
+        """Return conditionals that start from the last ones of their columns."""
+        found: dict[_Key, Conditional] = {}
 
-        return (i, j) if cost(i, j) <= cost(j, i) else (j, i)
+        def describe(key: _Key) -> None:
+            target, others = key[0], list(key[1])
+            last = self._fits.get(target)
+            if last is not None and last.others == others:
+                found[key] = last
+                return
+            start = None
+            if last is not None:
+                start = last.carried(others)
+            elif self._fitted is not None:
+                start = start_from_tables(self.rows, target, others, *self._fitted)
+            found[key] = Conditional(self.rows, target, others, start=start)
+            found[key].is_carried = last is not None
 
-    def _judge(self, key: _Key, pairs: list[Pair]) -> list[Verdict]:
-        """Return the verdicts on some pairs in one conditional."""
-        target, others = key[0], list(key[1])
-        ends = [j if i == target else i for i, j in pairs]
         if self.rows.pairwise:
-            each = [Conditional(self.rows, target, others, [target, other]) for other in ends]
-        else:
-            each = [self._conditional(target, others)] * len(ends)
-        return [self._test(given, other) for given, other in zip(each, ends, strict=True)]
-
-    def _conditional(self, target: int, others: list[int]) -> Conditional:
-        """Return a conditional that starts from the last one of its column."""
-        last = self._fits.get(target)
-        if last is not None and last.others == others:
-            return last
-        start = None
-        if last is not None:
-            start = last.carried(others)
-        elif self._fitted is not None:
-            start = start_from_tables(self.rows, target, others, *self._fitted)
-        found = Conditional(self.rows, target, others, start=start)
-        found.is_carried = last is not None
-        if found.usable:
-            self._fits[target] = found
+            return {}
+        run(describe, sorted(keys, key=self._cost, reverse=True), self._n_jobs)
+        for key in keys:  # those of the network itself; additions to it are for once
+            if len(key[1]) == len(network.beside[key[0]]) and found[key].usable:
+                self._fits[key[0]] = found[key]
         return found
 
     def _test(self, given: Conditional, other: int) -> Verdict:
