@@ -253,14 +253,19 @@ class _Errors:
 
     def _error(self, k: int, first: Conditional | None, second: Conditional | None) -> float:
         """Return the standard error of an effect."""
+        if not self._rows.sizes[self._model.edges[k]].all():  # a column of one state
+            return np.nan
+        change = self._change(k, first, second)
+        return float(np.sqrt(variance_of_sums(self._rows, change[:, None])[0, 0]))
+
+    def _change(self, k: int, first: Conditional | None, second: Conditional | None) -> Floats:
+        """Return by how much each row moves an effect."""
         rows, slopes = self._rows, self._sizes.slopes[k]
         i, j = pair = tuple(self._model.edges[k].tolist())
         inside = rows.columns[i].own.T @ slopes.weights @ rows.columns[j].own
-        if not inside.size:  # a column of one state
-            return np.nan
         change = influence_of(first, second, pair).along(inside.reshape(-1, 1))[:, 0]
         for v, slope in ((i, slopes.first), (j, slopes.second)):
             by_state = (slope - slope @ self._sizes.margins[v]) / rows.columns[v].margin.sum()
             shown = np.append(by_state, 0.0)[rows.codes[v]]  # nothing where a cell is missing
             change += shown if rows.drawn is None else np.where(rows.drawn[v], 0.0, shown)
-        return float(np.sqrt(variance_of_sums(rows, change[:, None])[0, 0]))
+        return change
