@@ -111,10 +111,10 @@ def confirm_completed(
         model = confirmed.model
         for _ in range(_FITS):
             model = _refit(model, completion.draw(model), ~completion.known, stages)
-        stages.filled = completion.draw(model)
+        stages.filled, stages.drawn = completion.draw(model), ~completion.known
         loss = losses(stages.filled, plan)[0]
         search = search.warm(replace(search.problem, objective=loss))
-        confirmed = confirm(search, stages, ~completion.known)
+        confirmed = confirm(search, stages, stages.drawn)
     return search, confirmed
 
 
