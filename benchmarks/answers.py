@@ -1,11 +1,9 @@
-"""Answers from a network: intervals, stability, planned rows, rules.
+"""Answers from a network: stability, planned rows, rules.
 
-Intervals are those of effects, against the effects of the model that the rows were drawn from: an
-Ising chain, a chain of three unordered states, and a network of five levels that was fitted to
-20,000 rows of cut Gaussians. Stability is that of `bootstrap` on bfi. Planned power is compared
-with tables drawn and learned from: from assumed networks, from the models of fits, and from the
-Gaussians that the rows of these fits were cut from. Tables of coverage have the seeds 1 to 60, of
-plans those that a seed of 1 gives, fits the seeds of `FITS`, new rows `[seed of the fit, table]`.
+Stability is that of `bootstrap` on bfi. Planned power is compared with tables drawn and learned
+from: from assumed networks, from the models of fits, and from the Gaussians that the rows of these
+fits were cut from. Tables of plans have the seeds that a seed of 1 gives, fits the seeds of `FITS`,
+new rows `[seed of the fit, table]`.
 """
 
 from __future__ import annotations
@@ -20,60 +18,22 @@ import numpy as np
 from benchmarks.comparing import Line, Matrix, as_markdown, draw, precision, spread
 from edgegraft import GraftedMRF
 from edgegraft.core.pairs import pair_ids
-from edgegraft.datasets import make_chain, make_scale_free
+from edgegraft.datasets import make_scale_free
 from edgegraft.ingest import pack
 from edgegraft.learn import Plan, discover
 from edgegraft.learn.bootstrap import bootstrap
-from edgegraft.learn.effects import edge_effects
-from edgegraft.model import PairwiseMRF
 from edgegraft.study import plan
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import TableRows
 
 __all__ = ["as_markdown", "run"]
 
 SURVEY = Path(__file__).resolve().parents[2] / "shared" / "data" / "bfi.csv.gz"
-SIMULATIONS, ROWS, MANY = 60, 800, 20_000
 
 
 def run(scale: float = 1.0) -> list[Line]:
     """Return the lines; `scale` reduces simulations."""
     warnings.simplefilter("ignore")
-    return [*coverage(scale), *stability(), *planning(scale), *rules()]
-
-
-def coverage(scale: float) -> list[Line]:
-    """Measure how often intervals of effects have the true one in them."""
-    chain = make_chain(10, n_rows=10, couplings="ising", coupling_range=(0.2, 0.5), random_state=1)
-    rng = np.random.default_rng(0)
-    levels = pack(draw(precision(10, rng), MANY, rng), kinds="ordinal")
-    states = make_chain(10, n_states=3, n_rows=10, random_state=1)
-    models = {
-        "Ising chain": chain.model,
-        "three unordered states": states.model,
-        "five levels": discover(levels).model,
-    }
-    count = max(2, round(SIMULATIONS * scale))
-    return [covered(name, model, count) for name, model in models.items()]
-
-
-def covered(name: str, model: PairwiseMRF, count: int) -> Line:
-    many = PackedTable.from_codes(model.sample_codes(MANY, random_state=0), model.schema)
-    true = edge_effects(model, TableRows(many)).effect
-    place = {tuple(edge): k for k, edge in enumerate(model.edges.tolist())}
-    hits = []
-    for seed in range(1, count + 1):
-        codes = model.sample_codes(ROWS, random_state=seed)
-        fitted = discover(PackedTable.from_codes(codes, model.schema)).model
-        columns = fitted.edge_columns
-        for k, edge in enumerate(fitted.edges.tolist()):
-            if tuple(edge) in place and abs(true[place[tuple(edge)]]) > 0.15:
-                goal = true[place[tuple(edge)]]
-                hits.append(columns["effect_low"][k] <= goal <= columns["effect_high"][k])
-    work = f"{name}, 10 columns, {ROWS} rows: coverage of .95 intervals of effects above .15"
-    rate = float(np.mean(hits))
-    error = np.sqrt(rate * (1 - rate) / len(hits))
-    return Line(work, f"{rate:.3f} ± {error:.3f} of {len(hits)}", ".93 to .97")
+    return [*stability(), *planning(scale), *rules()]
 
 
 def stability() -> list[Line]:

@@ -7,15 +7,13 @@ import pytest
 
 from edgegraft.core import Layout
 from edgegraft.datasets import make_mrf
-from edgegraft.learn.counted_tests import binary_effects, many_tests
+from edgegraft.learn.counted_tests import many_tests
 from edgegraft.learn.edge_tests import EdgeTester
-from edgegraft.learn.effects import edge_effects
 from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import TableRows
 
 EDGES = [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (0, 6), (6, 7)]  # a triangle, a chain
 ABSENT = [(1, 7), (3, 5)]
@@ -39,13 +37,3 @@ def test_edges_have_the_tests_that_each_has_alone(states, weighted):
     np.testing.assert_allclose(found.statistic[at], each.statistic[at], rtol=1e-6)
     np.testing.assert_array_equal(found.dof[at], each.dof[at])
     np.testing.assert_allclose(np.log(found.p_value[at]), np.log(each.p_value[at]), rtol=1e-6)
-
-
-def test_effects_are_those_of_each_edge():
-    data = make_mrf(EDGES, [2] * 8, 3000, edge_scale=0.5, random_state=0)
-    table = PackedTable.from_codes(data.X)
-    weights = np.random.default_rng(0).integers(0, 3, 3000).astype(float)
-    layout = Layout([2] * 8, EDGES)
-    many = binary_effects(layout, data.theta, table, weights, 1)
-    each = edge_effects(data.model, TableRows(table, weights))
-    np.testing.assert_allclose(many, each.effect, rtol=1e-9)

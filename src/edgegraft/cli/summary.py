@@ -127,7 +127,7 @@ def _show_edges(console: Console, edges: list[Json], top: int) -> None:
             row[2] = f"[{colour}]{mark}{row[2]}[/]"
     show_table(console, title, heads, rows)
     if signed:
-        say(console, "Strengths are on the scale of a partial correlation, + and - their signs.")
+        say(console, "Strengths are on the scale of a correlation, + and - their signs.")
 
 
 def show_variables(console: Console, found: Json) -> None:

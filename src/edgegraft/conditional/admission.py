@@ -31,13 +31,16 @@ class Passes(Protocol):
 
 
 def dismiss(
-    network: Network, judge: Judge, passes: Passes, spared: frozenset[Pair] = frozenset()
+    network: Network, judge: Judge, passes: Passes, spared: frozenset[Pair] = frozenset(), *, both_ends: bool = False
 ) -> dict[Pair, Verdict]:
-    """Drop edges until all pass, except for the spared; return the last verdicts on all."""
+    """Drop edges until all pass, except for the spared; return the last verdicts on all.
+
+    Unless some are spared, both ends of an edge are asked.
+    """
     last: dict[Pair, Verdict] = {}
     for _ in range(MAX_ROUNDS):
         asked = sorted(network.edges)
-        verdicts = dict(zip(asked, judge.ask(network, asked), strict=True))
+        verdicts = dict(zip(asked, judge.ask(network, asked, both_ends=both_ends), strict=True))
         last |= verdicts
         if not asked:
             break

@@ -44,7 +44,7 @@ class Fit(NamedTuple):
 
 
 class Conditional:
-    """The conditional of a column given some others.
+    """The conditional of a column given some others; states that do not occur are left out.
 
     `known`: the columns that must not be drawn, if missing cells have been.
     """
@@ -58,15 +58,20 @@ class Conditional:
         start: Floats | None = None,
     ) -> None:
         self.rows, self.target, self.others = rows, target, others
-        self.seen = rows.count(target, others, known)
+        seen, occurs = rows.count(target, others, known), rows.columns[target].margin > 0
+        self.seen = seen._replace(
+            counts=np.ascontiguousarray(seen.counts[:, occurs]),
+            variances=seen.variances[:, occurs],
+        )
+        self._place_of_state = np.maximum(np.cumsum(occurs) - 1, 0)  # among those that occur
         own, columns = rows.columns[target], [rows.columns[j] for j in others]
         self.q, self.k = own.free.shape[1], own.own.shape[1]
         sizes = [column.own.size for column in columns]
         self.design = Design(
             self.seen.codes,
             self.seen.counts,
-            own.own,
-            own.free,
+            np.ascontiguousarray(own.own[occurs]),
+            np.ascontiguousarray(own.free[occurs]),
             np.concatenate([np.zeros(0), *(column.own.ravel() for column in columns)]),
             np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)[:-1],
             np.concatenate(([0], np.cumsum(rows.sizes[others]))).astype(np.int64),
@@ -110,6 +115,11 @@ class Conditional:
     def first_gain(self) -> float:
         """What the first step of a fit would gain; half of Rao's score if one edge is new."""
         return self._first.newton(None)[1]
+
+    @property
+    def first_step(self) -> Floats:
+        """The first step of a fit."""
+        return self._first.newton(None)[0]
 
     @cached_property
     def fit(self) -> Fit:
@@ -175,15 +185,21 @@ class Conditional:
 
         Configurations by states by directions.
         """
+        p = self._shares if fit is self.fit else self.probabilities(fit)
         out = np.empty((*self.design.counts.shape, len(directions)))
-        scores_along(self.design, fit.theta, np.ascontiguousarray(directions), out)
+        scores_along(self.design, p, np.ascontiguousarray(directions), out)
         return out
 
     def by_row(self, scores: Floats) -> Floats:
         """Return scores of configurations and states as scores of rows, zero for unused ones."""
         chosen = slice(None) if self.seen.rows is None else self.seen.rows
+        states = self._place_of_state.take(self.rows.codes[self.target][chosen])
+        cell = self.seen.place * scores.shape[1] + states
+        found = scores.reshape(-1, scores.shape[2]).take(cell, axis=0)
+        if self.seen.rows is None:
+            return np.asarray(found)
         out = np.zeros((self.rows.n_rows, scores.shape[2]))
-        out[chosen] = scores[self.seen.place, self.rows.codes[self.target][chosen]]
+        out[chosen] = found
         return out
 
     def clustered(self, scores: Floats) -> Floats:
@@ -199,6 +215,10 @@ class Conditional:
         out = np.empty(self.design.counts.shape)
         predict_rows(self.design, fit.theta, out)
         return out
+
+    @cached_property
+    def _shares(self) -> Floats:
+        return self.probabilities(self.fit)
 
     def _derive(self, theta: Floats) -> _Point:
         """Return the likelihood with the ridge at some parameters."""
@@ -236,11 +256,12 @@ def start_from_tables(
     common = int(column.margin.argmax())
     turn = np.linalg.pinv(own - own[common])
     logits, parts = layout.node(theta, target).copy(), []
-    for other in others:
+    pairs = np.array([(target, other) for other in others], np.int64).reshape(-1, 2)
+    places = find_pairs(pairs, layout.edges, layout.n_variables).tolist()
+    for other, place in zip(others, places, strict=True):
         block = np.zeros((rows.sizes[other], own.shape[1]))
-        place = find_pairs(np.array([[target, other]]), layout.edges, layout.n_variables)[0]
         if place >= 0:
-            table = layout.edge(theta, int(place))
+            table = layout.edge(theta, place)
             table = (table if target < other else table.T).T  # states of the other by own ones
             seen = rows.columns[other]
             base = int(seen.margin.argmax())

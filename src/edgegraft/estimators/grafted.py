@@ -124,7 +124,7 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     edges_ : array of int, shape (m, 2)
         The network: pairs of column positions, strongest first.
     edge_strengths_ : array of float, shape (m,)
-        Strengths of these edges, from 0 to 1, on the scale of a partial correlation
+        Strengths of these edges, from 0 to 1, on the scale of a correlation
         (docs/kinds.md). :meth:`edges_frame` has both as a frame, ``model_.adjacency()`` as a
         matrix.
     edge_table_ : dict of str to array

@@ -18,15 +18,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from edgegraft.conditional.conditional import Conditional, start_from_tables
+from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
+from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Floats, Mask
 from edgegraft.grafting.problem import losses
 from edgegraft.grafting.state import SearchState
 from edgegraft.kernels.conditionals.row_conditionals import sweep_cells
 from edgegraft.learn.confirm import Confirmation, confirm
-from edgegraft.learn.edge_tests import EdgeTester
-from edgegraft.learn.pooled_conditionals import conditionals_of
 from edgegraft.learn.stages import Stages
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
@@ -39,6 +40,7 @@ _FITS = 3  # before the tests of a round
 _SWEEPS = 10  # of a draw
 _RIDGE_ROWS = 0.1
 _STOPPING = Stopping(1e-3, 100)
+_MAX_MOVE = 2.0  # log-odds of a step: a pair that hardly anyone knows must not run away
 _BLOCK = 4096  # rows drawn at a time
 _MAX_STATES = 32
 _MAX_ROWS, _MAX_CELLS = 1 << 20, 1 << 26  # after copies are taken apart
@@ -109,10 +111,10 @@ def confirm_completed(
         model = confirmed.model
         for _ in range(_FITS):
             model = _refit(model, completion.draw(model), ~completion.known, stages)
-        stages.filled = completion.draw(model)
+        stages.filled, stages.drawn = completion.draw(model), ~completion.known
         loss = losses(stages.filled, plan)[0]
         search = search.warm(replace(search.problem, objective=loss))
-        confirmed = confirm(search, stages, ~completion.known)
+        confirmed = confirm(search, stages, stages.drawn)
     return search, confirmed
 
 
@@ -121,9 +123,33 @@ def _refit(model: PairwiseMRF, rows: TableRows, drawn: Mask, stages: Stages) -> 
     loss, layout = losses(rows, stages.plan)[0], model.layout
     rule = Penalty(0.0, _RIDGE_ROWS / loss.n_rows)
     theta = minimize(loss, rule, layout, model.theta, _STOPPING, quiet=True).theta
-    known = conditionals_of(rows.table, rows.weights, **stages.variance, drawn=drawn)
-    tester = EdgeTester(known, stages.plan.n_jobs)
-    return PairwiseMRF(model.schema, model.edges, theta + tester.steps(layout, theta))
+    known = ConditionalRows(rows.table, rows.weights, **stages.variance, drawn=drawn)
+    moved = _steps(known, layout, theta, stages.plan.n_jobs)
+    return PairwiseMRF(model.schema, model.edges, theta + moved)
+
+
+def _steps(rows: ConditionalRows, layout: Layout, theta: Floats, n_jobs: int | None) -> Floats:
+    """Return what a Newton step on the rows that know both ends does to each table."""
+    out, neighbours = np.zeros(len(theta)), neighbours_of(layout)
+
+    def step(k: int) -> None:
+        i, j = layout.edges[k].tolist()
+        beside = [neighbours.other[slice(*neighbours.start[v : v + 2])] for v in (i, j)]
+        size = [int(rows.sizes[v] * rows.sizes[near].sum()) for v, near in zip((i, j), beside)]
+        first = size[0] <= size[1]
+        target, other = (i, j) if first else (j, i)
+        others = np.sort(beside[0 if first else 1]).tolist()
+        start = start_from_tables(rows, target, others, layout, theta)
+        given = Conditional(rows, target, others, [i, j], start)
+        if not given.usable or not given.k:
+            return
+        block = given.first_step[given.cells_of(other)].reshape(-1, given.k)
+        table = rows.columns[other].own @ np.clip(block, -_MAX_MOVE, _MAX_MOVE)
+        table = table @ rows.columns[target].own.T
+        layout.edge(out, k)[:] = table.T if first else table
+
+    run(step, range(layout.n_edges), resolve_jobs(n_jobs))
+    return out
 
 
 def _can_complete(rows: TableRows, apart: bool) -> bool:

@@ -109,6 +109,10 @@ def confirm(search: SearchState, stages: Stages, drawn: Mask | None = None) -> C
         verdicts |= {pair: verdict for pair, verdict in asked.items() if pair in network.edges}
         verdicts |= dismiss(network, judge, cut)
         solution = _fit(search, network, solution)
+    before = set(network.edges)
+    verdicts |= dismiss(network, judge, cut, both_ends=True)
+    if network.edges != before:
+        solution = _fit(search, network, solution)
     alone = partial(judge.ask, Network(n, np.empty((0, 2), np.int64)))
     bridges = bridge(network, _pairs(tree), alone, cut)
     if bridges:

@@ -1,4 +1,4 @@
-"""Tests and effects of many edges with small neighbourhoods, from counts of their joint states.
+"""Tests of many edges with small neighbourhoods, from counts of their joint states.
 
 The sums of :mod:`edgegraft.learn.effective_score` depend on the states of an edge's ends and of
 their neighbours alone. If these have few joint states, the rows are counted by them once, and what
@@ -30,7 +30,6 @@ from edgegraft.learn.effective_score import (
     needs_test_at_zero,
 )
 from edgegraft.learn.table_conditionals import TableConditionals, table_basis
-from edgegraft.table import PackedTable
 
 MIN_EDGES = 512
 """Edges from which it is worth it."""
@@ -58,23 +57,6 @@ def many_tests(
         found.p_value[at] = usable.p_values(found.statistic[at])
         settled[at] = ~group.at_zero(found.p_value[at], rows)
     return found, settled
-
-
-def binary_effects(
-    layout: Layout, theta: Floats, table: PackedTable, weights: Floats | None, n_jobs: int
-) -> Floats:
-    """Return the effects of edges between two-state columns, NaN where counts do not suit.
-
-    They are those of :mod:`edgegraft.learn.effects`, averaged over all rows.
-    """
-    found = np.full(layout.n_edges, np.nan)
-    every = np.zeros(table.cells.shape[1])
-    every[: table.n_rows] = 1.0 if weights is None else weights
-    suited = (table.n_missing == 0) & (layout.states == 2)
-    model = _Model(layout, theta, table.cells, every, n_jobs)
-    for group, at in _groups(model, suited, layout.edges):
-        found[at] = group.effects()
-    return found
 
 
 class _Model(NamedTuple):
@@ -158,32 +140,6 @@ class _Group:
         raised = float(np.mean(total / np.maximum(total - columns, total / ROWS_PER_COLUMN)))
         found = combine(sums, raised, total)
         return found.score, directions(found.by_model, found.by_rows)
-
-    def effects(self) -> Floats:
-        """Return correlations given the other columns, of two-state columns."""
-        weight = self._count().sum(axis=(1, 2))
-        one, other = (
-            np.diff(self._logits(own, at[:, 1:]), axis=2)[:, :, 0]
-            for own, at in ((self._i, self._at_i), (self._j, self._at_j))
-        )
-        one, other = np.broadcast_arrays(one[:, :, None], other[:, None])
-        table = self._tables(self._at_i[:, 0])[:, :, :, None, None]  # state of j, then of i
-        logits = np.stack(
-            (
-                table[:, 0, 0] + np.zeros_like(one),
-                table[:, 0, 1] + one,
-                table[:, 1, 0] + other,
-                table[:, 1, 1] + one + other,
-            )
-        )
-        p = np.exp(logits - logits.max(axis=0))
-        p /= p.sum(axis=0)
-        left, right = p[1] + p[3], p[2] + p[3]
-        shared = (weight * (p[3] - left * right)).sum(axis=(1, 2))
-        spread = [(weight * part * (1 - part)).sum(axis=(1, 2)) for part in (left, right)]
-        size = np.sqrt(spread[0] * spread[1])
-        known = size > np.finfo(float).tiny
-        return np.where(known, np.clip(shared / np.where(known, size, 1.0), -1.0, 1.0), 0.0)
 
     def _entries(self, own: Integers, other: Integers) -> Integers:
         """Return the places of variables' neighbours, the other end of the edge first."""

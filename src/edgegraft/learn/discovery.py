@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.conditional import judge
+from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.config import Plan
 from edgegraft.core.pairs import find_pairs
@@ -33,7 +35,7 @@ from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
 from edgegraft.learn.certificate import Certificate, certify, score_inactive
 from edgegraft.learn.checkpoint import Checkpoints
-from edgegraft.learn.completion import Completion
+from edgegraft.learn.completion import Completion, confirm_completed
 from edgegraft.learn.confirm import Confirmation, confirm
 from edgegraft.learn.edge_tests import EdgeTests, judge_tables, make_tester, q_values
 from edgegraft.learn.effective_score import Verdicts
@@ -219,7 +221,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
     confirmed = None
     if plan.cuts:
         with one_blas_thread():  # the tests use the threads
-            confirmed = confirm(search, stages)
+            search, confirmed = confirm_completed(search, confirm(search, stages), stages)
         tests, kept, tested = confirmed.tests, confirmed.kept, confirmed.model
         strengths = search.model().edge_strengths()
     else:
@@ -240,7 +242,7 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
             )
         if plan.aim == "network":
             _warn_of_shares(agreement, _SECOND_MODE)
-    last = last.with_edge_columns(_edge_columns(last, tested, tests, stages, journal))
+    last = last.with_edge_columns(_edge_columns(last, tested, tests, stages, search))
     final = final if plan.cuts else search
     scored = score_inactive(final, journal=journal)
     if confirmed is not None:
@@ -386,16 +388,26 @@ def _tests(search: SearchState, model: PairwiseMRF, stages: Stages) -> EdgeTests
 
 
 def _edge_columns(
-    last: PairwiseMRF, tested: PairwiseMRF, tests: EdgeTests, stages: Stages, journal: Journal
+    last: PairwiseMRF,
+    tested: PairwiseMRF,
+    tests: EdgeTests,
+    stages: Stages,
+    search: SearchState,
 ) -> dict[str, Any]:
     """Return strengths, effects and tests of the edges of the last model, in its order."""
+    journal, features = search.problem.journal, search.objective.features
     n = last.layout.n_variables
     at = find_pairs(tested.edges, tests.edges, n)
-    numbers = tests.statistic, tests.dof, tests.p_value, *(tests.groups or ())
-    verdicts = Verdicts.of(np.array(numbers, float)[:, at])
+    unknown = np.full(len(tests.edges), np.nan)
+    numbers = tests.statistic, tests.dof, tests.p_value, *(tests.groups or (unknown, unknown))
+    verdicts = judge.Verdicts(*(values[at] for values in numbers))
 
     def work_out() -> dict[str, NDArray[Any]]:
-        return edge_effects(tested, stages.sample, verdicts, stages.plan.n_jobs)._asdict()
+        rows = stages.filled or stages.sample
+        given = ConditionalRows(
+            rows.table, rows.weights, features, **stages.variance, drawn=stages.drawn
+        )
+        return edge_effects(tested, given, verdicts, stages.plan.n_jobs)._asdict()
 
     effects = Effects(**journal.keep("effects", work_out)).columns()
     place, at = (find_pairs(last.edges, other.edges, n) for other in (tested, tests))

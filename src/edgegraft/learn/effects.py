@@ -1,50 +1,52 @@
-"""How strong an edge is, on the scale of a partial correlation, and its sign.
+"""How strong an edge is, from its coupling, and its sign.
 
-Given all other columns of a row, the two columns of an edge have the distribution
+An edge is sized by the table that its weights make of the margins of its two columns
+(:mod:`edgegraft.learn.coupling`): on a tree, the distribution of the pair. The *effect* is
 
-    p(x_i, x_j | rest)  ~  exp(h_i(x_i) + w_ij(x_i, x_j) + h_j(x_j)),
-
-``h`` being what the other neighbours in that row add. Its covariances and variances, averaged over
-rows, are those that the rest leaves. The *effect* is
-
-- of two ordered columns the correlation of their linear scores: the partial correlation, if columns
-  are Gaussian. Columns of two states count as ordered;
+- of two ordered columns the correlation of their linear scores. Columns of two states count as
+  ordered;
 - of other pairs, without a sign, the square root of the share of variance that the one explains of
   the other (Goodman and Kruskal's tau, the geometric mean of both directions), less what chance
   adds. States count by their frequency, so rare cells do not lead.
 
 The *strength* is the size of the effect; of ordered columns whose linear scores are not enough it
 is the largest correlation of any combination of their scores, so that a U-shape is not weak.
+
+Intervals are those of the delta method: each row moves the weights, by its influence in the
+conditionals of both ends, and the margins; the variance is that of the sum.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from edgegraft.conditional.conditional import MAX_BYTES, Conditional, start_from_tables
+from edgegraft.conditional.coordinates import state_weights
+from edgegraft.conditional.features import Features
+from edgegraft.conditional.influence import influence_of, variance_of_sums
+from edgegraft.conditional.judge import Verdicts
+from edgegraft.conditional.rows import ConditionalRows
+from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Floats, Integers, Mask
-from edgegraft.learn.counted_tests import MIN_EDGES, binary_effects
-from edgegraft.learn.effective_score import ENOUGH, Verdicts
+from edgegraft.learn.coupling import Slopes, couple, slopes_of
 from edgegraft.model import PairwiseMRF
-from edgegraft.table import Variable
 from edgegraft.table.blocks import TableRows
 from edgegraft.table.numbers import scores_of
 
-_CELLS, _MIN_ROWS, _MAX_ROWS = 1 << 14, 256, 4096  # rows whose conditionals are averaged
+ENOUGH = 0.05  # p-value of the further scores above which the linear ones are enough
 _NORMAL = 1.959963984540054
-_CERTAIN = 1e9  # statistic
 _TINY = float(np.finfo(np.float64).tiny)
+_CERTAIN = 1 - 1e-9  # correlation beyond which `atanh` has no digits
 
 
 class Effects(NamedTuple):
     """Effects of the edges of a model."""
 
     effect: Floats
-    low: Floats  # interval of 95 %; NaN if the edge has no test
+    low: Floats  # interval of 95 %; NaN if rows cannot tell
     high: Floats
     signed: Mask  # whether the effect has a sign
     strength: Floats
@@ -64,158 +66,206 @@ class Effects(NamedTuple):
 
 
 def edge_effects(
-    model: PairwiseMRF, rows: TableRows, tests: Verdicts | None = None, n_jobs: int | None = None
+    model: PairwiseMRF,
+    rows: TableRows | ConditionalRows,
+    tests: Verdicts | None = None,
+    n_jobs: int | None = None,
 ) -> Effects:
     """Return the effects of the edges of a model that was fitted to the rows, hardly shrunk.
 
-    Of many rows a sample is used. The `tests` of the edges are for intervals, and for what chance
-    adds; by default edges are certain.
+    Without `tests` of the edges there are no intervals, and nothing is taken off for chance.
     """
-    m, threads = model.n_edges, resolve_jobs(n_jobs)
-    if tests is None:
-        tests = Verdicts.of(np.repeat([[_CERTAIN], [1.0], [0.0]], m, axis=1))
-    found, largest, signed = np.zeros(m), np.zeros(m), np.zeros(m, bool)
-    rest = np.arange(m)
-    if m >= MIN_EDGES:
-        known = binary_effects(model.layout, model.theta, rows.table, rows.weights, threads)
-        rest = np.flatnonzero(np.isnan(known))
-        found, signed = np.nan_to_num(known), ~np.isnan(known)
-        largest = np.abs(found)
-    columns = _Columns(model, rows, rest)
-
-    def work(k: int) -> None:
-        found[k], largest[k], signed[k] = columns.correlations(k)
-
-    run(work, rest.tolist(), threads)
-    effect, low, high = np.where(signed, _tested(found, tests), _tested_norm(found, tests))
-    strength = np.where(tests.p_rest <= ENOUGH, largest, np.abs(effect))
-    return Effects(effect, low, high, signed, strength)
+    if tests is not None and not isinstance(rows, ConditionalRows):
+        weights = np.ones(rows.table.n_rows) if rows.weights is None else rows.weights
+        margins = np.concatenate(state_weights(rows.table, weights))
+        features = Features.of(rows.schema, margins) if rows.schema.scored else None
+        rows = ConditionalRows(rows.table, rows.weights, features)
+    sizes = _Sizes(model, rows)
+    if tests is None or not isinstance(rows, ConditionalRows):
+        unknown = np.full(model.n_edges, np.nan)
+        return Effects(sizes.effect, unknown, unknown, sizes.signed, np.abs(sizes.effect))
+    error, dof = _Errors(model, rows, sizes).all(resolve_jobs(n_jobs))
+    effect, low, high = np.where(
+        sizes.signed, _interval(sizes.effect, error), _interval_of_norm(sizes.effect, error, dof)
+    )
+    strength = np.where(tests.p_rest <= ENOUGH, sizes.largest, np.abs(effect))
+    return Effects(effect, low, high, sizes.signed, strength)
 
 
-def _tested(effect: Floats, tests: Verdicts) -> Floats:
+def _interval(effect: Floats, error: Floats) -> Floats:
     """Return signed effects with their intervals, symmetric on the scale of ``atanh``."""
-    z, p = np.sqrt(np.maximum(tests.statistic, 0.0)), np.clip(tests.p_linear, _TINY, 1.0)
-    z = np.where((tests.dof == 1) | np.isnan(p), z, -ndtri(p / 2))
-    z = np.where(tests.dof > 0, np.maximum(z, 1e-9), np.nan)
-    centre = np.arctanh(np.clip(effect, -1 + 1e-9, 1 - 1e-9))
-    spread = np.abs(centre) * _NORMAL / z
-    return np.stack((effect, np.tanh(centre - spread), np.tanh(centre + spread)))
+    inside = np.clip(effect, -_CERTAIN, _CERTAIN)
+    spread = _NORMAL * error / (1.0 - inside**2)
+    return np.stack((effect, *np.tanh(np.arctanh(inside) + np.stack((-spread, spread)))))
 
 
-def _tested_norm(effect: Floats, tests: Verdicts) -> Floats:
+def _interval_of_norm(effect: Floats, error: Floats, dof: Integers) -> Floats:
     """Return effects without a sign, less what chance adds, with their intervals.
 
-    The statistic is chi-square with a centre of ``statistic - dof``, whose variance is
-    ``2 (dof + 2 centre)``; the effect is proportional to the root of the centre.
+    The square of a norm over its standard error is chi-square with a centre of
+    ``square - dof``, whose variance is ``2 (dof + 2 centre)``.
     """
-    statistic = np.where(tests.dof > 0, np.maximum(tests.statistic, _TINY), np.nan)
-    centre = np.maximum(statistic - tests.dof, 0.0)
-    spread = _NORMAL * np.sqrt(2.0 * (tests.dof + 2.0 * centre))
+    square = (effect / np.maximum(error, _TINY)) ** 2
+    centre = np.maximum(square - dof, 0.0)
+    spread = _NORMAL * np.sqrt(2.0 * (dof + 2.0 * centre))
     ends = np.stack((centre, np.maximum(centre - spread, 0.0), centre + spread))
-    scaled = np.minimum(effect * np.sqrt(ends / statistic), 1.0)
-    scaled[0] = np.where(tests.dof > 0, scaled[0], effect)
+    scaled = np.minimum(effect * np.sqrt(ends / np.maximum(square, _TINY)), 1.0)
+    scaled[0] = np.where(np.isnan(error), effect, scaled[0])
     return np.asarray(scaled)
 
 
-class _Columns:
-    """What the rest of each row says of the columns of some edges of a model."""
+class _Sizes:
+    """Effects of all edges with their derivatives."""
 
-    def __init__(self, model: PairwiseMRF, rows: TableRows, chosen: Integers) -> None:
-        table, layout = rows.table, model.layout
-        self._model = model
-        # The first rows of the sample are a sample themselves.
-        shuffled = np.random.default_rng(0).permutation(table.n_rows)[:_MAX_ROWS]
-        weights = np.ones(table.n_rows) if rows.weights is None else rows.weights
-        ends = np.zeros(layout.n_variables, bool)
-        ends[layout.edges[chosen]] = True
-        beside = np.flatnonzero(ends[layout.edges].any(axis=1))
-        self._weights = weights[shuffled]
-        self._codes = {
-            i: table.cells[i, shuffled] for i in np.unique(layout.edges[beside]).tolist()
-        }
-        self._features = {
-            i: _features(
-                model.schema[i],
-                np.bincount(
-                    table.cells[i, : table.n_rows], weights, minlength=layout.states[i] + 1
-                )[:-1],
+    def __init__(self, model: PairwiseMRF, rows: TableRows | ConditionalRows) -> None:
+        layout, m = model.layout, model.n_edges
+        if isinstance(rows, ConditionalRows):
+            margins = [column.margin for column in rows.columns]
+        else:
+            weights = np.ones(rows.table.n_rows) if rows.weights is None else rows.weights
+            margins = state_weights(rows.table, weights)
+        self.ordered = (layout.states == 2) | [variable.scored for variable in model.schema]
+        self.margins = [margin / max(float(margin.sum()), _TINY) for margin in margins]
+        self._scores = [
+            scores_of(np.maximum(margin, _TINY), min(2, len(margin) - 1), variable.kind)
+            if is_ordered
+            else np.eye(len(margin))
+            for margin, variable, is_ordered in zip(
+                self.margins, model.schema, self.ordered, strict=True
             )
-            for i in np.flatnonzero(ends).tolist()
-        }
-        size = np.clip(_CELLS // layout.states, _MIN_ROWS, _MAX_ROWS)
-        self._fields: dict[int, Floats] = {
-            i: np.tile(layout.node(model.theta, i)[:, None], min(int(size[i]), len(shuffled)))
-            for i in np.flatnonzero(ends).tolist()
-        }
-        for k in beside.tolist():
-            (i, j), weight = layout.edges[k].tolist(), layout.edge(model.theta, k)
-            for own, other, table_of in ((i, j, weight), (j, i, weight.T)):
-                if ends[own]:
-                    field = self._fields[own]
-                    field += self._seen(table_of, other, field.shape[1])
+        ]
+        self.effect, self.largest = np.zeros(m), np.zeros(m)
+        self.signed: Mask = self.ordered[model.edges].all(axis=1)
+        self.slopes: list[Slopes] = [Slopes(*(np.empty(0),) * 3)] * m
+        shapes = np.concatenate((layout.states[model.edges], self.ordered[model.edges]), axis=1)
+        kinds, kind = np.unique(shapes, axis=0, return_inverse=True)
+        for k in range(len(kinds)):
+            self._work_out(model, np.flatnonzero(kind.reshape(-1) == k))
 
-    def _seen(self, table: Floats, other: int, n_rows: int) -> Floats:
-        """Return what a neighbour adds to a column: nothing where its cell is missing."""
-        padded = np.zeros((table.shape[0], table.shape[1] + 1))
-        padded[:, :-1] = table
-        return padded[:, self._codes[other][:n_rows]]
-
-    def correlations(self, k: int) -> tuple[float, float, bool]:
-        """Return the effect of an edge, the largest correlation, and whether it has a sign."""
-        i, j = self._model.edges[k].tolist()
-        table = self._model.layout.edge(self._model.theta, k)
-        n = min(self._fields[i].shape[1], self._fields[j].shape[1])
-        first = _likely(self._fields[i][:, :n] - self._seen(table, j, n))
-        second = _likely(self._fields[j][:, :n] - self._seen(table.T, i, n))
-        both = np.exp(np.maximum(table - table.max(), -600.0))
-        across, back = both @ second, both.T @ first
-        total = np.maximum((first * across).sum(axis=0), _TINY)
-        weights = self._weights[:n] / max(float(self._weights[:n].sum()), _TINY)
-        p, q = first * across / total, second * back / total
-        shared = both * ((first * (weights / total)) @ second.T) - (p * weights) @ q.T
-        left, right = self._features[i], self._features[j]
-        v, u = _spread(p, weights, left.scores), _spread(q, weights, right.scores)
-        shared = left.scores.T @ shared @ right.scores
-        if left.ordered and right.ordered:
-            size = float(np.sqrt(v[0, 0] * u[0, 0]))
-            effect = float(shared[0, 0]) / size if size > _TINY else 0.0
-            largest = np.linalg.svd(_root(v) @ shared @ _root(u), compute_uv=False)
-            return float(np.clip(effect, -1, 1)), min(1.0, float(largest.max(initial=0.0))), True
-        if left.ordered:
-            shared, v = shared[:1], v[:1, :1]
-        if right.ordered:
-            shared, u = shared[:, :1], u[:1, :1]
-        of_first = np.trace(shared @ np.linalg.pinv(u, hermitian=True) @ shared.T)
-        of_second = np.trace(shared.T @ np.linalg.pinv(v, hermitian=True) @ shared)
-        size = float(np.sqrt(np.trace(v) * np.trace(u)))
-        effect = float(np.sqrt(np.sqrt(max(of_first * of_second, 0.0)) / size)) if size else 0.0
-        return min(1.0, effect), min(1.0, effect), False
+    def _work_out(self, model: PairwiseMRF, chosen: Integers) -> None:
+        """Size edges of one shape."""
+        ends = model.edges[chosen]
+        weights = np.stack([model.layout.edge(model.theta, k) for k in chosen.tolist()])
+        a, b = (np.stack([self.margins[i] for i in end]) for end in ends.T)
+        left, right = (np.stack([self._scores[i] for i in end]) for end in ends.T)
+        tables = couple(weights, a, b)
+        ordered = self.ordered[ends[0]]
+        if ordered.all():
+            shared = left.transpose(0, 2, 1) @ tables @ right
+            self.largest[chosen] = np.linalg.norm(shared, 2, axis=(1, 2))
+            effect, by = shared[:, 0, 0], _correlation(shared[:, 0, 0], left, right)
+        else:
+            effect, by = _association(tables, (a, b), (left, right), ordered)
+            self.largest[chosen] = effect
+        self.effect[chosen] = np.clip(effect, -1.0, 1.0)
+        through = slopes_of(tables, by.weights)
+        found = through.weights, through.first + by.first, through.second + by.second
+        for k, *own in zip(chosen.tolist(), *found, strict=True):
+            self.slopes[k] = Slopes(*own)
 
 
-class _Feature(NamedTuple):
-    scores: Floats  # (states, k)
-    ordered: bool
+def _correlation(effect: Floats, left: Floats, right: Floats) -> Slopes:
+    """Return the derivatives of correlations of scores by the table and, beside it, the margins."""
+    s, t = left[:, :, 0], right[:, :, 0]
+    half = effect[:, None] / 2.0
+    return Slopes(s[:, :, None] * t[:, None], -half * s**2, -half * t**2)
 
 
-def _features(variable: Variable, margin: NDArray[Any]) -> _Feature:
-    if not variable.scored and variable.n_states != 2:
-        return _Feature(np.eye(variable.n_states), False)
-    n_scores = min(2, variable.n_states - 1)
-    return _Feature(scores_of(np.maximum(margin, _TINY), n_scores, variable.kind), True)
+def _association(
+    tables: Floats, margins: tuple[Floats, Floats], scores: tuple[Floats, Floats], ordered: Mask
+) -> tuple[Floats, Slopes]:
+    """Return effects without a sign, and their derivatives by the table and the margins."""
+    a, b = margins
+    left, right = (x[:, :, :1] if linear else x for x, linear in zip(scores, ordered, strict=True))
+    means = (left.transpose(0, 2, 1) @ a[:, :, None]), (right.transpose(0, 2, 1) @ b[:, :, None])
+    shared = left.transpose(0, 2, 1) @ tables @ right - means[0] @ means[1].transpose(0, 2, 1)
+    inverse, total = [], []
+    for p, linear in zip(margins, ordered, strict=True):
+        share = np.divide(1.0, p, out=np.zeros_like(p), where=p > 0)
+        inverse.append(np.ones((len(p), 1)) if linear else share)
+        total.append(np.ones(len(p)) if linear else np.maximum(1.0 - (p**2).sum(axis=1), _TINY))
+    by_first, by_second = inverse[0][:, :, None] + 0 * shared, inverse[1][:, None] + 0 * shared
+    square = shared**2
+    explained = [np.maximum((square * by).sum(axis=(1, 2)), _TINY) for by in (by_second, by_first)]
+    effect = (explained[0] * explained[1] / (total[0] * total[1])) ** 0.25
+    quarter = effect / 4.0
+    by = sum(
+        (2 * quarter / size)[:, None, None] * shared * each
+        for size, each in zip(explained, (by_second, by_first), strict=True)
+    )
+    first = -(left @ (by @ means[1]))[:, :, 0]
+    second = -(right @ (by.transpose(0, 2, 1) @ means[0]))[:, :, 0]
+    if not ordered[0]:
+        own = (square * by_first**2).sum(axis=2) / explained[1][:, None]
+        first += quarter[:, None] * (2.0 * a / total[0][:, None] - own)
+    if not ordered[1]:
+        own = (square * by_second**2).sum(axis=1) / explained[0][:, None]
+        second += quarter[:, None] * (2.0 * b / total[1][:, None] - own)
+    return effect, Slopes(left @ by @ right.transpose(0, 2, 1), first, second)
 
 
-def _likely(logits: Floats) -> Floats:
-    return np.asarray(np.exp(logits - logits.max(axis=0)))
+class _Errors:
+    """Standard errors of effects, from the conditionals at a model's parameters."""
 
+    def __init__(self, model: PairwiseMRF, rows: ConditionalRows, sizes: _Sizes) -> None:
+        self._model, self._rows, self._sizes = model, rows, sizes
 
-def _spread(p: Floats, weights: Floats, scores: Floats) -> Floats:
-    """Return the mean covariance of scores under the probabilities of each row."""
-    means = scores.T @ p
-    return np.asarray(scores.T @ ((p @ weights)[:, None] * scores) - (means * weights) @ means.T)
+    def all(self, n_jobs: int) -> tuple[Floats, Integers]:
+        """Return the errors of all edges, and the number of directions that each effect has."""
+        model, rows = self._model, self._rows
+        beside = neighbours_of(model.layout)
+        others = [
+            sorted(beside.other[first:last].tolist())
+            for first, last in zip(beside.start[:-1], beside.start[1:], strict=True)
+        ]
+        error = np.full(model.n_edges, np.nan)
+        size = max(1, MAX_BYTES // (2 * 8 * rows.n_rows))  # edges whose conditionals are held
+        for begin in range(0, model.n_edges, size):
+            chosen = range(begin, min(begin + size, model.n_edges))
+            known: dict[int, Conditional | None] = {}
 
+            def describe(i: int, known: dict[int, Conditional | None] = known) -> None:
+                known[i] = self._conditional(i, others[i])
 
-def _root(matrix: Floats) -> Floats:
-    """Return the inverse square root of a covariance; nothing along directions without variance."""
-    values, axes = np.linalg.eigh(matrix)
-    kept = values > 1e-9 * max(float(values.max(initial=0.0)), 1e-9)
-    return np.asarray((axes[:, kept] / np.sqrt(values[kept])) @ axes[:, kept].T)
+            def work(k: int, known: dict[int, Conditional | None] = known) -> None:
+                pair = model.edges[k].tolist()
+                ends = [known.get(end) for end in pair]
+                if rows.pairwise:
+                    ends = [self._conditional(end, others[end], pair) for end in pair]
+                if any(ends):
+                    error[k] = self._error(k, *ends)
+
+            if not rows.pairwise:
+                run(describe, np.unique(model.edges[chosen.start : chosen.stop]).tolist(), n_jobs)
+            run(work, chosen, n_jobs)
+        directions = np.where(self._sizes.ordered, 1, rows.sizes)
+        return error, np.prod(directions[model.edges], axis=1)
+
+    def _conditional(
+        self, i: int, others: list[int], known: list[int] | None = None
+    ) -> Conditional | None:
+        """Return the conditional of a column at the model's parameters, if it is usable."""
+        layout, theta = self._model.layout, self._model.theta
+        start = start_from_tables(self._rows, i, others, layout, theta)
+        found = Conditional(self._rows, i, others, known, start=start)
+        found.is_fitted = True
+        return found if found.usable else None
+
+    def _error(self, k: int, first: Conditional | None, second: Conditional | None) -> float:
+        """Return the standard error of an effect."""
+        if not self._rows.sizes[self._model.edges[k]].all():  # a column of one state
+            return np.nan
+        change = self._change(k, first, second)
+        return float(np.sqrt(variance_of_sums(self._rows, change[:, None])[0, 0]))
+
+    def _change(self, k: int, first: Conditional | None, second: Conditional | None) -> Floats:
+        """Return by how much each row moves an effect."""
+        rows, slopes = self._rows, self._sizes.slopes[k]
+        i, j = pair = tuple(self._model.edges[k].tolist())
+        inside = rows.columns[i].own.T @ slopes.weights @ rows.columns[j].own
+        change = influence_of(first, second, pair).along(inside.reshape(-1, 1))[:, 0]
+        for v, slope in ((i, slopes.first), (j, slopes.second)):
+            by_state = (slope - slope @ self._sizes.margins[v]) / rows.columns[v].margin.sum()
+            shown = np.append(by_state, 0.0)[rows.codes[v]]  # nothing where a cell is missing
+            change += shown if rows.drawn is None else np.where(rows.drawn[v], 0.0, shown)
+        return change

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from edgegraft.conditional.survey_design import SurveyDesign, weigh_rows
 from edgegraft.config import Plan, Settings
+from edgegraft.core.types import Mask
 from edgegraft.counts import PairCounts
 from edgegraft.device import find_device
 from edgegraft.errors import DataError, FileFormatError
@@ -60,7 +61,8 @@ class Stages:
 
     A table may have weights and a design; of blocks, the largest sample has `n_sample` rows.
     `sample` are the rows in memory; `sampling`: whether row weights are those of a sample.
-    `filled` are the rows in memory with their missing cells drawn, once they are.
+    `filled` are the rows in memory with their missing cells drawn, once they are, and `drawn` says
+    which these are.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Stages:
         self._settings = search_settings(plan, len(rows.schema))
         self._in_memory: tuple[Objective, PairCounts] | None = None
         self.filled: TableRows | None = None
+        self.drawn: Mask | None = None
         if isinstance(self._rows, TableRows):
             self.sample = self._rows
         else:

@@ -102,7 +102,7 @@ class NamedPotentials:
     ) -> Floats:
         """Return how strong each edge is.
 
-        A fitted model knows: its strengths are on the scale of a partial correlation
+        A fitted model knows: its strengths are on the scale of a correlation
         (docs/kinds.md). If it does not, or with one of the options, strengths are the Frobenius
         norms of the tables in zero-sum gauge.
 

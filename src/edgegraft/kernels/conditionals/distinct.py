@@ -172,34 +172,49 @@ def derive(design, theta, gradient, information):
 
 
 @kernel
-def scores_along(design, theta, directions, out):
+def scores_along(design, probabilities, directions, out):
     """Write the scores of single rows along directions of the parameters.
 
-    `directions` has one row each; `out` is (configurations, states, directions).
+    Probabilities of the states in every configuration are given. `directions` has one row each;
+    `out` is (configurations, states, directions).
     """
-    (n_rows, s), d = design.counts.shape, design.start[-1]
+    (n_rows, n), s = design.codes.shape, design.counts.shape[1]
     k, q, size = design.own.shape[1], design.free.shape[1], directions.shape[0]
-    columns, values = np.empty(d, np.int64), np.empty(d)
-    p, by_state, slope = np.empty(s), np.empty(s), np.empty(k)
-    for g in range(n_rows):
-        n = _show(design, g, columns, values)
-        _predict(design, theta, columns, values, n, p)
-        for w in range(size):
-            for m in range(k):
-                slope[m] = 0.0
-            for x in range(n):
-                first = q + columns[x] * k
-                for m in range(k):
-                    slope[m] += values[x] * directions[w, first + m]
+    first = np.zeros(n + 1, np.int64)  # of the tables of the neighbours' states
+    for j in range(n):
+        end = design.at[j + 1] if j + 1 < n else design.phi.size
+        width = design.start[j + 1] - design.start[j]
+        first[j + 1] = first[j] + ((end - design.at[j]) // width if width else 0)
+    tables, base = np.empty((first[n], s)), np.empty(s)
+    by_state = np.empty(s)
+    for w in range(size):
+        for a in range(s):
+            base[a] = 0.0
+            for f in range(q):
+                base[a] += design.free[a, f] * directions[w, f]
+        tables[:] = 0.0
+        for j in range(n):
+            width = design.start[j + 1] - design.start[j]
+            for b in range(first[j + 1] - first[j]):
+                for u in range(width):
+                    value = design.phi[design.at[j] + b * width + u]
+                    if value != 0.0:
+                        at = q + (design.start[j] + u) * k
+                        for a in range(s):
+                            for m in range(k):
+                                shown = design.own[a, m] * directions[w, at + m]
+                                tables[first[j] + b, a] += value * shown
+        for g in range(n_rows):
+            for a in range(s):
+                by_state[a] = base[a]
+            for j in range(n):
+                if first[j + 1] > first[j]:
+                    row = first[j] + design.codes[g, j]
+                    for a in range(s):
+                        by_state[a] += tables[row, a]
             mean = 0.0
             for a in range(s):
-                value = 0.0
-                for f in range(q):
-                    value += design.free[a, f] * directions[w, f]
-                for m in range(k):
-                    value += design.own[a, m] * slope[m]
-                by_state[a] = value
-                mean += p[a] * value
+                mean += probabilities[g, a] * by_state[a]
             for a in range(s):
                 out[g, a, w] = by_state[a] - mean
 

@@ -1,0 +1,89 @@
+"""The table that an edge's weights make of two margins, and how it follows both.
+
+    q(a, b) = exp(w(a, b) + x_a + y_b)      with the margins of the two columns
+
+On a tree it is the distribution of the pair; elsewhere it is what the edge alone would make of the
+two columns. It depends on neither the gauge of the weights nor on what else a column's neighbours
+say, so it is the same beside one neighbour or a hundred.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from edgegraft.core.types import Floats
+
+TOLERANCE = 1e-9  # of a margin: far below the noise of any number of rows
+_MAX_STEPS = 200  # a budget; weights of normal size take 4 to 10, of 25 times that 36
+_LENGTHS = 1 / 16, 1 / 4, 1.0  # of Newton's step
+_ROUNDING = 1e-13  # of a value, which is of the order of 1
+_MAX_SHIFT = 30.0  # of one step in logs, so that none overflows
+_ABSENT = 1e-300  # share of a state that does not occur, whose logarithm is finite
+_REGULAR = 1e-12  # added to a diagonal: of copies one of the directions has no information
+
+
+def couple(weights: Floats, first: Floats, second: Floats) -> Floats:
+    """Return the tables of many edges of one shape, given their weights and the margins.
+
+    The shifts `x` maximise a concave function. Each step is a part of Newton's or, where that gains
+    less, the proportional fitting of the rows; columns fit exactly.
+    """
+    a, b = np.maximum(first, _ABSENT), np.maximum(second, _ABSENT)
+
+    def value(x: Floats) -> Floats:
+        return np.asarray((a * x).sum(1) - (b * logsumexp(weights + x[:, :, None], axis=1)).sum(1))
+
+    x = np.log(a) - logsumexp(weights + np.log(b)[:, None], axis=2)
+    eye = np.eye(a.shape[1])
+    for _ in range(_MAX_STEPS):
+        z = weights + x[:, :, None]
+        p = np.exp(z - logsumexp(z, axis=1, keepdims=True))
+        tables = p * b[:, None]
+        rows = np.maximum(tables.sum(axis=2), _ABSENT)
+        if np.abs(rows - a).max(initial=0.0) <= TOLERANCE:
+            break
+        bend = (rows + _REGULAR)[:, :, None] * eye - tables @ p.transpose(0, 2, 1)
+        bend += 1.0  # a shift of all states changes nothing
+        step = np.linalg.solve(bend, (a - rows)[:, :, None])[:, :, 0]
+        step /= np.maximum(np.abs(step).max(axis=1, keepdims=True) / _MAX_SHIFT, 1.0)
+        best = x + np.log(a) - np.log(rows)
+        most = value(best)
+        for length in _LENGTHS:
+            there = x + length * step
+            gain = value(there)
+            better = gain >= most - _ROUNDING
+            best = np.where(better[:, None], there, best)
+            most = np.where(better, gain, most)
+        x = best
+    return np.asarray(tables)
+
+
+class Slopes(NamedTuple):
+    """Derivatives of a number of each table by the weights and by the two margins."""
+
+    weights: Floats
+    first: Floats
+    second: Floats
+
+
+def slopes_of(tables: Floats, by_table: Floats) -> Slopes:
+    """Return the derivatives of numbers of tables, given those by the cells of the table.
+
+    They are the solution of the adjoint of ``dq = q (dw + dx + dy)`` with the margins' changes.
+    """
+    s, t = tables.shape[1:]
+    a, b = tables.sum(axis=2), tables.sum(axis=1)
+    shown = by_table * tables
+    margins = np.concatenate((a, b), axis=1)
+    system = (margins + _REGULAR + (margins <= _ABSENT))[:, :, None] * np.eye(s + t)
+    system[:, :s, s:] = tables
+    system[:, s:, :s] = tables.transpose(0, 2, 1)
+    sign = np.repeat([1.0, -1.0], [s, t])
+    system += np.outer(sign, sign)  # x and -y may shift together
+    right = np.concatenate((shown.sum(axis=2), shown.sum(axis=1)), axis=1)
+    pull = np.linalg.solve(system, right[:, :, None])[:, :, 0]
+    first, second = pull[:, :s], pull[:, s:]
+    return Slopes(tables * (by_table - first[:, :, None] - second[:, None]), first, second)
