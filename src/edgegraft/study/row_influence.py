@@ -1,9 +1,8 @@
 """How much each row moves each effect, from which all resampling of a fixed network follows.
 
 An effect is, to first order, a sum over rows of what each adds (:mod:`~edgegraft.learn.effects`).
-So
-an effect on other rows, or on rows with other weights, is one product of matrices away, with the
-information of all rows.
+So an effect on other rows, or on rows with other weights, is one product of matrices away, with
+the information of all rows.
 """
 
 from __future__ import annotations
