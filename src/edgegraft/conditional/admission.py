@@ -31,7 +31,12 @@ class Passes(Protocol):
 
 
 def dismiss(
-    network: Network, judge: Judge, passes: Passes, spared: frozenset[Pair] = frozenset(), *, both_ends: bool = False
+    network: Network,
+    judge: Judge,
+    passes: Passes,
+    spared: frozenset[Pair] = frozenset(),
+    *,
+    both_ends: bool = False,
 ) -> dict[Pair, Verdict]:
     """Drop edges until all pass, except for the spared; return the last verdicts on all.
 

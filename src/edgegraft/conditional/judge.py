@@ -140,9 +140,7 @@ class Judge:
         self._fits: dict[int, Conditional] = {}  # the last conditional of each column
         self._known: dict[tuple[Pair, _Key], Verdict] = {}
 
-    def ask(
-        self, network: Network, pairs: list[Pair], *, both_ends: bool = False
-    ) -> list[Verdict]:
+    def ask(self, network: Network, pairs: list[Pair], *, both_ends: bool = False) -> list[Verdict]:
         """Return verdicts on edges of a network, or on pairs as additions to it, each alone.
 
         With `both_ends`, a pair that passes at one end has the verdict of the other if the two
@@ -188,7 +186,9 @@ class Judge:
 
         def settle(target: int) -> None:  # in one thread: fits begin at the last of their column
             stays = len(network.beside[target])
-            for (_, others), asked in sorted(work[target].items(), key=lambda item: len(item[0][1])):
+            for (_, others), asked in sorted(
+                work[target].items(), key=lambda item: len(item[0][1])
+            ):
                 given = None
                 for pair in asked:
                     other = pair[0] + pair[1] - target
@@ -307,9 +307,7 @@ def _estimate(given: Conditional, other: int) -> tuple[Floats, Floats] | None:
     return given.fit.theta[cells], given.inverse[np.ix_(cells, cells)]
 
 
-def _contradict(
-    first: tuple[Floats, Floats] | None, second: tuple[Floats, Floats] | None
-) -> bool:
+def _contradict(first: tuple[Floats, Floats] | None, second: tuple[Floats, Floats] | None) -> bool:
     """Return whether the parameters at the two ends of a pair differ by more than chance.
 
     In a model of pairs they are the same. If a neighbour is lacking at one end, a pair that stands

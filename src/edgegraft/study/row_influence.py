@@ -11,7 +11,7 @@ import numpy as np
 
 from edgegraft.conditional.conditional import Conditional
 from edgegraft.conditional.influence import influence_of
-from edgegraft.conditional.judge import Judge, Network, Verdicts
+from edgegraft.conditional.judge import Network
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers
