@@ -69,7 +69,7 @@ def coordinates_of(
         group = np.maximum(group, 0)
     own = np.zeros((s, int(group.max(initial=-1)) + 1))
     own[rest, group] = 1.0
-    held = np.bincount(group, weights)
+    held = np.bincount(group, weights).astype(np.float64)
     group = group_states(held, (MIN_MEETINGS * total) ** 0.5)
     tested = (group[:, None] == np.arange(int(group.max(initial=-1)) + 1)).astype(float)
     return Coordinates(own, free, tested, np.ones(tested.shape[1], bool), margin)

@@ -77,7 +77,7 @@ class ConditionalRows:
         margins = state_weights(table, shown)
         if self.drawn is not None:
             margins = [
-                np.bincount(own[~gone], shown[~gone], minlength=s)
+                np.bincount(own[~gone], shown[~gone], minlength=s).astype(np.float64)
                 for own, gone, s in zip(self.codes, self.drawn, self.states, strict=True)
             ]
         self.weight = float(shown.sum())

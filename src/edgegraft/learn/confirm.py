@@ -1,6 +1,6 @@
 """From the pairs that a search found to a network: what fails its test is dismissed.
 
-    dismiss beside a tree -> dismiss -> admit what dismissal freed -> dismiss -> look outside -> bridge
+    dismiss beside a tree -> dismiss -> admit again -> look outside -> ask both ends -> bridge
 
 All pairs that the search has admitted are judged beside each other, with a spanning tree of the
 strongest dependences spared until the others are judged. What was dropped beside edges that have

@@ -5,8 +5,8 @@
 Early steps need no more than a direction, and a pass over all rows is expensive; so the
 search begins on samples, each of which continues from the graph and parameters of the one before,
 and ends over all rows: last fits, the test of every inactive pair, certificate and KKT residual are
-of all of them. The tests of :mod:`~edgegraft.learn.edge_tests` read rows and use the sample alone: their
-p-values are valid and have the power of the sample's rows.
+of all of them. The tests of :mod:`~edgegraft.learn.edge_tests` use the sample alone:
+their p-values are valid and have the power of the sample's rows.
 
 A sample has short runs of neighbouring rows from every block, drawn with the seed of the search. A
 table in memory, and blocks that fit the sample, have one stage: all rows.
