@@ -79,7 +79,7 @@ class Progress:
             facts.append(f"over a sample of {growth.objective.n_rows:,.0f} rows")
         elif self._all_rows is not None:
             facts.append("over all rows")
-        self.stage("growing again" if growth.sharpened else "growing", ", ".join(facts))
+        self.stage("growing", ", ".join(facts))
         if event.kind == "end":
             more = some and not self.interruption.asked
             self._stage = "continuing with more rows" if more else "testing edges"

@@ -251,7 +251,7 @@ class Conditional:
 def start_from_tables(
     rows: ConditionalRows, target: int, others: list[int], layout: Layout, theta: Floats
 ) -> Floats:
-    """Return parameters of a conditional that are those of a model of tables, as far as it has them."""
+    """Return the parameters that a model of tables gives a conditional; zero for other pairs."""
     own, column = rows.columns[target].own, rows.columns[target]
     common = int(column.margin.argmax())
     turn = np.linalg.pinv(own - own[common])
@@ -283,7 +283,7 @@ class _Point(NamedTuple):
     information: Floats  # lower triangle
 
     def newton(self, basis: Floats | None) -> tuple[Floats, float]:
-        """Return a step along the columns of a basis, or along all, and half of what it promises."""
+        """Return a step along the columns of a basis, or along all, and half its promised gain."""
         if basis is None:
             step = lapack.dpotrs(_factor(self.information), self.gradient, lower=1)[0]
         elif basis.shape[1]:

@@ -50,7 +50,9 @@ def state_weights(table: PackedTable, weights: Floats) -> list[Floats]:
     return np.split(counts, np.cumsum(states)[:-1])
 
 
-def coordinates_of(features: Features | None, i: int, margin: Floats) -> Coordinates:
+def coordinates_of(
+    features: Features | None, i: int, margin: Floats, n_linear: int = 1
+) -> Coordinates:
     """Return the coordinates of a column whose states have these weights."""
     s, common = len(margin), int(margin.argmax())
     rest = np.setdiff1d(np.flatnonzero(margin > 0), [common])
@@ -59,7 +61,7 @@ def coordinates_of(features: Features | None, i: int, margin: Floats) -> Coordin
     if features is not None and features.widths[i] < s:
         own = np.ascontiguousarray(features.matrix(i)[:, : len(rest)])
         k = own.shape[1]
-        return Coordinates(own, free, np.eye(k), np.arange(k) < 1, margin)
+        return Coordinates(own, free, np.eye(k), np.arange(k) < n_linear, margin)
     weights, total = margin[rest], float(margin.sum())
     group = np.arange(len(rest))
     if len(rest) > MAX_STATES:
@@ -67,7 +69,7 @@ def coordinates_of(features: Features | None, i: int, margin: Floats) -> Coordin
         group = np.maximum(group, 0)
     own = np.zeros((s, int(group.max(initial=-1)) + 1))
     own[rest, group] = 1.0
-    held = np.bincount(group, weights)
+    held = np.bincount(group, weights).astype(np.float64)
     group = group_states(held, (MIN_MEETINGS * total) ** 0.5)
     tested = (group[:, None] == np.arange(int(group.max(initial=-1)) + 1)).astype(float)
     return Coordinates(own, free, tested, np.ones(tested.shape[1], bool), margin)

@@ -51,6 +51,8 @@ class ConditionalRows:
     drawn : array of bool, shape (n_rows, n), optional
         Cells that were missing and have been drawn from a model. Both ends of a tested edge must
         be known; other neighbours may be drawn.
+    n_linear : int, default 1
+        First scores of ordered columns that are tested before the others.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class ConditionalRows:
         sampling: bool = False,
         survey: SurveyDesign | None = None,
         drawn: Mask | None = None,
+        n_linear: int = 1,
     ) -> None:
         n, self.states = table.n_rows, table.schema.n_states
         self.n_rows = n
@@ -74,12 +77,12 @@ class ConditionalRows:
         margins = state_weights(table, shown)
         if self.drawn is not None:
             margins = [
-                np.bincount(own[~gone], shown[~gone], minlength=s)
+                np.bincount(own[~gone], shown[~gone], minlength=s).astype(np.float64)
                 for own, gone, s in zip(self.codes, self.drawn, self.states, strict=True)
             ]
         self.weight = float(shown.sum())
         self.columns: list[Coordinates] = [
-            coordinates_of(features, i, margin) for i, margin in enumerate(margins)
+            coordinates_of(features, i, margin, n_linear) for i, margin in enumerate(margins)
         ]
         self.sizes = np.array([column.own.shape[1] for column in self.columns], np.int64)
         self.tested = np.array([column.tested.shape[1] for column in self.columns], np.int64)

@@ -41,7 +41,6 @@ class StopReason(StrEnum):
     MAX_TIME = "the time budget is spent"
     MAX_TABLES = "the table budget is spent"
     TOO_FEW_ROWS = "so few rows cannot show an edge"
-    SECOND_LOOK = "a second look had added as many edges as it may"
     OBSERVER = "stopped by an observer"
     INTERRUPTED = "interrupted"
 

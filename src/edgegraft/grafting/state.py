@@ -39,7 +39,6 @@ from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Solution
 
 MAX_RETURNS = 3
-_SECOND_LOOK = 0.5  # of the edges that it began with, or one per variable: it is for the last few
 FIRST_ITERATIONS = 1000  # of the fit of the node vectors
 #: Attributes of a search that are JSON values as they are, and their types.
 _SCALARS: dict[str, type] = {
@@ -50,7 +49,6 @@ _SCALARS: dict[str, type] = {
     "n_significant": int,
     "n_closed": int,
     "n_fresh": int,
-    "sharpened": int,
     "cut_short": bool,
     "fitted": bool,
 }
@@ -86,8 +84,6 @@ class SearchState:
     n_significant: int = 0
     n_closed: int = 0  #: edges there were when neighbours of neighbours were last queued
     n_fresh: int = 0  #: frozen pairs whose offsets are of the current parameters
-    #: edges at which the second look of :func:`~edgegraft.learn.discover` began; 0 before it
-    sharpened: int = 0
     #: whether a budget of edges or time has changed what was done: with a larger one the search
     #: would have taken another step
     cut_short: bool = False
@@ -246,31 +242,22 @@ class SearchState:
 
     @property
     def room(self) -> int | None:
-        """How many more edges the budget allows, or a second look; None without a limit."""
-        limits = [] if self.settings.max_edges is None else [self.settings.max_edges]
-        if self.sharpened:
-            few = max(int(_SECOND_LOOK * self.sharpened), self.graph.layout.n_variables)
-            limits.append(self.sharpened + few)
-        return max(0, min(limits) - len(self.graph)) if limits else None
+        """How many more edges the budget allows; None without a limit."""
+        most = self.settings.max_edges
+        return None if most is None else max(0, most - len(self.graph))
 
     def admit(self, n: int) -> int:
         """Return how many of `n` edges have room, and note if the budget is in their way."""
         room = self.room
         if room is None or room >= n:
             return n
-        budget = self.settings.max_edges
-        self.cut_short |= budget is not None and room == max(0, budget - len(self.graph))
+        self.cut_short = True
         return room
 
     @property
     def full(self) -> StopReason | None:
         """Why no edge has room; None if one has."""
-        if self.room != 0:
-            return None
-        budget = self.settings.max_edges
-        if budget is not None and len(self.graph) >= budget:
-            return StopReason.MAX_EDGES
-        return StopReason.SECOND_LOOK
+        return StopReason.MAX_EDGES if self.room == 0 else None
 
     @property
     def spent(self) -> StopReason | None:

@@ -6,9 +6,9 @@ remember those before (belief propagation), files are written only every ``check
 activations, and more often at first: there the loop discards everything except its parameters,
 whether or not a file is written. Either way a resumed search has exactly the state of an
 uninterrupted one, and gives the same bits. What follows the search is in the file's journal
-(:mod:`~edgegraft.grafting.journal`). A search that a budget has changed is in the file twice, as it is
-and as it was before: a larger budget continues from there, and gives what it would have given from
-the beginning. Files are containers of plain arrays with checksums,
+(:mod:`~edgegraft.grafting.journal`). A search that a budget has changed is in the file twice, as
+it is and as it was before: a larger budget continues from there, and gives what it would have
+given from the beginning. Files are containers of plain arrays with checksums,
 replaced atomically. They contain settings and numbers but no code: a search with a custom penalty
 or policy is refused.
 """

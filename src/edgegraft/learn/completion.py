@@ -135,7 +135,10 @@ def _steps(rows: ConditionalRows, layout: Layout, theta: Floats, n_jobs: int | N
     def step(k: int) -> None:
         i, j = layout.edges[k].tolist()
         beside = [neighbours.other[slice(*neighbours.start[v : v + 2])] for v in (i, j)]
-        size = [int(rows.sizes[v] * rows.sizes[near].sum()) for v, near in zip((i, j), beside)]
+        size = [
+            int(rows.sizes[v] * rows.sizes[near].sum())
+            for v, near in zip((i, j), beside, strict=True)
+        ]
         first = size[0] <= size[1]
         target, other = (i, j) if first else (j, i)
         others = np.sort(beside[0 if first else 1]).tolist()

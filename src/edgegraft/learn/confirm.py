@@ -1,6 +1,6 @@
 """From the pairs that a search found to a network: what fails its test is dismissed.
 
-    dismiss beside a tree -> dismiss -> admit what dismissal freed -> dismiss -> look outside -> bridge
+    dismiss beside a tree -> dismiss -> admit again -> look outside -> ask both ends -> bridge
 
 All pairs that the search has admitted are judged beside each other, with a spanning tree of the
 strongest dependences spared until the others are judged. What was dropped beside edges that have
@@ -31,7 +31,8 @@ from edgegraft.grafting.state import SearchState
 from edgegraft.learn.certificate import MAX_PAIRS
 from edgegraft.learn.copies import Copies, find_copies
 from edgegraft.learn.cut import Cut, q_values
-from edgegraft.learn.edge_tests import EdgeTests
+from edgegraft.learn.edge_tests import EdgeTests, judge_edges
+from edgegraft.learn.last_fits import refit
 from edgegraft.learn.reweigh import reweighed
 from edgegraft.learn.stages import Stages
 from edgegraft.model import PairwiseMRF
@@ -131,6 +132,22 @@ def confirm(search: SearchState, stages: Stages, drawn: Mask | None = None) -> C
     untestable = float((each.dof == 0)[kept].mean()) if kept.any() else 0.0
     tests = EdgeTests.of(edges, each, q_value, ordered=ordinal)
     return Confirmation(tests, kept, untestable, copies, model)
+
+
+def test_all(search: SearchState, stages: Stages) -> Confirmation:
+    """Test the edges of a search beside each other, and keep all of them."""
+    objective, edges = search.objective, search.graph.layout.edges
+    rows = ConditionalRows(
+        stages.sample.table, stages.sample.weights, objective.features, **stages.variance
+    )
+    found = judge_edges(rows, edges, stages.plan.n_jobs)
+    q = q_values(found.p_value, search.problem.rules.n_allowed)
+    tests = EdgeTests.of(edges, found, q, ordered=objective.features is not None)
+    model = search.model()
+    if search.policy.shrinks:
+        model = refit(search, search.penalty.ridge, watch=search.problem.watch)
+    n, kept = len(objective.schema), np.ones(len(edges), bool)
+    return Confirmation(tests, kept, 0.0, Copies(np.arange(n)), model)
 
 
 def _pairs(edges: Edges) -> list[Pair]:

@@ -1,6 +1,6 @@
 """From a table to a network and a model, without tuning.
 
-    grow -> sharpen -> test every edge -> keep those below the false discovery rate -> refit
+    rank -> admit (best-choice grafting) -> dismiss -> admit again -> dismiss -> fit -> report
 
 The search is relaxed by default (see :class:`~edgegraft.config.Settings`), and its threshold is the
 level that chance exceeds about once per variable, so it ends with nearly all true edges and some
@@ -26,28 +26,24 @@ from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import Interruption, interruptible, one_blas_thread
 from edgegraft.core.types import Floats, Mask
 from edgegraft.errors import ConvergenceWarning, DataError, IdentificationWarning
-from edgegraft.grafting.events import Observer, StopReason
+from edgegraft.grafting.events import Observer
 from edgegraft.grafting.journal import Journal
-from edgegraft.grafting.loop import run_search
-from edgegraft.grafting.problem import ALL_PAIRS, last_ridge
+from edgegraft.grafting.problem import last_ridge
 from edgegraft.grafting.state import SearchState
 from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
 from edgegraft.learn.certificate import Certificate, certify, score_inactive
 from edgegraft.learn.checkpoint import Checkpoints
 from edgegraft.learn.completion import Completion, confirm_completed
-from edgegraft.learn.confirm import Confirmation, confirm
-from edgegraft.learn.edge_tests import EdgeTests, judge_tables, make_tester, q_values
-from edgegraft.learn.effective_score import Verdicts
+from edgegraft.learn.confirm import Confirmation, confirm, test_all
+from edgegraft.learn.edge_tests import EdgeTests, judge_tables
 from edgegraft.learn.effects import Effects, edge_effects
-from edgegraft.learn.last_fits import last_model, refit
+from edgegraft.learn.last_fits import last_model
 from edgegraft.learn.margins import Agreement, compare_margins, match_margins
 from edgegraft.learn.pair_ranking import PairRanking, rank_all_pairs
 from edgegraft.learn.prediction import Prediction, columns_of_all, fit_for_prediction
-from edgegraft.learn.second_look import FACTOR, sharpen
-from edgegraft.learn.stages import Stages, over_all_rows
+from edgegraft.learn.stages import Stages
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows, TableRows
 
@@ -120,8 +116,8 @@ class Discovery(NamedTuple):
 
     @property
     def penalty(self) -> float:
-        """Threshold of the first activation tests; a sharpened search ends with twice as much."""
-        return self.search.penalty.penalty / (FACTOR if self.search.sharpened else 1.0)
+        """Threshold of the activation tests."""
+        return self.search.penalty.penalty
 
     @property
     def ridge(self) -> float:
@@ -177,7 +173,7 @@ def discover(
     watching = [*observers, *([] if checkpoint is None else [Checkpoints(checkpoint)])]
     with interruptible() as interruption:
         stages = Stages(table, plan or Plan(), weights, sample_rows, design)
-        found = _conclude(stages.run(watching), stages, watching)
+        found = _conclude(stages.run(watching), stages)
         found = _with_prediction(found, stages, interruption)
     return found._replace(interrupted=interruption.asked)
 
@@ -204,36 +200,25 @@ def resume_discovery(
     with interruptible() as interruption:
         stages = Stages(table, plan or Plan(), weights, sample_rows, design)
         search = stages.resume(path, watching, max_time, max_edges)
-        found = _conclude(search, stages, watching)
+        found = _conclude(search, stages)
         found = _with_prediction(found, stages, interruption)
     return found._replace(interrupted=interruption.asked)
 
 
-def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]) -> Discovery:
-    """Sharpen, test, cut and refit the edges of the search."""
-    plan = stages.plan
-    if os.environ.get("S") and _deserves_second_look(search):
-        second = sharpen(search, stages.sample)
-        search = run_search(second, observers, checkpoint=over_all_rows(search))
-    journal, watch, ended = search.problem.journal, search.problem.watch, search
+def _conclude(search: SearchState, stages: Stages) -> Discovery:
+    """Dismiss and admit again, fit what is kept, and report."""
+    plan, journal, ended = stages.plan, search.problem.journal, search
     converged = search.solution.info.converged  # before tests add edges
     journal.begin(plan, search.graph.layout.edges, search.theta(), search.penalty.penalty)
-    confirmed = None
-    if plan.cuts:
-        with one_blas_thread():  # the tests use the threads
-            search, confirmed = confirm_completed(search, confirm(search, stages), stages)
-        tests, kept, tested = confirmed.tests, confirmed.kept, confirmed.model
-        strengths = search.model().edge_strengths()
-    else:
-        tested = search.model()
-        if search.policy.shrinks:
-            tested = refit(search, search.penalty.ridge, watch=watch)
-        with one_blas_thread():
-            tests = _tests(search, tested, stages)
-        kept = np.ones(len(tests.edges), bool)
-        strengths = tested.edge_strengths()
+    with one_blas_thread():  # the tests use the threads
+        if plan.cuts:
+            search, network = confirm_completed(search, confirm(search, stages), stages)
+        else:
+            network = test_all(search, stages)
+    tests, kept = network.tests, network.kept
+    strengths = (search.model() if plan.cuts else network.model).edge_strengths()
     last, fitted, final = last_model(search, kept, plan)
-    agreement, copies, ranking = None, list[list[str]](), None
+    agreement = None
     if plan.refit and plan.objective == "pseudolikelihood":
         ridge, features = last_ridge(plan, search.objective), search.objective.features
         with one_blas_thread():  # chains would amplify the rounding of another number
@@ -242,12 +227,9 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
             )
         if plan.aim == "network":
             _warn_of_shares(agreement, _SECOND_MODE)
-    last = last.with_edge_columns(_edge_columns(last, tested, tests, stages, search))
+    last = last.with_edge_columns(_edge_columns(last, network.model, tests, stages, search))
     final = final if plan.cuts else search
     scored = score_inactive(final, journal=journal)
-    if confirmed is not None:
-        copies = _warn_of_copies(confirmed, last.names)
-        ranking = rank_all_pairs(confirmed, scored, search.penalty.penalty)
     return Discovery(
         last,
         kept,
@@ -257,8 +239,8 @@ def _conclude(search: SearchState, stages: Stages, observers: Sequence[Observer]
         certify(final, scored, cut=tests.edges[~kept]),
         converged and fitted,
         plan,
-        copies=copies,
-        ranking=ranking,
+        copies=_warn_of_copies(network, last.names),
+        ranking=rank_all_pairs(network, scored, search.penalty.penalty) if plan.cuts else None,
         agreement=agreement,
     )
 
@@ -374,19 +356,6 @@ def _warn_of_copies(confirmed: Confirmation, names: Sequence[str]) -> list[list[
     return copies
 
 
-def _tests(search: SearchState, model: PairwiseMRF, stages: Stages) -> EdgeTests:
-    """Test the edges of a model beside each other."""
-    features = search.objective.features
-    tester = make_tester(features, stages.sample, stages.plan.n_jobs, **stages.variance)
-    layout, theta = model.layout, model.theta
-    if features is not None:
-        layout, theta = features.layout(model.edges), features.weights_of(theta, model.edges)
-    journal = search.problem.journal
-    found = Verdicts.of(journal.step(lambda: np.array(tester.test(layout, theta), float)))
-    q = q_values(found.p_value, search.problem.rules.n_allowed)
-    return EdgeTests.of(model.edges, found, q, ordered=features is not None)
-
-
 def _edge_columns(
     last: PairwiseMRF,
     tested: PairwiseMRF,
@@ -423,15 +392,3 @@ def _edge_columns(
 
     whole = journal.keep("tables", test_whole)[place]
     return columns | tests.groups.columns(at) | {"p_table": whole}
-
-
-def _deserves_second_look(search: SearchState) -> bool:
-    """Return whether sharper weights may add edges that the search has missed."""
-    n = len(search.objective.schema)
-    return (
-        search.reason is StopReason.OPTIMAL
-        and isinstance(search.penalty, NoisePenalty)
-        and not search.policy.shrinks
-        and not search.sharpened
-        and n * (n - 1) // 2 <= ALL_PAIRS
-    )

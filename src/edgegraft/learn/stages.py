@@ -5,9 +5,8 @@
 Early steps need no more than a direction, and a pass over all rows is expensive; so the
 search begins on samples, each of which continues from the graph and parameters of the one before,
 and ends over all rows: last fits, the test of every inactive pair, certificate and KKT residual are
-of all of them. Two parts read rows one by one and use the sample alone: the weights of
-:mod:`~edgegraft.learn.second_look` and the tests of :mod:`~edgegraft.learn.edge_tests`, whose
-p-values are valid and have the power of the sample's rows.
+of all of them. The tests of :mod:`~edgegraft.learn.edge_tests` use the sample alone:
+their p-values are valid and have the power of the sample's rows.
 
 A sample has short runs of neighbouring rows from every block, drawn with the seed of the search. A
 table in memory, and blocks that fit the sample, have one stage: all rows.
@@ -43,7 +42,6 @@ from edgegraft.grafting.problem import (
 from edgegraft.grafting.state import SearchState
 from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn.checkpoint import load
-from edgegraft.learn.second_look import TESTS_PER_VARIABLE
 from edgegraft.learn.too_few_rows import too_few_rows, warn_of_sparse_pairs
 from edgegraft.objective.objective import Objective
 from edgegraft.table import PackedTable
@@ -51,6 +49,7 @@ from edgegraft.table.blocks import Rows, TableRows, as_rows, distinct_rows, samp
 
 _STEP = 8  # from one sample to the next
 _MIN_ROWS = 50_000  # of a sample that is worth a stage of its own
+_TESTS_PER_VARIABLE = 50  # between two activations over all rows: few edges are left to find
 _OF_NOISE = 0.2  # left unfitted at most, of the standard deviation of one row's share
 
 MakeLoss = Callable[[], tuple[Objective, PairCounts]]
@@ -205,7 +204,7 @@ def _settings_of_all(settings: Settings, plan: Plan, loss: Objective) -> Setting
     a search that is killed. And what it leaves unfitted must stay below the noise of the gradients,
     or else it is taken for edges.
     """
-    tests = plan.test_limit or TESTS_PER_VARIABLE * len(loss.schema)
+    tests = plan.test_limit or _TESTS_PER_VARIABLE * len(loss.schema)
     tol = min(settings.tol, _OF_NOISE / np.sqrt(loss.n_rows))
     return replace(settings, max_tests=tests, tol=float(tol), checkpoint_every=1)
 
