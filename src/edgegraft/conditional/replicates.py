@@ -2,8 +2,8 @@
 
 With white scores ``u_r`` of rows at the fit without a pair, ``U`` their sum and ``r`` their
 variance over the rows (at least 1), a replicate has the sum ``U* = sum of w*_r u_r`` of its row
-weights (Kline and Santos 2012). ``U`` holds the noise of the sample, to which a replicate adds as much
-again. So
+weights (Kline and Santos 2012). ``U`` holds the noise of the sample, to which a replicate adds as
+much again. So
 
     T* = | sqrt(T - dof) U / |U| + (U* - U) / sqrt(r) |^2,
 

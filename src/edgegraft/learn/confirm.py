@@ -26,6 +26,7 @@ from edgegraft.core.types import Edges, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.grafting import steps
 from edgegraft.grafting.events import StopReason
+from edgegraft.grafting.pair_rules import PairRules
 from edgegraft.grafting.problem import ALL_PAIRS, ridge_of
 from edgegraft.grafting.state import SearchState
 from edgegraft.learn.certificate import MAX_PAIRS
@@ -36,6 +37,7 @@ from edgegraft.learn.last_fits import refit
 from edgegraft.learn.reweigh import reweighed
 from edgegraft.learn.stages import Stages
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.rank.correlations import Correlations
 from edgegraft.rank.structure import spanning_tree
@@ -58,6 +60,7 @@ class Confirmation(NamedTuple):
     untestable: float  # share of them whose test had no information
     copies: Copies
     model: PairwiseMRF  # of the kept edges, with a negligible ridge
+    rule: Penalty  # of the search, in units of the noise that this model leaves
 
     @property
     def doubtful(self) -> bool:
@@ -71,67 +74,134 @@ def confirm(search: SearchState, stages: Stages, drawn: Mask | None = None) -> C
 
     If missing cells have been `drawn`, the search is over the rows that are filled in so.
     """
-    plan, objective, rules = stages.plan, search.objective, search.problem.rules
     # A given threshold holds for every edge, and so does a spent budget.
-    widen = plan.penalty == "auto" and search.reason in _COMPLETE
-    tree, copies = _tree(stages.sample, widen)
-    tree = tree[rules.allows(tree)]
-    found = search.graph.layout.edges
-    stand_ins = copies.stand_ins(found)
-    stand_ins = stand_ins[rules.allows(stand_ins)]
-    shown = found[copies.shown(found)]
-    rows = stages.filled or stages.sample
-    tested = ConditionalRows(
-        rows.table, rows.weights, objective.features, **stages.variance, drawn=drawn
-    )
-    cut = Cut.of(plan, objective.n_rows, rules)
-    tables = objective.expand(search.theta(), search.graph.layout)
-    fitted = Layout(objective.schema.n_states, found), tables
-    judge = Judge(tested, cut.decides, plan.n_jobs, fitted)
-    n = len(objective.schema)
-    candidates = np.unique(np.concatenate((shown, tree, stand_ins, rules.required)), axis=0)
-    network = Network(n, candidates)
-    spared = frozenset(_pairs(tree) if not __import__("os").environ.get("NT") else [])
-    verdicts: dict[Pair, Verdict] = dict.fromkeys(_pairs(found), UNTESTABLE)
-    verdicts |= dismiss(network, judge, cut, spared)
-    verdicts |= dismiss(network, judge, cut)
-    before = set(network.edges)
-    verdicts |= admit(network, _pairs(candidates), judge, cut)
-    if network.edges != before:
-        verdicts |= dismiss(network, judge, cut)
-    solution = _fit(search, network, None)
-    for _ in range(_MAX_LOOKS if widen and n * (n - 1) // 2 <= MAX_PAIRS else 0):
-        new = _violating(search, solution, copies)
-        new = [pair for pair in new if pair not in network.edges]
-        before = set(network.edges)
-        asked = admit(network, new, judge, cut)
-        if network.edges == before:
+    widen = stages.plan.penalty == "auto" and search.reason in _COMPLETE
+    tree, copies = _tree(stages.sample, search.problem.rules, widen)
+    network = _Decisions(search, stages, tree, copies, drawn)
+    network.dismiss(spared=frozenset(_pairs(tree)))
+    network.dismiss()
+    network.admit(network.candidates)
+    network.fit()
+    for _ in range(_MAX_LOOKS if widen and network.n_pairs <= MAX_PAIRS else 0):
+        if not network.admit(network.violating()):
             break
-        verdicts |= {pair: verdict for pair, verdict in asked.items() if pair in network.edges}
-        verdicts |= dismiss(network, judge, cut)
-        solution = _fit(search, network, solution)
-    before = set(network.edges)
-    verdicts |= dismiss(network, judge, cut, both_ends=True)
-    if network.edges != before:
-        solution = _fit(search, network, solution)
-    alone = partial(judge.ask, Network(n, np.empty((0, 2), np.int64)))
-    bridges = bridge(network, _pairs(tree), alone, cut)
-    if bridges:
-        verdicts |= bridges
-        solution = _fit(search, network, solution)
-    layout = solution.layout
-    model = PairwiseMRF(objective.schema, layout.edges, objective.expand(solution.theta, layout))
-    edges = np.array(list(verdicts), np.int64).reshape(-1, 2)
-    steps.adopt(search, edges)
-    edges = search.graph.layout.edges
-    ordered = [verdicts.get(pair, UNTESTABLE) for pair in _pairs(edges)]
-    kept = np.array([pair in network.edges for pair in _pairs(edges)], bool)
-    each = Verdicts.of(ordered)
-    q_value = q_values(cut.weighted(edges, each.p_value), rules.n_allowed)
-    ordinal = objective.features is not None
-    untestable = float((each.dof == 0)[kept].mean()) if kept.any() else 0.0
-    tests = EdgeTests.of(edges, each, q_value, ordered=ordinal)
-    return Confirmation(tests, kept, untestable, copies, model)
+        network.fit()
+    network.dismiss(both_ends=True)
+    network.bridge(_pairs(tree))
+    network.fit()
+    return network.conclude()
+
+
+class _Decisions:
+    """A network on its way: its judge, the last verdict on every pair, and the fit of its edges."""
+
+    def __init__(
+        self,
+        search: SearchState,
+        stages: Stages,
+        tree: Edges,
+        copies: Copies,
+        drawn: Mask | None,
+    ) -> None:
+        self._search, self._copies, self._rules = search, copies, search.problem.rules
+        objective, found = search.objective, search.graph.layout.edges
+        stand_ins = copies.stand_ins(found)
+        stand_ins = stand_ins[self._rules.allows(stand_ins)]
+        each = found[copies.shown(found)], tree, stand_ins, self._rules.required
+        candidates = np.unique(np.concatenate(each), axis=0)
+        self.candidates = _pairs(candidates)
+        self._n = len(objective.schema)
+        self.n_pairs = self._n * (self._n - 1) // 2
+        self._network = Network(self._n, candidates)
+        self._cut = Cut.of(stages.plan, objective.n_rows, self._rules)
+        rows = stages.filled or stages.sample
+        tested = ConditionalRows(
+            rows.table, rows.weights, objective.features, **stages.variance, drawn=drawn
+        )
+        tables = objective.expand(search.theta(), search.graph.layout)
+        fitted = Layout(objective.schema.n_states, found), tables
+        self._judge = Judge(tested, self._cut.decides, stages.plan.n_jobs, fitted)
+        self._verdicts: dict[Pair, Verdict] = dict.fromkeys(_pairs(found), UNTESTABLE)
+        self._solution: Solution | None = None
+        self._rule = search.penalty
+
+    def dismiss(self, *, spared: frozenset[Pair] = frozenset(), both_ends: bool = False) -> None:
+        """Drop what fails, except for the spared."""
+        self._verdicts |= dismiss(
+            self._network, self._judge, self._cut, spared, both_ends=both_ends
+        )
+
+    def admit(self, pairs: list[Pair]) -> bool:
+        """Add what passes, and drop what fails beside it; return whether anything was added."""
+        before = set(self._network.edges)
+        asked = admit(self._network, pairs, self._judge, self._cut)
+        self._verdicts |= {
+            pair: asked[pair] for pair in asked if pair in self._verdicts or self._has(pair)
+        }
+        if self._network.edges == before:
+            return False
+        self.dismiss()
+        return True
+
+    def bridge(self, tree: list[Pair]) -> None:
+        """Add tree edges between parts of the network, if their columns depend."""
+        alone = partial(self._judge.ask, Network(self._n, np.empty((0, 2), np.int64)))
+        self._verdicts |= bridge(self._network, tree, alone, self._cut)
+
+    def fit(self) -> None:
+        """Fit the kept edges with a negligible ridge, unless they are fitted."""
+        search, objective = self._search, self._search.solution.objective
+        edges = np.array(sorted(self._network.edges), np.int64).reshape(-1, 2)
+        known = search.theta(), search.graph.layout
+        if self._solution is not None:
+            if np.array_equal(self._solution.layout.edges, edges):
+                return
+            known = self._solution.theta, self._solution.layout
+        ridge = search.penalty.ridge
+        if objective.terms == 2:  # messages of a likelihood need the larger ridge
+            ridge = min(ridge, ridge_of(_FIT_ROWS, objective.n_rows))
+        rule = replace(search.penalty, penalty=0.0, ridge=ridge)
+        layout = search.graph.layout.with_edges(edges)
+        tol = min(max(_UNFITTED_ROWS / objective.n_rows, _MIN_TOL), search.settings.tol)
+        self._solution = minimize(
+            objective, rule, layout, layout.carry(*known), Stopping(tol, _ITERATIONS), quiet=True
+        )
+        self._rule = reweighed(search.penalty, objective, self._solution.theta, layout)
+
+    def violating(self) -> list[Pair]:
+        """Return the pairs outside that violate optimality at the fit, in units of its noise."""
+        solution, pairs = self._solution, all_pairs(self._n)
+        assert solution is not None
+        pairs = pairs[find_pairs(pairs, solution.layout.edges, self._n) < 0]
+        pairs = pairs[self._copies.shown(pairs) & self._rules.allows(pairs)]
+        if not len(pairs):
+            return []
+        objective = self._search.solution.objective
+        tables = objective.edge_gradients(solution.theta, solution.state, pairs)
+        return _pairs(pairs[self._rule.score(tables) > self._rule.penalty])
+
+    def conclude(self) -> Confirmation:
+        """Return the decisions; pairs that the search lacks become part of its graph."""
+        search, solution, objective = self._search, self._solution, self._search.objective
+        assert solution is not None
+        steps.adopt(search, np.array(list(self._verdicts), np.int64).reshape(-1, 2))
+        edges = search.graph.layout.edges
+        each = Verdicts.of([self._verdicts.get(pair, UNTESTABLE) for pair in _pairs(edges)])
+        kept = np.array([self._has(pair) for pair in _pairs(edges)], bool)
+        q = q_values(self._cut.weighted(edges, each.p_value), self._rules.n_allowed)
+        tests = EdgeTests.of(edges, each, q, ordered=objective.features is not None)
+        tables = objective.expand(solution.theta, solution.layout)
+        return Confirmation(
+            tests,
+            kept,
+            float((each.dof == 0)[kept].mean()) if kept.any() else 0.0,
+            self._copies,
+            PairwiseMRF(objective.schema, solution.layout.edges, tables),
+            self._rule,
+        )
+
+    def _has(self, pair: Pair) -> bool:
+        return pair in self._network.edges
 
 
 def test_all(search: SearchState, stages: Stages) -> Confirmation:
@@ -147,44 +217,14 @@ def test_all(search: SearchState, stages: Stages) -> Confirmation:
     if search.policy.shrinks:
         model = refit(search, search.penalty.ridge, watch=search.problem.watch)
     n, kept = len(objective.schema), np.ones(len(edges), bool)
-    return Confirmation(tests, kept, 0.0, Copies(np.arange(n)), model)
+    return Confirmation(tests, kept, 0.0, Copies(np.arange(n)), model, search.penalty)
 
 
 def _pairs(edges: Edges) -> list[Pair]:
     return [(i, j) for i, j in edges.tolist()]
 
 
-def _fit(search: SearchState, network: Network, start: Solution | None) -> Solution:
-    """Return the fit of the network's edges, with a negligible ridge."""
-    objective = search.solution.objective
-    ridge = search.penalty.ridge
-    if objective.terms == 2:  # messages of a likelihood need the larger ridge
-        ridge = min(ridge, ridge_of(_FIT_ROWS, objective.n_rows))
-    rule = replace(search.penalty, penalty=0.0, ridge=ridge)
-    layout = search.graph.layout
-    known = (search.theta(), layout) if start is None else (start.theta, start.layout)
-    edges = np.array(sorted(network.edges), np.int64).reshape(-1, 2)
-    grown = layout.with_edges(edges)
-    tol = min(max(_UNFITTED_ROWS / objective.n_rows, _MIN_TOL), search.settings.tol)
-    return minimize(
-        objective, rule, grown, grown.carry(*known), Stopping(tol, _ITERATIONS), quiet=True
-    )
-
-
-def _violating(search: SearchState, solution: Solution, copies: Copies) -> list[Pair]:
-    """Return the pairs that violate optimality at the fit of a network."""
-    objective, layout, rules = search.solution.objective, solution.layout, search.problem.rules
-    pairs = all_pairs(layout.n_variables)
-    pairs = pairs[find_pairs(pairs, layout.edges, layout.n_variables) < 0]
-    pairs = pairs[copies.shown(pairs) & rules.allows(pairs)]
-    if not len(pairs):
-        return []
-    rule = reweighed(search.penalty, objective, solution.theta, layout)
-    scores = rule.score(objective.edge_gradients(solution.theta, solution.state, pairs))
-    return _pairs(pairs[scores > rule.penalty])
-
-
-def _tree(rows: TableRows, wanted: bool) -> tuple[Edges, Copies]:
+def _tree(rows: TableRows, rules: PairRules, wanted: bool) -> tuple[Edges, Copies]:
     """Return the spanning forest of significant dependences, and the copies among the columns.
 
     Neither is looked for if it is not wanted, or if there are too many columns to compare all.
@@ -195,4 +235,5 @@ def _tree(rows: TableRows, wanted: bool) -> tuple[Edges, Copies]:
     counts = PairCounts(rows)
     tree = spanning_tree(Correlations(counts))
     copies = find_copies(counts, tree)
-    return copies.stand_ins(tree), copies
+    tree = copies.stand_ins(tree)
+    return tree[rules.allows(tree)], copies

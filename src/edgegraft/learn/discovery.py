@@ -240,7 +240,7 @@ def _conclude(search: SearchState, stages: Stages) -> Discovery:
         converged and fitted,
         plan,
         copies=_warn_of_copies(network, last.names),
-        ranking=rank_all_pairs(network, scored, search.penalty.penalty) if plan.cuts else None,
+        ranking=rank_all_pairs(network, scored, search.penalty) if plan.cuts else None,
         agreement=agreement,
     )
 

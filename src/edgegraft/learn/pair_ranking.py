@@ -9,6 +9,7 @@ import numpy as np
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.learn.certificate import ScoredPairs
 from edgegraft.learn.confirm import Confirmation
+from edgegraft.objective.penalty import Penalty
 
 
 class PairRanking(NamedTuple):
@@ -20,10 +21,10 @@ class PairRanking(NamedTuple):
     score: Floats
 
 
-def rank_all_pairs(found: Confirmation, scored: ScoredPairs, threshold: float) -> PairRanking:
+def rank_all_pairs(found: Confirmation, scored: ScoredPairs, rule: Penalty) -> PairRanking:
     """Rank the edges of a network by their p-values, then the other pairs by their scores.
 
-    A network that was built in the order of the fit of all pairs has the ranking of that fit.
+    Scores by the noise of a rule are taken in units of the noise that the network leaves.
     """
     kept = np.flatnonzero(found.kept)
     tests = found.tests
@@ -34,8 +35,11 @@ def rank_all_pairs(found: Confirmation, scored: ScoredPairs, threshold: float) -
         scores = np.full(len(others), np.nan)
         order = np.argsort(tests.p_value[~found.kept], kind="stable")
     else:
+        cells = np.ones(len(others), np.int64)
+        noise = rule.edge_weights(others, cells) / found.rule.edge_weights(others, cells)
+        scores = scores * noise
         order = np.argsort(-scores, kind="stable")
     pairs = np.concatenate((edges, others[order]))
     is_kept = np.arange(len(pairs)) < len(edges)
-    score = np.concatenate((np.full(len(edges), np.nan), scores[order] / (threshold or 1.0)))
+    score = np.concatenate((np.full(len(edges), np.nan), scores[order] / (rule.penalty or 1.0)))
     return PairRanking(pairs, is_kept, score)
