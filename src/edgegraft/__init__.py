@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` does the same 
         objective,
         optimize,
         report,
-        search,
         study,
         table,
     )
@@ -69,7 +68,6 @@ __all__ = [
     "read_network",
     "refit_by_likelihood",
     "report",
-    "search",
     "study",
     "table",
 ]
