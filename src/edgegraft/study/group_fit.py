@@ -20,9 +20,9 @@ from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.grafting.problem import ridge_of
 from edgegraft.learn.edge_tests import EdgeTester, make_tester
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.featured import featured
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.scored import featured
 from edgegraft.study.group_rows import GroupRows, features_of
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
