@@ -272,3 +272,13 @@ def test_the_rest_of_the_table_has_a_test_of_its_own():
     assert ((p[0.0] <= 0.05).sum(axis=1) <= 5).all()
     assert ((p[0.0] <= 0.5).mean(axis=1) > 0.25).all()
     assert (p[0.3][1] <= 0.001).mean() > 0.9
+
+
+def test_a_score_that_few_rows_have_is_zero():
+    """A fit with it ended at infinity, and the search did not end."""
+    schema = schema_of(["ordinal", "ordinal"], [4, 4])
+    margins = np.array([6861.0, 2, 3, 13134, 5000, 5000, 5000, 5000])
+    features = Features.of(schema, margins)
+    assert not features.matrix(0)[:, 1].any()
+    assert np.abs(features.matrix(0)).max() < 2
+    assert features.matrix(1).any(axis=0).all()

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
@@ -28,7 +29,6 @@ from edgegraft.kernels.conditionals.counted import work_counted
 from edgegraft.kernels.conditionals.lookup import Places, exchange, gather_tables
 from edgegraft.kernels.conditionals.pseudolikelihood import (
     Columns,
-    Kept,
     Results,
     scratch_for,
     work_bundles,
@@ -45,7 +45,7 @@ class Job(NamedTuple):
     forward: BundleSources  # whose tables make the logits
     scatter: BundleSources  # whose sources get sums; the same bundles
     chosen: Integers  # the bundles to work on
-    kept: Kept
+    kept: NDArray[Any] | None = None  # where residuals of all bundles are written, if wanted
 
 
 def columns_of(block: TableRows, dtype: type[np.floating]) -> Columns:
@@ -84,8 +84,7 @@ def evaluate_block(
         return evaluate_on_device(block, theta, layout, dtype, scale)
     columns = columns_of(block, dtype)
     jobs = [
-        Job(each, each, np.arange(each.n_bundles), nothing_kept(each.n_bundles, dtype))
-        for each in sources or route(layout, columns)
+        Job(each, each, np.arange(each.n_bundles)) for each in sources or route(layout, columns)
     ]
     out = np.zeros(layout.n_variables + layout.n_parameters)
     losses, gradient = out[: layout.n_variables], out[layout.n_variables :]
@@ -94,11 +93,6 @@ def evaluate_block(
         gradient_of(job, result, layout, scale, gradient)
         losses += result.losses
     return out
-
-
-def nothing_kept(n_bundles: int, precision: Any) -> Kept:
-    """Return `Kept` for residuals that are not kept."""
-    return Kept(np.empty(0, precision), np.full(n_bundles, -1), np.zeros(n_bundles, bool))
 
 
 def do_jobs(
@@ -162,7 +156,7 @@ def _work(
         *inputs,
         job.scatter.groups,
         job.scatter is forward,
-        job.kept,
+        np.empty(0, columns.weights.dtype) if job.kept is None else job.kept,
         scratch_for(columns, forward.bundles, forward.groups, job.scatter.groups),
         result,
     )
@@ -247,10 +241,9 @@ def _residuals(
         for part in (targets[k : k + at_once] for k in range(0, len(targets), at_once)):
             every = np.arange(len(part))
             values = np.empty((len(part), n_rows, alternatives), precision)
-            kept = Kept(values.ravel(), every * length, np.zeros(len(part), bool))
             bundles = bundle(part, alternatives, 1)
             forward, nothing = (wire(graph, bundles, columns) for graph in (layout, empty))
-            do_jobs(columns, layout, theta, [Job(forward, nothing, every, kept)], n_jobs)
+            do_jobs(columns, layout, theta, [Job(forward, nothing, every, values.ravel())], n_jobs)
             for by_state, i in zip(values, part.tolist(), strict=True):
                 matrix = features.matrix(i)
                 shown = by_state[:, : len(matrix) - 1].T

@@ -20,6 +20,7 @@ from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Edges, Floats
 from edgegraft.objective.objective import Evaluation, Objective, State
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.table.blocks import TableRows
 
 
 class FeaturedState(NamedTuple):
@@ -38,6 +39,9 @@ class Featured(Objective):
         self.inner, self.features, self.rows = inner, features, inner.rows
         self.schema, self.n_rows = inner.schema, inner.n_rows
         self.terms, self.accuracy = inner.terms, inner.accuracy
+        in_memory = isinstance(inner, Pseudolikelihood) and isinstance(inner.rows, TableRows)
+        # Products of scores alone are small. A constant column has no edges.
+        self.scores_all = in_memory and not (features.is_plain & (features.states > 1)).any()
 
     @property
     def stand_in(self) -> Objective | None:  # type: ignore[override]

@@ -80,8 +80,8 @@ class Pseudolikelihood(Objective):
     n_jobs : int, optional
         Threads; -1 for all cores. The results do not depend on it, to the last bit.
     max_bytes : int, default 256 MiB
-        Memory for residuals of a table kept from one `edge_gradients` to the next at the same
-        parameters. Those that do not fit are computed again.
+        Memory for the residuals of a table, from which all pairs are computed at once. If they do
+        not fit, pairs are computed batch by batch.
     precision : {"double", "single"}, default "double"
         Of logits and probabilities; sums over rows are double in both. Single agrees with double
         to 1e-7 of the value and 1e-7 in the gradient and takes 0.5 to 0.75 of the time, but

@@ -1,10 +1,8 @@
 """Gradients of pairs outside the model: sums of the residuals at one point.
 
-Residuals of a variable are computed once per batch whatever the number of its pairs, and kept for
-later batches at the same parameters as long as they fit the memory allowed. A batch of so many
-pairs that sixteen targets share most of their sources is processed in bundles instead, without
-keeping anything. Once the batches at one point have cost as much as all pairs together would, or so
-many pairs were asked for that the rest is likely to follow and would cost more, all are computed
+A batch of so many pairs that sixteen targets share most of their sources is processed in bundles.
+Once the batches at one point have cost as much as all pairs together would, or so many pairs were
+asked for that the rest is likely to follow and would cost more, all are computed
 (:class:`~edgegraft.objective.block_sums.AllPairs`) and later batches look them up.
 
 What is known at the point of the last evaluation is kept, so that no pass is repeated: an
@@ -25,50 +23,35 @@ from edgegraft.core.pairs import PairTables, pair_ids, pairs_of_ids, table_offse
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.device.pseudolikelihood import score_on_device
 from edgegraft.kernels.conditionals.lanes import LANES
-from edgegraft.kernels.conditionals.pseudolikelihood import Columns, Kept
+from edgegraft.kernels.conditionals.pseudolikelihood import Columns
 from edgegraft.objective.block_sums import (
     AllPairs,
     Job,
     columns_of,
     do_jobs,
     gradient_of,
-    nothing_kept,
     price,
 )
 from edgegraft.objective.bundles import bundle, by_width, estimate, wire
 from edgegraft.table.blocks import TableRows
 
-_BLOCK_BYTES = 1 << 27  # of a block's residuals that are not kept
+_BLOCK_BYTES = 1 << 27  # of a block's residuals
 _LIKELY_ALL = 1 / 32  # share of all pairs, asked for at one point, after which the rest follows
 
 
 class Residuals:
-    """Residuals at the point `theta`, as far as they have been asked for.
+    """Sums of residuals at the point `theta`, and what they have cost.
 
-    They are kept up to `max_bytes`.
+    Residuals of all variables are computed if they take no more than `max_bytes`.
     """
 
     def __init__(self, theta: Floats, columns: Columns, max_bytes: int) -> None:
         self.theta = theta
         self.columns = columns
-        self.max_bytes = self._free = max_bytes
+        self.max_bytes = max_bytes
         self.spent = 0.0  # nanoseconds per row, estimated
         self.asked = 0  # pairs
         self.whole: AllPairs | None = None
-        self._kept: dict[int, Kept] = {}
-
-    def keep(self, targets: Integers, alternatives: int) -> Kept:
-        """Return the place of the residuals of these targets, one per bundle, filled or not."""
-        dtype = self.columns.weights.dtype
-        length = self.columns.codes.shape[1] * alternatives
-        if alternatives not in self._kept:
-            n_kept = min(len(targets), self._free // (length * dtype.itemsize))
-            self._free -= n_kept * length * dtype.itemsize
-            start = np.where(np.arange(len(targets)) < n_kept, np.arange(len(targets)) * length, -1)
-            # Pages are only taken when written: what is never asked for costs nothing.
-            values = np.empty(n_kept * length, dtype)
-            self._kept[alternatives] = Kept(values, start, np.zeros(len(targets), bool))
-        return self._kept[alternatives]
 
     def find_all(self, layout: Layout, features: Features, n_jobs: int) -> None:
         """Compute all pairs, if the memory allowed suffices."""
@@ -76,7 +59,6 @@ class Residuals:
         if shape[0] * shape[1] * self.columns.weights.dtype.itemsize > self.max_bytes:
             self.spent = -np.inf  # and do not try again
             return
-        self._kept.clear()
         self.whole = AllPairs(self.columns, layout, self.theta, features, n_jobs)
 
 
@@ -173,15 +155,8 @@ def _plan(
         chosen = np.flatnonzero(members.any(axis=1))
         forward = wire(layout, bundles, columns)
         scatter = wire(asked, bundles, columns)
-        kept = nothing_kept(len(bundles.member), columns.weights.dtype)
-        size = columns.weights.dtype.itemsize
-        cost = estimate(forward, scatter, size)
-        if lanes == 1:
-            kept = residuals.keep(targets, alternatives)
-            to_do = float((~kept.filled[chosen]).mean()) * len(chosen) / len(targets)
-            # Half: later batches will find them.
-            cost = 0.5 * to_do * estimate(forward, None, size) + estimate(None, scatter, size)
-        choices.append((cost, Job(forward, scatter, chosen, kept)))
+        cost = estimate(forward, scatter, columns.weights.dtype.itemsize)
+        choices.append((cost * len(chosen) / len(bundles.member), Job(forward, scatter, chosen)))
         if alternatives > LANES // 2:
             break
     return min(choices, key=lambda choice: choice[0])
