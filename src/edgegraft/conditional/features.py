@@ -26,7 +26,6 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.table import Schema
 from edgegraft.table.numbers import scores_of
 
-
 #: A quadratic or further score that fewer rows than this carry (rows over fourth moment) is zero:
 #: of two rows in 20,000 its value is 60, and a fit of its weights ends at infinity.
 _SCORE_ROWS = 20.0

@@ -44,7 +44,6 @@ class Job(NamedTuple):
 
     forward: BundleSources  # whose tables make the logits
     scatter: BundleSources  # whose sources get sums; the same bundles
-    chosen: Integers  # the bundles to work on
     kept: NDArray[Any] | None = None  # where residuals of all bundles are written, if wanted
 
 
@@ -83,9 +82,7 @@ def evaluate_block(
     if block.device is not None and sources is None:
         return evaluate_on_device(block, theta, layout, dtype, scale)
     columns = columns_of(block, dtype)
-    jobs = [
-        Job(each, each, np.arange(each.n_bundles)) for each in sources or route(layout, columns)
-    ]
+    jobs = [Job(each, each) for each in sources or route(layout, columns)]
     out = np.zeros(layout.n_variables + layout.n_parameters)
     losses, gradient = out[: layout.n_variables], out[layout.n_variables :]
     results = do_jobs(columns, layout, theta, jobs, block.n_jobs)
@@ -109,9 +106,9 @@ def do_jobs(
         nodes = np.zeros((job.scatter.n_bundles, int(job.scatter.widths.max(initial=1))))
         results.append(Results(sums, nodes, np.zeros(len(columns.states))))
         task = partial(_work, columns, _inputs(layout, theta, job.forward), job, results[-1])
-        n_pieces = 1 if n_jobs == 1 else min(len(job.chosen), _PIECES * n_jobs)
+        n_pieces = 1 if n_jobs == 1 else min(job.forward.n_bundles, _PIECES * n_jobs)
         # Every n-th bundle: neighbours in order often take equally long.
-        tasks += [(task, np.ascontiguousarray(job.chosen[k::n_pieces])) for k in range(n_pieces)]
+        tasks += [(task, np.arange(k, job.forward.n_bundles, n_pieces)) for k in range(n_pieces)]
     run(lambda item: item[0](item[1]), tasks, n_jobs)
     return results
 
@@ -239,11 +236,10 @@ def _residuals(
         length = n_rows * alternatives
         at_once = max(n_jobs, _PART_BYTES // (length * precision.itemsize))
         for part in (targets[k : k + at_once] for k in range(0, len(targets), at_once)):
-            every = np.arange(len(part))
             values = np.empty((len(part), n_rows, alternatives), precision)
             bundles = bundle(part, alternatives, 1)
             forward, nothing = (wire(graph, bundles, columns) for graph in (layout, empty))
-            do_jobs(columns, layout, theta, [Job(forward, nothing, every, values.ravel())], n_jobs)
+            do_jobs(columns, layout, theta, [Job(forward, nothing, values.ravel())], n_jobs)
             for by_state, i in zip(values, part.tolist(), strict=True):
                 matrix = features.matrix(i)
                 shown = by_state[:, : len(matrix) - 1].T

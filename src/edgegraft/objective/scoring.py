@@ -1,6 +1,5 @@
 """Gradients of pairs outside the model: sums of the residuals at one point.
 
-A batch of so many pairs that sixteen targets share most of their sources is processed in bundles.
 Once the batches at one point have cost as much as all pairs together would, or so many pairs were
 asked for that the rest is likely to follow and would cost more, all are computed
 (:class:`~edgegraft.objective.block_sums.AllPairs`) and later batches look them up.
@@ -22,7 +21,6 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import PairTables, pair_ids, pairs_of_ids, table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.device.pseudolikelihood import score_on_device
-from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns
 from edgegraft.objective.block_sums import (
     AllPairs,
@@ -82,14 +80,15 @@ def score_block(
     if residuals is None:
         residuals = Residuals(theta, columns_of(block, dtype), _BLOCK_BYTES)
     if residuals.whole is None:
-        asked, plans = _plan_all(residuals, layout, edges)
-        residuals.spent += sum(cost for cost, _ in plans)
+        asked, jobs = _plan(residuals.columns, layout, edges)
+        size = residuals.columns.weights.dtype.itemsize
+        residuals.spent += sum(estimate(job.forward, job.scatter, size) for job in jobs)
         residuals.asked += len(edges)
         if _worth_all(residuals, features):
             residuals.find_all(layout, features, block.n_jobs)
     if residuals.whole is not None:
         return residuals.whole.tables(edges, table_offsets(features.widths[edges]))
-    summed, jobs = np.zeros(asked.n_parameters), [job for _, job in plans]
+    summed = np.zeros(asked.n_parameters)
     results = do_jobs(residuals.columns, layout, residuals.theta, jobs, block.n_jobs)
     for job, result in zip(jobs, results, strict=True):
         gradient_of(job, result, asked, 1.0, summed)
@@ -97,20 +96,17 @@ def score_block(
     return features.fold_pairs(PairTables(edges, layout.states[edges], sums, offsets)).values
 
 
-def _plan_all(
-    residuals: Residuals, layout: Layout, edges: Edges
-) -> tuple[Layout, list[tuple[float, Job]]]:
-    """Return the pairs, each once, and the cheapest way to their sums."""
-    n = layout.n_variables
+def _plan(columns: Columns, layout: Layout, edges: Edges) -> tuple[Layout, list[Job]]:
+    """Return the pairs, each once, and the jobs that give their sums."""
+    n, jobs = layout.n_variables, []
     asked = Layout(layout.states, pairs_of_ids(np.unique(pair_ids(edges, n)), n))
     touched = np.zeros(n, bool)
     touched[asked.edges] = True
-    plans = [
-        _plan(residuals, layout, asked, targets, alternatives, touched)
-        for targets, alternatives in by_width(layout.states, np.ones(n, bool))
-        if touched[targets].any()
-    ]
-    return asked, plans
+    for targets, alternatives in by_width(layout.states, touched):
+        # Sixteen targets together share few of the sources of a batch: they took no less time.
+        bundles = bundle(targets, alternatives, 1)
+        jobs.append(Job(wire(layout, bundles, columns), wire(asked, bundles, columns)))
+    return asked, jobs
 
 
 def _worth_all(residuals: Residuals, features: Features) -> bool:
@@ -136,30 +132,6 @@ def take_tables(gradient: Floats, asked: Layout, edges: Edges, offsets: Integers
     turned = np.repeat(edges[:, 0] > edges[:, 1], sizes)  # stored with its columns first
     cell = np.where(turned, cell % wide * tall + cell // wide, cell)
     return np.asarray(gradient[np.repeat(asked.edge_offset[where], sizes) + cell])
-
-
-def _plan(
-    residuals: Residuals,
-    layout: Layout,
-    asked: Layout,
-    targets: Integers,
-    alternatives: int,
-    touched: np.ndarray,
-) -> tuple[float, Job]:
-    """Return the cheaper way to compute the pairs of some targets, and its cost."""
-    columns = residuals.columns
-    choices: list[tuple[float, Job]] = []
-    for lanes in (1, LANES):
-        bundles = bundle(targets, alternatives, lanes)
-        members = (bundles.member >= 0) & touched[bundles.member]
-        chosen = np.flatnonzero(members.any(axis=1))
-        forward = wire(layout, bundles, columns)
-        scatter = wire(asked, bundles, columns)
-        cost = estimate(forward, scatter, columns.weights.dtype.itemsize)
-        choices.append((cost * len(chosen) / len(bundles.member), Job(forward, scatter, chosen)))
-        if alternatives > LANES // 2:
-            break
-    return min(choices, key=lambda choice: choice[0])
 
 
 class AllGradients(NamedTuple):
