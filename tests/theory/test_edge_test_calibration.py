@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+from edgegraft.learn.feature_conditionals import FeatureConditionals
 from scipy.stats import kstest
 
 from edgegraft.learn.edge_tests import EdgeTester, edge_tests, q_values
-from edgegraft.learn.feature_conditionals import FeatureConditionals
+from edgegraft.objective.featured import featured
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.scored import featured
 from edgegraft.optimize.solver import minimize
 from edgegraft.table import PackedTable, Schema, Variable
 from edgegraft.table.numbers import scores_of
