@@ -96,7 +96,7 @@ def test_states_that_never_meet_show_an_edge():
 def test_states_too_rare_to_meet_by_chance_show_none():
     codes = np.zeros((2000, 2), int)
     codes[:20, 0], codes[20:40, 1] = 1, 1
-    assert outcome(codes, [(0, 1)]).p_value.tolist() == [1.0]
+    assert outcome(codes, [(0, 1)]).p_value[0] > 0.05
 
 
 def test_rows_without_weight_are_as_if_absent():

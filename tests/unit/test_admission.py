@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import networkx as nx
 import numpy as np
@@ -86,7 +86,7 @@ def test_what_is_added_at_once_shares_no_column(seed, edges, candidates):
 
     admit(network, candidates, Seen(seed), CUT)
     rounds.append(set(network.edges))
-    for before, after in zip(rounds, rounds[1:], strict=False):
+    for before, after in pairwise(rounds):
         ends = [v for pair in after - before for v in pair]
         assert len(ends) == len(set(ends))
 
@@ -111,21 +111,21 @@ def test_a_bridge_joins_what_is_apart(seed, edges, tree):
 
 
 def test_what_is_clearly_null_goes_at_once_and_the_rest_weakest_first():
-    class Fixed:
-        p = {(0, 1): 0.9, (1, 2): 0.8, (2, 3): 0.009, (3, 4): 0.008}
+    p = {(0, 1): 0.9, (1, 2): 0.8, (2, 3): 0.009, (3, 4): 0.008}
 
+    class Fixed:
         def __init__(self):
             self.rounds = []
 
         def ask(self, network, pairs, **_):
             self.rounds.append(pairs)
-            return [Verdict(1.0, 1, self.p[pair]) for pair in pairs]
+            return [Verdict(1.0, 1, p[pair]) for pair in pairs]
 
-    judge, network = Fixed(), network_of(5, list(Fixed.p))
-    assert min(judge.p[0, 1], judge.p[1, 2]) > NULL > max(judge.p[2, 3], judge.p[3, 4])
+    judge, network = Fixed(), network_of(5, list(p))
+    assert min(p[0, 1], p[1, 2]) > NULL > max(p[2, 3], p[3, 4])
     dismiss(network, judge, Cut(1e-3, True, CUT.rules))
     assert not network.edges
-    assert judge.rounds == [sorted(Fixed.p), [(2, 3)], []]  # it shares a column with (1, 2)
+    assert judge.rounds == [sorted(p), [(2, 3)], []]  # it shares a column with (1, 2)
 
 
 def test_nothing_is_asked_of_nothing():

@@ -192,7 +192,9 @@ def test_tables_are_a_start(kinds, target, to_the_end):
     expected = np.exp(logits - np.logaddexp.reduce(logits, axis=1)[:, None])
     first = module.Fit(start, 0.0, np.empty(0))
     np.testing.assert_allclose(found.probabilities(first), expected, atol=1e-9)
-    np.testing.assert_allclose(found.fit.theta, Conditional(rows, target, others).fit.theta, atol=1e-4)
+    np.testing.assert_allclose(
+        found.fit.theta, Conditional(rows, target, others).fit.theta, atol=1e-4
+    )
 
 
 def test_pairs_that_a_model_lacks_begin_at_zero():
