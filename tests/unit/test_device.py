@@ -25,10 +25,6 @@ from edgegraft.device import (
 from edgegraft.errors import MemoryBudgetError, MissingExtraError, SettingError
 from edgegraft.learn import Settings, certify, grow
 from edgegraft.learn.discovery import discover
-from edgegraft.learn.edge_tests import EdgeTester
-from edgegraft.learn.second_look import unexplained
-from edgegraft.learn.table_conditionals import TableConditionals
-from edgegraft.model import PairwiseMRF
 from edgegraft.objective import block_sums, scoring
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
@@ -41,8 +37,6 @@ from tests.cli.running import edgegraft
 from tests.conftest import DEVICE, CutTable, random_codes
 
 pytest.importorskip("torch", reason="PyTorch, the extra gpu, is not installed")
-
-from edgegraft.device.pseudolikelihood import unexplained_on_device
 
 STATES = [3, 2, 4, 2, 5, 3]
 
@@ -95,47 +89,6 @@ def test_the_loss_and_gradients_of_pairs(there, room, missing, weighted):
     np.testing.assert_allclose(found.at.state.losses, expected.at.state.losses, atol=1e-12)
     scores = [loss.edge_gradients(theta, loss.at.state, pairs).values for loss in (expected, found)]
     np.testing.assert_allclose(scores[1], scores[0], atol=1e-12)
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.1])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_edge_tests(there, room, missing, weighted):
-    here, _ = make_rows(there, missing, weighted, n_rows=800)
-    layout = Layout(STATES, [(0, 1), (1, 3), (2, 4), (0, 4), (1, 2)])
-    theta = np.random.default_rng(2).normal(size=layout.n_parameters) * 0.4
-    theta[layout.edge_offset[1] : layout.edge_offset[2]] = [2, -2, -2, 2]  # tested at zero
-    found, expected = (
-        EdgeTester(
-            TableConditionals(here.table, here.weights, sampling=weighted, device=where)
-        ).test(layout, theta)
-        for where in (there, None)
-    )
-    assert (expected.dof > 0).all()
-    np.testing.assert_array_equal(found.dof, expected.dof)
-    np.testing.assert_allclose(found.statistic, expected.statistic, rtol=1e-7, atol=1e-8)
-    np.testing.assert_allclose(found.p_value, expected.p_value, rtol=1e-6)
-
-
-def test_some_edges_and_ends_without_states(there):
-    codes = random_codes(STATES, 300, seed=4)
-    codes[:, 0] = 0
-    table = PackedTable.from_codes(codes)
-    layout = Layout(table.schema.n_states, [(0, 1), (1, 3), (2, 4)])
-    theta = np.random.default_rng(3).normal(size=layout.n_parameters)
-    testers = [EdgeTester(TableConditionals(table, device=where)) for where in (there, None)]
-    found, expected = (tester.test(layout, theta, np.array([2, 0])) for tester in testers)
-    np.testing.assert_allclose(found.p_value, expected.p_value, rtol=1e-6)
-    assert expected.dof[1] == 0
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_what_conditionals_leave_unexplained(there, room, weighted):
-    here, elsewhere = make_rows(there, 0.1, weighted)
-    layout = Layout(STATES, [(0, 1), (1, 3)])
-    theta = np.random.default_rng(5).normal(size=layout.n_parameters)
-    model = PairwiseMRF(here.schema, layout.edges, theta)
-    found = unexplained_on_device(elsewhere, theta, layout)
-    np.testing.assert_allclose(found, unexplained(model, here.table, here.weights), atol=1e-12)
 
 
 def test_the_ranking(there):
