@@ -18,6 +18,7 @@ conditionals of both ends, and the margins; the variance is that of the sum.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -80,11 +81,16 @@ def edge_effects(
         margins = np.concatenate(state_weights(rows.table, weights))
         features = Features.of(rows.schema, margins) if rows.schema.scored else None
         rows = ConditionalRows(rows.table, rows.weights, features)
-    sizes = _Sizes(model, rows)
+    sizes, error = Sizes(model, rows), np.full(model.n_edges, np.nan)
     if tests is None or not isinstance(rows, ConditionalRows):
-        unknown = np.full(model.n_edges, np.nan)
-        return Effects(sizes.effect, unknown, unknown, sizes.signed, np.abs(sizes.effect))
-    error, dof = _Errors(model, rows, sizes).all(resolve_jobs(n_jobs))
+        return Effects(sizes.effect, error, error, sizes.signed, np.abs(sizes.effect))
+    judged = rows
+
+    def measure(k: int, change: Floats) -> None:
+        error[k] = np.sqrt(variance_of_sums(judged, change[:, None])[0, 0])
+
+    Changes(model, rows, sizes).each(measure, resolve_jobs(n_jobs))
+    dof = np.prod(np.where(sizes.ordered, 1, rows.sizes)[model.edges], axis=1)
     effect, low, high = np.where(
         sizes.signed, _interval(sizes.effect, error), _interval_of_norm(sizes.effect, error, dof)
     )
@@ -114,8 +120,8 @@ def _interval_of_norm(effect: Floats, error: Floats, dof: Integers) -> Floats:
     return np.asarray(scaled)
 
 
-class _Sizes:
-    """Effects of all edges with their derivatives."""
+class Sizes:
+    """Effects of all edges with their derivatives, before what chance adds is taken off."""
 
     def __init__(self, model: PairwiseMRF, rows: TableRows | ConditionalRows) -> None:
         layout, m = model.layout, model.n_edges
@@ -204,21 +210,28 @@ def _association(
     return effect, Slopes(left @ by @ right.transpose(0, 2, 1), first, second)
 
 
-class _Errors:
-    """Standard errors of effects, from the conditionals at a model's parameters."""
+class Changes:
+    """By how much each row moves each effect.
 
-    def __init__(self, model: PairwiseMRF, rows: ConditionalRows, sizes: _Sizes) -> None:
-        self._model, self._rows, self._sizes = model, rows, sizes
+    With `refit` conditionals begin at the model's parameters; otherwise these are their fit.
+    """
 
-    def all(self, n_jobs: int) -> tuple[Floats, Integers]:
-        """Return the errors of all edges, and the number of directions that each effect has."""
+    def __init__(
+        self, model: PairwiseMRF, rows: ConditionalRows, sizes: Sizes, refit: bool = False
+    ) -> None:
+        self._model, self._rows, self._sizes, self._refit = model, rows, sizes, refit
+
+    def each(self, use: Callable[[int, Floats], None], n_jobs: int) -> None:
+        """Call `use` with the number of every edge that rows can tell of, and what each row adds.
+
+        Weights of rows have no part in what a row adds.
+        """
         model, rows = self._model, self._rows
         beside = neighbours_of(model.layout)
         others = [
             sorted(beside.other[first:last].tolist())
             for first, last in zip(beside.start[:-1], beside.start[1:], strict=True)
         ]
-        error = np.full(model.n_edges, np.nan)
         size = max(1, MAX_BYTES // (2 * 8 * rows.n_rows))  # edges whose conditionals are held
         for begin in range(0, model.n_edges, size):
             chosen = range(begin, min(begin + size, model.n_edges))
@@ -232,31 +245,22 @@ class _Errors:
                 ends = [known.get(end) for end in pair]
                 if rows.pairwise:
                     ends = [self._conditional(end, others[end], pair) for end in pair]
-                if any(ends):
-                    error[k] = self._error(k, *ends)
+                if any(ends) and rows.sizes[pair].all():  # not of a column of one state
+                    use(k, self._change(k, *ends))
 
             if not rows.pairwise:
                 run(describe, np.unique(model.edges[chosen.start : chosen.stop]).tolist(), n_jobs)
             run(work, chosen, n_jobs)
-        directions = np.where(self._sizes.ordered, 1, rows.sizes)
-        return error, np.prod(directions[model.edges], axis=1)
 
     def _conditional(
         self, i: int, others: list[int], known: list[int] | None = None
     ) -> Conditional | None:
-        """Return the conditional of a column at the model's parameters, if it is usable."""
+        """Return the conditional of a column, if it is usable."""
         layout, theta = self._model.layout, self._model.theta
         start = start_from_tables(self._rows, i, others, layout, theta)
         found = Conditional(self._rows, i, others, known, start=start)
-        found.is_fitted = True
+        found.is_fitted = not self._refit
         return found if found.usable else None
-
-    def _error(self, k: int, first: Conditional | None, second: Conditional | None) -> float:
-        """Return the standard error of an effect."""
-        if not self._rows.sizes[self._model.edges[k]].all():  # a column of one state
-            return np.nan
-        change = self._change(k, first, second)
-        return float(np.sqrt(variance_of_sums(self._rows, change[:, None])[0, 0]))
 
     def _change(self, k: int, first: Conditional | None, second: Conditional | None) -> Floats:
         """Return by how much each row moves an effect."""
