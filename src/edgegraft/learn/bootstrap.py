@@ -13,7 +13,8 @@ pair that chance alone brought near has a small one. Without `fdr` a relaxed sea
 nothing, is tested at the level of the automatic threshold, which chance exceeds about once per
 variable; a pair of a penalised search is included if its table is not zero at the end of the
 search, and that search has about half of the information of the rows. If the rows are too few to
-test an edge its frequency is NaN, just as a test without degrees of freedom has no q-value.
+test an edge its frequency is NaN, just as a test without degrees of freedom has no q-value. Pairs
+are tested beside the kept edges: one that was cut explains nothing beside the others.
 
 **Interval.** The norm of a table is biased upwards, ``E ||w*||^2 = ||w||^2 + tr Var(w*)``, in the
 fit and once more in replicates, so percentiles of replicated strengths would be far too high.
@@ -172,7 +173,7 @@ def bootstrap(
         replicator = Replicator(growth, kept, table, draws, ridge)
         journal, name = growth.problem.journal, f"replicate.{random_state}"
         made = _make_all(replicator, n, n_jobs, on_replicate, journal, name)
-        frequency = _frequency(growth, table, replicator.pairs, draws, made, cut, n_jobs)
+        frequency = _frequency(growth, kept, table, replicator.pairs, draws, made, cut, n_jobs)
     return _summary(replicator, kept, list(made.values()), frequency, level)
 
 
@@ -252,6 +253,7 @@ def _make_all(
 
 def _frequency(
     growth: SearchState,
+    kept: PairwiseMRF,
     table: PackedTable,
     pairs: Edges,
     draws: Draws,
@@ -268,7 +270,7 @@ def _frequency(
     rows = ConditionalRows(
         table, draws.base, growth.objective.features, sampling=weigh(draws.base).sampling
     )
-    tests = Replicated(rows, growth.graph.layout.edges, n_jobs)
+    tests = Replicated(rows, kept.edges, n_jobs)
     p = np.ones(active.shape)
     chunk = max(1, _CHUNK_BYTES // (8 * table.n_rows))
     for first in range(0, len(numbers), chunk):

@@ -1,4 +1,4 @@
-"""The size of an edge's weights, on the scale of a partial correlation."""
+"""The size of an edge's weights, to which effects of groups are proportional."""
 
 from __future__ import annotations
 

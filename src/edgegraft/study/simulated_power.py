@@ -5,8 +5,20 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from scipy.special import chdtrc
 
-from edgegraft.conditional.judge import Judge, Network, Verdicts
+from edgegraft.conditional.conditional import Conditional
+from edgegraft.conditional.judge import (
+    UNTESTABLE,
+    Judge,
+    Network,
+    Verdict,
+    Verdicts,
+    combine,
+    ratios,
+    spans,
+    testable,
+)
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.config import Plan
 from edgegraft.core import Layout
@@ -15,34 +27,22 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.datasets.graphs import erdos_renyi
 from edgegraft.errors import DataError
 from edgegraft.learn.discovery import discover
-from edgegraft.learn.effects import edge_effects
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.group_rows import features_of
 from edgegraft.study.power import FittedEdges, tested_study
 from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import TableRows
 
 _MANY_ROWS = 20_000  # drawn for the sizes of a model's edges
-_CALIBRATIONS, _CALIBRATION_ROWS = 3, 4000  # of assumed networks
 
 
 def random_model(effect: float, n: int, n_edges: int, seed: list[int]) -> PairwiseMRF:
-    """Return a random network of binary columns whose edges have this effect.
-
-    Neighbours leave a column less variance, so that a coupling of ``atanh(effect)`` is too small.
-    """
+    """Return a random network of binary columns whose edges have this effect."""
     rng = np.random.default_rng(seed)
     edges = erdos_renyi(n, rng, n_edges=n_edges)
     layout, table = Layout(np.full(n, 2), edges), np.array([1.0, -1.0, -1.0, 1.0])
-    schema, wanted = Schema.from_states(layout.states), float(np.arctanh(abs(effect)))
-    coupling = wanted * rng.choice([-1.0, 1.0], n_edges)
-    for _ in range(_CALIBRATIONS):
-        theta = np.concatenate((np.zeros(2 * n), np.outer(coupling, table).ravel()))
-        model = PairwiseMRF(schema, edges, theta)
-        rows = TableRows(_drawn(model, _CALIBRATION_ROWS, rng))
-        found = np.abs(edge_effects(model, rows).effect)
-        coupling *= wanted / np.arctanh(np.clip(found, 1e-3, 0.999))
-    return model
+    coupling = np.arctanh(abs(effect)) * rng.choice([-1.0, 1.0], n_edges)
+    theta = np.concatenate((np.zeros(2 * n), np.outer(coupling, table).ravel()))
+    return PairwiseMRF(Schema.from_states(layout.states), edges, theta)
 
 
 def drawn_study(model: PairwiseMRF, fdr: float | None, seed: int) -> FittedEdges:
@@ -53,11 +53,22 @@ def drawn_study(model: PairwiseMRF, fdr: float | None, seed: int) -> FittedEdges
     features = features_of(table, np.ones(_MANY_ROWS))
     n, pairs = model.n_variables, [(i, j) for i, j in model.edges.tolist()]
     judge = Judge(ConditionalRows(table, features=features))
-    found = Verdicts.of(judge.ask(Network(n, model.edges), pairs))
+    found = Verdicts.of(judge.answer(Network(n, model.edges), pairs, _ratio))
     names = [(model.names[i], model.names[j]) for i, j in pairs]
-    degree = 2.0 * model.n_edges / n
-    study = tested_study(names, found, _MANY_ROWS, n * (n - 1) // 2, fdr, degree)
+    study = tested_study(names, found, _MANY_ROWS, n * (n - 1) // 2, fdr, model)
     return FittedEdges(study, np.ones(model.n_edges, bool), None, model)
+
+
+def _ratio(given: Conditional, other: int) -> Verdict:
+    """Return the likelihood ratio of an edge.
+
+    Design effects do not lower it: few rows do not tell those of an edge that is left out from 1.
+    """
+    if not testable(given, other):
+        return UNTESTABLE
+    parts = ratios(given, given.cells_of(other), spans(given, other))
+    statistics, dof = [part.ratio for part in parts], [part.dof for part in parts]
+    return combine(statistics, dof, [float(p) for p in chdtrc(dof, statistics)])
 
 
 def simulated_power(
