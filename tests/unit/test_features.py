@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from edgegraft.objective.scored import ScoredPseudolikelihood, featured
 
 from edgegraft.conditional.features import Features
 from edgegraft.config import Plan
@@ -19,7 +20,6 @@ from edgegraft.objective.featured import Featured
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.scored import ScoredPseudolikelihood, featured
 from edgegraft.optimize import fit_parameters
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable, Schema, Variable

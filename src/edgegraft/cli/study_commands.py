@@ -173,7 +173,7 @@ def plan(
     power: Annotated[
         float, typer.Option(help="Share of the edges, or chance of one, to be found.")
     ] = 0.8,
-    effect: Annotated[float, typer.Option(help="Partial correlation of the edges.")] = 0.1,
+    effect: Annotated[float, typer.Option(help="Correlation that an edge alone gives.")] = 0.1,
     columns: Annotated[int, typer.Option(min=2, help="Number of columns.")] = 20,
     edges: Annotated[
         int | None,

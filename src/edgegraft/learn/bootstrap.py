@@ -13,7 +13,8 @@ chance alone brought near has a small one. Without `fdr` a relaxed search, which
 nothing, is tested at the level of the automatic threshold, which chance exceeds about once per
 variable; a pair of a penalised search is included if its table is not zero at the end of the
 search, and that search has about half of the information of the rows. If the rows are too few to
-test an edge its frequency is NaN, just as a test without degrees of freedom has no q-value.
+test an edge its frequency is NaN, just as a test without degrees of freedom has no q-value. Pairs
+are tested beside the kept edges: one that was cut explains nothing beside the others.
 
 **Interval.** The norm of a table is biased upwards, ``E ||w*||^2 = ||w||^2 + tr Var(w*)``, in the
 fit and once more in replicates, so percentiles of replicated strengths would be far too high.

@@ -108,7 +108,7 @@ def plan(
     power : float, default 0.8
         Expected share of the edges that are found; of one edge the chance that it is.
     effect : float, default 0.1
-        Partial correlation of the edges.
+        Correlation that an edge alone gives.
     n_columns : int, default 20
     n_edges : int, optional
         As many as columns by default.
@@ -127,7 +127,7 @@ def plan(
     Examples
     --------
     >>> plan(effect=0.2, n_columns=20)
-    PowerPlan(471 rows for 80% of 20 edges at a false discovery rate of 0.005)
+    PowerPlan(505 rows for 80% of 20 edges at a false discovery rate of 0.005)
     """
     if not 0 < power < 1:
         raise SettingError("power", f"must lie between 0 and 1, found {power}")

@@ -1,14 +1,24 @@
 """Power of the tests of edges, by theory.
 
-The statistic of an edge with ``d`` degrees of freedom is a chi-square whose noncentrality grows
-with the rows: ``N`` times a size per row. For an effect ``r`` the size is about ``(r - .5 r^3)^2``,
-since neighbours explain a part of their column: measured on networks of two states with two
-neighbours per column, effects .2 to .4 (`plan(effect=r, n_simulations=25)`). The root of the
-statistic varies less than that of a chi-square, by ``1 - 1.45 size``. Every neighbour takes a row.
-An edge is found if its p-value passes the level that the false discovery rate leaves, which depends
-on how many are found: statistics of all edges are drawn together, and cut as those of a fit are.
-Edges that are not found explain nothing beside the others, which raises roots of statistics by
-about a tenth of their share, strong edges counting by their size.
+The statistic of an edge is a likelihood ratio in the conditional of one end: a chi-square whose
+noncentrality is ``N`` times a size per row, twice the information that the edge has about the
+column beside ``m`` other neighbours. Alone an edge of effect ``r`` between columns of ``s`` equally
+likely states has that of a table of which ``r`` of the rows agree and the others are chance. On a
+tree each edge adds ``q = r^2 / (1 - r^2)`` to the precision of a Gaussian column, in units of its
+variance, so that others leave ``1 / (1 + m q)`` of the variance, and of the information:
+
+    size = 2 (log s + p log p + (s - 1) o log o) / (1 + m q),    p = (1 + (s - 1) r) / s,
+    d = (s - 1)^2,                                               o = (1 - r) / s
+
+about ``r^2 sqrt(d)`` of small effects. Random networks of columns of two states have .97 to 1.07
+times that, for effects .1 to .4 and two to four neighbours. The estimate of ``r`` has the error
+``(1 - r^2) / sqrt(N)``, hence the root of the statistic ``sqrt((1 - exp(-e)) / e)`` with
+``e = size / sqrt(d)``.
+
+Every neighbour takes a row. An edge is found if its p-value passes the level that the false
+discovery rate leaves, which depends on how many are found: statistics of all edges are drawn
+together, and cut as those of a fit are. Edges that are not found explain nothing beside the others:
+``m`` becomes smaller by their share, strong edges counting by their size.
 
 Of a fit the size per row is ``(statistic - d) / N``, what chance adds being taken off. The root of
 a statistic has a standard error of one, from which that of a planned power follows.
@@ -31,8 +41,7 @@ from edgegraft.errors import DataError, SettingError
 from edgegraft.model import PairwiseMRF, load, read_details
 
 _DRAWS = 400
-_EXPLAINED, _NARROWER = 0.5, 1.45  # noncentrality and spread of large effects
-_CLEARER = 0.09  # of the share of edges that are not found
+_MOST = 0.9  # of a column's variance that others are taken to explain: sizes may be noise
 _MAX_ROWS = 1e9
 _FINER = 8  # parts of a doubling of the rows
 _STEP = 0.25  # of roots of statistics, for the slope of power
@@ -47,7 +56,7 @@ class PowerStudy(NamedTuple):
     share: Floats  # of the level, that this test of the edge has
     n_pairs: int
     fdr: float
-    degree: float  # neighbours of a column
+    beside: float  # other neighbours of a column in whose conditional an edge is tested
 
     def of(self, edges: NDArray[Any]) -> Self:
         """Return some of the edges."""
@@ -63,21 +72,27 @@ class PowerStudy(NamedTuple):
         """Return the standard error of the mean power if sizes were estimated from `now` rows."""
         centre = self._centre(n_rows)
         apart = self._found(centre + _STEP) - self._found(np.maximum(centre - _STEP, 0.0))
-        scale = np.sqrt(free_rows(n_rows, self.degree) / free_rows(now, self.degree))
+        scale = np.sqrt(free_rows(n_rows, self.beside) / free_rows(now, self.beside))
         return float(scale * np.sqrt(np.square(apart / (2 * _STEP)).sum()) / len(apart))
 
     def _centre(self, n_rows: float) -> Floats:
         """Return the roots of the noncentralities, what is not found explaining nothing."""
-        centre = np.sqrt(free_rows(n_rows, self.degree) * self.size)
+        centre = np.sqrt(free_rows(n_rows, self.beside) * self.size)
         weights = np.maximum(self.size, 1e-12)
         lost = 1.0 - float(np.average(self._found(centre), weights=weights))
-        return np.asarray(centre * (1.0 + _CLEARER * lost * _others(self.degree)))
+        explained = self.beside * float(np.average(self._each, weights=weights))
+        return np.asarray(centre / np.sqrt(1.0 - lost * min(explained, _MOST)))
+
+    @property
+    def _each(self) -> Floats:
+        """Size per direction."""
+        return np.asarray(np.maximum(self.size, 1e-12) / np.sqrt(self.dof))
 
     def _found(self, centre: Floats) -> Floats:
         rng = np.random.default_rng(0)  # the same noise for all numbers of rows
         noise = rng.normal(size=(_DRAWS, len(self.size)))
         rest = np.where(self.dof > 1, rng.chisquare(np.maximum(self.dof - 1, 1), noise.shape), 0.0)
-        spread = np.maximum(1.0 - _NARROWER * self.size, 0.5)
+        spread = np.sqrt(-np.expm1(-self._each) / self._each)
         p = chdtrc(self.dof, (spread * noise + centre) ** 2 + rest) / self.share
         order = np.argsort(p, axis=1)
         rank = np.arange(1, p.shape[1] + 1)
@@ -143,13 +158,15 @@ def assumed_study(
         raise SettingError("effect", f"must lie between 0 and 1, found {effect}")
     if not 1 <= count <= n_pairs:
         raise SettingError("n_edges", f"must be from 1 to the {n_pairs} pairs, found {count}")
-    degree = 2.0 * count / n_columns
-    explained = _EXPLAINED * _others(degree) * effect**2
-    size, dofs, share = (
-        np.full(count, value) for value in ((effect * (1.0 - explained)) ** 2, float(dof), 1.0)
-    )
+    beside = (count - 1) * (n_columns - 2) / max(n_pairs - 1, 1)  # of a random graph
+    q = effect**2 / (1.0 - effect**2)
+    states, r = 1.0 + np.sqrt(dof), abs(effect)
+    agree, differ = (1.0 + (states - 1.0) * r) / states, (1.0 - r) / states
+    alone = np.log(states) + agree * np.log(agree) + (states - 1.0) * differ * np.log(differ)
+    each = 2.0 * alone / (1.0 + beside * q)
+    size, dofs, share = (np.full(count, value) for value in (each, float(dof), 1.0))
     rate = fdr or float(Plan().fdr or 1)
-    return PowerStudy([("any", "any")] * count, size, dofs, share, n_pairs, rate, degree)
+    return PowerStudy([("any", "any")] * count, size, dofs, share, n_pairs, rate, beside)
 
 
 def learned_study(
@@ -175,7 +192,7 @@ def learned_study(
     rows = float(n_rows or source.get("weight", source.get("rows", 0)))
     n_pairs = n * (n - 1) // 2 if inactive is None else inactive + m
     tests = Verdicts(statistic, dof.astype(np.int64), np.full(len(names), np.nan), linear, rest)
-    study = tested_study(names, tests, rows, n_pairs, fdr or details.get("fdr"), 2.0 * m / n)
+    study = tested_study(names, tests, rows, n_pairs, fdr or details.get("fdr"), model)
     return FittedEdges(study, np.arange(len(names)) < m, int(rows), model)
 
 
@@ -185,19 +202,21 @@ def tested_study(
     n_rows: float,
     n_pairs: int,
     fdr: float | None,
-    degree: float,
+    model: PairwiseMRF,
 ) -> PowerStudy:
-    """Return edges with the sizes that their tests show."""
+    """Return edges with the sizes that their tests show, in the conditionals of a model."""
+    fewer = np.bincount(model.edges.ravel())[model.edges].min(axis=1)  # neighbours of an end
+    beside = float(fewer.mean()) - 1.0
     linear, further = tests.p_linear / LINEAR_SHARE, tests.p_rest / (1.0 - LINEAR_SHARE)
     share = np.where(linear <= further, LINEAR_SHARE, 1.0 - LINEAR_SHARE)
     return PowerStudy(
         names,
-        np.maximum(tests.statistic - tests.dof, 0.0) / free_rows(n_rows, degree),
+        np.maximum(tests.statistic - tests.dof, 0.0) / free_rows(n_rows, beside),
         np.maximum(tests.dof, 1.0),
         np.where(np.isnan(linear) | np.isnan(further), 1.0, share),
         n_pairs,
         float(fdr or Plan().fdr or 1),
-        degree,
+        beside,
     )
 
 
@@ -222,11 +241,6 @@ def chance_to_return(fitted: Any, model: PairwiseMRF, n_rows: float) -> Floats:
     return np.where(dict(model.edge_columns)["dof"] > 0, each, np.nan)
 
 
-def _others(degree: float) -> float:
-    """Return whether an edge has others beside it, from 0 for none to 1 for one at each end."""
-    return min(1.0, max(0.0, degree - 1.0))
-
-
-def free_rows(n_rows: float, degree: float) -> float:
+def free_rows(n_rows: float, beside: float) -> float:
     """Return the rows less those that a column's neighbours and its intercept take."""
-    return max(n_rows - 1.0 - degree, 1.0)
+    return max(n_rows - 2.0 - beside, 1.0)

@@ -5,8 +5,20 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from scipy.special import chdtrc
 
-from edgegraft.conditional.judge import Judge, Network, Verdicts
+from edgegraft.conditional.conditional import Conditional
+from edgegraft.conditional.judge import (
+    UNTESTABLE,
+    Judge,
+    Network,
+    Verdict,
+    Verdicts,
+    combine,
+    ratios,
+    spans,
+    testable,
+)
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.config import Plan
 from edgegraft.core import Layout
@@ -41,11 +53,22 @@ def drawn_study(model: PairwiseMRF, fdr: float | None, seed: int) -> FittedEdges
     features = features_of(table, np.ones(_MANY_ROWS))
     n, pairs = model.n_variables, [(i, j) for i, j in model.edges.tolist()]
     judge = Judge(ConditionalRows(table, features=features))
-    found = Verdicts.of(judge.ask(Network(n, model.edges), pairs))
+    found = Verdicts.of(judge.answer(Network(n, model.edges), pairs, _ratio))
     names = [(model.names[i], model.names[j]) for i, j in pairs]
-    degree = 2.0 * model.n_edges / n
-    study = tested_study(names, found, _MANY_ROWS, n * (n - 1) // 2, fdr, degree)
+    study = tested_study(names, found, _MANY_ROWS, n * (n - 1) // 2, fdr, model)
     return FittedEdges(study, np.ones(model.n_edges, bool), None, model)
+
+
+def _ratio(given: Conditional, other: int) -> Verdict:
+    """Return the likelihood ratio of an edge.
+
+    Design effects do not lower it: few rows do not tell those of an edge that is left out from 1.
+    """
+    if not testable(given, other):
+        return UNTESTABLE
+    parts = ratios(given, given.cells_of(other), spans(given, other))
+    statistics, dof = [part.ratio for part in parts], [part.dof for part in parts]
+    return combine(statistics, dof, [float(p) for p in chdtrc(dof, statistics)])
 
 
 def simulated_power(
