@@ -185,8 +185,8 @@ def test_intervals_cover_in_a_triangle():
 
 
 def test_intervals_follow_weights_and_threads():
-    model, codes = drawn_table(2, 400)
-    weights = np.random.default_rng(0).integers(1, 4, 400).astype(float)
+    model, codes = drawn_table(2, 2000)
+    weights = np.random.default_rng(0).integers(1, 4, 2000).astype(float)
     whole = PackedTable.from_codes(np.repeat(codes, weights.astype(int), axis=0), model.schema)
     table = PackedTable.from_codes(codes, model.schema)
     found = edge_effects(model, TableRows(table, weights), certain(len(EDGES)), 2)
