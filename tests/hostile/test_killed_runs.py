@@ -19,7 +19,6 @@ from edgegraft.ingest.cache import open_store
 from edgegraft.learn import Plan, checkpoint, discover
 from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.learn.discovery import resume_discovery
-from edgegraft.learn.edge_tests import EdgeTester
 from edgegraft.learn.replicate import Replicator
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import StoredRows
@@ -106,7 +105,7 @@ def test_runs_killed_at_random_moments(kind, tmp_path, monkeypatch):
 
 
 def test_lives_too_short_for_a_fit_make_progress(tmp_path, monkeypatch):
-    """Of tests and replicates each is made once, in whatever life."""
+    """Replicates are made once, in whatever life."""
     table, made = table_of(600), Counter()
 
     def counted(owner, name):
@@ -121,7 +120,6 @@ def test_lives_too_short_for_a_fit_make_progress(tmp_path, monkeypatch):
     def then(found):
         return found, bootstrap(found, table, 4)
 
-    counted(EdgeTester, "test")
     counted(Replicator, "make")
     whole, replicates = then(discover(table))
     expected = Counter(made)
@@ -131,7 +129,6 @@ def test_lives_too_short_for_a_fit_make_progress(tmp_path, monkeypatch):
     assert_same(found, whole)
     assert again.frequency.tobytes() == replicates.frequency.tobytes()
     assert lives.n > 10
-    assert made["test"] == expected["test"] > 1
     assert expected["make"] == 4 <= made["make"] < 12  # those under way in other threads are lost
 
 
