@@ -39,7 +39,6 @@ STAGES = {
     "ranking": "edgegraft.grafting.loop:rank_pairs",
     "first fit": "edgegraft.grafting.steps:begin",
     "search": "edgegraft.grafting.steps:rescore",
-    "second look": "edgegraft.learn.discovery:sharpen",
     "tests": "edgegraft.learn.discovery:confirm",
     "last fit": "edgegraft.learn.discovery:last_model",
     "shares": "edgegraft.learn.discovery:match_margins",

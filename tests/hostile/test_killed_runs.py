@@ -105,7 +105,7 @@ def test_runs_killed_at_random_moments(kind, tmp_path, monkeypatch):
 
 
 def test_lives_too_short_for_a_fit_make_progress(tmp_path, monkeypatch):
-    """Replicates are made once, in whatever life."""
+    """Each replicate is made once, in whatever life."""
     table, made = table_of(600), Counter()
 
     def counted(owner, name):

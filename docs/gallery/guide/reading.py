@@ -92,8 +92,8 @@ for name, kept in (("all", people), ("admitted", admitted)):
 # %%
 # Strength is not certainty
 # -------------------------
-# The *strength* of an edge is the norm of its table: how strongly the two columns depend on each
-# other, given the rest. The *p-value* states how surprising the data would be without the edge.
+# The *strength* of an edge is how much its table makes the two columns depend on each other, on the
+# scale of a correlation. The *p-value* states how surprising the data would be without the edge.
 # With more rows the strength converges, and the p-value keeps falling. A weak edge in a large table
 # can be certain but irrelevant; a strong one in a small table may be due to chance.
 

@@ -60,6 +60,7 @@ def coordinates_of(
     free[rest, np.arange(len(rest))] = 1.0
     if features is not None and features.widths[i] < s:
         own = np.ascontiguousarray(features.matrix(i)[:, : len(rest)])
+        own[margin == 0] = own[common]  # without an intercept it shares the common state's
         k = own.shape[1]
         return Coordinates(own, free, np.eye(k), np.arange(k) < n_linear, margin)
     weights, total = margin[rest], float(margin.sum())

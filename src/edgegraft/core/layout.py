@@ -12,6 +12,7 @@ features (:mod:`edgegraft.conditional.features`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,11 @@ class Layout:
     def __reduce__(self) -> tuple[Any, ...]:
         # By way of the constructor, which makes the arrays read-only, as kernels expect.
         return Layout, (self.states, self.edges, self.widths)
+
+    @cached_property
+    def tables(self) -> Layout:
+        """The layout of the same edges with whole tables."""
+        return Layout(self.states, self.edges) if self.scored.any() else self
 
     def node(self, theta: Floats, i: int) -> Floats:
         """Return the view of ``theta`` that holds the node vector of variable `i`."""

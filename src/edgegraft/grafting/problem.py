@@ -23,18 +23,18 @@ from edgegraft.grafting.journal import Journal
 from edgegraft.grafting.pair_rules import PairRules
 from edgegraft.grafting.policies import Policy, choose_policy
 from edgegraft.inference import likelihood_engine
+from edgegraft.objective.featured import featured
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.scored import featured
 from edgegraft.optimize.progress import FitWatch
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import Rows, as_rows, distinct_rows
 
-ALL_PAIRS = 2_000_000  # up to this many pairs, all are tested, and tested again by a second look
+ALL_PAIRS = 2_000_000  # up to this many pairs, all are tested, and a spanning tree is found
 PAIRS_PER_VARIABLE = 10  # tested at most if there are more: twice as many as are ranked
 MAX_BYTES = 1 << 30  # for the states of a column compared with each other
 _SEARCH_ROWS, _LAST_ROWS = 10.0, 2.0

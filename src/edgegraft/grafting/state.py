@@ -185,7 +185,7 @@ class SearchState:
 
         Nothing else is assumed to hold: pairs that were tested before are queued by how near they
         came to violating optimality. Counters and events continue. This is how a path of
-        penalties, a search over more rows and a second look with sharper weights start.
+        penalties and a search over more rows start.
 
         The problem is over the same variables. Edges that are not to be kept are candidates again.
         """

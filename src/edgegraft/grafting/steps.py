@@ -14,6 +14,7 @@ import numpy as np
 from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Floats
 from edgegraft.grafting.policies import FINAL_ITERATIONS
+from edgegraft.grafting.problem import chance_level
 from edgegraft.grafting.state import SearchState
 from edgegraft.objective.penalty import norms_of
 from edgegraft.rank import closing_pairs, find_hubs
@@ -24,6 +25,7 @@ _FIRST_ITERATIONS = 20  # with many edges at once: scores must see what they exp
 _STILL = 1e-12  # of the objective: a fit that lowers it by less has moved nothing
 _FEW_HITS = 0.1
 _NEW_EDGES = 1.05  # growth of the graph between two looks at its triangles
+_ABOVE_CHANCE = 1.0 + 1e-9  # but for rounding
 _NEXT = -(2.0**40)  # a priority below any other
 
 
@@ -38,9 +40,19 @@ def queue(state: SearchState, ranking: Ranking) -> None:
 
 
 def begin(state: SearchState) -> bool:
-    """Activate the significant pairs that violate optimality; return whether there are any."""
+    """Activate the significant pairs; return whether there are any.
+
+    Pairs that matter only together do not violate optimality alone, so they need not. A threshold
+    above that of chance was asked for: it holds for each of them.
+    """
     edges = state.stream.draw(state.n_significant, state.rng)
     state.n_significant = 0
+    most, judged = _largest_batch(state), [np.zeros(0, bool)]
+    judged += [state.judge(edges[k : k + most]).violates for k in range(0, len(edges), most)]
+    if state.penalty.penalty > _ABOVE_CHANCE * chance_level(state.objective):
+        violates = np.concatenate(judged)
+        _freeze(state, edges[~violates], np.zeros(int((~violates).sum())))
+        edges = edges[violates]
     room = state.admit(len(edges))
     state.stream.restore(edges[room:], np.arange(len(edges) - room) + _NEXT)
     if not len(edges):

@@ -6,10 +6,10 @@ ridge. The share of replicates with an edge is its *frequency*; the variation of
 strengths gives its *interval*.
 
 **Included.** A pair is in a replicate's network if, with `fdr` or `fwer`, its q-value over all
-pairs is at most that. The q-values are first-order approximations
-(:mod:`~edgegraft.conditional.replicates`) for another sample of as many rows: an edge that just
-passes in the fit has a frequency of about one half, one with a q-value of 1e-6 one near 1, and a
-pair that chance alone brought near has a small one. Without `fdr` a relaxed search, which drops
+pairs is at most that. The q-values are first-order approximations for another sample of as many
+rows, beside the kept edges (:mod:`~edgegraft.conditional.replicates`): an edge that just passes in
+the fit has a frequency of about one half, one with a q-value of 1e-6 one near 1, and a pair that
+chance alone brought near has a small one. Without `fdr` a relaxed search, which drops
 nothing, is tested at the level of the automatic threshold, which chance exceeds about once per
 variable; a pair of a penalised search is included if its table is not zero at the end of the
 search, and that search has about half of the information of the rows. If the rows are too few to
@@ -172,7 +172,7 @@ def bootstrap(
         replicator = Replicator(growth, kept, table, draws, ridge)
         journal, name = growth.problem.journal, f"replicate.{random_state}"
         made = _make_all(replicator, n, n_jobs, on_replicate, journal, name)
-        frequency = _frequency(growth, table, replicator.pairs, draws, made, cut, n_jobs)
+        frequency = _frequency(growth, kept, table, replicator.pairs, draws, made, cut, n_jobs)
     return _summary(replicator, kept, list(made.values()), frequency, level)
 
 
@@ -252,6 +252,7 @@ def _make_all(
 
 def _frequency(
     growth: SearchState,
+    kept: PairwiseMRF,
     table: PackedTable,
     pairs: Edges,
     draws: Draws,
@@ -268,7 +269,7 @@ def _frequency(
     rows = ConditionalRows(
         table, draws.base, growth.objective.features, sampling=weigh(draws.base).sampling
     )
-    tests = Replicated(rows, growth.graph.layout.edges, n_jobs)
+    tests = Replicated(rows, kept.edges, n_jobs)
     p = np.ones(active.shape)
     chunk = max(1, _CHUNK_BYTES // (8 * table.n_rows))
     for first in range(0, len(numbers), chunk):

@@ -34,10 +34,10 @@ from edgegraft.learn.graph_likelihood import FittedGraph, GraphLikelihood
 from edgegraft.learn.prediction import candidates, loss_of
 from edgegraft.learn.prediction_path import Path
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.featured import featured
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.scored import featured
 from edgegraft.optimize.by_chains import make_chains
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable

@@ -18,6 +18,7 @@ conditionals of both ends, and the margins; the variance is that of the sum.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -84,12 +85,30 @@ def edge_effects(
     if tests is None or not isinstance(rows, ConditionalRows):
         unknown = np.full(model.n_edges, np.nan)
         return Effects(sizes.effect, unknown, unknown, sizes.signed, np.abs(sizes.effect))
-    error, dof = _Errors(model, rows, sizes).all(resolve_jobs(n_jobs))
+    error, given = np.full(model.n_edges, np.nan), rows
+
+    def measure(k: int, change: Floats) -> None:
+        error[k] = np.sqrt(variance_of_sums(given, change[:, None])[0, 0])
+
+    _Changes(model, rows, sizes).tell(measure, resolve_jobs(n_jobs))
+    directions = np.where(sizes.ordered, 1, rows.sizes)
+    dof = np.prod(directions[model.edges], axis=1)
     effect, low, high = np.where(
         sizes.signed, _interval(sizes.effect, error), _interval_of_norm(sizes.effect, error, dof)
     )
     strength = np.where(tests.p_rest <= ENOUGH, sizes.largest, np.abs(effect))
     return Effects(effect, low, high, sizes.signed, strength)
+
+
+def effect_changes(model: PairwiseMRF, rows: ConditionalRows, n_jobs: int | None = None) -> Floats:
+    """Return by how much each row moves each effect, (rows, edges); NaN if rows cannot tell."""
+    out = np.full((rows.n_rows, model.n_edges), np.nan)
+
+    def keep(k: int, change: Floats) -> None:
+        out[:, k] = change
+
+    _Changes(model, rows, _Sizes(model, rows)).tell(keep, resolve_jobs(n_jobs))
+    return out
 
 
 def _interval(effect: Floats, error: Floats) -> Floats:
@@ -204,21 +223,20 @@ def _association(
     return effect, Slopes(left @ by @ right.transpose(0, 2, 1), first, second)
 
 
-class _Errors:
-    """Standard errors of effects, from the conditionals at a model's parameters."""
+class _Changes:
+    """By how much rows move effects, from the conditionals at a model's parameters."""
 
     def __init__(self, model: PairwiseMRF, rows: ConditionalRows, sizes: _Sizes) -> None:
         self._model, self._rows, self._sizes = model, rows, sizes
 
-    def all(self, n_jobs: int) -> tuple[Floats, Integers]:
-        """Return the errors of all edges, and the number of directions that each effect has."""
+    def tell(self, take: Callable[[int, Floats], None], n_jobs: int) -> None:
+        """Hand over what each row adds to each effect of which rows can tell."""
         model, rows = self._model, self._rows
         beside = neighbours_of(model.layout)
         others = [
             sorted(beside.other[first:last].tolist())
             for first, last in zip(beside.start[:-1], beside.start[1:], strict=True)
         ]
-        error = np.full(model.n_edges, np.nan)
         size = max(1, MAX_BYTES // (2 * 8 * rows.n_rows))  # edges whose conditionals are held
         for begin in range(0, model.n_edges, size):
             chosen = range(begin, min(begin + size, model.n_edges))
@@ -232,14 +250,12 @@ class _Errors:
                 ends = [known.get(end) for end in pair]
                 if rows.pairwise:
                     ends = [self._conditional(end, others[end], pair) for end in pair]
-                if any(ends):
-                    error[k] = self._error(k, *ends)
+                if any(ends) and rows.sizes[pair].all():  # no column of one state
+                    take(k, self._change(k, *ends))
 
             if not rows.pairwise:
                 run(describe, np.unique(model.edges[chosen.start : chosen.stop]).tolist(), n_jobs)
             run(work, chosen, n_jobs)
-        directions = np.where(self._sizes.ordered, 1, rows.sizes)
-        return error, np.prod(directions[model.edges], axis=1)
 
     def _conditional(
         self, i: int, others: list[int], known: list[int] | None = None
@@ -250,13 +266,6 @@ class _Errors:
         found = Conditional(self._rows, i, others, known, start=start)
         found.is_fitted = True
         return found if found.usable else None
-
-    def _error(self, k: int, first: Conditional | None, second: Conditional | None) -> float:
-        """Return the standard error of an effect."""
-        if not self._rows.sizes[self._model.edges[k]].all():  # a column of one state
-            return np.nan
-        change = self._change(k, first, second)
-        return float(np.sqrt(variance_of_sums(self._rows, change[:, None])[0, 0]))
 
     def _change(self, k: int, first: Conditional | None, second: Conditional | None) -> Floats:
         """Return by how much each row moves an effect."""

@@ -26,10 +26,10 @@ from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Integers
 from edgegraft.grafting.journal import Journal
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.featured import featured
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Groups, Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.scored import featured
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import Schema
 

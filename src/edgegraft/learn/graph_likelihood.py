@@ -17,11 +17,11 @@ from edgegraft.inference.ais import annealed_log_partition
 from edgegraft.inference.exact import ExactEngine
 from edgegraft.inference.persistent import PersistentChains, PersistentState
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.featured import featured
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import GroupWeight, make_penalty
 from edgegraft.objective.penalty import Penalty
-from edgegraft.objective.scored import featured
 from edgegraft.optimize.by_chains import Fit, climb, penalty_pull, warn_unsettled
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table.blocks import TableRows

@@ -151,12 +151,12 @@ def _match(
     found = find_shares(model, counts.rows, shares, seed)
     if found is None:
         return None
-    refused = None
+    size = 1.0  # of a step; chains that refuse one are asked about half of it
     for k in range(1, _BEFORE + _AFTER + 2):
         # Chains that have not settled say where nodes should move only if they are near.
         near = found.settled or k > _BEFORE + 1
-        if k != _BEFORE + 1 and near and found is not refused and found.differ_from(shares):
-            theta = model.theta + _newton_step(layout, found, shares)
+        if k != _BEFORE + 1 and near and found.differ_from(shares):
+            theta = model.theta + size * _newton_step(layout, found, shares)
         elif k == _BEFORE + 1 and np.abs(found.values - shares).max() > _FAR:
             theta = _fit_tables(model, counts, features, seed)
         else:
@@ -165,9 +165,9 @@ def _match(
         again = find_shares(other, counts.rows, shares, seed + k, found.n_sweeps)
         # Of chains that have not settled both families must have come nearer.
         if again and again.farthest < found.farthest and again.settled >= found.settled:
-            model, found = other, again
+            model, found, size = other, again, 1.0
         else:
-            refused = found
+            size /= 2.0
     return model.theta, _stated(found, shares, layout)
 
 

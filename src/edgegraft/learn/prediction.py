@@ -26,9 +26,9 @@ from edgegraft.grafting.journal import Journal
 from edgegraft.grafting.problem import ALL_PAIRS
 from edgegraft.learn.prediction_path import Path, Trial, choose_strengths
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.featured import featured
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.scored import featured
 from edgegraft.rank.mean_fields import rank_pairs
 from edgegraft.table.blocks import TableRows
 

@@ -32,12 +32,11 @@ from edgegraft.grafting.policies import Policy, Relaxed, SearchStrategy
 from edgegraft.grafting.problem import Problem
 from edgegraft.grafting.state import SearchState
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.featured import Featured
+from edgegraft.objective.featured import Featured, featured
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.scored import featured
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows

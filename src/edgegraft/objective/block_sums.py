@@ -2,16 +2,13 @@
 
 The rows are read by the kernels of :mod:`edgegraft.kernels.conditionals.pseudolikelihood`; here a
 block's columns are laid out for them, bundles are distributed over threads, and the results are
-put where the parameters lie. Sums of residuals of many pairs at one point have two quicker ways.
+put where the parameters lie.
 
-All pairs from one matrix product: a pass over a few pairs reads only their columns. If most pairs
-of a table are tested at the same parameters, as at the end of a search, the products of all one-hot
-columns with all residuals cost less: one multiply-add per row and pair of states, at the speed of a
-matrix product.
-
-Pairs from bit planes, in wide or long tables with sparse graphs: a target whose neighbours have few
-joint states needs no residuals. What its conditional expects of a pair is a count of rows for each
-joint state (:mod:`edgegraft.kernels.conditionals.counted`). Sums are in double precision.
+Sums of residuals of all pairs at one point are one matrix product: a pass over a few pairs reads
+only their columns, but if most pairs of a table are tested at the same parameters, as at the end of
+a search, the products of all columns with all residuals cost less: one multiply-add per row and
+pair of features, at the speed of a matrix product. Features are states or, of an ordered column,
+its scores: it enters with as many rows as it has scores.
 """
 
 from __future__ import annotations
@@ -20,25 +17,24 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
-from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.threads import one_blas_thread, run, run_in_order
-from edgegraft.core.types import Edges, Floats, Integers, Mask
-from edgegraft.counts.pair_counts import PairCounts, weigh_states
+from edgegraft.core.types import Edges, Floats, Integers
+from edgegraft.counts.pair_counts import weigh_states
 from edgegraft.device.pseudolikelihood import evaluate_on_device
-from edgegraft.kernels.conditionals.counted import Asked, subtract_expected, work_counted
+from edgegraft.kernels.conditionals.counted import work_counted
 from edgegraft.kernels.conditionals.lookup import Places, exchange, gather_tables
 from edgegraft.kernels.conditionals.pseudolikelihood import (
     Columns,
-    Kept,
     Results,
     scratch_for,
     work_bundles,
 )
-from edgegraft.objective.bundles import MIN_CELLS, BundleSources, joint_sizes, route
+from edgegraft.objective.bundles import BundleSources, bundle, by_width, route, wire
 from edgegraft.table.blocks import TableRows
-from edgegraft.table.packed import MAX_PLANES
 
 _PIECES = 4  # pieces of work per thread, so that the last to finish is not waited for long
 
@@ -48,8 +44,7 @@ class Job(NamedTuple):
 
     forward: BundleSources  # whose tables make the logits
     scatter: BundleSources  # whose sources get sums; the same bundles
-    chosen: Integers  # the bundles to work on
-    kept: Kept
+    kept: NDArray[Any] | None = None  # where residuals of all bundles are written, if wanted
 
 
 def columns_of(block: TableRows, dtype: type[np.floating]) -> Columns:
@@ -87,10 +82,7 @@ def evaluate_block(
     if block.device is not None and sources is None:
         return evaluate_on_device(block, theta, layout, dtype, scale)
     columns = columns_of(block, dtype)
-    jobs = [
-        Job(each, each, np.arange(each.n_bundles), nothing_kept(each.n_bundles, dtype))
-        for each in sources or route(layout, columns)
-    ]
+    jobs = [Job(each, each) for each in sources or route(layout, columns)]
     out = np.zeros(layout.n_variables + layout.n_parameters)
     losses, gradient = out[: layout.n_variables], out[layout.n_variables :]
     results = do_jobs(columns, layout, theta, jobs, block.n_jobs)
@@ -98,11 +90,6 @@ def evaluate_block(
         gradient_of(job, result, layout, scale, gradient)
         losses += result.losses
     return out
-
-
-def nothing_kept(n_bundles: int, precision: Any) -> Kept:
-    """Return `Kept` for residuals that are not kept."""
-    return Kept(np.empty(0, precision), np.full(n_bundles, -1), np.zeros(n_bundles, bool))
 
 
 def do_jobs(
@@ -119,9 +106,9 @@ def do_jobs(
         nodes = np.zeros((job.scatter.n_bundles, int(job.scatter.widths.max(initial=1))))
         results.append(Results(sums, nodes, np.zeros(len(columns.states))))
         task = partial(_work, columns, _inputs(layout, theta, job.forward), job, results[-1])
-        n_pieces = 1 if n_jobs == 1 else min(len(job.chosen), _PIECES * n_jobs)
+        n_pieces = 1 if n_jobs == 1 else min(job.forward.n_bundles, _PIECES * n_jobs)
         # Every n-th bundle: neighbours in order often take equally long.
-        tasks += [(task, np.ascontiguousarray(job.chosen[k::n_pieces])) for k in range(n_pieces)]
+        tasks += [(task, np.arange(k, job.forward.n_bundles, n_pieces)) for k in range(n_pieces)]
     run(lambda item: item[0](item[1]), tasks, n_jobs)
     return results
 
@@ -166,23 +153,24 @@ def _work(
         *inputs,
         job.scatter.groups,
         job.scatter is forward,
-        job.kept,
+        np.empty(0, columns.weights.dtype) if job.kept is None else job.kept,
         scratch_for(columns, forward.bundles, forward.groups, job.scatter.groups),
         result,
     )
 
 
 MAX_CELLS = 1 << 24  # of the matrix of products: 128 MiB
+_PART_BYTES = 1 << 24  # of residuals by state, before they are folded to features
 _ROWS = 4096  # per product; products are added in double precision
 _MULTIPLY, _WRITE = 0.03, 0.6  # nanoseconds per row: a multiply-add in single precision, a cell
 
 
-def price(columns: Columns) -> float:
+def price(columns: Columns, features: Features) -> float:
     """Return the estimated nanoseconds per row of all products; infinity if they are too many.
 
     In the measure of :func:`~edgegraft.objective.bundles.estimate`.
     """
-    n_columns = float((columns.states - 1).sum())
+    n_columns = float(features.free.sum())
     if n_columns**2 > MAX_CELLS:
         return float("inf")
     double = columns.weights.dtype.itemsize / 4
@@ -190,104 +178,89 @@ def price(columns: Columns) -> float:
 
 
 class AllPairs:
-    """Sums of the residuals of every variable over the states of every other.
+    """Sums of the residuals of every variable over the features of every other."""
 
-    `kept` has the residuals of the targets, those of as many alternatives together.
-    """
-
-    def __init__(self, columns: Columns, kept: list[tuple[Integers, Kept]], n_jobs: int) -> None:
-        states = columns.states
-        gaps = columns.radix > states
-        sizes = states - 1 + gaps
-        target = np.empty(len(states), np.int64)
-        first = 0
-        for targets, _ in kept:
-            used = _used(states, targets)
-            target[targets] = first + used * np.arange(len(targets))
-            first += used * len(targets)
-        self._places = Places(states, np.cumsum(sizes) - sizes, gaps, target)
-        self._sums = np.zeros((int(sizes.sum()) + 1, first))
-        owner = np.repeat(np.arange(len(states)), sizes)
-        state = np.arange(len(owner)) - np.repeat(self._places.source, sizes) + 1
-        state[state == states[owner]] = 0  # the row of a variable with missing cells
-        sources = owner, state.astype(columns.codes.dtype)
+    def __init__(
+        self, columns: Columns, layout: Layout, theta: Floats, features: Features, n_jobs: int
+    ) -> None:
+        plain, free = features.is_plain, features.free
+        gaps = plain & (columns.radix > columns.states)
+        indicators, scores = np.where(plain, free + gaps, 0), np.where(plain, 0, free)
+        n_plain = int(indicators.sum())
+        source = np.where(plain, _starts(indicators), n_plain + _starts(scores))
+        self._places = Places(features.widths, plain, source, gaps, _starts(free))
+        residuals = _residuals(columns, layout, theta, features, self._places.target, n_jobs)
+        self._sums = np.zeros((n_plain + int(scores.sum()) + 1, len(residuals)))
+        owner = np.repeat(np.arange(len(plain)), indicators)
+        state = np.arange(n_plain) - source[owner] + 1
+        state[state == columns.states[owner]] = 0  # the row of a variable with missing cells
+        sources = owner, state.astype(columns.codes.dtype)[:, None]
+        matrices = [
+            # A missing cell has a state beyond the last, whose scores are zero.
+            (i, np.pad(features.matrix(i).T, ((0, 0), (0, 1))).astype(columns.weights.dtype))
+            for i in np.flatnonzero(~plain).tolist()
+        ]
+        work = partial(_product, columns, residuals, sources, matrices)
         starts = range(0, columns.codes.shape[1], _ROWS)
         with one_blas_thread():  # the threads are ours
-            for part in run_in_order(partial(_product, columns, kept, sources), starts, n_jobs):
+            for part in run_in_order(work, starts, n_jobs):
                 self._sums += part
 
-    def tables(self, edges: Edges, offsets: Integers, scale: float) -> Floats:
-        """Return `scale` times the sums of both ends of each pair, table after table."""
+    def tables(self, edges: Edges, offsets: Integers) -> Floats:
+        """Return the sums of both ends of each pair, table after table."""
         out = np.empty(int(offsets[-1]))
-        gather_tables(self._sums, self._places, edges, offsets, scale, out)
+        gather_tables(self._sums, self._places, edges, offsets, out)
         return out
+
+
+def _starts(sizes: Integers) -> Integers:
+    return np.cumsum(sizes) - sizes
+
+
+def _residuals(
+    columns: Columns,
+    layout: Layout,
+    theta: Floats,
+    features: Features,
+    start: Integers,
+    n_jobs: int,
+) -> Floats:
+    """Return the residuals of all features, one row each; a column's begin at its `start`.
+
+    Of states, the first has none: it is minus the sum of the others.
+    """
+    n_rows, precision = columns.codes.shape[1], columns.weights.dtype
+    out = np.empty((int(features.free.sum()), n_rows), precision)
+    empty = Layout(layout.states)
+    for targets, alternatives in by_width(layout.states, np.ones(len(start), bool)):
+        length = n_rows * alternatives
+        at_once = max(n_jobs, _PART_BYTES // (length * precision.itemsize))
+        for part in (targets[k : k + at_once] for k in range(0, len(targets), at_once)):
+            values = np.empty((len(part), n_rows, alternatives), precision)
+            bundles = bundle(part, alternatives, 1)
+            forward, nothing = (wire(graph, bundles, columns) for graph in (layout, empty))
+            do_jobs(columns, layout, theta, [Job(forward, nothing, values.ravel())], n_jobs)
+            for by_state, i in zip(values, part.tolist(), strict=True):
+                matrix = features.matrix(i)
+                shown = by_state[:, : len(matrix) - 1].T
+                if not features.is_plain[i]:
+                    shown = (matrix[1:] - matrix[:1]).T.astype(precision) @ shown
+                out[start[i] : start[i] + features.free[i]] = shown
+    return out
 
 
 def _product(
     columns: Columns,
-    kept: list[tuple[Integers, Kept]],
+    residuals: Floats,
     sources: tuple[Integers, Integers],
+    matrices: list[tuple[int, Floats]],
     first: int,
 ) -> Floats:
     """Return the products of a block of rows."""
     owner, state = sources
-    n_rows = columns.codes.shape[1]
-    rows = slice(first, min(first + _ROWS, n_rows))
+    rows = slice(first, min(first + _ROWS, columns.codes.shape[1]))
     codes = columns.codes[:, rows]
-    shown = np.ones((len(owner) + 1, codes.shape[1]), columns.weights.dtype)
-    np.equal(codes[owner], state[:, None], out=shown[:-1], casting="unsafe")
-    residuals = []
-    for targets, (values, _, _) in kept:
-        used = _used(columns.states, targets)
-        wide = values.reshape(len(targets), n_rows, -1)[:, rows, :used]
-        residuals.append(wide.transpose(0, 2, 1).reshape(-1, codes.shape[1]))
-    return np.asarray(shown @ np.concatenate(residuals).T)
-
-
-def _used(states: Integers, targets: Integers) -> int:
-    """Return the most alternatives that one of the targets has."""
-    return max(1, int(states[targets].max()) - 1)
-
-
-_MAX_JOINT = 64  # states of a target's neighbours together; residuals would not cost more beyond
-_MOSTLY = 0.9  # of the targets: the others' residuals cost more one by one than all in bundles
-
-
-def counted_targets(block: TableRows, layout: Layout) -> Mask:
-    """Return which targets need no residuals: none if there are weights or missing cells."""
-    n, states, table = layout.n_variables, layout.states, block.table
-    nobody = np.zeros(n, bool)
-    if block.weights is not None or table.cells.size < MIN_CELLS:
-        return nobody
-    if states.max() > MAX_PLANES or table.n_missing.any():
-        return nobody
-    few = np.rint(np.exp(np.minimum(joint_sizes(layout, states), 99.0))) <= _MAX_JOINT
-    return few if few.mean() >= _MOSTLY else nobody
-
-
-def add_counted(
-    block: TableRows, theta: Floats, layout: Layout, asked: Layout, counted: Mask, out: Floats
-) -> None:
-    """Add the sums of the residuals of the `counted` targets for all pairs of `asked`."""
-    sizes, n_nodes = np.diff(asked.edge_offset), int(asked.node_offset[-1])
-    ends = counted[asked.edges]
-    counts = PairCounts(block).pairs(asked.edges)
-    out[n_nodes:] += np.repeat(ends.sum(axis=1), sizes) * counts.values
-    table, at = block.table, (theta, layout.node_offset)
-    rows, neighbours = (table.planes, table.n_rows), neighbours_of(layout)
-    for end in (0, 1):
-        pairs = _asked(asked, end, np.flatnonzero(ends[:, end]))
-        work = partial(subtract_expected, *rows, at, neighbours, pairs, _MAX_JOINT, out)
-        pieces = 1 if block.n_jobs == 1 else _PIECES * block.n_jobs
-        run(work, np.array_split(np.arange(len(pairs.target)), pieces), block.n_jobs)
-
-
-def _asked(asked: Layout, end: int, pairs: Integers) -> Asked:
-    """Return the pairs by the target at one of their ends."""
-    own, other = asked.edges[pairs, end], asked.edges[pairs, 1 - end]
-    order = np.argsort(own, kind="stable")
-    own, other, pairs = own[order], other[order], pairs[order]
-    target, start = np.unique(own, return_index=True)
-    wide, ones = asked.states[asked.edges[pairs, 1]], np.ones(len(pairs), np.int64)
-    steps = (wide, ones) if end == 0 else (ones, wide)
-    return Asked(target, np.append(start, len(own)), other, asked.edge_offset[pairs], *steps)
+    scores = [matrix[:, codes[i]] for i, matrix in matrices]
+    last = np.ones((1, codes.shape[1]), residuals.dtype)
+    shown = np.concatenate((codes[owner] == state, *scores, last), dtype=residuals.dtype)
+    return np.asarray(shown @ residuals[:, rows].T)

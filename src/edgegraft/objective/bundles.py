@@ -72,6 +72,12 @@ def alternatives_of(states: Integers) -> Integers:
     return np.where(needed <= _NARROW, powers, -(-needed // LANES) * LANES)
 
 
+def by_width(states: Integers, targets: Mask) -> list[tuple[Integers, int]]:
+    """Return the targets by the width of their logits."""
+    widths = np.where(targets, alternatives_of(states), 0)
+    return [(np.flatnonzero(widths == width), int(width)) for width in np.unique(widths[targets])]
+
+
 def bundle(targets: Integers, alternatives: int, lanes: int) -> Bundles:
     """Return the targets in bundles of `lanes`, in order, the last filled up with -1."""
     member = np.full((-(-len(targets) // lanes), lanes), -1, np.int64)

@@ -22,12 +22,13 @@ a pass may take minutes, so nothing is computed twice (:mod:`edgegraft.objective
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges, check_theta
 from edgegraft.core.pairs import PairTables, all_pairs, table_offsets
@@ -79,8 +80,8 @@ class Pseudolikelihood(Objective):
     n_jobs : int, optional
         Threads; -1 for all cores. The results do not depend on it, to the last bit.
     max_bytes : int, default 256 MiB
-        Memory for residuals of a table kept from one `edge_gradients` to the next at the same
-        parameters. Those that do not fit are computed again.
+        Memory for the residuals of a table, from which all pairs are computed at once. If they do
+        not fit, pairs are computed batch by batch.
     precision : {"double", "single"}, default "double"
         Of logits and probabilities; sums over rows are double in both. Single agrees with double
         to 1e-7 of the value and 1e-7 in the gradient and takes 0.5 to 0.75 of the time, but
@@ -125,6 +126,7 @@ class Pseudolikelihood(Objective):
         self.schema, self.n_rows = self.rows.schema, self.rows.weight
         # A table in memory is one block.
         self._in_memory = self.rows if isinstance(self.rows, TableRows) else None
+        self._plain = Features.plain(self.schema)
         self._margins = self._sum(margins_of)
         # A state that never occurs has half a row of mean weight.
         self._some_rows = np.maximum(self._margins, 0.5 * self.n_rows / self.rows.n_rows)
@@ -184,8 +186,13 @@ class Pseudolikelihood(Objective):
         after = state._replace(known=known)
         return Evaluation(float(known.losses.sum()), known.gradient, after, True)
 
-    def edge_gradients(self, theta: Floats, state: PseudoState, edges: Edges) -> PairTables:
+    def edge_gradients(
+        self, theta: Floats, state: PseudoState, edges: Edges, features: Features | None = None
+    ) -> PairTables:
         """Return the loss's gradient with respect to the tables of any pairs.
+
+        With `features`, of which there must be no others at one state, with respect to the weights
+        of features.
 
         Pairs may be edges of the model or not, in either orientation, and listed more than once.
         Over blocks each call is a pass, until so many pairs were asked for at the same parameters
@@ -200,24 +207,24 @@ class Pseudolikelihood(Objective):
         array([[-0.125,  0.125],
                [ 0.375, -0.375]])
         """
-        edges = check_edges(edges, len(self.schema))
-        shapes = self.schema.n_states[edges]
-        offsets = table_offsets(shapes)
-        check_size(int(offsets[-1]))
+        edges, features = check_edges(edges, len(self.schema)), features or self._plain
+        check_size(int((features.states[edges].prod(axis=1)).sum()))
         theta = check_theta(theta, state.layout, finite=True).copy()
         pairs = None if state.known is None else state.known.pairs
         if pairs is None or not np.array_equal(theta, pairs.theta):
             pairs = self._pairs_at(theta)
         pairs.asked += len(edges)
         if pairs.whole is None and self._in_memory is None and self._worth_all(pairs.asked):
-            nodes = np.zeros(int(self._every.node_offset[-1]))
-            tables = self._sum_tables(pairs, state.layout, self._every.edges)
-            pairs.whole = AllGradients(self._every, np.concatenate((nodes, tables)))
+            every = features.layout(all_pairs(len(self.schema)))
+            nodes = np.zeros(int(every.node_offset[-1]))
+            tables = self._sum_tables(pairs, state.layout, every.edges, features)
+            pairs.whole = AllGradients(every, np.concatenate((nodes, tables)))
         if pairs.whole is None:
-            values = self._sum_tables(pairs, state.layout, edges)
+            values = self._sum_tables(pairs, state.layout, edges, features)
         else:
             values = pairs.whole.tables(edges)
-        return PairTables(edges, shapes, values, offsets)
+        shapes = features.widths[edges]
+        return PairTables(edges, shapes, values, table_offsets(shapes))
 
     def pairs_above(
         self, theta: Floats, state: PseudoState, factors: Floats, level: Callable[[], float]
@@ -290,11 +297,18 @@ class Pseudolikelihood(Objective):
         total: Floats = add_in_order(self.rows.map(partial(work, dtype=self.dtype, **arguments)))
         return total
 
-    def _sum_tables(self, pairs: PairsAt, layout: Layout, edges: Edges) -> Floats:
+    def _sum_tables(
+        self, pairs: PairsAt, layout: Layout, edges: Edges, features: Features
+    ) -> Floats:
         if not len(edges):
             return np.zeros(0)
         values = self._sum(
-            score_block, theta=pairs.theta, layout=layout, edges=edges, residuals=pairs.residuals
+            score_block,
+            theta=pairs.theta,
+            layout=layout,
+            edges=edges,
+            features=features,
+            residuals=pairs.residuals,
         )
         values *= -1.0 / self.n_rows
         return values
@@ -322,8 +336,3 @@ class Pseudolikelihood(Objective):
         n = len(states)
         cells = (float(states.sum()) ** 2 - float((states**2).sum())) / 2
         return 8 * cells <= ALL_PAIRS_BYTES and asked >= _MANY * n * (n - 1) / 2
-
-    @cached_property
-    def _every(self) -> Layout:
-        """Where the table of any pair stands among those of all pairs."""
-        return Layout(self.schema.n_states, all_pairs(len(self.schema)))

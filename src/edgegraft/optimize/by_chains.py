@@ -30,11 +30,11 @@ from edgegraft.device import find_device
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import ExactEngine
 from edgegraft.inference.persistent import Draws, PersistentChains, PersistentState
+from edgegraft.objective.featured import featured
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Groups, Penalty, norms_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.scored import featured
 from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
 
 #: Steps of a fit, and its chains: a GPU takes many as fast as few.

@@ -126,8 +126,11 @@ class ContrastCoordinates:
 class FeatureCoordinates:
     """The same maps for weights of features, which act on nodes through their tables."""
 
-    def __init__(self, layout: Layout, features: Features, tables: Coordinates) -> None:
+    def __init__(
+        self, layout: Layout, features: Features, tables: Coordinates, margins: Floats
+    ) -> None:
         self._layout, self._features, self._tables = layout, features, tables
+        self._margins = margins
         self._nodes = int(layout.node_offset[-1])
 
     def inward(self, theta: Floats) -> Floats:
@@ -152,8 +155,15 @@ class FeatureCoordinates:
         return np.asarray(out)
 
     def curvature(self, diagonal: Floats) -> Floats:
-        """Return a diagonal Hessian: features are centred, so it is the same."""
-        return diagonal.copy()
+        """Return a diagonal Hessian: scores are centred, states are as if independent."""
+        layout, out = self._layout, diagonal.copy()
+        left = np.ones(int(layout.widths.sum()))
+        left[np.repeat(~layout.scored, layout.widths)] -= self._margins[
+            np.repeat(~layout.scored, layout.states)
+        ]
+        rows, columns = Layout(layout.widths, layout.edges).cell_ends()
+        out[self._nodes :] *= np.clip(left[rows] * left[columns], MIN_SHARE, 1.0)
+        return out
 
 
 def _project(layout: Layout, margins: Floats, pairs: Floats | None) -> Projection:

@@ -260,9 +260,9 @@ def _coordinates(
     centred, features = not penalty.penalize_nodes, objective.features
     pairs = objective.pair_frequencies(layout) if centred else None
     if features is not None:
-        tables = Layout(layout.states, layout.edges)
-        inner = Coordinates(tables, objective.margins(), pairs, centred=centred)
-        return FeatureCoordinates(layout, features, inner)
+        margins = objective.margins()
+        inner = Coordinates(layout.tables, margins, pairs, centred=centred)
+        return FeatureCoordinates(layout, features, inner, margins)
     normed = centred and pairs is None and penalty.penalty > 0.0 and penalty.kind == "group"
     # Beside missing neighbours a table counts for nothing, so its ends are not the nodes' alone.
     complete = (objective.known_shares() > 1.0 - 1e-9).all()

@@ -37,12 +37,12 @@ from edgegraft.inference import (
 )
 from edgegraft.ingest.rows import read_table
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.featured import featured
 from edgegraft.objective.likelihood import SAFE_SWEEPS, Likelihood
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import GroupWeight, make_penalty
 from edgegraft.objective.penalty import Penalty, norms_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.scored import featured
 from edgegraft.optimize.by_chains import by_pairs, fit_by_chains, make_chains
 from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
 from edgegraft.table import Schema

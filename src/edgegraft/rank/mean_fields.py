@@ -183,7 +183,7 @@ def local_field(
     ----------
     source : PairCounts
     partners : Partners
-        Of :func:`~edgegraft.search.screen`, for instance.
+        Of :func:`~edgegraft.rank.screen`, for instance.
     n_top : int, optional
         Number of pairs to return; all that have a strength by default.
     pseudocount : float, default 5.0

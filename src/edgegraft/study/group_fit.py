@@ -18,9 +18,9 @@ from edgegraft.core import Layout
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.grafting.problem import ridge_of
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.featured import featured
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.objective.scored import featured
 from edgegraft.study.group_rows import GroupRows
 
 _RIDGE_ROWS = 0.1  # as of fits that are tested

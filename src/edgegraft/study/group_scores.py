@@ -22,17 +22,18 @@ from typing import NamedTuple
 import numpy as np
 
 from edgegraft.conditional.conditional import RIDGE_ROWS, Conditional, start_from_tables
+from edgegraft.conditional.coordinates import Coordinates
 from edgegraft.conditional.features import Features
 from edgegraft.conditional.judge import Network, small_sample
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core import Layout
 from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers, Mask
-from edgegraft.study.edge_sizes import EdgeSizes, share_left
 from edgegraft.study.group_fit import JointFit
 from edgegraft.study.group_rows import GroupRows
 
 _MAX_BYTES = 1 << 27  # of scores of rows that are held at a time
+_TINY = float(np.finfo(float).tiny)
 
 
 class EdgeScores(NamedTuple):
@@ -72,7 +73,6 @@ class GroupScores:
         ends = {i: sorted(beside) for i, beside in enumerate(network.beside) if beside}
         self._ends: dict[int, list[_End | None]] = {}
         self._inverse: dict[int, Floats] = {}  # of the information of all groups together
-        left = np.ones(len(rows.columns))
 
         def read(i: int) -> None:
             own = [
@@ -80,13 +80,10 @@ class GroupScores:
                 for part, theta in zip(parts, tables, strict=True)
             ]
             self._ends[i] = own
-            if known := [end for end in own if end is not None]:
-                self._inverse[i] = _inverted(np.sum([end.information for end in known], axis=0))
-                shares = [share_left(end.given) for end in known]
-                left[i] = np.average(shares, weights=[end.given.weight for end in known])
+            if known := [end.information for end in own if end is not None]:
+                self._inverse[i] = _inverted(np.sum(known, axis=0))
 
         run(read, ends, n_jobs)
-        self.sizes = EdgeSizes(rows.columns, left)
 
     def linear(self, k: int) -> Mask:
         """Return which weights of an edge are linear, flat."""
@@ -94,19 +91,30 @@ class GroupScores:
         return np.outer(self._columns[i].linear, self._columns[j].linear).ravel()
 
     def signed(self, k: int) -> bool:
-        """Return whether an edge has a sign."""
-        return self.sizes.signed(*self._edges[k].tolist())
+        """Return whether an edge has a sign: its ends are ordered or have two states."""
+        ends = [self._columns[i] for i in self._edges[k].tolist()]
+        return all(end.own.size and (end.scored or end.own.shape[1] == 1) for end in ends)
 
     def effect(self, k: int, weights: Floats) -> float:
-        """Return the size of weights; equal weights have equal sizes in all groups."""
-        i, j = self._edges[k].tolist()
-        return self.sizes.effect(i, j, self._frame(i, j).T @ weights)
+        """Return the size of weights on the scale of a correlation, with a sign if any.
+
+        It is the norm of their table, cells weighted by the product of the margins; of an edge with
+        a sign the linear weight counts alone.
+        """
+        return float(self.slope(k, weights) @ weights)
 
     def slope(self, k: int, weights: Floats) -> Floats:
-        """Return how much the size of weights changes with them."""
-        i, j = self._edges[k].tolist()
-        frame = self._frame(i, j)
-        return np.asarray(frame @ self.sizes.slope(i, j, frame.T @ weights))
+        """Return how much the size of weights changes with them, at these ones."""
+        pair = self._edges[k].tolist()
+        ends, frame = [self._columns[i] for i in pair], self._frame(*pair)
+        if not self.signed(k):
+            pull = frame @ np.kron(*map(_spread, ends)) @ frame.T @ weights
+            return np.asarray(pull / np.sqrt(max(float(weights @ pull), _TINY)))
+        first = np.zeros(len(weights))
+        first[0] = np.sqrt(np.prod([_spread(end)[0, 0] for end in ends]))
+        for end in ends:  # towards later states
+            first[0] *= 1.0 if end.own[-1, 0] >= end.own[0, 0] else -1.0
+        return np.asarray(frame @ first)
 
     def _frame(self, i: int, j: int) -> Floats:
         """Return the turn from the coordinates of a pair to the frame of its scores."""
@@ -183,6 +191,13 @@ def _read(
     information = whole[q:, q:] - whole[q:, :q] @ explained
     information[np.diag_indices_from(information)] -= RIDGE_ROWS  # estimates are free of it
     return _End(given, information, np.asarray(explained, np.float64))
+
+
+def _spread(column: Coordinates) -> Floats:
+    """Return the covariance of a column's coordinates."""
+    share = column.margin / max(float(column.margin.sum()), _TINY)
+    mean = share @ column.own
+    return np.asarray((column.own.T * share) @ column.own - np.outer(mean, mean))
 
 
 def _covariance(first: Floats, second: Floats, total: float, weights: Floats | None) -> Floats:

@@ -127,7 +127,7 @@ def plan(
     Examples
     --------
     >>> plan(effect=0.2, n_columns=20)
-    PowerPlan(427 rows for 80% of 20 edges at a false discovery rate of 0.005)
+    PowerPlan(471 rows for 80% of 20 edges at a false discovery rate of 0.005)
     """
     if not 0 < power < 1:
         raise SettingError("power", f"must lie between 0 and 1, found {power}")

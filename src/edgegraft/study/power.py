@@ -1,14 +1,14 @@
 """Power of the tests of edges, by theory.
 
 The statistic of an edge with ``d`` degrees of freedom is a chi-square whose noncentrality grows
-with the rows: ``N`` times a size per row. For an effect ``r`` the size is about ``(r + .7 r^3)^2``,
-and the root of the statistic varies less than that of a chi-square, by ``1 - 1.45 size``: both were
-measured on networks of two neighbours per column, of two states and of levels, effects .1 to .4.
-Every neighbour takes a row. An edge is found if its p-value passes the level that the false
-discovery rate leaves, which depends on how many are found: statistics of all edges are drawn
-together, and cut as those of a fit are. Edges that are not found explain nothing beside the others,
-which raises roots of statistics by about a tenth of their share, strong edges counting by their
-size.
+with the rows: ``N`` times a size per row. For an effect ``r`` the size is about ``(r - .5 r^3)^2``,
+since neighbours explain a part of their column: measured on networks of two states with two
+neighbours per column, effects .2 to .4 (`plan(effect=r, n_simulations=25)`). The root of the
+statistic varies less than that of a chi-square, by ``1 - 1.45 size``. Every neighbour takes a row.
+An edge is found if its p-value passes the level that the false discovery rate leaves, which depends
+on how many are found: statistics of all edges are drawn together, and cut as those of a fit are.
+Edges that are not found explain nothing beside the others, which raises roots of statistics by
+about a tenth of their share, strong edges counting by their size.
 
 Of a fit the size per row is ``(statistic - d) / N``, what chance adds being taken off. The root of
 a statistic has a standard error of one, from which that of a planned power follows.
@@ -31,7 +31,7 @@ from edgegraft.errors import DataError, SettingError
 from edgegraft.model import PairwiseMRF, load, read_details
 
 _DRAWS = 400
-_STEEPER, _NARROWER = 0.7, 1.45  # noncentrality and spread of large effects
+_EXPLAINED, _NARROWER = 0.5, 1.45  # noncentrality and spread of large effects
 _CLEARER = 0.09  # of the share of edges that are not found
 _MAX_ROWS = 1e9
 _FINER = 8  # parts of a doubling of the rows
@@ -144,9 +144,9 @@ def assumed_study(
     if not 1 <= count <= n_pairs:
         raise SettingError("n_edges", f"must be from 1 to the {n_pairs} pairs, found {count}")
     degree = 2.0 * count / n_columns
-    steeper = _STEEPER * _others(degree) * effect**2
+    explained = _EXPLAINED * _others(degree) * effect**2
     size, dofs, share = (
-        np.full(count, value) for value in ((effect * (1.0 + steeper)) ** 2, float(dof), 1.0)
+        np.full(count, value) for value in ((effect * (1.0 - explained)) ** 2, float(dof), 1.0)
     )
     rate = fdr or float(Plan().fdr or 1)
     return PowerStudy([("any", "any")] * count, size, dofs, share, n_pairs, rate, degree)

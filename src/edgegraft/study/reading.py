@@ -31,7 +31,6 @@ from edgegraft.study.group_rows import features_of, label_codes
 from edgegraft.study.power import chance_to_return, model_of
 from edgegraft.study.predictability import predictability
 from edgegraft.study.row_influence import RowInfluence
-from edgegraft.table.blocks import TableRows
 
 _TABLES = {"stability": "dropped"} | {name: name for name in ("variables", "edges", "absent")}
 _MAX_PAIRS = 5000  # up to which pairs that are not edges are tested
@@ -207,7 +206,7 @@ def read_network(
         members = _members(X, clusters, ReadOptions(**reading), n)
     features = features_of(table, weighting.weights)
     rows = ConditionalRows(table, weighting.weights, features, sampling=weighting.sampling)
-    influence = RowInfluence(model, TableRows(table, weighting.weights), rows, n_jobs, members)
+    influence = RowInfluence(model, rows, n_jobs, members)
     rng = np.random.default_rng(random_state)
     resampled = influence.resampled(n_resamples, rng)
     groups = {

@@ -1,27 +1,18 @@
 """How much each row moves each effect, from which all resampling of a fixed network follows.
 
-The weights of an edge are, to first order, a sum over rows of what each adds
-(:mod:`~edgegraft.conditional.influence`). So an effect on other rows, or on rows with other
-weights, is one product of matrices away, with the information of all rows.
+An effect is, to first order, a sum over rows of what each adds (:mod:`~edgegraft.learn.effects`).
+So an effect on other rows, or on rows with other weights, is one product of matrices away, with
+the information of all rows.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from edgegraft.conditional.conditional import Conditional
-from edgegraft.conditional.influence import influence_of
-from edgegraft.conditional.judge import Network
 from edgegraft.conditional.rows import ConditionalRows
-from edgegraft.core.threads import run
 from edgegraft.core.types import Floats, Integers
-from edgegraft.learn.effects import edge_effects
+from edgegraft.learn.effects import edge_effects, effect_changes
 from edgegraft.model import PairwiseMRF
-from edgegraft.study.edge_sizes import EdgeSizes, share_left
-from edgegraft.table.blocks import TableRows
-
-_SMALL, _MAX_SCALE = 0.02, 10.0  # effects near zero have the same scale; others at most this one
-_TINY = float(np.finfo(float).tiny)
 
 
 class RowInfluence:
@@ -40,64 +31,22 @@ class RowInfluence:
     def __init__(
         self,
         model: PairwiseMRF,
-        table: TableRows,
         rows: ConditionalRows,
         n_jobs: int = 1,
         clusters: Integers | None = None,
     ) -> None:
-        edges, weights = model.edges.tolist(), table.weights
-        network = Network(model.n_variables, model.edges)
-        signed = np.zeros(model.n_edges, bool)
-        weights = np.ones(rows.n_rows) if weights is None else weights
-        self.effect = np.zeros(model.n_edges)
-        self.rows = np.zeros((rows.n_rows, model.n_edges))
-        own_error, over_rows = np.zeros((2, model.n_edges))
-        left, ends = np.ones(model.n_variables), dict[int, Conditional | None]()
-
-        def read(i: int) -> None:
-            given = Conditional(rows, i, sorted(network.beside[i]))
-            ends[i] = given if given.usable else None
-            if given.usable:
-                left[i] = share_left(given)
-
-        run(read, [i for i, beside in enumerate(network.beside) if beside], n_jobs)
-        sizes = EdgeSizes(rows.columns, left)
-
-        def work(k: int) -> None:
-            i, j = edges[k]
-            signed[k] = sizes.signed(i, j)
-            if not rows.sizes[[i, j]].all() or (ends[i] is None and ends[j] is None):
-                return
-            found = influence_of(ends[i], ends[j], (i, j))
-            slope = sizes.slope(i, j, found.estimate)
-            turn = np.linalg.solve(found.information, slope)
-            self.effect[k] = sizes.effect(i, j, found.estimate)
-            self.rows[:, k] = weights * (found.scores @ turn)
-            spread = max(float(slope @ found.covariance() @ slope), _TINY)
-            over_rows[k] = np.sqrt(spread)
-            # Over rows it is too small if a cell happens to be empty.
-            own_error[k] = np.sqrt(max(spread, float(slope @ turn)))
-
-        run(work, range(model.n_edges), n_jobs)
-        known = dict(model.edge_columns).get("effect")
-        if known is None:
-            known = edge_effects(model, table, n_jobs=n_jobs).effect
-        known = np.where(np.isnan(known), self.effect, known)
-        error = np.where(
-            signed,
-            _signed_error(known, self.effect, own_error),
-            own_error * known / np.maximum(self.effect, _TINY),
-        )
-        self.effect = known
-        self.rows *= error / np.maximum(over_rows, _TINY)
-        self.rows -= self.rows.mean(axis=0)
-        if clusters is None:
-            if not rows.sampling:
-                self.rows /= np.sqrt(np.maximum(weights, 1.0))[:, None]
+        own = edge_effects(model, rows, n_jobs=n_jobs).effect
+        known = dict(model.edge_columns).get("effect", own)
+        self.effect = np.where(np.isnan(known), own, known)
+        self.rows = np.nan_to_num(effect_changes(model, rows, n_jobs))
+        weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
+        if clusters is None:  # the square of a row that counts as several is their sum of squares
+            self.rows *= (weights if rows.sampling else np.sqrt(weights))[:, None]
         else:
             sums = np.zeros((int(clusters.max()) + 1, model.n_edges))
-            np.add.at(sums, clusters, self.rows)
+            np.add.at(sums, clusters, self.rows * weights[:, None])
             self.rows = sums
+        self.rows -= self.rows.mean(axis=0)
 
     @property
     def error(self) -> Floats:
@@ -126,21 +75,3 @@ class RowInfluence:
         own = np.diag(spread)
         error = np.sqrt(np.maximum(own[:, None] + own - 2.0 * spread, 0.0))
         return size[:, None] - size, np.asarray(error)
-
-
-def _signed_error(known: Floats, own: Floats, error: Floats) -> Floats:
-    """Return errors of effects that were measured on another scale.
-
-    They are the same share of ``atanh`` of the effect, as of the intervals of a fit.
-    """
-    bounded = np.clip(known, -1 + 1e-9, 1 - 1e-9)
-    large = np.abs(own) > _SMALL
-    scale = np.abs(np.arctanh(bounded)) / np.where(large, np.abs(own), 1.0)
-    scale = np.where(large, np.minimum(scale, _MAX_SCALE), 1.0)
-    return np.asarray(error * scale * (1.0 - bounded**2))
-
-
-def _unsigned_error(effect: Floats, statistic: Floats, dof: Integers) -> Floats:
-    """Return errors of effects without a sign, which are roots of what a statistic has to spare."""
-    centre = np.maximum(statistic - dof, 1.0)
-    return np.asarray(effect * np.sqrt(2.0 * (dof + 2.0 * centre)) / (2.0 * centre))

@@ -15,34 +15,22 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.datasets.graphs import erdos_renyi
 from edgegraft.errors import DataError
 from edgegraft.learn.discovery import discover
-from edgegraft.learn.effects import edge_effects
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.group_rows import features_of
 from edgegraft.study.power import FittedEdges, tested_study
 from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import TableRows
 
 _MANY_ROWS = 20_000  # drawn for the sizes of a model's edges
-_CALIBRATIONS, _CALIBRATION_ROWS = 3, 4000  # of assumed networks
 
 
 def random_model(effect: float, n: int, n_edges: int, seed: list[int]) -> PairwiseMRF:
-    """Return a random network of binary columns whose edges have this effect.
-
-    Neighbours leave a column less variance, so that a coupling of ``atanh(effect)`` is too small.
-    """
+    """Return a random network of binary columns whose edges have this effect."""
     rng = np.random.default_rng(seed)
     edges = erdos_renyi(n, rng, n_edges=n_edges)
     layout, table = Layout(np.full(n, 2), edges), np.array([1.0, -1.0, -1.0, 1.0])
-    schema, wanted = Schema.from_states(layout.states), float(np.arctanh(abs(effect)))
-    coupling = wanted * rng.choice([-1.0, 1.0], n_edges)
-    for _ in range(_CALIBRATIONS):
-        theta = np.concatenate((np.zeros(2 * n), np.outer(coupling, table).ravel()))
-        model = PairwiseMRF(schema, edges, theta)
-        rows = TableRows(_drawn(model, _CALIBRATION_ROWS, rng))
-        found = np.abs(edge_effects(model, rows).effect)
-        coupling *= wanted / np.arctanh(np.clip(found, 1e-3, 0.999))
-    return model
+    coupling = np.arctanh(abs(effect)) * rng.choice([-1.0, 1.0], n_edges)
+    theta = np.concatenate((np.zeros(2 * n), np.outer(coupling, table).ravel()))
+    return PairwiseMRF(Schema.from_states(layout.states), edges, theta)
 
 
 def drawn_study(model: PairwiseMRF, fdr: float | None, seed: int) -> FittedEdges:

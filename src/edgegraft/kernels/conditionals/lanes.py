@@ -21,8 +21,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from edgegraft.kernels.compiler import kernel
-
 LANES = 16  # columns of one softmax tile; rows wider than this are whole multiples of it
 
 
@@ -183,24 +181,3 @@ class Vectors:
         bias, mantissa = (ir.Constant(words, [constants[k]] * LANES) for k in ("bias", "mantissa"))
         exponent = builder.shl(builder.add(builder.bitcast(shifted, words), bias), mantissa)
         return builder.fmul(poly, builder.bitcast(exponent, self.type))
-
-
-@intrinsic
-def exp_tile(typingctx, values, at):
-    """Replace sixteen values, none above 80, by their exponentials."""
-    signature = types.void(values, types.intp)
-
-    def codegen(context, builder, sig, args):
-        array = context.make_array(sig.args[0])(context, builder, args[0])
-        x = load_lanes(builder, array, args[1], LANES)
-        store_lanes(builder, Vectors(builder, array.data.type.pointee).exp(x), array, args[1])
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@kernel
-def exp_in_place(values):
-    """Replace values, a multiple of sixteen of them and none above 80, by their exponentials."""
-    for at in range(0, values.shape[0], LANES):
-        exp_tile(values, at)

@@ -225,41 +225,46 @@ def _exchange(theta, at, step, table, to, lanes, states, scale):
 
 
 class Places(NamedTuple):
-    """Where the products of each variable lie."""
+    """Where the products of each variable's features lie: of its states but 0, or of its scores."""
 
-    states: np.ndarray  # int64 (n,)
-    source: np.ndarray  # int64 (n,) row of state 1; the others follow
+    widths: np.ndarray  # int64 (n,) features, state 0 among them
+    plain: np.ndarray  # bool (n,) whether features are states
+    source: np.ndarray  # int64 (n,) row of the first; the others follow
     gaps: np.ndarray  # bool (n,) whether the row of state 0 follows them
-    target: np.ndarray  # int64 (n,) column of state 1
+    target: np.ndarray  # int64 (n,) column of the first
 
 
 @kernel
-def gather_tables(sums, places, edges, offsets, scale, out):
-    """Write ``scale`` times the sums of both ends of every pair: tables, one after another."""
-    states = places.states
+def gather_tables(sums, places, edges, offsets, out):
+    """Write the sums of both ends of every pair: blocks of features, one after another."""
     for e in range(edges.shape[0]):
         i, j = edges[e]
         table = out[offsets[e] : offsets[e + 1]]
         table[:] = 0.0
-        wide, one = states[j], np.int64(1)  # of one type, so that the callee is compiled once
-        _add_target(sums, places, i, j, wide, one, scale, table)
-        _add_target(sums, places, j, i, one, wide, scale, table)
+        wide, one = places.widths[j], np.int64(1)  # of one type: the callee is compiled once
+        _add_target(sums, places, i, j, wide, one, table)
+        _add_target(sums, places, j, i, one, wide, table)
 
 
 @njit(inline="always")
-def _add_target(sums, places, i, j, own_step, other_step, scale, table):
-    """Add the sums of residuals of `i` over the states of `j`."""
-    wide = places.states[j]
+def _add_target(sums, places, i, j, own_step, other_step, table):
+    """Add the sums of residuals of `i` over the features of `j`."""
     totals = sums[sums.shape[0] - 1]
-    for a in range(1, places.states[i]):
-        column = places.target[i] + a - 1
+    own, other = np.int64(places.plain[i]), np.int64(places.plain[j])
+    n_other = places.widths[j] - other
+    for a in range(places.widths[i] - own):
+        column = places.target[i] + a
+        at = (a + own) * own_step
         rest = totals[column]
-        for b in range(1, wide):
-            value = sums[places.source[j] + b - 1, column]
+        for b in range(n_other):
+            value = sums[places.source[j] + b, column]
             rest -= value
-            table[a * own_step + b * other_step] += scale * value
-            table[b * other_step] -= scale * value
-        if places.gaps[j]:
-            rest = sums[places.source[j] + wide - 1, column]
-        table[a * own_step] += scale * rest
-        table[0] -= scale * rest
+            table[at + (b + other) * other_step] += value
+            if own:
+                table[(b + other) * other_step] -= value
+        if other:
+            if places.gaps[j]:
+                rest = sums[places.source[j] + n_other, column]
+            table[at] += rest
+            if own:
+                table[0] -= rest

@@ -48,20 +48,12 @@ class Bundles(NamedTuple):
     alternatives: np.ndarray  # int64 (bundles,) logits of a target: 1, 2, 4, 8 or a multiple of 16
 
 
-class Kept(NamedTuple):
-    """Residuals kept from one call to the next, for bundles of one target."""
-
-    values: np.ndarray  # float32 or float64
-    start: np.ndarray  # int64 (bundles,) where a bundle's residuals begin, -1 if not kept
-    filled: np.ndarray  # bool (bundles,) whether they are there already
-
-
 class Results(NamedTuple):
     """What is written; defined here because caches of kernels name the modules of arguments."""
 
     sums: np.ndarray  # float64, laid out by the groups of the scatter
     node_sums: np.ndarray  # float64 (bundles, widest)
-    losses: np.ndarray  # float64 (n,), of targets whose residuals were computed
+    losses: np.ndarray  # float64 (n,)
 
 
 class Scratch(NamedTuple):
@@ -113,7 +105,7 @@ def work_bundles(
 
     The groups `forward` are the sources of the logits, with their `tables` and the node logits
     `nodes` (bundles, widest); those of `scatter` are the sources of the sums, and the same if
-    `shared`.
+    `shared`. Residuals are written to `kept`, bundle by bundle, unless it is empty.
     """
     for t in chosen:
         _work_bundle(
@@ -138,13 +130,12 @@ def _work_bundle(columns, bundles, t, forward, tables, nodes, scatter, shared, k
         n = n_rows - first
         if n > block:
             n = block
-        if kept.start[t] >= 0:
-            at = kept.start[t] + first * width
-            values = kept.values[at : at + n * width]
-        if not kept.filled[t]:
-            _find_residuals(columns, bundles, t, forward, first, n, scratch, values)
-            if first // block % FOLD == FOLD - 1:
-                _fold(scratch.losses, scratch.products)
+        if kept.shape[0]:
+            at = (t * n_rows + first) * width
+            values = kept[at : at + n * width]
+        _find_residuals(columns, bundles, t, forward, first, n, scratch, values)
+        if first // block % FOLD == FOLD - 1:
+            _fold(scratch.losses, scratch.products)
         for g in range(scatter.start[t + 1] - scatter.start[t]):
             row = scratch.offsets[g if shared else 0, :n]
             if not shared:
@@ -154,7 +145,6 @@ def _work_bundle(columns, bundles, t, forward, tables, nodes, scatter, shared, k
             for c in range(scatter.size[t]):
                 joint[c] += recent[c]
                 recent[c] = 0.0
-    kept.filled[t] = kept.start[t] >= 0
     _share_losses(bundles.member[t], scratch, losses)
     sum_out(scatter, t, columns.radix, width, joint, sums, node_sums[t])
 
