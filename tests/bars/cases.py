@@ -171,7 +171,9 @@ def write_networks() -> None:
     found = {}
     for case in CASES:
         if case.bar.overlap is not None:
-            fitted = edgegraft.GraftedMRF(random_state=0).fit(case.draw(case.seed, Path()).X)
+            fitted = edgegraft.GraftedMRF(random_state=case.seed).fit(
+                case.draw(case.seed, Path()).X
+            )
             found[case.name] = sorted(pairs(fitted.edges_))
     lines = [f"{json.dumps(name)}: {json.dumps(edges)}" for name, edges in found.items()]
     NETWORKS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
