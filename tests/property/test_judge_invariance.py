@@ -36,6 +36,13 @@ def relabel(codes, labels):
     return np.stack(columns, axis=1)
 
 
+def moved_verdicts(codes, states, edges, order):
+    """Return verdicts on edges of columns in another order."""
+    place = np.argsort(order)
+    moved = [tuple(sorted((int(place[i]), int(place[j])))) for i, j in edges]
+    return verdicts_of(rows_of(codes[:, order], np.array(states)[order]), moved)
+
+
 @settings(max_examples=40, deadline=None)
 @given(problems())
 def test_verdicts_do_not_depend_on_names_and_orders(problem):
@@ -48,13 +55,15 @@ def test_verdicts_do_not_depend_on_names_and_orders(problem):
     # Other states are the common ones of ties; fits end a few hundredths of a nat from there.
     named = verdicts_of(rows_of(relabel(codes, labels), states), edges)
     np.testing.assert_array_equal(named.dof, found.dof)
-    np.testing.assert_allclose(named.statistic, found.statistic, rtol=0.01, atol=0.05)
-    # Of two ends of equal cost the first is asked.
-    place = np.argsort(order)
-    moved = [tuple(sorted((int(place[i]), int(place[j])))) for i, j in edges]
-    other = verdicts_of(rows_of(codes[:, order], np.array(states)[order]), moved)
+    np.testing.assert_allclose(named.statistic, found.statistic, rtol=0.05, atol=0.1)
+    # Of two ends of equal cost the first is asked: the last, if columns are turned round.
+    turned, other = (
+        moved_verdicts(codes, states, edges, columns)
+        for columns in (np.arange(len(states))[::-1], order)
+    )
     np.testing.assert_array_equal(other.dof, found.dof)
-    np.testing.assert_allclose(other.statistic, found.statistic, rtol=0.2, atol=3.0)
+    apart = np.abs(other.statistic - np.stack((found.statistic, turned.statistic))).min(axis=0)
+    assert (apart <= 0.1 + 0.05 * other.statistic).all()
 
 
 @pytest.mark.parametrize("n_states", [2, 3])

@@ -15,8 +15,8 @@ from edgegraft.grafting.journal import Journal
 from edgegraft.learn import Settings, discover, grow
 from edgegraft.learn.certificate import certify
 from edgegraft.learn.graded import GradedRidge, fit_graded
-from edgegraft.objective import featured as by_features
-from edgegraft.objective.featured import Featured
+from edgegraft.objective import scoring
+from edgegraft.objective.featured import Featured, featured
 from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
@@ -86,34 +86,17 @@ def test_the_loss_is_that_of_its_tables():
 def test_products_give_the_gradients_of_tables(missing, monkeypatch):
     loss = loss_of(missing)
     layout, theta = point(loss, [(0, 1), (2, 3)])
-    state = loss.evaluate(theta, loss.init(layout)).state
-    pairs = np.array([(0, 1), (3, 2), (5, 1), (0, 4)])
-    quick = loss.edge_gradients(theta, state, pairs)
-    monkeypatch.setattr(by_features, "_MAX_PRODUCTS", 0)
-    tables = loss.edge_gradients(theta, state, pairs)
-    np.testing.assert_allclose(quick.values, tables.values, atol=1e-12)
-    assert [t.shape for t in quick] == [(2, 3), (1, 2), (2, 3), (2, 1)]
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.1])
-def test_the_kernel_of_scores_is_the_loss_of_tables(missing):
-    kinds, states = ["ordinal", "numeric", "count", "ordinal"], [4, 5, 2, 3]
-    codes = levels(600, missing=missing)[:, [0, 2, 3, 5]]
-    weights = np.random.default_rng(0).choice([0.5, 1.0, 2.0], 600)
-    table = PackedTable.from_codes(codes, schema_of(kinds, states))
-    quick = featured(Pseudolikelihood(table, weights=weights))
-    assert isinstance(quick, ScoredPseudolikelihood)
-    plain = Featured(quick.inner, quick.features)
-    layout, theta = point(quick, [(0, 1), (1, 3), (0, 2)])
-    one, two = (loss.evaluate(theta, loss.init(layout)) for loss in (quick, plain))
-    assert one.value == pytest.approx(two.value, rel=1e-12)
-    np.testing.assert_allclose(one.gradient, two.gradient, atol=1e-12)
-    pairs = np.array([(0, 1), (3, 2), (2, 1)])
-    np.testing.assert_allclose(
-        quick.edge_gradients(theta, one.state, pairs).values,
-        plain.edge_gradients(theta, two.state, pairs).values,
-        atol=1e-12,
-    )
+    pairs = np.array([(0, 1), (3, 2), (5, 1), (0, 4), (4, 5), (5, 4)])
+    found = []
+    for price in (0.0, np.inf):
+        monkeypatch.setattr(scoring, "price", lambda *_, price=price: price)
+        state = loss.evaluate(theta, loss.init(layout)).state
+        found.append(loss.edge_gradients(theta, state, pairs))
+        whole = state.inner.known.pairs.residuals.whole
+        assert (whole is None) == np.isinf(price)
+    np.testing.assert_allclose(found[0].values, found[1].values, atol=1e-12)
+    tables = loss.inner.edge_gradients(loss.expand(theta, layout), state.inner, pairs)
+    np.testing.assert_allclose(found[0].values, loss.features.fold_pairs(tables).values, atol=1e-12)
 
 
 def test_a_penalised_search_ends_where_nothing_violates():
@@ -285,3 +268,13 @@ def test_the_rest_of_the_table_has_a_test_of_its_own():
     assert ((p[0.0] <= 0.05).sum(axis=1) <= 5).all()
     assert ((p[0.0] <= 0.5).mean(axis=1) > 0.25).all()
     assert (p[0.3][1] <= 0.001).mean() > 0.9
+
+
+def test_a_score_that_few_rows_have_is_zero():
+    """A fit with it ended at infinity, and the search did not end."""
+    schema = schema_of(["ordinal", "ordinal"], [4, 4])
+    margins = np.array([6861.0, 2, 3, 13134, 5000, 5000, 5000, 5000])
+    features = Features.of(schema, margins)
+    assert not features.matrix(0)[:, 1].any()
+    assert np.abs(features.matrix(0)).max() < 2
+    assert features.matrix(1).any(axis=0).all()

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
+from edgegraft.conditional.admission import dismiss
 from edgegraft.conditional.conditional import Conditional
 from edgegraft.conditional.judge import UNTESTABLE, Judge, Level, Network, Verdicts
 from edgegraft.conditional.survey_design import SurveyDesign, weigh
+from edgegraft.grafting.pair_rules import PairRules
+from edgegraft.learn.cut import Cut
 from tests.judge_cases import TRIANGLE, network_of, rows_of, side_by_side, verdicts_of
 
 
@@ -229,3 +232,12 @@ def test_a_network_knows_its_neighbours():
 
 def test_no_verdicts_are_empty_columns():
     assert [len(column) for column in Verdicts.of([])] == [0] * 5
+
+
+def test_dismissal_at_both_ends_drops_a_stand_in():
+    rows = rows_of(chain(np.random.default_rng(2), 1000, 2))
+    cut = Cut(0.05, False, PairRules(3, np.empty((0, 2), np.int64)))
+    for both_ends, left in ((False, {(0, 1), (0, 2)}), (True, {(0, 1)})):
+        network = network_of(3, [(0, 1), (0, 2)])  # (1, 2) is lacking
+        dismiss(network, Judge(rows, cut.decides), cut, both_ends=both_ends)
+        assert network.edges == left
