@@ -156,10 +156,12 @@ class Judge:
             turned = [self._turned(network, pairs[k], keys[k]) for k in able]
             here = self.answer(network, asked, _estimate, [keys[k] for k in able])
             there = self.answer(network, asked, _estimate, turned)
-            others = self._verdicts(network, asked, turned)
-            for k, one, two, other in zip(able, here, there, others, strict=True):
-                if _contradict(one, two):
-                    found[k] = max(found[k], other, key=lambda verdict: verdict.p_value)
+            doubted = [_contradict(*both) for both in zip(here, there, strict=True)]
+            at = [place for place, doubt in enumerate(doubted) if doubt]
+            others = self._verdicts(network, [asked[k] for k in at], [turned[k] for k in at])
+            for place, other in zip(at, others, strict=True):
+                k = able[place]
+                found[k] = max(found[k], other, key=lambda verdict: verdict.p_value)
         return found
 
     def _verdicts(self, network: Network, pairs: list[Pair], keys: list[_Key]) -> list[Verdict]:
