@@ -6,7 +6,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from edgegraft.objective.scored import ScoredPseudolikelihood, featured
 
 from edgegraft.conditional.features import Features
 from edgegraft.config import Plan

@@ -47,6 +47,7 @@ _FARTHEST = 1.0  # step of a log-potential
 _MAX_STATES = 1000  # whose covariance takes a tenth of a second to solve for
 _DAMPING, _MIN_VARIANCE = 0.05, 1e-6  # added to the variances of the draws
 _FAR = 0.05  # difference beyond which the tables are fitted again: what is warned of
+_EXACT_STEPS = 12  # a budget: steps whose shares are exact cost little
 _BEFORE, _AFTER = 3, 2  # steps of the node vectors before and after a fit of the tables
 _PULL_ROWS, _STEPS = 30.0, 40  # of a fit of the tables by chains
 
@@ -152,12 +153,13 @@ def _match(
     if found is None:
         return None
     size = 1.0  # of a step; chains that refuse one are asked about half of it
-    for k in range(1, _BEFORE + _AFTER + 2):
+    before = _EXACT_STEPS if found.engine == "exact" else _BEFORE
+    for k in range(1, before + _AFTER + 2):
         # Chains that have not settled say where nodes should move only if they are near.
-        near = found.settled or k > _BEFORE + 1
-        if k != _BEFORE + 1 and near and found.differ_from(shares):
+        near = found.settled or k > before + 1
+        if k != before + 1 and near and found.differ_from(shares):
             theta = model.theta + size * _newton_step(layout, found, shares)
-        elif k == _BEFORE + 1 and np.abs(found.values - shares).max() > _FAR:
+        elif k == before + 1 and np.abs(found.values - shares).max() > _FAR:
             theta = _fit_tables(model, counts, features, seed)
         else:
             continue

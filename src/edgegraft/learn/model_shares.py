@@ -29,6 +29,7 @@ from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows, sample_rows
 from edgegraft.table.packed import empty_cells
 
+_ENOUGH = 0.001  # difference of exact shares that is not worth a step: what reports show
 _EXACT, _EXACT_DRAWS = ExactBudget(seconds=0.3, nbytes=1 << 27), 8192
 _FAMILY = 256  # chains that start alike: their spread is known to 5 %
 _RECORDS, _CELLS = 64, 6400  # draws kept of a chain; with few columns more, up to so many cells
@@ -70,6 +71,8 @@ class ModelShares(NamedTuple):
 
     def differ_from(self, shares: Floats) -> bool:
         """Return whether states have other shares than these, beyond chance."""
+        if self.engine == "exact":
+            return self.farthest > _ENOUGH
         return _differ((self.values - shares)[: len(self.error)], self.error)
 
 

@@ -135,9 +135,9 @@ class Objective(ABC):
     def state_weights(self) -> Floats:
         """Return the weight of the rows in each state, zero for one that never occurs.
 
-        By default the frequencies of :meth:`margins`.
+        By default that of the frequencies of :meth:`margins`.
         """
-        return self.margins()
+        return self.margins() * self.n_rows
 
     def known_shares(self) -> Floats:
         """Return the share of the rows that counts for each variable; by default all."""
