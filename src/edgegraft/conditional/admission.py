@@ -23,8 +23,6 @@ from edgegraft.core.types import Edges, Floats, Mask
 NULL = 0.01
 MAX_ROUNDS = 50  # a budget: each round asks only what has changed
 
-KEPT = Verdict(np.inf, 1, 0.0)
-
 
 class Passes(Protocol):
     """What is kept by p-values, beside others that are."""

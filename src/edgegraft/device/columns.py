@@ -91,9 +91,7 @@ class DeviceColumns(Placement):
         self._state = device.put(state)[:, None]
         first = np.cumsum([0, *(group.n for group in self.groups)]).tolist()
         self.first_of = dict(zip(self.groups, first, strict=False))  # place of its first variable
-        self.ones, self.zeros = self.n_states, self.n_states + 1
         self._kept: Tensor = None
-        self._extended: Tensor = None
 
     def in_order(self, values: Tensor) -> Floats:
         """Return values of the variables in their own order."""
@@ -141,26 +139,6 @@ class DeviceColumns(Placement):
             for states in slices(0, self.n_states, at_once)
         ]
         return (torch.cat(parts) / self.n_rows).float()
-
-    def of_states(self, states: Integers) -> Tensor:
-        """Return where variables are in given states, rows of an array of any shape.
-
-        Two more states stand for a row of `ones` and one of `zeros`.
-        """
-        torch = torch_module()
-        index = self.device.put(states)
-        if self._extended is None and self._fits():
-            self._keep()
-            constant = self._kept.new_tensor([[1.0], [0.0]]).expand(2, self.n_rows)
-            self._extended = torch.cat((self._kept, constant))
-            self._kept = self._extended[: self.n_states]
-        if self._extended is not None:
-            return self._extended[index]
-        owner = torch.cat((self._owner, self._owner.new_zeros(2)))[index]
-        state = torch.cat((self._state[:, 0], self._state.new_full((2,), -1)))[index]
-        found = (self.codes[owner] == state[..., None]).to(self.dtype)
-        found[index == self.ones] = 1.0
-        return found
 
     def _keep(self) -> bool:
         """Keep the zeros and ones of all rows, if they fit; return whether they do."""

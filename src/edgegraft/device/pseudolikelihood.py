@@ -136,25 +136,6 @@ def score_on_device(
     return point_at(block, columns_on(block, dtype), theta, layout).scores(edges)
 
 
-def unexplained_on_device(block: TableRows, theta: Floats, layout: Layout) -> Floats:
-    """Return the mean chance that each variable's conditional gives to another state."""
-    torch = torch_module()
-    columns = columns_on(block, np.float64)
-    graph, at = _Graph(columns, layout), columns.device.put(theta)
-    right, known = torch.zeros((2, layout.n_variables), dtype=torch.float64, device=at.device)
-    for step in columns.steps():
-        logits, weights = graph.logits(at, step.shown), step.weights
-        for group in columns.groups:
-            shown = group.of(step.shown)
-            chance = (torch.softmax(group.of(logits), 1) * shown).sum(1)
-            there = shown.sum(1)
-            first = columns.first_of[group]
-            own = slice(first, first + group.n)
-            right[own] += chance.sum(1) if weights is None else chance @ weights
-            known[own] += there.sum(1) if weights is None else there @ weights
-    return columns.in_order(1.0 - right / known.clamp(min=np.finfo(float).tiny))
-
-
 def point_at(block: TableRows, columns: DeviceColumns, theta: Floats, layout: Layout) -> _Point:
     """Return the loss at a point; the last point of a block is kept with its residuals."""
     last: list[_Point] = block.derive(("last point", columns.dtype), lambda _: [])

@@ -94,26 +94,3 @@ def _find_sums(counts, states, width, joint):
         for a in range(states - 1, width):
             z[a] = 0.0
     return loss
-
-
-@kernel
-def count_joint(codes, weights, variables, states, out):
-    """Count rows by the joint states of a few variables, the last one fastest; `out` is zeroed.
-
-    Row ``e`` of `variables` is counted to row ``e`` of `out`; all variables have as many states.
-    """
-    at = np.empty(BLOCK, np.int32)
-    found = np.empty((COPIES, out.shape[1]))
-    for e in range(variables.shape[0]):
-        found[:] = 0.0
-        for first in range(0, codes.shape[1], BLOCK):
-            n = min(BLOCK, codes.shape[1] - first)
-            at[:n] = 0
-            for k in range(variables.shape[1]):
-                column = codes[variables[e, k], first : first + n]
-                for r in range(n):
-                    at[r] = at[r] * states + np.int32(column[r])
-            for r in range(n):
-                found[r % COPIES, at[r]] += weights[first + r]
-        for c in range(out.shape[1]):
-            out[e, c] = found[0, c] + found[1, c] + found[2, c] + found[3, c]
