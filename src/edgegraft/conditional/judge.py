@@ -323,7 +323,7 @@ def _contradict(first: tuple[Floats, Floats] | None, second: tuple[Floats, Float
 
 
 def testable(given: Conditional, other: int) -> bool:
-    """Return whether a conditional has the rows to tell of a neighbour."""
+    """Return whether a conditional has enough rows to test a neighbour."""
     return bool(given.rows.tested[[other, given.target]].all()) and given.usable
 
 

@@ -20,7 +20,7 @@ from edgegraft.device.chains import DeviceChains
 from edgegraft.inference.chains import Chains, HostChains, make_streams, put_on_device, scattered
 
 #: Products with matrices of all states take less time than one cell per edge and chain if the
-#: square of the states is at most so many times the columns and edges (timed on one core).
+#: square of the states is at most this many times the columns and edges (timed on one core).
 _DENSE = 75
 #: Joint states of neighbours that are tabulated: of many, tables take longer than some sweeps.
 _MAX_ROWS = 16

@@ -32,7 +32,7 @@ from edgegraft.table.packed import empty_cells
 _ENOUGH = 0.001  # difference of exact shares that is not worth a step: what reports show
 _EXACT, _EXACT_DRAWS = ExactBudget(seconds=0.3, nbytes=1 << 27), 8192
 _FAMILY = 256  # chains that start alike: their spread is known to 5 %
-_RECORDS, _CELLS = 64, 6400  # draws kept of a chain; with few columns more, up to so many cells
+_RECORDS, _CELLS = 64, 6400  # draws kept of a chain; with few columns more, up to this many cells
 _MAX_RECORDS = 255  # that a byte counts
 _LOOK_UPS = 1e9  # of a run, per number of a conditional: about .4 s
 _LEVEL = 0.01  # of the largest of all differences, if there is none

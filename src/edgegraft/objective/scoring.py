@@ -1,6 +1,6 @@
 """Gradients of pairs outside the model: sums of the residuals at one point.
 
-Once the batches at one point have cost as much as all pairs together would, or so many pairs were
+Once the batches at one point have cost as much as all pairs together would, or this many pairs were
 asked for that the rest is likely to follow and would cost more, all are computed
 (:class:`~edgegraft.objective.block_sums.AllPairs`) and later batches look them up.
 
