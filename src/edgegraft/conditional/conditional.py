@@ -57,7 +57,7 @@ class Conditional:
         known: list[int] | None = None,
         start: Floats | None = None,
     ) -> None:
-        self.rows, self.target, self.others = rows, target, others
+        self.rows, self.target, self.others, self._known = rows, target, others, known
         seen, occurs = rows.count(target, others, known), rows.columns[target].margin > 0
         self.seen = seen._replace(
             counts=np.ascontiguousarray(seen.counts[:, occurs]),
@@ -190,10 +190,18 @@ class Conditional:
         scores_along(self.design, p, np.ascontiguousarray(directions), out)
         return out
 
+    def forget_rows(self) -> None:
+        """Keep no number per row: what asks of single rows counts them again."""
+        self.seen = self.seen._replace(place=None)
+
     def by_row(self, scores: Floats) -> Floats:
         """Return scores of configurations and states as scores of rows, zero for unused ones."""
         chosen = slice(None) if self.seen.rows is None else self.seen.rows
         states = self._place_of_state.take(self.rows.codes[self.target][chosen])
+        if self.seen.place is None:
+            place = self.rows.count(self.target, self.others, self._known).place
+            self.seen = self.seen._replace(place=place)
+        assert self.seen.place is not None
         cell = self.seen.place * scores.shape[1] + states
         found = scores.reshape(-1, scores.shape[2]).take(cell, axis=0)
         if self.seen.rows is None:

@@ -198,6 +198,7 @@ class Judge:
                         given = self._conditional(target, list(others), other)
                     found[pair] = ask(given, other)
                 if given is not None and len(others) == stays and given.usable:
+                    given.forget_rows()  # of ten thousand columns they would fill the memory
                     self._fits[target] = given
 
         costs = {target: sum(map(self._cost, keys)) for target, keys in work.items()}

@@ -32,7 +32,7 @@ class Configurations(NamedTuple):
     counts: Floats  # (configurations, states of the target)
     variances: Floats  # the same for squared weights, or `counts` if weights are numbers of rows
     rows: Integers | None  # the rows that were counted, if not all
-    place: Integers  # (rows,) the configuration of each counted row
+    place: Integers | None  # (rows,) the configuration of each counted row, unless forgotten
 
 
 class ConditionalRows:
