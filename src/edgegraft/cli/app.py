@@ -11,13 +11,14 @@ import typer
 from edgegraft import __version__
 from edgegraft.cli.console import set_debug
 from edgegraft.cli.data_commands import demo, impute, lag, score, simulate
+from edgegraft.cli.help import Command
 from edgegraft.cli.learn_commands import learn, resume
 from edgegraft.cli.model_commands import explore, export, info, plot, report
 from edgegraft.cli.query_commands import infer, query, sample
 from edgegraft.cli.study_commands import compare, plan, read
 
 _EXAMPLES: dict[Callable[..., Any], str] = {
-    learn: "edgegraft learn survey.csv -o survey.edgegraft --report survey.html --drop id",
+    learn: "edgegraft learn survey.csv --drop id --report survey.html",
     resume: "edgegraft resume survey.checkpoint --force",
     info: "edgegraft info survey.edgegraft",
     query: "edgegraft query survey.edgegraft --given smoker=yes --of cancer",
@@ -42,11 +43,13 @@ app = typer.Typer(
     help="Networks of direct dependencies, and generative models, from categorical tables.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command, _example in _EXAMPLES.items():
     app.command(
         _example.split()[1],
+        cls=Command,
         epilog=f"Example: {_example}",
         context_settings={"allow_extra_args": _command is learn},  # refused with advice
     )(_command)

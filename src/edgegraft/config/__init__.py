@@ -7,7 +7,16 @@ setting is therefore a field here and the code that acts on it.
 This package imports the standard library alone, so that ``edgegraft learn --help`` is immediate.
 """
 
-from edgegraft.config.declare import Options, Setting, check_settings, setting, settings_of
+from edgegraft.config.declare import (
+    NETWORK,
+    RUN,
+    TABLE,
+    Options,
+    Setting,
+    check_settings,
+    setting,
+    settings_of,
+)
 from edgegraft.config.learning import (
     Aim,
     DeviceName,
@@ -21,7 +30,24 @@ from edgegraft.config.learning import (
 from edgegraft.config.reading import BinRule, ReadingOptions, TableOptions, Unseen
 
 __all__ = [
-    "Aim", "BinRule", "DeviceName", "Engine", "GraftingSettings", "Options", "Plan",
-    "ReadingOptions", "Setting", "Settings", "Strategy", "TableOptions", "Unseen",
-    "WeightMeaning", "check_settings", "setting", "settings_of",
-]  # fmt: skip
+    "NETWORK",
+    "RUN",
+    "TABLE",
+    "Aim",
+    "BinRule",
+    "DeviceName",
+    "Engine",
+    "GraftingSettings",
+    "Options",
+    "Plan",
+    "ReadingOptions",
+    "Setting",
+    "Settings",
+    "Strategy",
+    "TableOptions",
+    "Unseen",
+    "WeightMeaning",
+    "check_settings",
+    "setting",
+    "settings_of",
+]

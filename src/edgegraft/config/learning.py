@@ -192,8 +192,8 @@ max_tables, priority, tol, max_touching, full_queue, requeue, keep_zeros, growth
 
     rules: Sequence[str] | None = setting(
         None,
-        "What is known of pairs: 'require A -- B', 'forbid A* -- B', 'only A -- B*', "
-        "'tiers A, B < C', 'gap 4', 'weight 3 A -- B' or 'file PATH'; repeat.",
+        "What is known of pairs, as 'forbid A -- B*'; repeat. Also 'require A -- B', "
+        "'only A -- B*', 'tiers A, B < C', 'gap 4', 'weight 3 A -- B' and 'file PATH'.",
         flag="--rule",
         group=NETWORK,
     )
@@ -205,9 +205,7 @@ max_tables, priority, tol, max_touching, full_queue, requeue, keep_zeros, growth
         group=RUN,
     )
     checkpoint_every: int = setting(10, "Activations between two checkpoints.", minimum=1)
-    random_state: int = setting(
-        0, "The same seed gives the same result.", flag="--seed", minimum=0, group=RUN
-    )
+    random_state: int = setting(0, "The same seed gives the same result.", flag="--seed", minimum=0)
 
     @property
     def test_limit(self) -> int | None:
@@ -248,14 +246,15 @@ class Plan(GraftingSettings, Settings):
 
     aim: Aim = setting(
         "network",
-        "What the model is for. 'prediction' fits all pairs that help to predict held-out rows; "
-        "'rows' fits them again by likelihood, for samples and probabilities of rows.",
+        "What the model is for: network, prediction or rows. 'prediction' fits all pairs that "
+        "help to predict held-out rows; 'rows' fits them again by likelihood, for samples and "
+        "probabilities of whole rows.",
         flag="--aim",
         group=NETWORK,
     )
     fdr: float | None = setting(
         0.005,
-        "Share of false edges allowed, or 'none' to keep all.",
+        "Share of false edges allowed (0.005), or 'none' for no limit.",
         flag="--fdr",
         above=0,
         maximum=1,
@@ -263,18 +262,18 @@ class Plan(GraftingSettings, Settings):
     )
     fwer: float | Literal["auto"] | None = setting(
         None,
-        "Chance of any false edge, in place of --fdr; 'auto' falls as rows are added.",
+        "Chance of any false edge, in place of --fdr; 'auto' is a chance that falls as rows are "
+        "added.",
         flag="--fwer",
         above=0,
         maximum=1,
-        group=NETWORK,
     )
     weights_are: WeightMeaning = setting(
         "auto", "What row weights are: frequencies or a sample's.", flag="--weights-are"
     )
     n_jobs: int | None = setting(
         None,
-        "Threads; -1 for all cores. Results are the same.",
+        "Threads; all cores by default. Results do not depend on it.",
         flag="--jobs -j",
         group=RUN,
     )

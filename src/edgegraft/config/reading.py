@@ -96,7 +96,7 @@ class TableOptions(ReadingOptions):
         None, "Columns to use, separated by commas, or repeat.", flag="--columns"
     )
     drop: Sequence[str | int] | None = setting(
-        None, "Columns to leave out, by commas, or repeat.", flag="--drop", group=TABLE
+        None, "Columns to leave out, separated by commas. Or repeat.", flag="--drop", group=TABLE
     )
     kinds: str | Mapping[str, str] = setting(
         "auto",
@@ -104,21 +104,24 @@ class TableOptions(ReadingOptions):
         "numeric).",
     )
     nominal: Sequence[str] | None = setting(
-        None, "Columns of unordered categories, likewise.", flag="--nominal", group=TABLE
+        None,
+        "Columns of unordered categories. By commas, or repeat.",
+        flag="--nominal",
+        group=TABLE,
     )
     ordinal: Sequence[str] | None = setting(
-        None, "Columns of levels, likewise.", flag="--ordinal", group=TABLE
+        None, "Columns of levels. By commas, or repeat.", flag="--ordinal", group=TABLE
     )
     count: Sequence[str] | None = setting(
-        None, "Columns of counts, likewise.", flag="--count", group=TABLE
+        None, "Columns of counts. By commas, or repeat.", flag="--count"
     )
     numeric: Sequence[str] | None = setting(
-        None, "Columns of measured numbers, likewise.", flag="--numeric", group=TABLE
+        None, "Columns of measured numbers. By commas, or repeat.", flag="--numeric"
     )
     order: Sequence[str] | None = setting(
         None,
-        "An order 'low<high' for all columns that have these categories, or 'NAME=low<high'; "
-        "repeat.",
+        "An order of categories, as 'low<high'. For all columns that have them, or "
+        "'NAME=low<high' for one; repeat.",
         flag="--order",
         group=TABLE,
     )
@@ -130,7 +133,10 @@ class TableOptions(ReadingOptions):
     )
     max_memory: int | str | None = setting(
         None,
-        "Memory for the run, such as '2 GiB'; rows that do not fit are kept on disk.",
+        "Memory that the run may take, such as '2 GiB'. By default half of the machine's for files "
+        "above an eighth of it. Rows that do not fit are kept on disk: the search begins on a "
+        "sample, which also tests the edges, and ends over all rows. More threads (--jobs) leave "
+        "less for the sample.",
         flag="--max-memory",
         cells=False,
         group=RUN,
