@@ -86,7 +86,7 @@ def test_requests_are_read_back(tmp_path):
         bootstrap=5,
     )
     request.write(checkpoint)
-    assert json.loads((tmp_path / "c.json").read_text())["fdr"] == "none"
+    assert json.loads((tmp_path / "c.json").read_text())["settings"]["fdr"] is None
     assert Request.read(checkpoint) == request
     assert request.plan() == Plan(fdr=None, n_jobs=2, penalty=0.1)
     assert isinstance(request.read_options(), TableOptions)

@@ -65,7 +65,7 @@ def open_request(
 ) -> Iterator[LearnRows]:
     """Open the rows of a request, in memory if they fit the limit, otherwise on disk.
 
-    With a checkpoint, rows in memory that took a while to read are kept beside it.
+    With a checkpoint, rows in memory that took a while to read are stored with it.
     """
     path = Path(request.data)
     progress.stage("reading", path.name)
@@ -133,7 +133,7 @@ def show_rows(console: Console, request: Request, rows: LearnRows) -> None:
     """Show the columns, the weights, and where the rows are kept."""
     show_columns(console, rows.table)
     if rows.weights is not None:
-        text = f"{rows.table.n_rows:,} rows weigh {rows.weights.sum():,.6g} in all."
+        text = f"{rows.table.n_rows:,} rows have a total weight of {rows.weights.sum():,.6g}."
         say(console, escape(f"Rows are weighted by '{request.weights}': {text}"))
     budget, store = rows.fitted.budget, rows.fitted.store
     if budget is None or store is None:

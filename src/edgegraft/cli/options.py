@@ -79,7 +79,7 @@ _jobs = partial(typer.Option, "--jobs", "-j", callback=check_jobs)
 Jobs = Annotated[int, _jobs(help="Threads; -1 for all cores. Results do not depend on it.")]
 OtherJobs = Annotated[
     int | None,
-    _jobs(help="Another number of threads; -1 for all cores. Results do not depend on it."),
+    _jobs(help="A new number of threads; -1 for all cores. Results do not depend on it."),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
 Top = Annotated[int, typer.Option("--top", min=0, help="Edges to show.")]
@@ -87,29 +87,30 @@ Without = Annotated[
     list[str] | None,
     _optional(
         "--without",
-        help="A category that does not count towards strengths, such as a gap; repeat.",
+        help="A category that strengths leave out, such as a gap; repeat.",
     ),
 ]
 Corrected = Annotated[
     Literal["apc"] | None,
     _optional(
         "--correction",
-        help="Subtract from strengths what those of their variables explain (average product).",
+        help="Correct strengths for strong variables (apc, the average product correction).",
     ),
 ]
 Engine = Annotated[
-    Literal["auto", "exact", "bp", "trw", "gibbs"], typer.Option("--engine", help="How to infer.")
+    Literal["auto", "exact", "bp", "trw", "gibbs"],
+    typer.Option("--engine", help="The inference engine."),
 ]
 Given = Annotated[
     list[str] | None,
     _optional("--given", "-g", help="Evidence, as NAME=CATEGORY or NAME=NUMBER; repeat."),
 ]
 
-#: Settings of reading that count for cells of a file, and for a file under a schema.
+#: Settings of reading that apply to the cells of a file, and to a file under a schema.
 OF_CELLS = ("missing_values", "delimiter", "header", "encoding")
 UNDER_A_SCHEMA = (*OF_CELLS, "unseen")
 _Command = TypeVar("_Command", bound=Callable[..., None])
-_DEFAULTS = {"n_jobs": -1}  # of the command line, if not those of Python
+_DEFAULTS = {"n_jobs": -1}  # defaults of the command line that Python does not have
 
 
 @cache
@@ -138,7 +139,7 @@ def flag_of(name: str) -> str:
 
 
 def key_of(setting: Setting) -> str:
-    """Return the name of a setting in the files of the command line: that of its option."""
+    """Return the name of a setting in model files: the name of its option."""
     return flag_of(setting.name)[2:].replace("-", "_")
 
 

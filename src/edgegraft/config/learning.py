@@ -269,7 +269,7 @@ class Plan(GraftingSettings, Settings):
         maximum=1,
     )
     weights_are: WeightMeaning = setting(
-        "auto", "What row weights are: frequencies or a sample's.", flag="--weights-are"
+        "auto", "Meaning of row weights: frequencies, or weights of a sample.", flag="--weights-are"
     )
     n_jobs: int | None = setting(
         None,

@@ -112,7 +112,7 @@ class Parameters(_Transformer):
         return table if self.drop is None else without_columns(table, self.drop, strict=fitting)
 
     def _read_options(self, X: Any, *, fitting: bool = False, n_jobs: int = 1) -> ReadOptions:
-        """Return how a table is read; bins are those of the fit afterwards.
+        """Return how a table is read; after the fit, with the bins of the fit.
 
         Columns of tables in memory are left out by :meth:`_table`.
         """
@@ -190,7 +190,7 @@ def as_table(X: Any, estimator: str) -> Any:
     if library_of(X) in ("pandas", "polars", "pyarrow"):
         return X  # refused in their own words
     if isinstance(X, list | tuple):
-        # As objects if types differ: numbers beside text stay numbers, and every column finds its
+        # As objects if types differ: numbers next to text stay numbers, and every column finds its
         # own type.
         lengths = [len(row) if isinstance(row, list | tuple) else None for row in X]
         for k, length in enumerate(lengths):
