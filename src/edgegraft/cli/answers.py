@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 
 from edgegraft import report
-from edgegraft.cli.console import cell, say, show_table, wrote
+from edgegraft.cli.console import SCREEN, cell, say, show_table, wrote
 from edgegraft.cli.model_commands import save_picture
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError, counted, listing
@@ -28,7 +28,6 @@ from edgegraft.table.arrow import labels
 Json = dict[str, Any]
 Columns = dict[str, Any]
 _ENDS = ["first", "second"]
-_SHOWN = 40
 _HEADS = {"r2": "R²", "p_value": "p-value", "q_value": "q-value", "usual": "commonest"}
 _SCORES = (  # head, key and sign of a score
     ("accuracy", "accuracy", 1),
@@ -38,7 +37,6 @@ _SCORES = (  # head, key and sign of a score
     ("explained", "explained", 1),
     ("R²", "r2", 1),
 )
-_MAX_POINTS = 50  # of a curve
 
 
 def _codes(
@@ -60,11 +58,7 @@ def _codes(
 
 
 def complete(
-    model: PairwiseMRF,
-    path: Path,
-    reading: ReadOptions,
-    method: Literal["map", "draw"],
-    seed: int,
+    model: PairwiseMRF, path: Path, reading: ReadOptions, method: Literal["map", "draw"], seed: int
 ) -> tuple[dict[str, Any], int, str | None]:
     """Return the columns of a file with their missing cells filled, how many, and how.
 
@@ -134,9 +128,11 @@ def show_scores(console: Console, found: Json) -> None:
     variables = found["by_variable"].items()
     known = [(name, own) for name, own in variables if own["mean_log_probability"] is not None]
     known.sort(key=lambda item: 1.0 if item[1]["explained"] is None else -item[1]["explained"])
-    columns: list[tuple[str, list[Any]]] = [("variable", [name for name, _ in known[:_SHOWN]])]
+    columns: list[tuple[str, list[Any]]] = [
+        ("variable", [name for name, _ in known[: SCREEN.rows]])
+    ]
     for head, key, sign in _SCORES:
-        values = [own[key] for _, own in known[:_SHOWN]]
+        values = [own[key] for _, own in known[: SCREEN.rows]]
         columns.append((head, [v if v is None else sign * round(v, 4) + 0.0 for v in values]))
     show_table(console, "Each variable, predicted from the others", columns)
     say(
@@ -145,8 +141,11 @@ def show_scores(console: Console, found: Json) -> None:
         "explained is the share of the entropy that the other variables explain, R² the share of "
         "the variance (numbers, ordered and two-valued columns).",
     )
-    if len(known) > _SHOWN:
-        say(console, f"... and {len(known) - _SHOWN:,} variables predicted worse; --json has all.")
+    if len(known) > SCREEN.rows:
+        say(
+            console,
+            f"... and {len(known) - SCREEN.rows:,} variables predicted worse; --json has all.",
+        )
     error = found["standard_error"]
     spread = "" if error is None else f" (standard error {error:.2g})"
     say(
@@ -243,7 +242,7 @@ def show_plan(console: Console, found: PowerPlan, top: int) -> None:
         f"discovery rate of {found.fdr:g} over {counted(found.n_pairs, 'pair')}",
     )
     title = "Expected share of edges found" + (", with intervals of 95 %" if found.now else "")
-    first = np.arange(min(_MAX_POINTS, len(found.curve["rows"])))
+    first = np.arange(min(SCREEN.rows, len(found.curve["rows"])))
     names = ["rows", "power", "power_low", "power_high", "simulated"]
     _show(console, title, found.curve, [], names, first)
     if found.now is None:

@@ -17,6 +17,7 @@ import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
@@ -29,6 +30,18 @@ from rich.text import Text
 from edgegraft.cli.options import flag_of
 from edgegraft.errors import Argument, Message
 
+
+@dataclass(frozen=True)
+class Screen:
+    """What is shown to people of long lists: a screen of 80 columns and 40 lines."""
+
+    rows: int = 40  # lines of a table
+    names: int = 6  # names or categories in a cell or sentence
+    letters: int = 80  # of a text within a sentence
+    reasons: int = 8  # lines below a table, a fifth of the screen
+
+
+SCREEN = Screen()
 _CONTROLS = {k: repr(chr(k))[1:-1] for k in (*range(32), *range(127, 160)) if chr(k) != "\n"}
 
 

@@ -29,8 +29,7 @@ def impute(
     model: opt.ModelFile,
     data: opt.DataFile,
     output: Annotated[
-        Path | None,
-        opt.output(help="A .csv or .tsv file (also .gz); stdout as CSV by default."),
+        Path | None, opt.output(help="A .csv or .tsv file (also .gz); stdout as CSV by default.")
     ] = None,
     method: Annotated[
         opt.Completion,
@@ -65,8 +64,7 @@ def score(
     model: opt.ModelFile,
     data: opt.DataFile,
     output: Annotated[
-        Path | None,
-        opt.output(help="A .csv, .tsv or .parquet file for the rows' scores."),
+        Path | None, opt.output(help="A .csv, .tsv or .parquet file for the rows' scores.")
     ] = None,
     weights: opt.Weights = None,
     as_json: opt.AsJson = False,

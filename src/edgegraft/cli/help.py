@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from edgegraft.config import NETWORK, RUN, TABLE
+from edgegraft.config.declare import NETWORK, RUN, TABLE
 
 MORE = "More options"  # heading of the options that only --help-all shows
 _HEADINGS = ("Arguments", TABLE, NETWORK, RUN, "Options", MORE)

@@ -12,7 +12,8 @@ import typer
 from edgegraft.cli import options as opt
 from edgegraft.cli.console import reported
 from edgegraft.cli.files import check_outputs, require_folder, require_report, require_table
-from edgegraft.config import NETWORK, RUN, Plan
+from edgegraft.config import Plan
+from edgegraft.config.declare import NETWORK, RUN
 from edgegraft.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:

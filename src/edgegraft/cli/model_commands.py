@@ -45,8 +45,7 @@ def info(
 def report(
     model: opt.ModelFile,
     output: Annotated[
-        Path | None,
-        opt.output(help="The page to write (.html); by default next to the model."),
+        Path | None, opt.output(help="The page to write (.html); by default next to the model.")
     ] = None,
     force: opt.Force = False,
     quiet: opt.Quiet = False,

@@ -188,8 +188,7 @@ def sample(
     rows: Annotated[int, typer.Option("--rows", "-n", min=0, help="Number of rows.")] = 10,
     given: opt.Given = None,
     output: Annotated[
-        Path | None,
-        opt.output(help="A .csv, .tsv (also .gz) or .parquet file; stdout by default."),
+        Path | None, opt.output(help="A .csv, .tsv (also .gz) or .parquet file; stdout by default.")
     ] = None,
     engine: Annotated[
         Literal["auto", "exact", "gibbs"], typer.Option(help="The engine that draws.")

@@ -14,10 +14,7 @@ from edgegraft.cli.files import require_report, working
 
 _CELLS = opt.reading(opt.UNDER_A_SCHEMA)
 _READING = opt.reading(but=["max_memory", "cache_dir", "cache_size", "unseen"])  # rows in memory
-_Output = Annotated[
-    Path | None,
-    opt.output(help="A table to write (.csv, .tsv or .parquet)."),
-]
+_Output = Annotated[Path | None, opt.output(help="A table to write (.csv, .tsv or .parquet).")]
 _what_to_write = typer.Option("--table", help="Which table --output writes.")
 _ComparedTable = Literal["edges", "variables"]
 _ReadTable = Literal["variables", "edges", "absent", "stability", "differences"]
@@ -30,9 +27,7 @@ _Picture = Annotated[
 _Clusters = Annotated[
     str | None,
     typer.Option(
-        "--clusters",
-        "--cluster",
-        help="A column that names the person or school of a row.",
+        "--clusters", "--cluster", help="A column that names the person or school of a row."
     ),
 ]
 

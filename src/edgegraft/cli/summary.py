@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from edgegraft.cli.console import cell, say, show_table
+from edgegraft.cli.console import SCREEN, cell, say, show_table
 from edgegraft.errors import counted
 
 if TYPE_CHECKING:
@@ -24,11 +24,7 @@ if TYPE_CHECKING:
     from edgegraft.table.store import PlaneStore
 
 Json = dict[str, Any]
-_HUBS = 5
 _SIGNS = {1: ("blue", "+"), -1: ("dark_orange", "-"), 0: ("default", " ")}
-_COLUMNS = 25
-_LABELS = 6
-_REASON, _REASONS, _NAMES = 80, 8, 5  # letters; lines; columns per line
 _DOUBTFUL = (" ", "?", "-", "--", ".", "*")  # often written for a missing cell, not read as one
 
 
@@ -76,7 +72,7 @@ def _hubs(names: Sequence[str], edges: np.ndarray, strengths: np.ndarray) -> lis
     n = len(names)
     degree = np.bincount(edges.ravel(), minlength=n)
     total = np.bincount(edges.ravel(), np.repeat(strengths, 2), minlength=n)
-    order = np.lexsort((-total, -degree))[:_HUBS]
+    order = np.lexsort((-total, -degree))[: SCREEN.names]
     return [
         {"variable": names[i], "edges": int(degree[i]), "strength": _number(total[i])}
         for i in order
@@ -140,8 +136,7 @@ def show_variables(console: Console, found: Json) -> None:
         degree[edge["first"]] += 1
         degree[edge["second"]] += 1
     variables = [
-        {"name": name, "edges": degree[name], "labels": _labels(categories, 8)}
-        | found["kinds"][name]
+        {"name": name, "edges": degree[name], "labels": _labels(categories)} | found["kinds"][name]
         for name, categories in found["categories"].items()
     ]
     title = counted(len(variables), "variable")
@@ -178,7 +173,7 @@ def _show_columns(
     order: Callable[[Json], Any],
 ) -> None:
     """Show columns with some facts, in an order if they are many, and why they have their kinds."""
-    shown = sorted(columns, key=order)[:_COLUMNS] if len(columns) > _COLUMNS else columns
+    shown = sorted(columns, key=order)[: SCREEN.rows] if len(columns) > SCREEN.rows else columns
     heads = {"name": "column", "kind": "kind", **{fact: fact for fact in facts}}
     heads["labels"] = "categories"
     cells = [(head, [own[key] for own in shown]) for key, head in heads.items()]
@@ -188,14 +183,14 @@ def _show_columns(
         if own["reason"]:
             groups.setdefault((own["kind"], own["reason"]), []).append(own["name"])
     largest = sorted(groups.items(), key=lambda group: -len(group[1]))
-    for (kind, reason), names in largest[:_REASONS]:
-        few = ", ".join(cell(name, 30) for name in names[:_NAMES])
-        more = f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else ""
-        say(console, f"{kind} ({cell(reason, _REASON)}): {few}{more}")
-    if len(largest) > _REASONS:
-        say(console, f"... and {len(largest) - _REASONS:,} more reasons; --json has all.")
-    if len(columns) > _COLUMNS:
-        say(console, f"... and {len(columns) - _COLUMNS:,} more columns; --json has all.")
+    for (kind, reason), names in largest[: SCREEN.reasons]:
+        few = ", ".join(cell(name, 30) for name in names[: SCREEN.names])
+        more = f" and {len(names) - SCREEN.names:,} more" if len(names) > SCREEN.names else ""
+        say(console, f"{kind} ({cell(reason, SCREEN.letters)}): {few}{more}")
+    if len(largest) > SCREEN.reasons:
+        say(console, f"... and {len(largest) - SCREEN.reasons:,} more reasons; --json has all.")
+    if len(columns) > SCREEN.rows:
+        say(console, f"... and {len(columns) - SCREEN.rows:,} more columns; --json has all.")
 
 
 def _history(details: Json) -> list[str]:
@@ -254,7 +249,7 @@ def describe_columns(table: PackedTable | PlaneStore) -> list[Json]:
 
 
 def _states(variable: Variable) -> Text:
-    labels = _labels(variable.categories, _LABELS)
+    labels = _labels(variable.categories)
     if variable.binned:
         labels = Text(f"{variable.n_states} bins: ") + labels
     elif variable.n_states == 1:
@@ -262,6 +257,6 @@ def _states(variable: Variable) -> Text:
     return labels
 
 
-def _labels(categories: Sequence[Any], limit: int) -> Text:
-    labels = ", ".join(cell(label, 30) for label in categories[:limit])
-    return Text.from_markup(labels + (", ..." if len(categories) > limit else ""))
+def _labels(categories: Sequence[Any]) -> Text:
+    labels = ", ".join(cell(label, 30) for label in categories[: SCREEN.names])
+    return Text.from_markup(labels + (", ..." if len(categories) > SCREEN.names else ""))

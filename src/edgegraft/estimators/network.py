@@ -125,10 +125,7 @@ class NetworkEstimator(RowMethods):
         return make_frame(columns, self._kind.library)
 
     def save(
-        self,
-        path: str | PathLike[str],
-        *,
-        bootstrap: Mapping[str, NDArray[Any]] | None = None,
+        self, path: str | PathLike[str], *, bootstrap: Mapping[str, NDArray[Any]] | None = None
     ) -> None:
         """Write the model with how it was learned, as ``edgegraft learn`` does.
 

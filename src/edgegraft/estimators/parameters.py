@@ -13,19 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
-from edgegraft.config import (
-    Aim,
-    DeviceName,
-    GraftingSettings,
-    Plan,
-    ReadingOptions,
-    TableOptions,
-    Unseen,
-    WeightMeaning,
-    settings_of,
-)
+from edgegraft.config import GraftingSettings, Plan, ReadingOptions, TableOptions, settings_of
+from edgegraft.config.learning import Aim, DeviceName, WeightMeaning
+from edgegraft.config.reading import Unseen
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.errors import DataError, SettingError, listing, suggestion
+from edgegraft.errors import DataError, SettingError, listing
 from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_kind
 
 if TYPE_CHECKING:
@@ -78,18 +70,15 @@ class Parameters(_Transformer):
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, settings of the records as ``search__penalty``."""
-        nested = {name: value for name, value in params.items() if "__" in name}
-        super().set_params(**{name: params[name] for name in params.keys() - nested})
-        for name in nested.keys() - (known := self.get_params()).keys():
-            raise ValueError(f"there is no parameter {name!r}: {suggestion(name, list(known))}")
-        for name in _RECORDS:
-            values = {
-                key.partition("__")[2]: value
-                for key, value in nested.items()
-                if key.startswith(f"{name}__")
-            }
-            if values:
-                setattr(self, name, replace(self._record(name), **values))
+        nested: dict[str, dict[str, Any]] = {name: {} for name in _RECORDS}
+        for name in list(params):
+            record, _, setting = name.partition("__")
+            if setting and record in _RECORDS:
+                nested[record][setting] = params.pop(name)
+        super().set_params(**params)
+        for record, settings in nested.items():
+            if settings:
+                setattr(self, record, replace(self._record(record), **settings))
         return self
 
     def _record(self, name: str) -> Any:
