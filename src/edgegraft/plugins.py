@@ -37,7 +37,10 @@ _WINGS: dict[str, dict[str, str]] = {
         "graphml": "edgegraft.formats.graphs:write_graphml",
         "uai": "edgegraft.formats.uai_write:model_to_uai",
     },
-    "rows": {},
+    "rows": {
+        "dask": "edgegraft.scale.cluster:open_rows",
+        "disk": "edgegraft.scale.disk:open_rows",
+    },
     "commands": {},
 }
 

@@ -19,7 +19,7 @@ from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Floats, Integers
 from edgegraft.counts.pair_counts import PairCounts
 from edgegraft.table import PackedTable
-from edgegraft.table.store import PlaneStore
+from edgegraft.table.blocks import RowStore
 
 
 def mutual_information(tables: PairTables) -> Floats:
@@ -28,6 +28,7 @@ def mutual_information(tables: PairTables) -> Floats:
     Examples
     --------
     >>> from edgegraft.table import PackedTable
+    from edgegraft.table.blocks import RowStore
     >>> from edgegraft.counts import PairCounts
     >>> counts = PairCounts(PackedTable.from_codes([[0, 0], [1, 1]]))
     >>> mutual_information(counts.pairs([(0, 1)])).round(6)
@@ -55,7 +56,7 @@ _MAX_RARE = 100
 
 
 def data_quality(
-    table: PackedTable | PlaneStore,
+    table: PackedTable | RowStore,
     *,
     dropped: Mapping[str, str] | None = None,
     notes: Iterable[str] = (),
@@ -65,7 +66,7 @@ def data_quality(
 
     Parameters
     ----------
-    table : PackedTable or PlaneStore
+    table : PackedTable or RowStore
     dropped : dict of column to reason, optional
         Columns of the source that are not in the table.
     notes : iterable of str

@@ -24,9 +24,8 @@ from edgegraft.device.pair_sums import count_on_device
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.counting.pairs import count_codes, count_planes
 from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import Rows, TableRows, add_in_order, as_rows
+from edgegraft.table.blocks import Rows, RowStore, TableRows, add_in_order, as_rows
 from edgegraft.table.packed import MIN_CODED
-from edgegraft.table.store import PlaneStore
 
 MAX_RESULT_BYTES = 1 << 32  # of one call's tables; larger requests go through `blocks`
 
@@ -45,7 +44,7 @@ class PairCounts:
 
     Parameters
     ----------
-    rows : PackedTable, PlaneStore or Rows
+    rows : PackedTable, RowStore or Rows
         A table in memory or mapped from a file; or rows on disk or on a cluster.
     n_jobs : int, optional
         Threads; -1 for all cores. The counts do not depend on it.
@@ -64,7 +63,7 @@ class PairCounts:
 
     def __init__(
         self,
-        rows: PackedTable | PlaneStore | Rows,
+        rows: PackedTable | RowStore | Rows,
         n_jobs: int | None = None,
         weights: ArrayLike | None = None,
     ) -> None:
