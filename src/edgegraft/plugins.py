@@ -13,7 +13,7 @@ point       name                         what it is
 readers     suffix of a file             ``read(path, options)`` -> an Arrow table or a `Source`
 exports     suffix without its dot       ``write(path, model, edge_columns)``
 rows        library of a frame, "disk"   ``open_rows(X, schema, options, weights)`` -> `OpenRows`
-commands    name of a command            a function of typer options; its ``example`` is shown
+commands    name of a command            a function whose parameters typer turns into options
 =========== ============================ ===========================================================
 """
 
@@ -41,7 +41,16 @@ _WINGS: dict[str, dict[str, str]] = {
         "dask": "edgegraft.scale.cluster:open_rows",
         "disk": "edgegraft.scale.disk:open_rows",
     },
-    "commands": {},
+    "commands": {
+        "report": "edgegraft.cli.model_commands:report",
+        "plot": "edgegraft.cli.model_commands:plot",
+        "explore": "edgegraft.cli.model_commands:explore",
+        "compare": "edgegraft.cli.study_commands:compare",
+        "read": "edgegraft.cli.study_commands:read",
+        "plan": "edgegraft.cli.study_commands:plan",
+        "lag": "edgegraft.cli.data_commands:lag",
+        "infer": "edgegraft.cli.query_commands:infer",
+    },
 }
 
 
