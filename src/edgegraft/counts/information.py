@@ -28,7 +28,6 @@ def mutual_information(tables: PairTables) -> Floats:
     Examples
     --------
     >>> from edgegraft.table import PackedTable
-    from edgegraft.table.blocks import RowStore
     >>> from edgegraft.counts import PairCounts
     >>> counts = PairCounts(PackedTable.from_codes([[0, 0], [1, 1]]))
     >>> mutual_information(counts.pairs([(0, 1)])).round(6)
