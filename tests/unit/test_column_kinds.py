@@ -10,8 +10,8 @@ from edgegraft import GraftedMRF
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import DataError, EncodingWarning, SettingError
 from edgegraft.ingest import pack
-from edgegraft.ingest.cache import open_store
 from edgegraft.ingest.options import ReadOptions
+from edgegraft.scale.disk import open_store
 from edgegraft.table import Schema
 
 

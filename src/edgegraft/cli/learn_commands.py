@@ -103,11 +103,6 @@ class Request:
         """Return the path at which the request of a checkpoint is kept."""
         return checkpoint.with_name(checkpoint.name + ".json")
 
-    @staticmethod
-    def rows_of(checkpoint: Path) -> Path:
-        """Return the path at which the rows of a checkpoint are kept, until the run ends."""
-        return checkpoint.with_name(checkpoint.name + ".rows")
-
     def write(self, checkpoint: Path) -> None:
         """Keep the request beside a checkpoint."""
         from edgegraft.core.atomic import replacing
