@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 from benchmarks.processes import answer, start
 from benchmarks.rows import Row
 from edgegraft.datasets import make_scale_free
-from edgegraft.ingest.cache import open_store
 from edgegraft.ingest.options import ReadOptions
+from edgegraft.scale.disk import open_store
 
 THREADS = 2
 ROWS, COLUMNS, CHUNK = 50_000_000, 100, 250_000

@@ -29,13 +29,13 @@ if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` does the same 
         table,
     )
     from edgegraft.config import GraftingSettings, ReadingOptions
-    from edgegraft.contrib.dask.cluster import ClusterRows
     from edgegraft.counts import PairCounts
     from edgegraft.estimators import GraftedMRF
     from edgegraft.ingest import pack
     from edgegraft.learn import refit_by_likelihood
     from edgegraft.model import PairwiseMRF, load, read_details
     from edgegraft.optimize import fit_parameters
+    from edgegraft.scale.cluster import ClusterRows
     from edgegraft.study import compare, plan, read_network
     from edgegraft.table import PackedTable, Schema, Variable
 
@@ -80,7 +80,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "ClusterRows": "contrib.dask.cluster",
+    "ClusterRows": "scale.cluster",
     "GraftedMRF": "estimators",
     "GraftingSettings": "config",
     "PackedTable": "table",

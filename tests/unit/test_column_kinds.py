@@ -11,8 +11,8 @@ from edgegraft.config import ReadingOptions
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import DataError, EncodingWarning, SettingError
 from edgegraft.ingest import pack
-from edgegraft.ingest.cache import open_store
 from edgegraft.ingest.options import ReadOptions
+from edgegraft.scale.disk import open_store
 from edgegraft.table import Schema
 
 

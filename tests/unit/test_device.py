@@ -9,7 +9,6 @@ import pytest
 
 from edgegraft import GraftedMRF
 from edgegraft.config import GraftingSettings, Plan
-from edgegraft.contrib.dask.cluster import ClusterRows
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.counts import PairCounts, pair_counts
@@ -31,6 +30,7 @@ from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.rank.correlations import Correlations
 from edgegraft.rank.mean_fields import mean_field
 from edgegraft.rank.ranking import screen
+from edgegraft.scale.cluster import ClusterRows
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import StoredRows, TableRows, as_rows
 from tests.cli.running import edgegraft

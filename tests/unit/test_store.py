@@ -15,12 +15,12 @@ from edgegraft.config import ReadingOptions
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, EncodingWarning, FileFormatError, MemoryBudgetError
 from edgegraft.estimators import GraftedMRF
-from edgegraft.ingest import cache as cache_module
 from edgegraft.ingest import pack
-from edgegraft.ingest.cache import cache_folder, open_store
-from edgegraft.ingest.memory import share_out
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.table.store import PlaneStore
+from edgegraft.scale import disk
+from edgegraft.scale.disk import cache_folder, open_store
+from edgegraft.scale.memory import share_out
+from edgegraft.scale.store import PlaneStore
 
 N_ROWS = 3000
 
@@ -43,7 +43,7 @@ def table(n_rows=N_ROWS, seed=0):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(cache_module, "block_rows", lambda n: 512)
+    monkeypatch.setattr(disk, "block_rows", lambda n: 512)
 
 
 @pytest.fixture
@@ -128,8 +128,8 @@ def test_a_schema_is_kept_to(tmp_path, folder):
 def passes(monkeypatch):
     """How often a source was read."""
     seen = []
-    true = cache_module.store_source
-    monkeypatch.setattr(cache_module, "store_source", lambda *a: seen.append(1) or true(*a))
+    true = disk.write_store
+    monkeypatch.setattr(disk, "write_store", lambda *a: seen.append(1) or true(*a))
     return seen
 
 
@@ -271,8 +271,8 @@ def chain_table(n_rows=4000):
 @pytest.fixture
 def tight(monkeypatch):
     """Memory so short that only some of the rows fit."""
-    monkeypatch.setattr("edgegraft.ingest.memory._MIN_ROWS", 100)
-    monkeypatch.setattr("edgegraft.ingest.memory._RESERVED", 0)
+    monkeypatch.setattr("edgegraft.scale.memory._MIN_ROWS", 100)
+    monkeypatch.setattr("edgegraft.scale.memory._RESERVED", 0)
     return 24 * 6 * 3000
 
 

@@ -96,11 +96,6 @@ class Request:
         """Return the path of the request of a checkpoint."""
         return checkpoint.with_name(checkpoint.name + ".json")
 
-    @staticmethod
-    def rows_of(checkpoint: Path) -> Path:
-        """Return the path at which the rows of a checkpoint are kept, until the run ends."""
-        return checkpoint.with_name(checkpoint.name + ".rows")
-
     def write(self, checkpoint: Path) -> None:
         """Store the request with a checkpoint."""
         from edgegraft.core.atomic import replace_file

@@ -21,7 +21,7 @@ from edgegraft.errors import counted
 if TYPE_CHECKING:
     from edgegraft.model import StoredModel
     from edgegraft.table import PackedTable, Variable
-    from edgegraft.table.store import PlaneStore
+    from edgegraft.table.blocks import RowStore
 
 Json = dict[str, Any]
 _SIGNS = {1: ("blue", "+"), -1: ("dark_orange", "-"), 0: ("default", " ")}
@@ -143,7 +143,7 @@ def show_variables(console: Console, found: Json) -> None:
     _show_columns(console, title, variables, ("edges",), lambda own: -own["edges"])
 
 
-def show_columns(console: Console, table: PackedTable | PlaneStore) -> None:
+def show_columns(console: Console, table: PackedTable | RowStore) -> None:
     """Show the columns; of many, those that are binned, constant or incomplete come first."""
     columns = describe_columns(table)
     for own, variable in zip(columns, table.schema, strict=True):
@@ -232,7 +232,7 @@ def shares_of(details: Mapping[str, Any]) -> str:
     return str(shares.get("text", "")) if isinstance(shares, dict) else ""
 
 
-def describe_columns(table: PackedTable | PlaneStore) -> list[Json]:
+def describe_columns(table: PackedTable | RowStore) -> list[Json]:
     """Return a description of each column, for programs."""
     return [
         {

@@ -175,7 +175,7 @@ class GraftedMRF(NetworkEstimator):
             A pandas or polars DataFrame, an Arrow table, a NumPy array, a dict of columns, a
             PackedTable, a RecordBatchReader, or the path of a CSV or Parquet file, of a folder of
             them, or a pattern (``"rows/*.parquet"``): whatever :func:`edgegraft.ingest.pack` takes.
-            Of a Dask frame, or :class:`~edgegraft.contrib.dask.cluster.ClusterRows`, the rows stay
+            Of a Dask frame, or :class:`~edgegraft.scale.cluster.ClusterRows`, the rows stay
             with the workers.
             NaN and nulls are missing cells.
         y : ignored
