@@ -109,7 +109,7 @@ class Parameters(_Transformer):
 
         options = {name: getattr(self, name) for name in _ALWAYS}
         if fitting:
-            names = settings_of(TableOptions).keys() & self.get_params(deep=False).keys()
+            names = settings_of(TableOptions).keys() & vars(self).keys()
             options = vars(self._record("reading")) | {name: getattr(self, name) for name in names}
         checked = ReadOptions(**options, n_jobs=n_jobs)
         in_files = table_kind(X) in (TableKind.PATH, TableKind.STREAM)
