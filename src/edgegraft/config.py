@@ -388,8 +388,6 @@ class Settings(SearchOptions):
     growth_iterations : int, optional
         Solver iterations after an activation: 5 by default, 2 if the run is not relaxed; the last
         fit continues to `tol`.
-    checkpoint_every : int, default 10
-        Activations between two points from which a run can be resumed.
     random_state : int, default 0
     """
 
@@ -400,7 +398,6 @@ class Settings(SearchOptions):
     growth_iterations: int | None = setting(
         None, "Solver iterations after an activation.", minimum=1
     )
-    checkpoint_every: int = setting(10, "Activations between two checkpoints.", minimum=1)
     random_state: int = setting(0, "The same seed gives the same result.", flag="--seed", minimum=0)
 
     def __post_init__(self) -> None:

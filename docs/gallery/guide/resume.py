@@ -59,7 +59,7 @@ class StopAfter:
         return event.n_activations >= self.n_activations
 
 
-plan = Plan(strategy="exhaustive", checkpoint_every=10)
+plan = Plan(strategy="exhaustive")
 path = folder / "survey.checkpoint"
 stopped = discover(table, plan, checkpoint=path, observers=[StopAfter(25)])
 print(stopped.search.reason, "with", len(stopped.model.edges), "edges")
