@@ -28,7 +28,7 @@ from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.config import Plan
 from edgegraft.core.container import ContainerFormat, read_container, write_container
 from edgegraft.core.types import Tree
-from edgegraft.errors import FileFormatError, Message, ModelError
+from edgegraft.errors import DataError, FileFormatError, MemoryBudgetError, SettingError
 from edgegraft.grafting.events import Event
 from edgegraft.grafting.state import SearchState
 from edgegraft.table.blocks import Rows, TableRows
@@ -42,6 +42,7 @@ FORMAT = ContainerFormat(
 )
 BUDGETS = ("max_time", "max_edges")  # that a resumed search may have more of
 _SHARE = 20.0  # of the time, at most one part is spent on writing results of one stage
+_SAID = (DataError, MemoryBudgetError, SettingError)  # of the rows and the plan
 _FORGED = (KeyError, TypeError, ValueError, IndexError, AttributeError)  # by no release
 
 
@@ -84,9 +85,9 @@ class StageFile:
         """Turn what a forged result causes inside of the block into an error of the file."""
         try:
             yield
+        except _SAID:
+            raise
         except _FORGED as error:
-            if isinstance(error, Message) and not isinstance(error, ModelError):
-                raise
             raise FORMAT.damaged(self.path, f"its parts do not fit ({error!s:.80})") from error
 
     def begin(

@@ -199,7 +199,7 @@ def resume_discovery(
     its budgets are others: `max_time` seconds and `max_edges` edges of the plan or given here,
     which include the search so far.
     """
-    budgets = {"max_time": max_time, "max_edges": max_edges}
+    budgets: dict[str, Any] = {"max_time": max_time, "max_edges": max_edges}
     file = StageFile.read(path)
     with interruptible() as interruption, file.proper():
         plan = replace(plan or file.plan, **{k: v for k, v in budgets.items() if v is not None})

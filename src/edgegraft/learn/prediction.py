@@ -85,9 +85,10 @@ class Prediction(NamedTuple):
     @classmethod
     def of_tree(cls, tree: Tree, schema: Schema) -> Self:
         """Return what :meth:`tree` described."""
-        trials = [Trial(*each, int(n)) for *each, n in tree["trials"].tolist()]
+        trials = [Trial(*each[:3], int(each[3])) for each in tree["trials"].tolist()]
+        penalty, ridge = tree["strengths"]
         model = PairwiseMRF(schema, **tree["model"])
-        return cls(model, *tree["strengths"], trials, tree["converged"])
+        return cls(model, penalty, ridge, trials, bool(tree["converged"]))
 
 
 def fit_for_prediction(
