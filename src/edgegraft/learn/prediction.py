@@ -85,7 +85,7 @@ class Prediction(NamedTuple):
     @classmethod
     def of_tree(cls, tree: Tree, schema: Schema) -> Self:
         """Return what :meth:`tree` described."""
-        trials = [Trial(*each[:3], int(each[3])) for each in tree["trials"].tolist()]
+        trials = [Trial(p, r, score, int(n)) for p, r, score, n in tree["trials"].tolist()]
         penalty, ridge = tree["strengths"]
         model = PairwiseMRF(schema, **tree["model"])
         return cls(model, penalty, ridge, trials, bool(tree["converged"]))
