@@ -31,6 +31,7 @@ from edgegraft.core.types import Tree
 from edgegraft.errors import DataError, FileFormatError, MemoryBudgetError, SettingError
 from edgegraft.grafting.events import Event
 from edgegraft.grafting.state import SearchState
+from edgegraft.table import Schema
 from edgegraft.table.blocks import Rows, TableRows
 
 FORMAT = ContainerFormat(
@@ -57,6 +58,7 @@ class StageFile:
         self.path = None if path is None else Path(path)
         self._identity: Tree = {}
         self._results: dict[str, Tree] = {}
+        self._there = False  # whether the file is that of this run
         self._next = 0.0  # when a part of a stage is worth writing
 
     @classmethod
@@ -69,6 +71,7 @@ class StageFile:
                 f"{FORMAT.version}: begin the search anew"
             )
         file = cls(path)
+        file._there = True
         with file.proper():
             file._identity = dict(header["identity"])
             # A file's arrays are read-only, for which kernels would be compiled once more.
@@ -103,7 +106,7 @@ class StageFile:
 
     def on_event(self, event: Event, state: SearchState) -> None:
         """Write the file before the first stage has ended, so that a wrong path is an error."""
-        if self.path is not None and event.kind == "start" and not self._next:
+        if self.path is not None and event.kind == "start" and not self._there:
             self._write()
 
     def stage(
@@ -159,7 +162,7 @@ class StageFile:
         began, arrays = perf_counter(), dict[str, NDArray[Any]]()
         content = {"identity": self._identity, "results": _pack(self._results, arrays)}
         write_container(self.path, FORMAT, content, arrays)
-        now = perf_counter()
+        self._there, now = True, perf_counter()
         self._next = now + _SHARE * (now - began)
 
 
@@ -203,7 +206,10 @@ def _check(path: Path, there: Tree, here: Tree) -> None:
         ("sample_rows", f"another sample: sample_rows is {there.get('sample_rows')} there"),
         ("plan", f"another plan: {named}"),
     ):
-        if there.get(name) != here[name]:
+        same = there.get(name) == here[name]
+        if name == "schema":  # as text it has what does not make another table
+            same = Schema.from_json(there[name]) == Schema.from_json(here[name])
+        if not same:
             raise FileFormatError(f"'{path}' is a checkpoint of {difference}")
 
 
