@@ -217,7 +217,7 @@ class TableOptions:
     max_memory: int | str | None = setting(
         None,
         "Memory that the run may take, such as '2 GiB'; half of the machine's for files above an "
-        "eighth of it. Rows that do not fit are kept on disk as bit planes: the search begins on "
+        "eighth of it. Rows that do not fit are kept on disk as codes: the search begins on "
         "a sample, which also tests the edges, and ends over all rows. The sample gets what the "
         "threads (--jobs) leave.",
         flag="--max-memory",
@@ -225,14 +225,14 @@ class TableOptions:
     )
     cache_dir: str | PathLike[str] | None = setting(
         None,
-        "Folder of the bit planes, which are found again while the files are the same; "
+        "Folder of these codes, which are found again while the files are the same; "
         "$EDGEGRAFT_CACHE, or the user's cache.",
         flag="--cache-dir",
         cells=False,
     )
     cache_size: int | str | None = setting(
         None,
-        "Space that all bit planes in the folder may take, 32 GiB; the oldest are removed.",
+        "Space that all codes in the folder may take, 32 GiB; the oldest are removed.",
         flag="--cache-size",
         cells=False,
     )

@@ -203,7 +203,7 @@ def test_a_killed_pass_leaves_no_store(tmp_path, folder):
     )
     done = subprocess.run([sys.executable, "-c", code, str(where), str(folder)], check=False)
     assert done.returncode == -9
-    assert list(folder.glob("*.planes")) == []
+    assert list(folder.glob("*.rows")) == []
     (left,) = folder.iterdir()
     os.utime(left, (0, 0))  # as it will be in an hour
     open_store(where, folder=folder).close()
