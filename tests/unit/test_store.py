@@ -236,7 +236,7 @@ def test_the_folder_is_the_users_cache(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_a_pass_reports_rows_and_time(tmp_path, folder, kind, monkeypatch):
-    monkeypatch.setattr("edgegraft.ingest.sources._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.sources._Pace.report", 0.0)
     told = []
     open_store(
         write(tmp_path, kind, parts=3),
@@ -252,7 +252,7 @@ def test_a_pass_reports_rows_and_time(tmp_path, folder, kind, monkeypatch):
 
 
 def test_a_stream_has_no_time_left(folder, monkeypatch):
-    monkeypatch.setattr("edgegraft.ingest.sources._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.sources._Pace.report", 0.0)
     told = []
     open_store(table().to_reader(), folder=folder, options=ReadOptions(on_rows=told.append)).close()
     assert told[-1].rows == N_ROWS
@@ -270,8 +270,8 @@ def chain_table(n_rows=4000):
 @pytest.fixture
 def tight(monkeypatch):
     """Memory so short that only some of the rows fit."""
-    monkeypatch.setattr("edgegraft.scale.memory._MIN_ROWS", 100)
-    monkeypatch.setattr("edgegraft.scale.memory._RESERVED", 0)
+    monkeypatch.setattr("edgegraft.scale.memory.Share.least_rows", 100)
+    monkeypatch.setattr("edgegraft.scale.memory.Share.reserved", 0)
     return 24 * 6 * 3000
 
 
@@ -334,6 +334,6 @@ def test_large_files_are_limited_unasked(tmp_path, folder, monkeypatch, passes):
     monkeypatch.setenv("EDGEGRAFT_CACHE", str(folder))
     GraftedMRF(random_state=0).fit(where)
     assert passes == []
-    monkeypatch.setattr("edgegraft.ingest.rows._LARGE", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.rows.MemoryRule.large", 0.0)
     GraftedMRF(random_state=0).fit(where)
     assert passes == [1]

@@ -49,10 +49,17 @@ from edgegraft.formats.uai_numbers import MAX_INDEX, NumberFile, read_numbers
 from edgegraft.model import PairwiseMRF
 from edgegraft.table.schema import MAX_STATES, Schema
 
-# States of variables without factors need memory out of proportion to the size of the file.
-_MAX_UNMENTIONED = 1 << 24
+
+@dataclass(frozen=True)
+class _Limit:
+    """What a file may ask for."""
+
+    #: States of variables without factors, whose memory the file does not pay for.
+    unmentioned: int = 1 << 24
+    exponent_digits: int = 18  # digits of an exponent that fits in 64 bits
+
+
 _BEYOND_DOUBLE = re.compile(rb"[eE][+-]?\d{3}")
-_MAX_EXPONENT_DIGITS = 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,12 +257,12 @@ def _refuse_unmentioned(file: NumberFile, states: Integers, factors: _Factors) -
     mentioned = np.zeros(len(states) + 1, bool)
     mentioned[factors.first] = mentioned[factors.second] = True
     unpaid = int(states[~mentioned[:-1]].sum())
-    if unpaid > _MAX_UNMENTIONED:
+    if unpaid > _Limit.unmentioned:
         i = int(np.argmin(mentioned[:-1]))
         raise file.error(
             1 + i,
             f"variable {i} and others that no factor mentions have {unpaid} states together, more "
-            f"than the {_MAX_UNMENTIONED} that are allowed for",
+            f"than the {_Limit.unmentioned} that are allowed for",
         )
 
 
@@ -284,7 +291,7 @@ def _log_of_decimal(token: bytes) -> float:
     value = float(mantissa)
     if value == 0:
         return -math.inf
-    if len(exponent.lstrip(b"+-0")) > _MAX_EXPONENT_DIGITS or math.isinf(value):
+    if len(exponent.lstrip(b"+-0")) > _Limit.exponent_digits or math.isinf(value):
         return -math.inf if exponent.startswith(b"-") else math.inf
     return math.log(value) + int(exponent or 0) * math.log(10)
 

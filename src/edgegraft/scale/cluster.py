@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pickle import loads
 from time import monotonic, perf_counter
@@ -33,10 +34,16 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_POLL = 1.0  # seconds between two looks at a cluster that does not answer
-_PROBES = 3
-_PROBE_PAIRS = 256
-_MIN_TESTS = 32
+
+@dataclass(frozen=True)
+class _Wait:
+    """How a cluster is watched and measured."""
+
+    poll: float = 1.0  # seconds between two looks at a cluster that does not answer
+    probes: int = 3  # measurements of which the least counts
+    pairs: int = 256  # of a measurement
+    least: int = 32  # pairs of a batch, as a search has by default
+
 
 _RESUME = (
     "What was learned until the last checkpoint is complete: make ClusterRows again from the same "
@@ -144,13 +151,13 @@ class ClusterRows(Rows):
         if n < 2:
             raise DataError("one column has no pairs to measure")
         rng = np.random.default_rng(random_state)
-        first = rng.integers(0, n, _PROBE_PAIRS)
-        second = (first + rng.integers(1, n, _PROBE_PAIRS)) % n
+        first = rng.integers(0, n, _Wait.pairs)
+        second = (first + rng.integers(1, n, _Wait.pairs)) % n
         edges, counts = np.column_stack((first, second)), PairCounts(self)
         counts.pairs(edges)  # compiled code is loaded once
         trip = _least(lambda: self.map(_count_rows))
         batch = _least(lambda: counts.pairs(edges))
-        return Rates(trip, max(batch - trip, 1e-9) / _PROBE_PAIRS)
+        return Rates(trip, max(batch - trip, 1e-9) / _Wait.pairs)
 
     def advise_max_tests(self, rates: Rates | None = None, share: float = 0.1) -> int:
         """Return a batch size that spends at most `share` of its time on the round trip.
@@ -169,7 +176,7 @@ class ClusterRows(Rows):
         alone_since = None
         while True:
             try:
-                wait(list(futures), timeout=_POLL)
+                wait(list(futures), timeout=_Wait.poll)
                 break
             except TimeoutError:
                 if self.client.status != "running":
@@ -219,7 +226,7 @@ def batch_size(rates: Rates, n_variables: int, share: float = 0.1) -> int:
     >>> [batch_size(Rates(seconds, 1e-5), 1000) for seconds in (0.0, 0.002, 0.05)]
     [256, 2048, 65536]
     """
-    wanted = max(rates.round_trip / (share * rates.pair), _MIN_TESTS, n_variables / 4)
+    wanted = max(rates.round_trip / (share * rates.pair), _Wait.least, n_variables / 4)
     n_pairs = max(1, n_variables * (n_variables - 1) // 2)
     return int(min(2 ** np.ceil(np.log2(wanted)), n_pairs))
 
@@ -239,7 +246,7 @@ def _count_rows(block: TableRows | None) -> int:
 
 def _least(task: Callable[[], Any]) -> float:
     taken = []
-    for _ in range(_PROBES):
+    for _ in range(_Wait.probes):
         started = perf_counter()
         task()
         taken.append(perf_counter() - started)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,10 +29,15 @@ from edgegraft.table.schema import MISSING, Schema
 
 _SKIPPED = -1  # the place of a column that stands in a later part
 
-#: Cells of a block: codes of a byte each, and what is derived from them, are held per thread.
-BLOCK_CELLS = 1 << 24
-_UNIT = 64 * LANES  # rows of a whole vector of a plane
-_MAX_ROWS = 1 << 16
+
+@dataclass(frozen=True)
+class _Block:
+    """The size of a block."""
+
+    cells: int = 1 << 24  # 16 MB of codes, and what is derived from them, per thread
+    unit: int = 64 * LANES  # rows of a whole vector of a plane
+    rows: int = 1 << 16  # of tables of few columns
+
 
 FORMAT = ContainerFormat(
     "edgegraft-store",
@@ -209,5 +215,5 @@ def block_rows(n_variables: int) -> int:
     >>> block_rows(100), block_rows(1000), block_rows(100_000)
     (65536, 16384, 512)
     """
-    wanted = BLOCK_CELLS // max(1, n_variables) // _UNIT * _UNIT
-    return int(min(_MAX_ROWS, max(_UNIT, wanted)))
+    wanted = _Block.cells // max(1, n_variables) // _Block.unit * _Block.unit
+    return int(min(_Block.rows, max(_Block.unit, wanted)))
