@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` does the same 
         study,
         table,
     )
+    from edgegraft.config import GraftingSettings, ReadingOptions
     from edgegraft.counts import PairCounts
     from edgegraft.estimators import GraftedMRF
     from edgegraft.ingest import pack
@@ -43,9 +44,11 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "ClusterRows",
     "GraftedMRF",
+    "GraftingSettings",
     "PackedTable",
     "PairCounts",
     "PairwiseMRF",
+    "ReadingOptions",
     "Schema",
     "Variable",
     "__version__",
@@ -79,9 +82,11 @@ __all__ = [
 _HOME = {
     "ClusterRows": "scale.cluster",
     "GraftedMRF": "estimators",
+    "GraftingSettings": "config",
     "PackedTable": "table",
     "PairCounts": "counts",
     "PairwiseMRF": "model",
+    "ReadingOptions": "config",
     "Schema": "table",
     "Variable": "table",
     "compare": "study",

@@ -162,10 +162,10 @@ def test_ordered_columns_are_learned_on_a_cluster(client):
 @pytest.mark.slow
 def test_batches_that_suit_the_round_trip_are_a_setting_like_any_other(client, rows):
     there = eg.ClusterRows(client, cut(rows, 3))
-    found = eg.GraftedMRF(max_tests="auto", random_state=0).fit(there)
+    found = eg.GraftedMRF(search=eg.GraftingSettings(max_tests="auto"), random_state=0).fit(there)
     tests = found.max_tests_
     assert tests >= 32
-    local = eg.GraftedMRF(max_tests=tests, random_state=0).fit(rows)
+    local = eg.GraftedMRF(search=eg.GraftingSettings(max_tests=tests), random_state=0).fit(rows)
     assert found.model_ == local.model_
 
 

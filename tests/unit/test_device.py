@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgegraft import GraftedMRF
-from edgegraft.config import Plan
+from edgegraft.config import GraftingSettings, Plan
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.counts import PairCounts, pair_counts
@@ -153,7 +153,8 @@ def test_a_network_is_the_same(data, monkeypatch):
             module, name, lambda *given, there=there, name=name: calls.append(name) or there(*given)
         )
     models = [
-        GraftedMRF(device=where, tol=1e-6, random_state=0).fit(data) for where in ("cpu", DEVICE)
+        GraftedMRF(device=where, search=GraftingSettings(tol=1e-6), random_state=0).fit(data)
+        for where in ("cpu", DEVICE)
     ]
     expected, found = models
     assert len(set(calls)) == 3  # the device was used

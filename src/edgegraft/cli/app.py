@@ -11,6 +11,7 @@ import typer
 from edgegraft import __version__, plugins
 from edgegraft.cli.console import set_debug
 from edgegraft.cli.data_commands import demo, impute, score, simulate
+from edgegraft.cli.help import Command
 from edgegraft.cli.learn_commands import learn, resume
 from edgegraft.cli.model_commands import export, info
 from edgegraft.cli.query_commands import query, sample
@@ -18,7 +19,7 @@ from edgegraft.cli.query_commands import query, sample
 _CORE = (learn, resume, info, query, sample, impute, score, export, simulate, demo)
 #: In the order of the help; commands of other distributions follow.
 _EXAMPLES = (
-    "edgegraft learn survey.csv -o survey.edgegraft --report survey.html --drop id",
+    "edgegraft learn survey.csv --drop id --report survey.html",
     "edgegraft resume survey.checkpoint --force",
     "edgegraft info survey.edgegraft",
     "edgegraft query survey.edgegraft --given smoker=yes --of cancer",
@@ -43,6 +44,7 @@ app = typer.Typer(
     help="Networks of direct dependencies, and generative models, from categorical tables.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -59,6 +61,7 @@ def _commands() -> dict[str, tuple[Callable[..., Any], str]]:
 for _name, (_command, _example) in _commands().items():
     app.command(
         _name,
+        cls=Command,
         epilog=f"Example: {_example}" if _example else None,
         context_settings={"allow_extra_args": _command is learn},  # refused with advice
     )(_command)
