@@ -37,7 +37,6 @@ class _Pace:
 
     report: float = 0.25  # seconds between two reports of a pass
     columns: int = 64  # of an array that are read together: a cache line of bytes
-    rows: int = 512  # that are turned at a time: they stay in the second-level cache
 
 
 class Source(Closing, ABC):
@@ -135,7 +134,7 @@ class ArraySource(Source):
         run = positions == list(range(positions[0], positions[0] + len(positions)))
         chosen = slice(positions[0], positions[-1] + 1) if run else positions
         for first in range(0, len(self._array), self._batch_rows):
-            turned = _turned(self._array[first : first + self._batch_rows, chosen])
+            turned = np.ascontiguousarray(self._array[first : first + self._batch_rows, chosen].T)
             yield pa.record_batch([_arrow(each) for each in turned], names=list(columns))
 
 
@@ -150,18 +149,6 @@ def _arrow(column: NDArray[Any]) -> pa.Array:
     cells = np.packbits(column, bitorder="little") if column.dtype.kind == "b" else column
     dtype = pa.from_numpy_dtype(column.dtype)
     return pa.Array.from_buffers(dtype, len(column), [known, pa.py_buffer(cells)])
-
-
-def _turned(rows: NDArray[Any]) -> NDArray[Any]:
-    """Return the columns of an array one after another."""
-    if rows.T.flags.c_contiguous:
-        return rows.T
-    columns = np.empty(rows.shape[::-1], rows.dtype)
-    for first in range(0, len(rows), _Pace.rows):
-        tile = slice(first, first + _Pace.rows)
-        # A copy: of some columns of a wider array, NumPy would read a cache line per cell.
-        columns[:, tile] = np.ascontiguousarray(rows[tile]).T
-    return columns
 
 
 class StreamSource(Source):
