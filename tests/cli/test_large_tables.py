@@ -90,7 +90,7 @@ def test_rows_that_do_not_fit_are_learned_from_on_disk(inside, folder, cache, tm
 
 
 def test_planes_are_found_again(inside, folder, cache, tmp_path, monkeypatch):
-    monkeypatch.setattr("edgegraft.ingest.sources._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.sources._Pace.report", 0.0)
     passes = []
 
     def told(self, read):
@@ -200,7 +200,7 @@ def test_files_of_the_table_are_not_written_over(inside, folder, tmp_path):
 
 
 def test_ctrl_c_while_files_are_read_leaves_nothing(inside, folder, cache, tmp_path, monkeypatch):
-    monkeypatch.setattr("edgegraft.ingest.sources._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.sources._Pace.report", 0.0)
 
     def pressed(self, read):
         signal.raise_signal(signal.SIGINT)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from edgegraft import plugins
 from edgegraft.cli import options as opt
 from edgegraft.cli.console import give, results, say, say_approximation, wrote
 from edgegraft.cli.files import working
@@ -161,7 +162,6 @@ def demo(
         from edgegraft.core.atomic import replace_file
         from edgegraft.datasets.source import SURVEY_FILE
         from edgegraft.model import load
-        from edgegraft.report import plot_network
 
         replace_file(data, SURVEY_FILE.read_text("utf-8"))
         request = Request(
@@ -173,7 +173,7 @@ def demo(
             | {"n_jobs": jobs},
         )
         LearnRun(request, console, top=15, as_json=False).run()
-        save_picture(plot_network(load(model)), picture)
+        save_picture(plugins.find("pages", "network")(load(model)), picture)
         wrote(console, "The picture", picture)
         say(console, "Now ask, for example:")
         say(console, f"  edgegraft query {quote(str(model))} --given stress=5 --of sleep")

@@ -112,7 +112,7 @@ def show_rows(console: Console, request: Request, rows: LearnRows) -> None:
     budget, store = rows.fitted.budget, rows.fitted.store
     if budget is None or store is None:
         return
-    kept = f"bit planes ({size(store.nbytes)}) are kept in '{store.path}'."
+    kept = f"codes ({size(store.nbytes)}) are kept in '{store.path}'."
     text = (
         f"All rows fit in the {size(budget.limit)} of memory allowed; their {kept}"
         if not rows.sample_rows

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from edgegraft import plugins
 from edgegraft.cli.console import clock, give, results, say, size, warned, wrote
 from edgegraft.cli.files import near
 from edgegraft.cli.learn_commands import Request
@@ -142,8 +143,7 @@ class LearnRun:
     ) -> None:
         if self.request.report is None:
             return
-        from edgegraft.report import write_report
-
+        write_report = plugins.find("pages", "report")
         self._progress.stage("writing the report")
         try:
             title = f"The network of {Path(self.request.data).name}"

@@ -30,7 +30,7 @@ class SearchSettings(Options):
     relaxed: bool = setting(True)
     selectivity: float = setting(0.0, minimum=0, maximum=1)
     reservoir_size: int | Literal["unlimited"] | None = setting(None, minimum=1)
-    max_tests: int | Literal["auto"] | None = setting(None, minimum=1)
+    max_tests: int | None = setting(None, minimum=1)
     hub_threshold: float | Literal["auto", "mean"] | None = setting("auto", minimum=0, maximum=1)
     max_edges: int | None = setting(
         None, "End the search at this many edges.", "--max-edges", minimum=0
@@ -90,12 +90,10 @@ class GraftingSettings(SearchSettings):
         1 activates the best edge alone, 0 all of at least the mean score; 0.5 in the paper.
     reservoir_size : int or "unlimited", optional
         Number of candidates held; as many as there are variables by default.
-    max_tests : int or "auto", optional
+    max_tests : int, optional
         Pairs tested between two activations. By default a quarter of the variables, at least 32;
         if the run is relaxed, at least half as many as there are active edges; and more while the
-        reservoir is nearly empty. "auto" is for rows on a cluster: the time of a round trip is
-        measured, and batches are chosen that make up for it. The estimator's ``max_tests_`` is the
-        number that was chosen.
+        reservoir is nearly empty.
     hub_threshold : "auto", "mean", float or None
         Centrality above which a variable's edges are tested earlier: the mean of the variables
         that have an edge ("mean", as in the paper), a number, or None to leave the order alone.
@@ -182,11 +180,6 @@ max_tables, priority, tol, max_touching, full_queue, requeue, keep_zeros, growth
         None, "End the search after this many seconds.", "--max-time", minimum=0, group=RUN
     )
     random_state: int = setting(0, "The same seed gives the same result.", "--seed", minimum=0)
-
-    @property
-    def test_limit(self) -> int | None:
-        """`max_tests` if it is a number."""
-        return self.max_tests if isinstance(self.max_tests, int) else None
 
     def as_dict(self) -> dict[str, Any]:
         """Return all settings that results depend on as plain values, for files."""

@@ -24,11 +24,11 @@ class ReadingOptions(Options):
     bins, bin_rule, max_numeric_states, max_categories, delimiter, header, encoding
         As :func:`edgegraft.pack` has them.
     cache_dir : path, optional
-        Folder of the bit planes of rows that do not fit in memory. They are found again while the
+        Folder of the codes of rows that do not fit in memory. They are found again while the
         files are the same. By default the folder in the environment variable EDGEGRAFT_CACHE, or
         the user's cache.
     cache_size : int or str, optional
-        Bytes that all bit planes in the folder may take, 32 GiB by default; the least recently
+        Bytes that all codes in the folder may take, 32 GiB by default; the least recently
         used are removed first.
 
     Examples
@@ -62,15 +62,14 @@ class ReadingOptions(Options):
     encoding: str = setting("utf8", "Encoding of text files.", "--encoding")
     cache_dir: str | PathLike[str] | None = setting(
         None,
-        "Folder of bit planes, which are found again while the files are the same; by default "
+        "Folder of the codes of large tables, found again while the files are the same; by default "
         "$EDGEGRAFT_CACHE or the user's cache.",
         "--cache-dir",
         cells=False,
     )
     cache_size: int | str | None = setting(
         None,
-        "Space that all bit planes in the folder may take, 32 GiB by default; the oldest are "
-        "removed.",
+        "Space that all codes in the folder may take, 32 GiB by default; the oldest are removed.",
         "--cache-size",
         cells=False,
     )

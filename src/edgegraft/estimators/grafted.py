@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -68,7 +68,7 @@ class GraftedMRF(NetworkEstimator):
         Seconds after which the search ends. Tests and fits of its edges are completed.
     max_memory : int or str, optional
         Bytes of memory that fitting files or a stream may take, such as ``"2 GiB"``. If the rows
-        do not fit, their bit planes are kept on disk and read in blocks: the search begins on a
+        do not fit, their codes are kept on disk and read in blocks: the search begins on a
         sample and ends over all rows, edges are tested on the sample (see
         :mod:`edgegraft.learn.stages`). By default files up to an eighth of the machine's memory
         are read as they are, and larger ones within half of it.
@@ -125,8 +125,6 @@ class GraftedMRF(NetworkEstimator):
         Why the search ended.
     penalty_, ridge_ : float
         What was used.
-    max_tests_ : int or None
-        Pairs tested between two activations, if it was set or measured.
     schema_ : Schema
         Names and categories of the columns.
     n_features_in_ : int
@@ -203,9 +201,6 @@ class GraftedMRF(NetworkEstimator):
         options = self._read_options(X, fitting=True, n_jobs=plan.n_jobs or 1)
         X = self._table(X, fitting=True)
         with open_rows(X, self.schema, options, sample_weight) as given:
-            if plan.max_tests == "auto" and hasattr(given.rows, "advise_max_tests"):
-                # What a round trip to the rows costs is measured now.
-                plan = replace(plan, max_tests=given.rows.advise_max_tests())
             found = discover(
                 given.rows,
                 plan,

@@ -187,7 +187,6 @@ class NetworkEstimator(RowMethods):
         self.converged_ = found.converged
         self.penalty_ = found.penalty
         self.ridge_ = found.ridge
-        self.max_tests_ = plan.test_limit
         self.reason_ = str(search.reason)
         if search.interrupted:
             warnings.warn(
