@@ -24,15 +24,13 @@ from edgegraft.inference import ExactBudget, InferenceEngine, make_engine
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import parse_evidence, with_evidence
 from edgegraft.report.network import build_network, drawing
-from edgegraft.report.page_html import for_json
-from edgegraft.report.page_model import largest_rows
+from edgegraft.report.style import LIMITS, for_json, largest_rows
 from edgegraft.table.numbers import numbers_of
 
 Json = dict[str, Any]
 
 #: Budget of exact inference: answers are expected immediately.
 INTERACTIVE = ExactBudget(seconds=0.1)
-MAX_DRAWN = 4000  # edges that a browser moves smoothly
 MAX_CATEGORIES = 24  # rows and columns of an interaction table
 _SHARES = (0.05, 0.5, 0.95)
 _CACHED = 64  # answers kept, so that undo is immediate
@@ -81,7 +79,7 @@ class Explorer:
         self._lock = Lock()
         self._cached = lru_cache(_CACHED)(self._infer)
         self.prior = self.ask({})
-        self._network = drawing(build_network(model, top=MAX_DRAWN))
+        self._network = drawing(build_network(model, top=LIMITS.drawn))
         self._shown = model.zero_sum()
         self._strengths = model.edge_strengths()
         self._numbers = [numbers_of(variable) for variable in model.schema]

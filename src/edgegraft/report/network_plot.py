@@ -37,7 +37,6 @@ def plot_network(
     model: PairwiseMRF,
     ax: Axes | None = None,
     *,
-    edges: ArrayLike | None = None,
     min_strength: float | None = None,
     top: int | None = None,
     around: str | None = None,
@@ -61,8 +60,6 @@ def plot_network(
     model : PairwiseMRF
     ax : Axes, optional
         By default, those of a new figure.
-    edges : array of bool or of int, optional
-        Edges to draw, as one boolean per edge of the model or as positions.
     min_strength : float, optional
         Draw only edges with at least this strength.
     top : int, optional
@@ -70,7 +67,7 @@ def plot_network(
     around : str, optional
         Draw this variable, its neighbours, and the edges among them.
     colour_by : "community", None, or dict of variable to group
-        Communities are found by the Louvain method on the drawn edges. Variables that are missing
+        Communities of the drawn edges by the Leiden method. Variables that are missing
         from a dict are grey.
     strengths : array of float, optional
         Strengths to use instead of the model's own, one per edge; for example, corrected ones.
@@ -91,7 +88,7 @@ def plot_network(
     Raises
     ------
     MissingExtraError
-        matplotlib, or networkx for communities, is not installed.
+        matplotlib, or graspologic-native for communities, is not installed.
 
     Examples
     --------
@@ -109,7 +106,6 @@ def plot_network(
         raise ValueError(f"names must be True, False or 'auto', found {names!r}")
     network = build_network(
         model,
-        edges=edges,
         min_strength=min_strength,
         top=top,
         around=around,

@@ -10,27 +10,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.config import Plan
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.core.types import Integers, Mask
+from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.errors import SettingError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import make_frame
 from edgegraft.learn.cut import q_values
+from edgegraft.learn.effects import edge_effects
 from edgegraft.model import PairwiseMRF
-from edgegraft.study.columns import plain_rows
-from edgegraft.study.group_fit import JointModel
-from edgegraft.study.group_rows import GroupRows, features_of, read_groups
-from edgegraft.study.group_scores import GroupScores
-from edgegraft.study.group_tests import (
+from edgegraft.study.columns import NORMAL, plain_rows
+from edgegraft.study.group_tests import Estimate, GroupScores
+from edgegraft.study.groups import GroupRows, JointModel, features_of, read_groups
+from edgegraft.study.network_tests import (
     ComparedEdges,
     EqualityTests,
     choose_edges,
-    group_effects,
     judge_edges,
-    reference_effects,
+    permuted_labels,
 )
-from edgegraft.study.permutations import permuted_labels
+from edgegraft.table.blocks import TableRows
 
-_MAX_ROUNDS = 4  # of refits after which edges that differ are those that are free
+_MAX_ROUNDS = 4  # budget of refits until the edges that differ are the free ones; two are common
+_LINEAR = 0.05  # effects below which weights and their ``atanh`` need no scale
+_ROUNDING = 1e-6  # differences of weights that are none: far below one row of a million
 
 
 @dataclass(frozen=True)
@@ -141,9 +142,9 @@ def compare(
     next best pairs, one per column, and those that only a group's own network has. The first are
     chosen without regard to groups; the second because a group shows them, so that chance makes
     them look different: they count as the best of all other pairs. All groups are one model, in
-    which edges are shared unless they differ; every edge is tested by its effective score
-    (:mod:`edgegraft.study.equality`). Node vectors are always the group's own: that a state is more
-    common in a group is not a difference of networks.
+    which edges are shared unless they differ; every edge is tested by its effective scores
+    (:mod:`edgegraft.study.group_tests`). Every group has node vectors for itself: a state that is
+    more common in a group is not a difference of networks.
 
     Parameters
     ----------
@@ -191,7 +192,7 @@ def compare(
     model = JointModel(given, features, edges, n_jobs)
     free = np.zeros(len(edges), bool)
     fitted = model.fit(~free)
-    reference = reference_effects(given, model.models(fitted), n_jobs)
+    reference = _reference(given, model.models(fitted), n_jobs)
     for _ in range(_MAX_ROUNDS):
         scores = GroupScores(given, features, fitted, n_jobs)
         tested = judge_edges(given, scores, None)
@@ -206,7 +207,7 @@ def compare(
             free, fitted = differs, model.fit(~differs, fitted)
     names = np.array(given.table.schema.names, object)
     columns = {"first": names[edges[:, 0]], "second": names[edges[:, 1]]}
-    columns |= group_effects(given, scores, tested, chosen, reference)
+    columns |= _effects(given, scores, tested, chosen, reference)
     columns |= tested.columns(chosen) | {"differs": free}
     order = np.argsort(tested.p_value, kind="stable")
     return Comparison(
@@ -233,3 +234,70 @@ def _variables(
         "p_value": p,
         "q_value": q_values(p, len(p)),
     }
+
+
+def _effects(
+    given: GroupRows,
+    scores: GroupScores,
+    tested: EqualityTests,
+    chosen: ComparedEdges,
+    reference: Floats,
+) -> dict[str, NDArray[Any]]:
+    """Return effects per group with their intervals, and their differences.
+
+    `reference` are the effects of the edges if all groups share them. Effects of groups are
+    proportional to their weights on the scale of ``atanh``, and agree with these.
+    """
+    m, n_groups = len(tested.edges), len(given.names)
+    z, error = np.full((2, n_groups, m), np.nan)
+    apart, unsure = np.full((2, m), np.nan)
+    scale = _scales(reference, tested.effect)
+    for k, edge in enumerate(tested.edges):
+        for g, one in enumerate(edge.estimates):
+            if one is not None:
+                z[g, k], error[g, k] = _sized(scores, k, one, scale[k])
+        if edge.difference is not None:
+            apart[k], unsure[k] = _sized(scores, k, edge.difference, scale[k])
+    signed = np.array([scores.signed(k) for k in range(m)], bool)
+    columns: dict[str, NDArray[Any]] = {"signed": signed}
+    for g, name in enumerate(given.names):
+        for end, times in (("effect", 0.0), ("low", -NORMAL), ("high", NORMAL)):
+            columns[f"{end}_{name}"] = np.tanh(z[g] + times * error[g])
+        columns[f"in_{name}"] = chosen.own[g]
+    columns["together"] = chosen.together
+    effect = np.tanh(z)
+    if n_groups > 2:
+        several = np.isfinite(effect).sum(axis=0) > 1
+        spread = np.fmax.reduce(effect) - np.fmin.reduce(effect)
+        return columns | {"difference": np.where(several, spread, np.nan)}
+    # A difference of signed effects is that on the scale of atanh times a mean slope of tanh.
+    clear = np.abs(apart) > _ROUNDING
+    steep = 1.0 - effect[0] ** 2
+    steep[clear] = (effect[1] - effect[0])[clear] / apart[clear]
+    for end, times in (("", 0.0), ("_low", -NORMAL), ("_high", NORMAL)):
+        own = apart + times * unsure
+        columns[f"difference{end}"] = np.where(signed, own * steep, np.tanh(own))
+    return columns
+
+
+def _reference(given: GroupRows, models: list[PairwiseMRF], n_jobs: int) -> Floats:
+    """Return the effects of edges that all groups share, over the rows of all of them."""
+    parts = [given.part(g) for g in range(len(models))]
+    each = [
+        edge_effects(model, TableRows(table, weights), n_jobs=n_jobs).effect
+        for model, (table, weights) in zip(models, parts, strict=True)
+    ]
+    return np.asarray(np.average(each, axis=0, weights=[weights.sum() for _, weights in parts]))
+
+
+def _scales(reference: Floats, own: Floats) -> Floats:
+    """Return what own sizes are multiplied by to agree with effects, if these are not small."""
+    usable = (np.abs(reference) > _LINEAR) & (np.abs(own) > _LINEAR**2)
+    goal = np.arctanh(np.minimum(np.abs(reference), 1.0 - 1e-6))
+    return np.where(usable, goal / np.where(usable, np.abs(own), 1.0), 1.0)
+
+
+def _sized(scores: GroupScores, k: int, found: Estimate, scale: float) -> tuple[float, float]:
+    """Return the size of weights with its standard error."""
+    slope = scores.slope(k, found.weights)
+    return scale * float(slope @ found.weights), scale * found.error(slope)
