@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from edgegraft import GraftedMRF
 from edgegraft.cli.app import app
 from edgegraft.datasets import make_chain
-from edgegraft.errors import DataError, ModelError, SettingError
+from edgegraft.errors import DataError, SettingError
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import (
     plot_adjacency,
@@ -100,12 +100,12 @@ def test_stability_falls_with_the_rows_that_are_dropped(found):
 
 
 def test_two_edges_are_compared(found):
-    first, second = (("q0", "q1"), ("q1", "q2"))
-    apart, low, high = found.edge_difference(first, second)
-    assert low < apart < high
-    assert found.edge_difference(second, first)[0] == pytest.approx(-apart)
-    with pytest.raises(ModelError, match="do not share an edge"):
-        found.edge_difference(("q0", "q6"), second)
+    columns = found.differences()
+    assert (columns["low"] < columns["difference"]).all()
+    assert (columns["difference"] < columns["high"]).all()
+    sizes = np.abs(found.edges["effect"])
+    assert columns["difference"][0] == pytest.approx(sizes[0] - sizes[1])
+    assert len(found.frame("differences")) == len(sizes) * (len(sizes) - 1) // 2
 
 
 @pytest.mark.parametrize(

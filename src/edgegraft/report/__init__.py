@@ -20,10 +20,9 @@ if TYPE_CHECKING:
         plot_predictability,
         plot_stability,
     )
-    from edgegraft.report.model_plots import plot_edge, plot_marginals
+    from edgegraft.report.model_plots import plot_edge, plot_marginals, plot_trace
     from edgegraft.report.network_plot import plot_network
     from edgegraft.report.page import write_report
-    from edgegraft.report.model_plots import plot_trace
 
 __all__ = [
     "data_quality",

@@ -31,9 +31,9 @@ Json = dict[str, Any]
 
 #: Budget of exact inference: answers are expected immediately.
 INTERACTIVE = ExactBudget(seconds=0.1)
-MAX_CATEGORIES = 24  # rows and columns of an interaction table
+MAX_CATEGORIES = 24  # rows and columns of an interaction table: the width of a screen
 _SHARES = (0.05, 0.5, 0.95)
-_CACHED = 64  # answers kept, so that undo is immediate
+_CACHED = 64  # answers that undo and redo find again: a budget of 64 times the probabilities
 
 
 class Answer(NamedTuple):
@@ -221,52 +221,19 @@ class Explorer:
             "table": [[for_json(x, 17) for x in row] for row in table[np.ix_(rows, columns)]],
         }
 
-    def export_json(self, given: Mapping[int, int]) -> str:
-        """Return evidence, marginals and prior as JSON text, with categories in their own type."""
-        answer = self.ask(given)
-        result = {
-            "model": self.title,
-            "given": self.labels(given),
-            "engine": answer.engine,
-            "reliability": answer.reliability,
-            "message": answer.message,
-            "prior_engine": self.prior.engine,
-            "prior_reliability": self.prior.reliability,
-            "variables": [
-                {
-                    "name": name,
-                    "observed": observed,
-                    "states": [
-                        {"category": c, "probability": p, "without_evidence": q}
-                        for c, p, q in states
-                    ],
-                }
-                for name, observed, states in self._rows(answer)
-            ],
-        }
-        return json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
-
     def export_csv(self, given: Mapping[int, int]) -> str:
         """Return one line per category: its probability with and without evidence."""
-        out = io.StringIO()
+        out, answer = io.StringIO(), self.ask(given)
         writer = csv.writer(out, lineterminator="\n")
-        answer = self.ask(given)
         columns = ("variable", "category", "observed", "probability", "without_evidence")
         writer.writerow([*columns, "engine", "reliability"])
-        for name, observed, states in self._rows(answer):
-            for state in states:
-                writer.writerow(
-                    [name, state[0], int(observed), *state[1:], answer.engine, answer.reliability]
-                )
-        return out.getvalue()
-
-    def _rows(self, answer: Answer) -> list[tuple[str, bool, list[tuple[Any, float, float]]]]:
-        rows = []
         each = zip(self.model.schema, self._of_each(answer), self._of_each(self.prior), strict=True)
         for i, (variable, now, before) in enumerate(each):
             states = zip(variable.categories, now.tolist(), before.tolist(), strict=True)
-            rows.append((variable.name, i in answer.given, list(states)))
-        return rows
+            for category, p, q in states:
+                row = [variable.name, category, int(i in given), p, q]
+                writer.writerow([*row, answer.engine, answer.reliability])
+        return out.getvalue()
 
 
 def read_json(text: str) -> Any:

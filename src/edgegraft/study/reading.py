@@ -14,7 +14,7 @@ from edgegraft.conditional.survey_design import weigh
 from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Integers
-from edgegraft.errors import Argument, DataError, ModelError, SettingError
+from edgegraft.errors import Argument, DataError, SettingError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import make_frame
 from edgegraft.ingest.rows import read_table
@@ -83,17 +83,13 @@ class NetworkReading:
         """Return the edges as a frame."""
         return make_frame(self.edges)
 
-    def absent_frame(self) -> Any:
-        """Return the pairs that are not edges as a frame."""
-        return make_frame(self.absent)
-
     def table(self, name: str) -> dict[str, NDArray[Any]]:
         """Return columns: variables, edges, absent, differences, or stability (rows dropped)."""
         return self.differences() if name == "differences" else getattr(self, _TABLES[name])
 
-    def differences_frame(self) -> Any:
-        """Return all pairs of edges and how much their effects differ, as a frame."""
-        return make_frame(self.differences())
+    def frame(self, name: str) -> Any:
+        """Return a table (see :meth:`table`) as a frame."""
+        return make_frame(self.table(name))
 
     def differences(self) -> dict[str, NDArray[Any]]:
         """Return all pairs of edges with how much larger the effect of the one is.
@@ -103,29 +99,12 @@ class NetworkReading:
         %), without a correction for their number.
         """
         apart, error = self.influence.differences()
-        names = np.array([f"{a} -- {b}" for a, b in self._ends()], object)
+        ends = zip(self.edges["first"], self.edges["second"], strict=True)
+        names = np.array([f"{a} -- {b}" for a, b in ends], object)
         one, other = np.triu_indices(len(names), 1)
         found, spread = apart[one, other], NORMAL * error[one, other]
         columns = {"first": names[one], "second": names[other]}
         return columns | {"difference": found, "low": found - spread, "high": found + spread}
-
-    def edge_difference(
-        self, first: tuple[str, str], second: tuple[str, str]
-    ) -> tuple[float, float, float]:
-        """Return how much larger the effect of an edge is than that of another, with an interval.
-
-        As in :meth:`differences`.
-        """
-        place = {frozenset(ends): k for k, ends in enumerate(self._ends())}
-        for pair in (first, second):
-            if frozenset(pair) not in place:
-                raise ModelError(f"'{pair[0]}' and '{pair[1]}' do not share an edge")
-        at = place[frozenset(first)], place[frozenset(second)]
-        apart, error = (float(values[at]) for values in self.influence.differences())
-        return apart, apart - NORMAL * error, apart + NORMAL * error
-
-    def _ends(self) -> list[tuple[str, str]]:
-        return list(zip(self.edges["first"], self.edges["second"], strict=True))
 
     def summary(self) -> dict[str, Any]:
         """Return the reading in plain types, for JSON."""
