@@ -27,8 +27,8 @@ from numpy.typing import ArrayLike
 from edgegraft.core.atomic import replace_file
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, import_extra
-from edgegraft.io.graph_files import edge_attributes
 from edgegraft.model import PairwiseMRF
+from edgegraft.model.export import edge_attributes
 from edgegraft.report.answer_plots import READING_PLOTS, plot_comparison
 from edgegraft.report.model_plots import Chart, Side, trace_chart
 from edgegraft.report.network import drawing

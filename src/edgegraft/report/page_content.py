@@ -166,7 +166,7 @@ def _summary(
 
 
 def _edges(about: ModelSummary) -> Json | None:
-    """The strongest edges with their columns and interaction tables."""
+    """Return the strongest edges with their columns and interaction tables."""
     if not about.model.n_edges:
         return None
     columns = about.attributes.values()
@@ -197,7 +197,7 @@ def _variables(about: ModelSummary, quality: Mapping[str, Any] | None) -> Json:
 
 
 def _certificate(details: Mapping[str, Any]) -> Json | None:
-    """What was checked at the end of the search, and the result."""
+    """Return what was checked at the end of the search, and the result."""
     found, shares = details.get("certificate"), details.get("shares")
     if not found:
         return None
@@ -207,7 +207,7 @@ def _certificate(details: Mapping[str, Any]) -> Json | None:
 
 
 def _quality(quality: Mapping[str, Any] | None, n_variables: int) -> Json | None:
-    """Missing cells, rare categories and omitted columns."""
+    """Return missing cells, rare categories and omitted columns."""
     if not quality:
         return None
     missing, n_rows = dict(quality.get("missing", {})), int(quality.get("n_rows", 0))
@@ -231,7 +231,7 @@ def _quality(quality: Mapping[str, Any] | None, n_variables: int) -> Json | None
 
 
 def _settings(details: Mapping[str, Any]) -> Json:
-    """Everything needed to repeat the run."""
+    """Return everything needed to repeat the run."""
     settings, versions = details.get("settings") or {}, details.get("versions")
     if not isinstance(settings, Mapping):
         settings = {"settings": settings}
@@ -255,7 +255,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def _comparison(found: Comparison) -> Json:
-    """Which edges and variables differ between groups."""
+    """Return the edges and variables that differ between groups."""
     by = "permutations of rows between groups" if found.n_permutations else "tests of edges"
     edges = ["first", "second", *(f"effect_{name}" for name in found.groups)]
     edges += ["difference", "p_value", "q_value"]
@@ -274,7 +274,7 @@ def _comparison(found: Comparison) -> Json:
 
 
 def _reading(found: NetworkReading) -> Json:
-    """Centrality, predictability, communities and stability of a network."""
+    """Return centrality, predictability, communities and stability of a network."""
     names = ["name", "community", "n_edges", "strength", "strength_low", "strength_high"]
     names += ["influence", "bridge", "membership_stability"]
     names += ["accuracy", "baseline_accuracy", "explained", "r2"]
@@ -303,7 +303,7 @@ def _table(
     names: list[str],
     order: Integers | None = None,
 ) -> Json:
-    """Some columns as a table, its first rows if there are many."""
+    """Return some columns as a table, its first rows if there are many."""
     n = len(columns[names[0]])
     order = np.arange(n) if order is None else order
     title += f" ({LIMITS.rows} of {n:,})" if n > LIMITS.rows else ""
