@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -113,11 +114,25 @@ def plot_adjacency(reading: NetworkReading, ax: Axes | None = None) -> Axes:
     """Draw the effects of all pairs as a heat map, variables of a community side by side."""
     n, community = reading.model.n_variables, reading.variables["community"]
     order = np.lexsort((-reading.variables["strength"], np.where(community < 0, n, community)))
-    matrix = reading.model.adjacency(reading.edges["effect"])
-    side = 2.0 + 0.22 * n
+    matrix = reading.model.adjacency(reading.edges["effect"])[np.ix_(order, order)]
+    limit = float(np.abs(matrix).max(initial=1e-9))
+    names = [shown(reading.model.names[i], 16) for i in order]
+    return _square(ax, matrix, names, limit, 0.22, "effect")
+
+
+def _square(
+    ax: Axes | None,
+    matrix: Floats,
+    names: list[str],
+    limit: float,
+    inches: float,
+    label: str = "",
+) -> Axes:
+    """Draw a matrix whose rows and columns have the same names."""
+    side = 2.0 + inches * len(names)
     ax = axes_or_new(ax, side + 1.0, side)
-    heat_map(ax, matrix[np.ix_(order, order)], float(np.abs(matrix).max(initial=1e-9)), "effect")
-    name_rows(ax, [shown(reading.model.names[i], 16) for i in order], across=True)
+    heat_map(ax, matrix, limit, label)
+    name_rows(ax, names, across=True)
     return ax
 
 
@@ -150,13 +165,11 @@ def plot_edge_differences(
     """
     columns, (apart, error) = reading.edges, reading.influence.differences()
     order = np.argsort(-np.abs(columns["effect"]), kind="stable")[:top]
-    side = 2.0 + 0.25 * len(order)
-    ax = axes_or_new(ax, side + 1.0, side)
     differs = np.sign(apart) * (np.abs(apart) > NORMAL * error)
-    heat_map(ax, differs[np.ix_(order, order)], 1.0)
+    names = _edge_names(reading, order)
+    ax = _square(ax, differs[np.ix_(order, order)], names, 1.0, 0.25)
     for at, k in enumerate(order):
         ax.text(at, at, f"{columns['effect'][k]:.2f}", ha="center", va="center", fontsize=6)
-    name_rows(ax, _edge_names(reading, order), across=True)
     return ax
 
 
@@ -206,8 +219,8 @@ def plot_comparison(comparison: Comparison, *, seed: int = 0) -> list[Axes]:
     whole = whole._replace(largest=float(largest[drawn].max(initial=0.0)) or None)
     width, height = figure_size(whole)
     n = len(comparison.groups) + 1
-    across = _across(n, width, height)
-    down = -(-n // across)
+    down = math.ceil(n / math.ceil(math.sqrt(2.0 * n * height / width)))  # twice as wide as high
+    across = math.ceil(n / down)
     size = (0.8 * across * width, 0.8 * down * height)
     _, grid = plt.subplots(down, across, figsize=size, layout="constrained", squeeze=False)
     axes = grid.ravel()[:n]
@@ -225,25 +238,6 @@ def plot_comparison(comparison: Comparison, *, seed: int = 0) -> list[Axes]:
         ax.set_title(shown(title), parse_math=False)
         draw_names(ax, part, radii)
     return list(axes)
-
-
-def _across(n: int, width: float, height: float) -> int:
-    """Return how many of `n` pictures stand side by side.
-
-    All together are about twice as wide as high, and few places are empty.
-
-    Examples
-    --------
-    >>> _across(3, 6.0, 6.0), _across(4, 12.0, 2.0), _across(4, 6.0, 6.0)
-    (3, 1, 2)
-    """
-
-    def apart(across: int) -> float:
-        down = -(-n // across)
-        wide = abs(float(np.log(across * width / (down * height) / 2.0)))
-        return wide + float(np.log(across * down / n)) * 2.0
-
-    return min(range(1, n + 1), key=apart)
 
 
 def _part(whole: Network, values: Floats, kept: Mask, signed: Mask) -> Network:

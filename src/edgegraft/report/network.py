@@ -17,10 +17,9 @@ from edgegraft.errors import ModelError
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import variable_index
 from edgegraft.report.layout import bend_edges, lay_out
-from edgegraft.report.style import for_json, group_style, sign_colour
+from edgegraft.report.style import LIMITS, for_json, group_style, sign_colour
 from edgegraft.study.centrality import communities
 
-_MAX_ALONE = 30  # variables without an edge that are drawn even if they are the majority
 ColourBy = Literal["community"] | Mapping[str, Hashable] | None
 
 
@@ -72,7 +71,7 @@ def build_network(
         variables = np.union1d(variables, [model.schema.index(around)])
     elif len(which) == model.n_edges > 0:
         n_alone = model.n_variables - len(variables)
-        if n_alone <= max(_MAX_ALONE, len(variables)):
+        if n_alone <= max(LIMITS.alone, len(variables)):
             variables = np.arange(model.n_variables)
     local = np.searchsorted(variables, drawn)
     if isinstance(colour_by, Mapping):

@@ -12,6 +12,7 @@ from edgegraft.report.layout import curve_points, place_labels
 from edgegraft.report.network import ColourBy, Network, build_network, finite_strengths
 from edgegraft.report.style import (
     INK,
+    LIMITS,
     MAX_GROUPS,
     NEGATIVE,
     NEUTRAL,
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 _MARKERS = {"circle": "o", "square": "s", "triangle": "^"}
-_FONT = 8.0
-_MAX_LINES = 400  # that names avoid
+_FONT = 8.0  # points: the smallest that prints well
 
 
 def plot_network(
@@ -266,7 +266,7 @@ def draw_names(
     dots, bends = (
         ax.transData.transform(spots) * points for spots in (network.spots, network.bends)
     )
-    few = len(network.edges) <= _MAX_LINES  # with more, lines are everywhere
+    few = len(network.edges) <= LIMITS.lines
     lines = curve_points(dots[network.edges], bends, 60) if few else np.zeros((0, 2))
     frame = np.array(ax.get_window_extent().get_points()) * points
     first = np.array([name != around for name in network.names])

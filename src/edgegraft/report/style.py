@@ -32,10 +32,12 @@ MAX_GROUPS = len(_HUES) * len(_SHAPES)
 
 
 @dataclass(frozen=True)
-class Limits:
+class _Limits:
     """How much of a large model is shown."""
 
     drawn: int = 3000  # edges of an interactive network: what a browser moves smoothly
+    alone: int = 30  # variables without an edge, even if they are the majority: two rows of dots
+    lines: int = 400  # that names avoid; of more edges, lines are everywhere
     rows: int = 100  # of a table of a page, or variables of a picture: two printed pages
     variables: int = 1000  # of the sortable table: more take a browser seconds to lay out
     edges: int = 50  # with interaction tables on paper
@@ -46,7 +48,7 @@ class Limits:
     label: int = 32  # letters of a name in a picture: a sixth of its width
 
 
-LIMITS = Limits()
+LIMITS = _Limits()
 
 
 class Style(NamedTuple):

@@ -9,7 +9,6 @@ the information of all rows. Communities are those of the Leiden method (Traag, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,17 +22,7 @@ from edgegraft.learn.effects import edge_effects, effect_changes
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.columns import NORMAL
 
-
-@dataclass(frozen=True)
-class _Stability:
-    """The coefficient of stability of Epskamp, Borsboom and Fried (2018), as in bootnet."""
-
-    dropped: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9)
-    correlation: float = 0.7
-    chance: float = 0.95
-
-
-_STABILITY = _Stability()
+_SIMILAR, _CHANCE = 0.7, 0.95  # the coefficient of stability of bootnet (Epskamp and others 2018)
 _ITERATIONS = 5  # of Leiden: modularity of random graphs of 600 nodes is .003 above one iteration
 
 
@@ -184,20 +173,18 @@ def case_dropping(
     model: PairwiseMRF, influence: RowInfluence, n: int, rng: np.random.Generator
 ) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
     """Return how centralities of fewer rows correlate with those of all, and the coefficients."""
-    edges, size, shares = model.edges, model.n_variables, _STABILITY.dropped
-    effects = [influence.without(share, n, rng) for share in shares]
-    columns: dict[str, NDArray[Any]] = {"share": np.array(shares)}
+    edges, size, shares = model.edges, model.n_variables, np.arange(1, 10) / 10
+    effects = [influence.without(share, n, rng) for share in shares.tolist()]
+    columns: dict[str, NDArray[Any]] = {"share": shares}
     coefficient = {}
     measures: dict[str, Callable[[Floats], Floats]] = {"strength": np.abs, "influence": np.positive}
     for name, measure in measures.items():
         whole = _totals(edges, measure(influence.effect), size)
         drawn = [_totals(edges, measure(effect), size) for effect in effects]
         found = np.array([[_correlation(whole, row) for row in rows] for rows in drawn])
-        low = np.quantile(found, 1.0 - _STABILITY.chance, axis=1)
+        low = np.quantile(found, 1.0 - _CHANCE, axis=1)
         columns |= {f"{name}_correlation": found.mean(axis=1), f"{name}_low": low}
-        coefficient[name] = float(
-            np.max(columns["share"][low >= _STABILITY.correlation], initial=0)
-        )
+        coefficient[name] = float(np.max(columns["share"][low >= _SIMILAR], initial=0))
     return columns, coefficient
 
 

@@ -184,51 +184,51 @@ def compare(
     if n_permutations < 0:
         raise SettingError("n_permutations", f"must be at least 0, found {n_permutations}")
     options = ReadOptions.of(compare, reading)
-    given = read_groups(X, groups, weights=sample_weight, clusters=clusters, options=options)
+    data = read_groups(X, groups, weights=sample_weight, clusters=clusters, options=options)
     n_jobs = resolve_jobs(n_jobs)
-    chosen = choose_edges(given, Plan(n_jobs=n_jobs, random_state=random_state))
+    chosen = choose_edges(data, Plan(n_jobs=n_jobs, random_state=random_state))
     edges = chosen.edges
-    features = features_of(given.table, given.weights)
-    model = JointModel(given, features, edges, n_jobs)
+    features = features_of(data.table, data.weights)
+    model = JointModel(data, features, edges, n_jobs)
     free = np.zeros(len(edges), bool)
     fitted = model.fit(~free)
-    reference = _reference(given, model.models(fitted), n_jobs)
+    reference = _reference(data, model.models(fitted), n_jobs)
     for _ in range(_MAX_ROUNDS):
-        scores = GroupScores(given, features, fitted, n_jobs)
-        tested = judge_edges(given, scores, None)
+        scores = GroupScores(data, features, fitted, n_jobs)
+        tested = judge_edges(data, scores, None)
         differs = chosen.q_values(tested.p_value) <= fdr
         if np.array_equal(differs, free):
             break
         free, fitted = differs, model.fit(~differs, fitted)
     if n_permutations:
-        tested = judge_edges(given, scores, permuted_labels(given, n_permutations, random_state))
+        tested = judge_edges(data, scores, permuted_labels(data, n_permutations, random_state))
         differs = free & tested.confirmed()
         if not np.array_equal(differs, free):
             free, fitted = differs, model.fit(~differs, fitted)
-    names = np.array(given.table.schema.names, object)
+    names = np.array(data.table.schema.names, object)
     columns = {"first": names[edges[:, 0]], "second": names[edges[:, 1]]}
-    columns |= _effects(given, scores, tested, chosen, reference)
+    columns |= _effects(data, scores, tested, chosen, reference)
     columns |= tested.columns(chosen) | {"differs": free}
     order = np.argsort(tested.p_value, kind="stable")
     return Comparison(
-        given.names,
-        tuple(np.bincount(given.groups).tolist()),
+        data.names,
+        tuple(np.bincount(data.groups).tolist()),
         tested.together(chosen),
         {name: values[order] for name, values in columns.items()},
-        _variables(given, chosen, tested, free),
-        dict(zip(given.names, model.models(fitted), strict=True)),
+        _variables(data, chosen, tested, free),
+        dict(zip(data.names, model.models(fitted), strict=True)),
         n_permutations,
     )
 
 
 def _variables(
-    given: GroupRows, chosen: ComparedEdges, tested: EqualityTests, differs: Mask
+    data: GroupRows, chosen: ComparedEdges, tested: EqualityTests, differs: Mask
 ) -> dict[str, NDArray[Any]]:
     """Return the tests of variables: of all their edges together."""
     touching = [(chosen.edges == i).any(axis=1) for i in range(chosen.n)]
     p = np.array([tested.together(chosen, i) for i in range(chosen.n)])
     return {
-        "name": np.array(given.table.schema.names, object),
+        "name": np.array(data.table.schema.names, object),
         "n_edges": np.array([own.sum() for own in touching]),
         "n_different": np.array([(own & differs).sum() for own in touching]),
         "p_value": p,
@@ -237,7 +237,7 @@ def _variables(
 
 
 def _effects(
-    given: GroupRows,
+    data: GroupRows,
     scores: GroupScores,
     tested: EqualityTests,
     chosen: ComparedEdges,
@@ -248,7 +248,7 @@ def _effects(
     `reference` are the effects of the edges if all groups share them. Effects of groups are
     proportional to their weights on the scale of ``atanh``, and agree with these.
     """
-    m, n_groups = len(tested.edges), len(given.names)
+    m, n_groups = len(tested.edges), len(data.names)
     z, error = np.full((2, n_groups, m), np.nan)
     apart, unsure = np.full((2, m), np.nan)
     scale = _scales(reference, tested.effect)
@@ -260,7 +260,7 @@ def _effects(
             apart[k], unsure[k] = _sized(scores, k, edge.difference, scale[k])
     signed = np.array([scores.signed(k) for k in range(m)], bool)
     columns: dict[str, NDArray[Any]] = {"signed": signed}
-    for g, name in enumerate(given.names):
+    for g, name in enumerate(data.names):
         for end, times in (("effect", 0.0), ("low", -NORMAL), ("high", NORMAL)):
             columns[f"{end}_{name}"] = np.tanh(z[g] + times * error[g])
         columns[f"in_{name}"] = chosen.own[g]
@@ -280,9 +280,9 @@ def _effects(
     return columns
 
 
-def _reference(given: GroupRows, models: list[PairwiseMRF], n_jobs: int) -> Floats:
+def _reference(data: GroupRows, models: list[PairwiseMRF], n_jobs: int) -> Floats:
     """Return the effects of edges that all groups share, over the rows of all of them."""
-    parts = [given.part(g) for g in range(len(models))]
+    parts = [data.part(g) for g in range(len(models))]
     each = [
         edge_effects(model, TableRows(table, weights), n_jobs=n_jobs).effect
         for model, (table, weights) in zip(models, parts, strict=True)

@@ -59,11 +59,11 @@ class EdgeScores(NamedTuple):
 class GroupScores:
     """The conditionals of every group at a joint fit."""
 
-    def __init__(self, given: GroupRows, features: Features, fitted: JointFit, n_jobs: int) -> None:
-        self._given, self._edges, self._n_jobs = given, fitted.layout.edges, n_jobs
-        rows = ConditionalRows(given.table, given.weights, features, sampling=given.sampling)
+    def __init__(self, data: GroupRows, features: Features, fitted: JointFit, n_jobs: int) -> None:
+        self._data, self._edges, self._n_jobs = data, fitted.layout.edges, n_jobs
+        rows = ConditionalRows(data.table, data.weights, features, sampling=data.sampling)
         self._columns = rows.columns
-        parts = [rows.take(given.of(g)) for g in range(len(given.names))]
+        parts = [rows.take(data.of(g)) for g in range(len(data.names))]
         beside = Network(len(rows.columns), self._edges).beside
         layout = Layout(fitted.layout.states, self._edges)
         tables = [features.expand(theta, fitted.layout) for theta in fitted.thetas]
@@ -111,14 +111,14 @@ class GroupScores:
         """Yield positions of edges with the scores of each in every group."""
         widths = np.array([column.own.shape[1] for column in self._columns])
         size = widths[self._edges].prod(axis=1)
-        room = max(1, _MAX_BYTES // (16 * self._given.table.n_rows))
+        room = max(1, _MAX_BYTES // (16 * self._data.table.n_rows))
         batch = (np.cumsum(size) - 1) // room
         for number in np.unique(batch):
             chosen = np.flatnonzero(batch == number)
             found: dict[int, list[EdgeScores | None]] = {}
 
             def work(k: int, found: dict[int, list[EdgeScores | None]] = found) -> None:
-                found[k] = [self._scores(g, k) for g in range(len(self._given.names))]
+                found[k] = [self._scores(g, k) for g in range(len(self._data.names))]
 
             run(work, chosen.tolist(), self._n_jobs)
             yield chosen, [found[k] for k in chosen.tolist()]
@@ -134,8 +134,8 @@ class GroupScores:
             influence_of(end if end is first else None, end if end is second else None, pair)
             for end in used
         ]
-        weights = self._given.weights[self._given.of(g)]
-        counts = None if self._given.sampling else weights
+        weights = self._data.weights[self._data.of(g)]
+        counts = None if self._data.sampling else weights
         total = max(end.weight for end in used)
         scores = [weights[:, None] * end.scores for end in ends]
         information = np.sum([end.information for end in ends], axis=0)
@@ -230,10 +230,10 @@ class EdgeEquality(NamedTuple):
     common: Floats  # the weights that all groups have if they are equal
 
 
-def judge_equality(given: GroupRows, scores: list[EdgeScores | None], linear: Mask) -> EdgeEquality:
+def judge_equality(data: GroupRows, scores: list[EdgeScores | None], linear: Mask) -> EdgeEquality:
     """Test one edge, from its scores in every group."""
     size = len(linear)
-    each = [own or _nothing(size, len(given.of(g))) for g, own in enumerate(scores)]
+    each = [own or _nothing(size, len(data.of(g))) for g, own in enumerate(scores)]
     score, step, information, by_model, by_rows = (
         np.sum([getattr(own, name) for own in each], axis=0)
         for name in ("score", "step", "information", "by_model", "by_rows")
@@ -248,22 +248,22 @@ def judge_equality(given: GroupRows, scores: list[EdgeScores | None], linear: Ma
         )
         for h in range(len(each))
     }
-    verdict = _judge(apart, *_variances(given, each, loadings), np.tile(linear, len(each) - 1))
+    verdict = _judge(apart, *_variances(data, each, loadings), np.tile(linear, len(each) - 1))
     centred = []
     for g, own in enumerate(each):
-        weights = given.weights[given.of(g)]
+        weights = data.weights[data.of(g)]
         moved = own.step - own.information @ steps
         centred.append(own.rows + np.outer(weights / weights.sum(), moved))
     inverse = [np.linalg.pinv(own.information) for own in each]
     weights = [by @ own.score for by, own in zip(inverse, each, strict=True)]
     estimates = [
-        Estimate(weights[g], *_variances(given, each, {g: inverse[g]})) if known else None
+        Estimate(weights[g], *_variances(data, each, {g: inverse[g]})) if known else None
         for g, known in enumerate(scores)
     ]
     difference = None
     if len(scores) == 2 and all(scores):
         turns = {0: -inverse[0], 1: inverse[1]}
-        difference = Estimate(weights[1] - weights[0], *_variances(given, each, turns))
+        difference = Estimate(weights[1] - weights[0], *_variances(data, each, turns))
     return EdgeEquality(verdict, estimates, difference, centred, pooled, common)
 
 
@@ -274,20 +274,20 @@ def _nothing(size: int, n_rows: int) -> EdgeScores:
 
 
 def _variances(
-    given: GroupRows, each: list[EdgeScores], turns: dict[int, Floats]
+    data: GroupRows, each: list[EdgeScores], turns: dict[int, Floats]
 ) -> tuple[Floats, Floats]:
     """Return the variance by the model and over rows of the sum of turned scores of some groups.
 
     Over clusters there is one alone: a cluster may have rows of all groups.
     """
-    if given.clusters is None:
+    if data.clusters is None:
         by_model = [turn @ each[g].by_model @ turn.T for g, turn in turns.items()]
         by_rows = [turn @ each[g].by_rows @ turn.T for g, turn in turns.items()]
         return np.sum(by_model, axis=0), np.sum(by_rows, axis=0)
     sums: Floats = np.zeros(())
     for g, turn in turns.items():
-        weights, rows = given.weights[given.of(g)], each[g].rows
+        weights, rows = data.weights[data.of(g)], each[g].rows
         centred = rows - np.outer(weights / weights.sum(), rows.sum(axis=0))
-        sums = sums + given.by_cluster(centred, given.of(g)) @ turn.T
+        sums = sums + data.by_cluster(centred, data.of(g)) @ turn.T
     spread = sums.T @ sums * (len(sums) / max(len(sums) - 1, 1))
     return spread, spread

@@ -88,11 +88,11 @@ def read_groups(
                 Argument(what),
                 f" has {len(codes):,} values where the table has {table.n_rows:,} rows",
             )
-    given = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
-    kept = (given > 0) & (group[0] >= 0)
+    weight = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
+    kept = (weight > 0) & (group[0] >= 0)
     if cluster is not None:
         kept &= cluster[0] >= 0
-    lost = int((given > 0).sum() - kept.sum())
+    lost = int((weight > 0).sum() - kept.sum())
     if lost:
         warnings.warn(
             f"{lost:,} of {table.n_rows:,} rows have no group or no cluster: they are left out",
@@ -104,10 +104,12 @@ def read_groups(
     used, place = np.unique(group[0][kept], return_inverse=True)
     names = tuple(group[1][k] for k in used)
     _check_sizes(names, place)
-    found = weigh(given[kept])
+    weighting = weigh(weight[kept])
     where = None if cluster is None else np.unique(cluster[0][kept], return_inverse=True)[1]
     whole = table if kept.all() else table.take(kept)
-    return GroupRows(whole, names, place.astype(np.int64), found.weights, found.sampling, where)
+    return GroupRows(
+        whole, names, place.astype(np.int64), weighting.weights, weighting.sampling, where
+    )
 
 
 def features_of(table: PackedTable, weights: Floats) -> Features:
@@ -127,13 +129,16 @@ def _read(X: Any, named: list[str], options: ReadOptions) -> PackedTable:
     return read_table(X, None, replace(options, drop=[*(options.drop or ()), *named]), stacklevel=4)
 
 
-def label_codes(X: Any, given: str | ArrayLike, options: ReadOptions) -> tuple[Integers, list[str]]:
+def label_codes(
+    X: Any, labels: str | ArrayLike, options: ReadOptions
+) -> tuple[Integers, list[str]]:
     """Return the codes of rows, -1 if they are missing, and the names of the codes."""
-    if isinstance(given, str):
-        cells = np.empty(len(labels := read_labels(X, given, options)), object)
-        cells[:] = labels
+    if isinstance(labels, str):
+        column = read_labels(X, labels, options)
+        cells = np.empty(len(column), object)
+        cells[:] = column
     else:
-        cells = np.asarray(given, object).ravel()
+        cells = np.asarray(labels, object).ravel()
     missing = np.array([cell is None or cell != cell for cell in cells.tolist()], bool)
     known = sorted(set(cells[~missing].tolist()), key=lambda cell: (type(cell).__name__, cell))
     place = {label: k for k, label in enumerate(known)}
@@ -168,11 +173,11 @@ class JointModel:
     `features` are of all rows together, so that a weight means the same in every group.
     """
 
-    def __init__(self, given: GroupRows, features: Features, edges: Edges, n_jobs: int) -> None:
+    def __init__(self, data: GroupRows, features: Features, edges: Edges, n_jobs: int) -> None:
         self._features = features
         self._losses: list[Objective] = []
-        for g in range(len(given.names)):
-            table, weights = given.part(g)
+        for g in range(len(data.names)):
+            table, weights = data.part(g)
             loss = Pseudolikelihood(table, weights=weights, n_jobs=n_jobs)
             self._losses.append(featured(loss, features))
         self.layout = features.layout(edges)

@@ -139,21 +139,19 @@ class EqualityTests(NamedTuple):
         return np.array([rank_p_values(-own)[0] for own in permuted.p_value.T])
 
 
-def judge_edges(given: GroupRows, scores: GroupScores, labels: Integers | None) -> EqualityTests:
+def judge_edges(data: GroupRows, scores: GroupScores, labels: Integers | None) -> EqualityTests:
     """Test all edges, with permutations if there are labels."""
     edges: list[EdgeEquality] = []
     effect, permuted = [], []
     for chosen, batch in scores.batches():
         linear = [scores.linear(k) for k in chosen.tolist()]
-        found = [
-            judge_equality(given, each, mask) for each, mask in zip(batch, linear, strict=True)
-        ]
+        found = [judge_equality(data, each, mask) for each, mask in zip(batch, linear, strict=True)]
         effect += [
             float(scores.slope(k, edge.common) @ edge.common)
             for k, edge in zip(chosen, found, strict=True)
         ]
         if labels is not None:
-            permuted.append(permuted_tests(given, labels, found, linear))
+            permuted.append(permuted_tests(data, labels, found, linear))
         edges += [edge._replace(centred=[]) for edge in found]  # large
     together = None
     if permuted:
@@ -162,19 +160,19 @@ def judge_edges(given: GroupRows, scores: GroupScores, labels: Integers | None) 
     return EqualityTests(edges, np.array(effect), together)
 
 
-def choose_edges(given: GroupRows, plan: Plan) -> ComparedEdges:
+def choose_edges(data: GroupRows, plan: Plan) -> ComparedEdges:
     """Choose edges by all rows together, and by the rows of each group.
 
     An edge that only one group has is half as strong in all rows: beside the edges of their search
     the next best pairs are compared, one per column.
     """
-    n = len(given.table.schema)
+    n = len(data.table.schema)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        whole = discover(given.table, plan, weights=given.weights)
+        whole = discover(data.table, plan, weights=data.weights)
         networks = []
-        for g in range(len(given.names)):
-            table, weights = given.part(g)
+        for g in range(len(data.names)):
+            table, weights = data.part(g)
             found = discover(table, replace(plan, refit=False), weights=weights)
             networks.append(pair_ids(found.model.edges, n))
     common = pair_ids(whole.tests.edges, n)
@@ -187,38 +185,38 @@ def choose_edges(given: GroupRows, plan: Plan) -> ComparedEdges:
     return ComparedEdges(pairs_of_ids(ids, n), np.isin(ids, common), own, together, n)
 
 
-def permuted_labels(given: GroupRows, n: int, random_state: int) -> Integers:
+def permuted_labels(data: GroupRows, n: int, random_state: int) -> Integers:
     """Return the observed labels of rows, then `n` permutations of them."""
     rng = np.random.default_rng(random_state)
-    labels = np.empty((n + 1, len(given.groups)), np.int8 if len(given.names) < 128 else np.int64)
-    labels[0] = given.groups
-    if given.clusters is None:
+    labels = np.empty((n + 1, len(data.groups)), np.int8 if len(data.names) < 128 else np.int64)
+    labels[0] = data.groups
+    if data.clusters is None:
         for k in range(1, n + 1):
-            labels[k] = rng.permutation(given.groups)
+            labels[k] = rng.permutation(data.groups)
         return labels
-    order = np.argsort(given.clusters, kind="stable")
-    members = np.split(order, np.cumsum(np.bincount(given.clusters))[:-1])
-    pure = [rows for rows in members if (given.groups[rows] == given.groups[rows[0]]).all()]
-    mixed = [rows for rows in members if not (given.groups[rows] == given.groups[rows[0]]).all()]
-    own = np.array([given.groups[rows[0]] for rows in pure], labels.dtype)
+    order = np.argsort(data.clusters, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(data.clusters))[:-1])
+    pure = [rows for rows in members if (data.groups[rows] == data.groups[rows[0]]).all()]
+    mixed = [rows for rows in members if not (data.groups[rows] == data.groups[rows[0]]).all()]
+    own = np.array([data.groups[rows[0]] for rows in pure], labels.dtype)
     for k in range(1, n + 1):
         for rows, label in zip(pure, rng.permutation(own), strict=True):
             labels[k, rows] = label
         for rows in mixed:
-            labels[k, rows] = rng.permutation(given.groups[rows])
+            labels[k, rows] = rng.permutation(data.groups[rows])
     return labels
 
 
 def permuted_tests(
-    given: GroupRows, labels: Integers, found: list[EdgeEquality], linear: list[Mask]
+    data: GroupRows, labels: Integers, found: list[EdgeEquality], linear: list[Mask]
 ) -> PermutedTests:
     """Test edges under every assignment of labels."""
-    order = np.concatenate([given.of(g) for g in range(len(given.names))])
-    parts = [_whitened(given, edge, mask) for edge, mask in zip(found, linear, strict=True)]
+    order = np.concatenate([data.of(g) for g in range(len(data.names))])
+    parts = [_whitened(data, edge, mask) for edge, mask in zip(found, linear, strict=True)]
     along = [np.concatenate(edge.centred) @ edge.common for edge in found]
     columns = np.column_stack([*(column for part in parts for column, _ in part), *along])
     total = columns.sum(axis=0)
-    shares = np.bincount(given.groups, given.weights) / given.weights.sum()
+    shares = np.bincount(data.groups, data.weights) / data.weights.sum()
     apart = np.empty((len(shares), len(labels), len(total)))
     rest = np.broadcast_to(total, apart.shape[1:]).copy()
     for g, share in enumerate(shares):
@@ -232,14 +230,14 @@ def permuted_tests(
     return PermutedTests(_p_values(statistics, parts, len(shares) - 1), apart[:, :, white:])
 
 
-def _whitened(given: GroupRows, edge: EdgeEquality, linear: Mask) -> list[tuple[Floats, float]]:
+def _whitened(data: GroupRows, edge: EdgeEquality, linear: Mask) -> list[tuple[Floats, float]]:
     """Return the scores of rows with unit variance, in groups of weights with their shares."""
     rows = np.concatenate(edge.centred)
-    if given.clusters is None:
+    if data.clusters is None:
         spread = rows.T @ rows - np.outer(rows.sum(axis=0), rows.sum(axis=0)) / len(rows)
     else:
-        order = np.concatenate([given.of(g) for g in range(len(given.names))])
-        sums = given.by_cluster(rows, order)
+        order = np.concatenate([data.of(g) for g in range(len(data.names))])
+        sums = data.by_cluster(rows, order)
         spread = sums.T @ sums
     parts = parts_of(spread, spread, linear)
     return [(rows @ part.turn, part.share) for part in parts if part.dof]
