@@ -89,7 +89,9 @@ def plot_edge(model: PairwiseMRF, first: str, second: str, ax: Axes | None = Non
     heat_map(ax, table, limit, label, aspect="auto", interpolation="nearest")
     _name_categories(ax, model, first, second)
     if max(rows, columns) <= LIMITS.table:
-        _write_numbers(ax, table, limit)
+        for (row, column), value in np.ndenumerate(table):
+            cell, middle = heat_cell(float(value), limit), {"ha": "center", "va": "center"}
+            ax.text(column, row, cell.text, fontsize=8, color=cell.ink, **middle)
     return ax
 
 
@@ -178,13 +180,6 @@ def _name_categories(ax: Axes, model: PairwiseMRF, first: str, second: str) -> N
     literal(ax)
 
 
-def _write_numbers(ax: Axes, table: Floats, limit: float) -> None:
-    for (row, column), value in np.ndenumerate(table):
-        cell = heat_cell(float(value), limit)
-        middle = {"ha": "center", "va": "center"}
-        ax.text(column, row, cell.text, fontsize=8, color=cell.ink, **middle)
-
-
 class Bar(NamedTuple):
     """A category of a variable; the first of each has its heading."""
 
@@ -240,41 +235,26 @@ def _source(answer: NodeMarginals) -> str:
     return f"{answer.engine.name}, {'converged' if answer.info.converged else 'NOT CONVERGED'}"
 
 
-class Line(NamedTuple):
-    """A line of a chart."""
+def trace_chart(trace: Mapping[str, ArrayLike]) -> dict[str, Any]:
+    """Return the chart of a search: its objective, and its edges or its recall.
 
-    name: str
-    values: Floats
-    colour: str
-    dashed: bool = False
-
-
-class Side(NamedTuple):
-    """A vertical axis of a chart and its lines."""
-
-    title: str
-    lines: list[Line]
-    from_zero: bool = False
-
-
-class Chart(NamedTuple):
-    """Lines over one horizontal axis."""
-
-    title: str  # label of the horizontal axis
-    x: Floats
-    left: Side
-    right: Side
-
-
-def trace_chart(trace: Mapping[str, ArrayLike]) -> Chart:
-    """Return the chart of a search: its objective, and its edges or its recall."""
+    Two vertical axes, left and right, have lines over one horizontal axis.
+    """
     columns = _check_trace(trace)
-    left = [Line("objective", columns["objective"], POSITIVE)]
+
+    def line(title: str, name: str, colour: str, dashed: bool = False) -> dict[str, Any]:
+        return {"name": title, "values": columns[name], "colour": colour, "dashed": dashed}
+
+    left = [line("objective", "objective", POSITIVE)]
     if "held_out" in columns:
-        left.append(Line("held out", columns["held_out"], NEGATIVE, dashed=True))
-    which, title = ("recall", "recall") if "recall" in columns else ("n_edges", "edges")
-    right = Side(title, [Line(title, columns[which], NEUTRAL)], from_zero=True)
-    return Chart("seconds", columns["seconds"], Side("nats per row", left), right)
+        left.append(line("held out", "held_out", NEGATIVE, dashed=True))
+    name, title = ("recall", "recall") if "recall" in columns else ("n_edges", "edges")
+    return {
+        "title": "seconds",
+        "x": columns["seconds"],
+        "left": {"title": "nats per row", "lines": left, "from_zero": False},
+        "right": {"title": title, "lines": [line(title, name, NEUTRAL)], "from_zero": True},
+    }
 
 
 def plot_trace(trace: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
@@ -304,7 +284,20 @@ def plot_trace(trace: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
     >>> [line.get_label() for line in ax.lines]
     ['objective']
     """
-    return _draw(trace_chart(trace), ax)
+    chart = trace_chart(trace)
+    ax = axes_or_new(ax, 6.4, 3.6)
+    right = ax.twinx()
+    for axes, side in ((ax, chart["left"]), (right, chart["right"])):
+        for line in side["lines"]:
+            style = {"linestyle": "--" if line["dashed"] else "-", "color": line["colour"]}
+            axes.plot(chart["x"], line["values"], marker=".", label=line["name"], **style)
+        axes.set_ylabel(side["title"], color=INK)
+        if side["from_zero"]:
+            axes.set_ylim(bottom=0)
+    ax.set_xlabel(chart["title"])
+    handles = [*ax.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
+    right.legend(handles=handles, framealpha=0.8, edgecolor="none", fontsize=8, loc="best")
+    return ax
 
 
 def _check_trace(trace: Mapping[str, ArrayLike]) -> dict[str, Floats]:
@@ -325,19 +318,3 @@ def _check_trace(trace: Mapping[str, ArrayLike]) -> dict[str, Floats]:
                 f"column '{name}' of the trace has shape {values.shape}, but 'seconds' has {length}"
             )
     return columns
-
-
-def _draw(chart: Chart, ax: Axes | None) -> Axes:
-    ax = axes_or_new(ax, 6.4, 3.6)
-    right = ax.twinx()
-    for axes, side in ((ax, chart.left), (right, chart.right)):
-        for line in side.lines:
-            style = "--" if line.dashed else "-"
-            axes.plot(chart.x, line.values, style, color=line.colour, marker=".", label=line.name)
-        axes.set_ylabel(side.title, color=INK)
-        if side.from_zero:
-            axes.set_ylim(bottom=0)
-    ax.set_xlabel(chart.title)
-    handles = [*ax.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
-    right.legend(handles=handles, framealpha=0.8, edgecolor="none", fontsize=8, loc="best")
-    return ax

@@ -49,6 +49,11 @@ class Network(NamedTuple):
         total = np.bincount(self.edges.ravel(), np.repeat(self.weights(), 2), len(self.names))
         return np.asarray(total, np.float64)
 
+    def sizes(self) -> Floats:
+        """Return the radii of dots as shares of the largest."""
+        total = self.node_strength()
+        return np.sqrt(total / max(total.max(initial=0.0), 1e-300))
+
 
 def build_network(
     model: PairwiseMRF,
@@ -115,8 +120,7 @@ def drawing(network: Network) -> dict[str, list[dict[str, Any]]]:
     >>> [node["name"] for node in found["nodes"]], found["edges"][0]["ends"]
     (['a', 'b', 'alone'], [0, 1])
     """
-    sizes = network.node_strength()
-    sizes = np.sqrt(sizes / max(sizes.max(initial=0.0), 1e-300))
+    sizes = network.sizes()
     down = np.array([1.0, -1.0])  # the vertical axis of pages points downwards
     corner = (network.spots * down).min(0, initial=np.inf)
     spots, bends = (

@@ -174,11 +174,9 @@ def _draw_edges(ax: Axes, network: Network) -> np.ndarray:
 
 def _draw_nodes(ax: Axes, network: Network, around: str | None) -> np.ndarray:
     """Draw the dots and return their radii in points."""
-    total = network.node_strength()
-    largest = total.max(initial=0.0)
-    share = np.sqrt(total / largest) if largest > 0 else np.zeros(len(total))
-    full = float(np.clip(13.0 - 1.6 * np.log10(max(len(total), 1)) * 2.0, 4.5, 12.0))
-    radii = full * (0.35 + 0.65 * share) / 1.4
+    share = network.sizes()
+    full = float(np.clip(13.0 - 3.2 * np.log10(max(len(share), 1)), 4.5, 12.0))
+    radii = full * (0.25 + 0.46 * share)
     centre = np.array([name == around for name in network.names])
     for group in np.unique(network.group):
         members = network.group == group

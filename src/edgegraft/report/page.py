@@ -30,7 +30,7 @@ from edgegraft.errors import DataError, import_extra
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.export import edge_attributes
 from edgegraft.report.answer_plots import READING_PLOTS, plot_comparison
-from edgegraft.report.model_plots import Chart, Side, trace_chart
+from edgegraft.report.model_plots import trace_chart
 from edgegraft.report.network import drawing
 from edgegraft.report.page_content import Json, ModelSummary, describe, page_sections
 from edgegraft.report.style import LIMITS, as_words, for_json
@@ -215,20 +215,21 @@ def _tables(about: ModelSummary) -> dict[int, Json]:
     return tables
 
 
-def _chart(chart: Chart) -> Json:
+def _chart(chart: Json) -> Json:
     """Return a chart for the page's script, thinned to its pixels."""
-    n = len(chart.x)
+    n = len(chart["x"])
     chosen = np.unique(np.linspace(0, n - 1, min(n, LIMITS.points)).round().astype(np.int64))
 
     def numbers(values: Floats) -> list[float | None]:
         return [for_json(value, 6) for value in values[chosen].tolist()]
 
-    def side(axis: Side) -> Json:
-        lines = [line._asdict() | {"values": numbers(line.values)} for line in axis.lines]
-        return axis._asdict() | {"lines": lines}
+    def side(axis: Json) -> Json:
+        return axis | {
+            "lines": [line | {"values": numbers(line["values"])} for line in axis["lines"]]
+        }
 
-    sides = {"left": side(chart.left), "right": side(chart.right)}
-    return chart._asdict() | {"x": numbers(chart.x)} | sides
+    sides = {name: side(chart[name]) for name in ("left", "right")}
+    return chart | {"x": numbers(chart["x"])} | sides
 
 
 def _pictures_of_groups(comparison: Comparison) -> list[tuple[str, str]]:

@@ -225,7 +225,7 @@ class EdgeEquality(NamedTuple):
     verdict: Verdict  # the test that its weights are equal
     estimates: list[Estimate | None]  # per group; None if it cannot be estimated there
     difference: Estimate | None  # of the second of two groups from the first
-    centred: list[Floats]  # per group, scores of rows of mean zero if the weights were equal
+    centred: Floats  # scores of all rows, of mean zero in each group if the weights were equal
     pooled: float  # the p-value of the edge in all groups together
     common: Floats  # the weights that all groups have if they are equal
 
@@ -249,11 +249,10 @@ def judge_equality(data: GroupRows, scores: list[EdgeScores | None], linear: Mas
         for h in range(len(each))
     }
     verdict = _judge(apart, *_variances(data, each, loadings), np.tile(linear, len(each) - 1))
-    centred = []
+    centred = np.empty((len(data.groups), size))
     for g, own in enumerate(each):
-        weights = data.weights[data.of(g)]
-        moved = own.step - own.information @ steps
-        centred.append(own.rows + np.outer(weights / weights.sum(), moved))
+        rows, moved = data.of(g), own.step - own.information @ steps
+        centred[rows] = own.rows + np.outer(data.weights[rows] / data.weights[rows].sum(), moved)
     inverse = [np.linalg.pinv(own.information) for own in each]
     weights = [by @ own.score for by, own in zip(inverse, each, strict=True)]
     estimates = [

@@ -53,8 +53,8 @@ class GroupRows:
         """Return the rows of a group."""
         return np.flatnonzero(self.groups == g)
 
-    def by_cluster(self, values: Floats, rows: Integers) -> Floats:
-        """Return the sums of values of some rows over the rows of each cluster."""
+    def by_cluster(self, values: Floats, rows: Integers | slice = slice(None)) -> Floats:
+        """Return the sums of values of all or of some rows over the rows of each cluster."""
         assert self.clusters is not None
         sums = np.zeros((int(self.clusters.max()) + 1, values.shape[1]))
         np.add.at(sums, self.clusters[rows], values)

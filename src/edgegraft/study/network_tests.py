@@ -152,7 +152,7 @@ def judge_edges(data: GroupRows, scores: GroupScores, labels: Integers | None) -
         ]
         if labels is not None:
             permuted.append(permuted_tests(data, labels, found, linear))
-        edges += [edge._replace(centred=[]) for edge in found]  # large
+        edges += [edge._replace(centred=np.empty(0)) for edge in found]  # large
     together = None
     if permuted:
         p, along = zip(*permuted, strict=True)
@@ -211,9 +211,8 @@ def permuted_tests(
     data: GroupRows, labels: Integers, found: list[EdgeEquality], linear: list[Mask]
 ) -> PermutedTests:
     """Test edges under every assignment of labels."""
-    order = np.concatenate([data.of(g) for g in range(len(data.names))])
     parts = [_whitened(data, edge, mask) for edge, mask in zip(found, linear, strict=True)]
-    along = [np.concatenate(edge.centred) @ edge.common for edge in found]
+    along = [edge.centred @ edge.common for edge in found]
     columns = np.column_stack([*(column for part in parts for column, _ in part), *along])
     total = columns.sum(axis=0)
     shares = np.bincount(data.groups, data.weights) / data.weights.sum()
@@ -222,7 +221,7 @@ def permuted_tests(
     for g, share in enumerate(shares):
         sums = rest
         if g < len(shares) - 1:
-            sums = (labels[:, order] == g).astype(np.float64) @ columns
+            sums = (labels == g).astype(np.float64) @ columns
             rest -= sums
         apart[g] = (sums - share * total) / np.sqrt(share)
     white = len(total) - len(found)
@@ -232,13 +231,11 @@ def permuted_tests(
 
 def _whitened(data: GroupRows, edge: EdgeEquality, linear: Mask) -> list[tuple[Floats, float]]:
     """Return the scores of rows with unit variance, in groups of weights with their shares."""
-    rows = np.concatenate(edge.centred)
-    if data.clusters is None:
-        spread = rows.T @ rows - np.outer(rows.sum(axis=0), rows.sum(axis=0)) / len(rows)
-    else:
-        order = np.concatenate([data.of(g) for g in range(len(data.names))])
-        sums = data.by_cluster(rows, order)
-        spread = sums.T @ sums
+    rows = edge.centred
+    sums = rows - rows.mean(axis=0)
+    if data.clusters is not None:
+        sums = data.by_cluster(rows)
+    spread = sums.T @ sums
     parts = parts_of(spread, spread, linear)
     return [(rows @ part.turn, part.share) for part in parts if part.dof]
 
