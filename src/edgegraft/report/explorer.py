@@ -24,7 +24,7 @@ from edgegraft.inference import ExactBudget, InferenceEngine, make_engine
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import parse_evidence, with_evidence
 from edgegraft.report.network import build_network, drawing
-from edgegraft.report.style import LIMITS, for_json, largest_rows
+from edgegraft.report.style import LIMITS, for_json, strongest_part
 from edgegraft.table.numbers import numbers_of
 
 Json = dict[str, Any]
@@ -207,7 +207,7 @@ class Explorer:
         table = self._shown.layout.edge(self._shown.theta, edge)
         if ends[0] != i:
             table = table.T
-        rows, columns = (largest_rows(side, MAX_CATEGORIES) for side in (table, table.T))
+        rows, columns = strongest_part(table, MAX_CATEGORIES)
         return {
             "variable": int(ends.sum() - i),
             "strength": for_json(self._strengths[edge], 17),

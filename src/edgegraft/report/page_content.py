@@ -20,7 +20,7 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ConvergenceWarning, ModelError
 from edgegraft.model import NodeMarginals, PairwiseMRF
 from edgegraft.report.network import Network, build_network, finite_strengths
-from edgegraft.report.style import LIMITS, heat_cell, largest_entry, largest_rows
+from edgegraft.report.style import LIMITS, heat_cell, largest_entry, strongest_part
 from edgegraft.study import Comparison, NetworkReading
 
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "pyarrow")
@@ -65,7 +65,7 @@ class ModelSummary:
         model = self.zero_sum
         table = model.layout.edge(model.theta, edge)
         first, second = (model.schema[int(v)] for v in model.edges[edge])
-        rows, columns = (largest_rows(side, LIMITS.table) for side in (table, table.T))
+        rows, columns = strongest_part(table, LIMITS.table)
         return InteractionTable(
             (first.name, second.name),
             [str(first.categories[k]) for k in rows],

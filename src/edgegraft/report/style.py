@@ -104,14 +104,17 @@ def largest_entry(table: Floats) -> float:
     return float(np.abs(table[np.isfinite(table)]).max(initial=0.0))
 
 
-def largest_rows(table: Floats, limit: int) -> Integers:
-    """Return the rows of a table with the largest entries, in their order; forbidden pairs count.
+def strongest_part(table: Floats, limit: int) -> tuple[Integers, Integers]:
+    """Return the rows and columns with the largest entries, in their order.
 
-    >>> largest_rows(np.array([[0.0, 1.0], [-3.0, 0.0], [-np.inf, 0.0]]), 2)
-    array([1, 2])
+    Forbidden pairs count as the largest.
+
+    >>> strongest_part(np.array([[0.0, 1.0], [-3.0, 0.0], [-np.inf, 0.0]]), 2)
+    (array([1, 2]), array([0, 1]))
     """
-    size = np.abs(table).max(axis=1)
-    return np.sort(np.argsort(-size, kind="stable")[:limit])
+    largest = (np.abs(table).max(axis=axis) for axis in (1, 0))
+    rows, columns = (np.sort(np.argsort(-size, kind="stable")[:limit]) for size in largest)
+    return rows, columns
 
 
 def shown(label: Any, longest: int = LIMITS.label) -> str:

@@ -48,9 +48,9 @@ class Comparison:
     edges : dict of str to array
         An edge per row, the clearest differences first: ``first``, ``second``, ``signed`` (whether
         effects have a sign), ``effect_GROUP`` with its interval of 95 %, ``low_GROUP`` to
-        ``high_GROUP``, and ``in_GROUP`` (whether it is an edge of that group's own network),
-        ``together`` (whether it is one of the network of all rows together), ``difference`` (of two
-        groups with its interval; of more the range of effects), ``statistic``, ``dof``,
+        ``high_GROUP``, and ``in_GROUP`` (whether it is an edge of that group's network), ``pooled``
+        (whether it is an edge of the network of all rows together), ``difference`` (of two groups
+        with its interval; of more the range of effects), ``statistic``, ``dof``,
         ``p_value``, ``q_value``, ``p_permutation`` and ``differs``: a q-value of at most `fdr`, and
         of at most .05 by permutations, if there are any.
     variables : dict of str to array
@@ -89,7 +89,7 @@ class Comparison:
         rows together: too few rows of a group are not a difference.
         """
         anywhere = np.any([self.edges[f"in_{name}"] for name in self.groups], axis=0)
-        shared = ~(self.edges["differs"] & anywhere) & (anywhere | self.edges["together"])
+        shared = ~(self.edges["differs"] & anywhere) & (anywhere | self.edges["pooled"])
         return np.asarray(self.edges[f"in_{group}"] | shared)
 
     def places(self) -> Integers:
@@ -213,7 +213,7 @@ def compare(
     return Comparison(
         data.names,
         tuple(np.bincount(data.groups).tolist()),
-        tested.together(chosen),
+        tested.network_p_value(chosen),
         {name: values[order] for name, values in columns.items()},
         _variables(data, chosen, tested, free),
         dict(zip(data.names, model.models(fitted), strict=True)),
@@ -226,7 +226,7 @@ def _variables(
 ) -> dict[str, NDArray[Any]]:
     """Return the tests of variables: of all their edges together."""
     touching = [(chosen.edges == i).any(axis=1) for i in range(chosen.n)]
-    p = np.array([tested.together(chosen, i) for i in range(chosen.n)])
+    p = np.array([tested.network_p_value(chosen, i) for i in range(chosen.n)])
     return {
         "name": np.array(data.table.schema.names, object),
         "n_edges": np.array([own.sum() for own in touching]),
@@ -263,8 +263,8 @@ def _effects(
     for g, name in enumerate(data.names):
         for end, times in (("effect", 0.0), ("low", -NORMAL), ("high", NORMAL)):
             columns[f"{end}_{name}"] = np.tanh(z[g] + times * error[g])
-        columns[f"in_{name}"] = chosen.own[g]
-    columns["together"] = chosen.together
+        columns[f"in_{name}"] = chosen.in_group[g]
+    columns["pooled"] = chosen.in_all
     effect = np.tanh(z)
     if n_groups > 2:
         several = np.isfinite(effect).sum(axis=0) > 1

@@ -70,14 +70,14 @@ class GroupScores:
         self._ends: dict[int, list[Conditional | None]] = {}
 
         def read(i: int) -> None:
-            own = []
+            ends = []
             for part, theta in zip(parts, tables, strict=True):
                 others = sorted(beside[i])
                 start = start_from_tables(part, i, others, layout, theta)
                 end = Conditional(part, i, others, start=start)
                 end.is_fitted = True
-                own.append(end if end.usable else None)
-            self._ends[i] = own
+                ends.append(end if end.usable else None)
+            self._ends[i] = ends
 
         run(read, [i for i, others in enumerate(beside) if others], n_jobs)
 
@@ -184,14 +184,14 @@ def parts_of(by_model: Floats, by_rows: Floats, linear: Mask) -> list[Part]:
         lead = np.linalg.pinv(by_model[np.ix_(linear, linear)])
         rest[:, linear] = -by_model[np.ix_(~linear, linear)] @ lead
         turns = [every[linear], rest]
-    found = []
+    parts = []
     for turn, share in zip(turns, shares(len(turns)), strict=True):
         spread, axes = np.linalg.eigh(turn @ by_model @ turn.T)
         able = spread >= MIN_VARIANCE
         white = turn.T @ (axes[:, able] / np.sqrt(spread[able]))
         ratio = np.einsum("ai,ab,bi->i", white, by_rows, white)
-        found.append(Part(white, max(1.0, float(ratio.mean())) if len(ratio) else 1.0, share))
-    return found
+        parts.append(Part(white, max(1.0, float(ratio.mean())) if len(ratio) else 1.0, share))
+    return parts
 
 
 def _judge(score: Floats, by_model: Floats, by_rows: Floats, linear: Mask) -> Verdict:
@@ -233,28 +233,31 @@ class EdgeEquality(NamedTuple):
 def judge_equality(data: GroupRows, scores: list[EdgeScores | None], linear: Mask) -> EdgeEquality:
     """Test one edge, from its scores in every group."""
     size = len(linear)
-    each = [own or _nothing(size, len(data.of(g))) for g, own in enumerate(scores)]
+    each = [group or _nothing(size, len(data.of(g))) for g, group in enumerate(scores)]
     score, step, information, by_model, by_rows = (
-        np.sum([getattr(own, name) for own in each], axis=0)
+        np.sum([getattr(group, name) for group in each], axis=0)
         for name in ("score", "step", "information", "by_model", "by_rows")
     )
     pooled = _judge(score, by_model, by_rows, linear).p_value
     total = np.linalg.pinv(information)
     common, steps = total @ score, total @ step
-    apart = np.concatenate([own.score - own.information @ common for own in each[:-1]])
+    apart = np.concatenate([group.score - group.information @ common for group in each[:-1]])
     loadings = {
         h: np.concatenate(
-            [(g == h) * np.eye(size) - own.information @ total for g, own in enumerate(each[:-1])]
+            [
+                (g == h) * np.eye(size) - group.information @ total
+                for g, group in enumerate(each[:-1])
+            ]
         )
         for h in range(len(each))
     }
     verdict = _judge(apart, *_variances(data, each, loadings), np.tile(linear, len(each) - 1))
     centred = np.empty((len(data.groups), size))
-    for g, own in enumerate(each):
-        rows, moved = data.of(g), own.step - own.information @ steps
-        centred[rows] = own.rows + np.outer(data.weights[rows] / data.weights[rows].sum(), moved)
-    inverse = [np.linalg.pinv(own.information) for own in each]
-    weights = [by @ own.score for by, own in zip(inverse, each, strict=True)]
+    for g, group in enumerate(each):
+        rows, moved = data.of(g), group.step - group.information @ steps
+        centred[rows] = group.rows + np.outer(data.weights[rows] / data.weights[rows].sum(), moved)
+    inverse = [np.linalg.pinv(group.information) for group in each]
+    weights = [by @ group.score for by, group in zip(inverse, each, strict=True)]
     estimates = [
         Estimate(weights[g], *_variances(data, each, {g: inverse[g]})) if known else None
         for g, known in enumerate(scores)

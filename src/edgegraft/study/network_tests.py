@@ -66,8 +66,8 @@ class ComparedEdges(NamedTuple):
 
     edges: Edges
     common: Mask  # chosen without regard to groups; the others are the best of the other pairs
-    own: Mask  # (groups, m): those that the network of each group has
-    together: Mask  # those that the network of all rows together has
+    in_group: Mask  # (groups, m): edges of the network of each group
+    in_all: Mask  # edges of the network of all rows together
     n: int  # variables
 
     def q_values(self, p: Floats) -> Floats:
@@ -91,7 +91,7 @@ class EqualityTests(NamedTuple):
         """P-values of the edges."""
         return np.array([edge.verdict.p_value for edge in self.edges])
 
-    def together(self, chosen: ComparedEdges, variable: int | None = None) -> float:
+    def network_p_value(self, chosen: ComparedEdges, variable: int | None = None) -> float:
         """Return the p-value of all edges together, or of those of a variable.
 
         Edges without information do not count. Those that only a group has are corrected for all
@@ -136,7 +136,7 @@ class EqualityTests(NamedTuple):
 
     @staticmethod
     def _ranks(permuted: PermutedTests) -> Floats:
-        return np.array([rank_p_values(-own)[0] for own in permuted.p_value.T])
+        return np.array([rank_p_values(-p)[0] for p in permuted.p_value.T])
 
 
 def judge_edges(data: GroupRows, scores: GroupScores, labels: Integers | None) -> EqualityTests:
@@ -180,9 +180,9 @@ def choose_edges(data: GroupRows, plan: Plan) -> ComparedEdges:
     ranked = pair_ids(whole.ranking.pairs, n)
     common = np.concatenate((common, ranked[~np.isin(ranked, common)][:n]))
     ids = np.unique(np.concatenate((common, *networks)))
-    own = np.stack([np.isin(ids, network) for network in networks])
-    together = np.isin(ids, pair_ids(whole.model.edges, n))
-    return ComparedEdges(pairs_of_ids(ids, n), np.isin(ids, common), own, together, n)
+    in_group = np.stack([np.isin(ids, network) for network in networks])
+    in_all = np.isin(ids, pair_ids(whole.model.edges, n))
+    return ComparedEdges(pairs_of_ids(ids, n), np.isin(ids, common), in_group, in_all, n)
 
 
 def permuted_labels(data: GroupRows, n: int, random_state: int) -> Integers:
@@ -198,9 +198,9 @@ def permuted_labels(data: GroupRows, n: int, random_state: int) -> Integers:
     members = np.split(order, np.cumsum(np.bincount(data.clusters))[:-1])
     pure = [rows for rows in members if (data.groups[rows] == data.groups[rows[0]]).all()]
     mixed = [rows for rows in members if not (data.groups[rows] == data.groups[rows[0]]).all()]
-    own = np.array([data.groups[rows[0]] for rows in pure], labels.dtype)
+    label_of = np.array([data.groups[rows[0]] for rows in pure], labels.dtype)
     for k in range(1, n + 1):
-        for rows, label in zip(pure, rng.permutation(own), strict=True):
+        for rows, label in zip(pure, rng.permutation(label_of), strict=True):
             labels[k, rows] = label
         for rows in mixed:
             labels[k, rows] = rng.permutation(data.groups[rows])
@@ -246,9 +246,9 @@ def _p_values(statistics: Floats, parts: list[list[tuple[Floats, float]]], other
     for e, part in enumerate(parts):
         for columns, share in part:
             width = columns.shape[1]
-            own = statistics[:, at : at + width].sum(axis=1)
+            statistic = statistics[:, at : at + width].sum(axis=1)
             at += width
-            p = np.maximum(chdtrc(width * others, own), _TINY)
+            p = np.maximum(chdtrc(width * others, statistic), _TINY)
             out[:, e] = np.minimum(out[:, e], p / share)
     return out
 

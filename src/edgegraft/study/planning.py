@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from edgegraft.conditional.judge import Judge, Network, Verdicts
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.config import Plan
-from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Floats, Integers
-from edgegraft.datasets.graphs import erdos_renyi
+from edgegraft.datasets import make_erdos_renyi
+from edgegraft.datasets.synthetic import Options
 from edgegraft.errors import DataError, SettingError
 from edgegraft.ingest.output import make_frame
 from edgegraft.learn.discovery import discover
@@ -29,7 +29,7 @@ from edgegraft.study.power import (
     learned_study,
     tested_study,
 )
-from edgegraft.table import PackedTable, Schema
+from edgegraft.table import PackedTable
 
 
 @dataclass(frozen=True)
@@ -224,12 +224,10 @@ def _edges(study: PowerStudy, power: float, fit: FittedEdges | None) -> dict[str
 
 def _random_model(effect: float, n: int, n_edges: int, seed: list[int]) -> PairwiseMRF:
     """Return a random network of binary columns whose edges have this effect."""
-    rng = np.random.default_rng(seed)
-    edges = erdos_renyi(n, rng, n_edges=n_edges)
-    layout, table = Layout(np.full(n, 2), edges), np.array([1.0, -1.0, -1.0, 1.0])
-    coupling = np.arctanh(abs(effect)) * rng.choice([-1.0, 1.0], n_edges)
-    theta = np.concatenate((np.zeros(2 * n), np.outer(coupling, table).ravel()))
-    return PairwiseMRF(Schema.from_states(layout.states), edges, theta)
+    rng, coupling = np.random.default_rng(seed), float(np.arctanh(abs(effect)))
+    settings: Options = {"couplings": "ising", "node_scale": 0.0, "random_state": rng}
+    settings["coupling_range"] = (coupling, coupling)
+    return make_erdos_renyi(n, 2, 1, n_edges=n_edges, **settings).model
 
 
 def _drawn_study(model: PairwiseMRF, fdr: float | None, seed: int) -> FittedEdges:
