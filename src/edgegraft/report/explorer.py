@@ -95,12 +95,12 @@ class Explorer:
         labels = self.labels(given)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the answer reports it
-            found = self.model.marginals(labels, engine=self.engine)
+            answer = self.model.marginals(labels, engine=self.engine)
         seconds = time.perf_counter() - start
-        values = with_evidence(found, self.model.schema, labels).probabilities
-        reliability = "converged" if found.info.converged else "not converged"
-        reliability = "exact" if found.engine.exact else reliability
-        return Answer(given, values, found.engine.name, reliability, found.info.message, seconds)
+        values = with_evidence(answer, self.model.schema, labels).probabilities
+        reliability = "converged" if answer.info.converged else "not converged"
+        reliability = "exact" if answer.engine.exact else reliability
+        return Answer(given, values, answer.engine.name, reliability, answer.info.message, seconds)
 
     def change(self, answer: Answer) -> Floats:
         """Return the total variation distance of each variable from its prior, from 0 to 1."""
@@ -176,18 +176,18 @@ class Explorer:
 
     def answer(self, given: Mapping[int, int]) -> Json:
         """Return an answer in the form that the page expects."""
-        found = self.ask(given)
+        answer = self.ask(given)
         return {
             "given": [[i, code] for i, code in given.items()],
             "link": self.link(given),
-            "probabilities": found.probabilities.tolist(),
-            "change": self.change(found).tolist(),
-            "numbers": self.numbers(found),
-            "engine": found.engine,
+            "probabilities": answer.probabilities.tolist(),
+            "change": self.change(answer).tolist(),
+            "numbers": self.numbers(answer),
+            "engine": answer.engine,
             "prior_engine": self.prior.engine,
-            "reliability": found.reliability,
-            "message": found.message,
-            "milliseconds": 1e3 * found.seconds,
+            "reliability": answer.reliability,
+            "message": answer.message,
+            "milliseconds": 1e3 * answer.seconds,
         }
 
     def variable(self, i: int) -> Json:

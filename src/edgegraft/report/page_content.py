@@ -198,10 +198,10 @@ def _variables(about: ModelSummary, quality: Mapping[str, Any] | None) -> Json:
 
 def _certificate(details: Mapping[str, Any]) -> Json | None:
     """Return what was checked at the end of the search, and the result."""
-    found, shares = details.get("certificate"), details.get("shares")
-    if not found:
+    certificate, shares = details.get("certificate"), details.get("shares")
+    if not certificate:
         return None
-    facts = dict(found) if isinstance(found, Mapping) else {"text": found}
+    facts = dict(certificate) if isinstance(certificate, Mapping) else {"text": certificate}
     matched = shares.get("text") if isinstance(shares, Mapping) else None
     return {"text": facts.pop("text", None), "shares": matched, "facts": dict(_flat(facts))}
 
@@ -254,46 +254,49 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield f"{prefix}{key}", value
 
 
-def _comparison(found: Comparison) -> Json:
+def _comparison(comparison: Comparison) -> Json:
     """Return the edges and variables that differ between groups."""
-    by = "permutations of rows between groups" if found.n_permutations else "tests of edges"
-    edges = ["first", "second", *(f"effect_{name}" for name in found.groups)]
+    by = "permutations of rows between groups" if comparison.n_permutations else "tests of edges"
+    edges = ["first", "second", *(f"effect_{name}" for name in comparison.groups)]
     edges += ["difference", "p_value", "q_value"]
     variables = ["name", "n_edges", "n_different", "p_value", "q_value"]
-    sizes = zip(found.groups, found.sizes, strict=True)
+    sizes = zip(comparison.groups, comparison.sizes, strict=True)
     facts = [
         ("groups", ", ".join(f"{name} ({size:,} rows)" for name, size in sizes)),
-        ("p-value of equal networks", f"{found.p_value:.3g}, by {by}"),
-        ("edges that differ", f"{found.n_different:,} of {len(found.edges['first']):,} pairs"),
+        ("p-value of equal networks", f"{comparison.p_value:.3g}, by {by}"),
+        (
+            "edges that differ",
+            f"{comparison.n_different:,} of {len(comparison.edges['first']):,} pairs",
+        ),
     ]
     return {
         "facts": facts,
-        "edges": _table("Edges by p-value", found.edges, edges),
-        "variables": _table("Variables", found.variables, variables),
+        "edges": _table("Edges by p-value", comparison.edges, edges),
+        "variables": _table("Variables", comparison.variables, variables),
     }
 
 
-def _reading(found: NetworkReading) -> Json:
+def _reading(reading: NetworkReading) -> Json:
     """Return centrality, predictability, communities and stability of a network."""
     names = ["name", "community", "n_edges", "strength", "strength_low", "strength_high"]
     names += ["influence", "bridge", "membership_stability"]
     names += ["accuracy", "baseline_accuracy", "explained", "r2"]
-    names += [name for name in found.variables if name.startswith("community_")]
-    names += [name for name in ("held_accuracy", "held_explained") if name in found.variables]
-    strongest = np.argsort(-found.variables["strength"], kind="stable")
+    names += [name for name in reading.variables if name.startswith("community_")]
+    names += [name for name in ("held_accuracy", "held_explained") if name in reading.variables]
+    strongest = np.argsort(-reading.variables["strength"], kind="stable")
     edges = ["first", "second", "effect", "low", "high"]
-    edges += [name for name in ("q_value", "replication_probability") if name in found.edges]
+    edges += [name for name in ("q_value", "replication_probability") if name in reading.edges]
     content = {
-        "variables": _table("Variables by strength", found.variables, names, strongest),
-        "edges": _table("Edges with intervals of 95 %", found.edges, edges),
-        "coefficient": found.coefficient,
+        "variables": _table("Variables by strength", reading.variables, names, strongest),
+        "edges": _table("Edges with intervals of 95 %", reading.edges, edges),
+        "coefficient": reading.coefficient,
         "absent": None,
     }
-    if found.absent:
+    if reading.absent:
         title = "Pairs without an edge, with the largest effect that the rows allow"
         columns = ["first", "second", "p_value", "effect_upper_bound"]
-        order = np.argsort(found.absent["effect_upper_bound"], kind="stable")
-        content["absent"] = _table(title, found.absent, columns, order)
+        order = np.argsort(reading.absent["effect_upper_bound"], kind="stable")
+        content["absent"] = _table(title, reading.absent, columns, order)
     return content
 
 

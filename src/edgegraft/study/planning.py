@@ -27,7 +27,7 @@ from edgegraft.study.power import (
     PowerStudy,
     assumed_study,
     learned_study,
-    tested_study,
+    study_of_tests,
 )
 from edgegraft.table import PackedTable
 
@@ -240,7 +240,7 @@ def _drawn_study(model: PairwiseMRF, fdr: float | None, seed: int) -> FittedEdge
     judge = Judge(ConditionalRows(table, features=features))
     found = Verdicts.of(judge.ask(Network(n, model.edges), pairs))
     names = [(model.names[i], model.names[j]) for i, j in pairs]
-    study = tested_study(names, found, _BUDGET.rows, n * (n - 1) // 2, fdr, model)
+    study = study_of_tests(names, found, _BUDGET.rows, n * (n - 1) // 2, fdr, model)
     return FittedEdges(study, np.ones(model.n_edges, bool), None, model)
 
 

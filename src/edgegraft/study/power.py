@@ -194,11 +194,11 @@ def learned_study(
     rows = float(n_rows or source.get("weight", source.get("rows", 0)))
     n_pairs = n * (n - 1) // 2 if inactive is None else inactive + m
     tests = Verdicts(statistic, dof.astype(np.int64), np.full(len(names), np.nan), linear, rest)
-    study = tested_study(names, tests, rows, n_pairs, fdr or details.get("fdr"), model)
+    study = study_of_tests(names, tests, rows, n_pairs, fdr or details.get("fdr"), model)
     return FittedEdges(study, np.arange(len(names)) < m, int(rows), model)
 
 
-def tested_study(
+def study_of_tests(
     names: list[tuple[str, str]],
     tests: Verdicts,
     n_rows: float,
