@@ -215,7 +215,7 @@ def _settings_of_all(settings: Settings, plan: Plan, loss: Objective) -> Setting
     A fit is several passes over them: it must not be made for a handful of edges. And what it
     leaves unfitted must stay below the noise of the gradients, or else it is taken for edges.
     """
-    tests = plan.test_limit or _GROWING.tests_per_variable * len(loss.schema)
+    tests = plan.max_tests or _GROWING.tests_per_variable * len(loss.schema)
     tol = min(settings.tol, _GROWING.of_noise / np.sqrt(loss.n_rows))
     return replace(settings, max_tests=tests, tol=float(tol))
 
