@@ -113,7 +113,8 @@ def test_resume_goes_on_with_the_same_sample(inside, folder, cache, tmp_path):
     options = ("--checkpoint", checkpoint, "--cache-dir", tmp_path / "here", "--cache-size", "1 GB")
     assert inside(*learn, *TIGHT, *options).returncode == 0
     kept = json.loads((tmp_path / "c.json").read_text())
-    assert (kept["max_memory"], kept["cache_size"], kept["jobs"]) == ("1003 MiB", "1 GB", 1)
+    settings = [kept["settings"][name] for name in ("max_memory", "cache_size", "n_jobs")]
+    assert settings == ["1003 MiB", "1 GB", 1]
     assert kept["sample_rows"] == 10922
     # More room, or fewer threads, would make for another sample, of which the checkpoint is not.
     done = inside("resume", checkpoint, "--force", "--max-edges", 9, "--max-memory", "1004 MiB")

@@ -88,8 +88,8 @@ class GraftedMRF(NetworkEstimator):
         (docs/kinds.md). :meth:`edges_frame` has both as a frame, ``model_.adjacency()`` as a
         matrix.
     edge_table_ : dict of str to array
-        All edges that the search ended with, those of the network first and the strongest of each
-        first: ``first``, ``second`` (names), ``strength`` (that of ``edge_strengths_``), ``weight``
+        All edges that the search ended with, the network before the others and each sorted by
+        strength: ``first``, ``second`` (names), ``strength`` (``edge_strengths_``), ``weight``
         (the same with the sign of the edge), ``sign`` (0 if the interval has both or the pair has
         none), ``effect`` with its interval ``effect_low`` to ``effect_high`` (docs/kinds.md), all
         of them NaN for edges that were cut; ``search_norm`` (norm of the table in the model that
@@ -181,8 +181,8 @@ class GraftedMRF(NetworkEstimator):
             Whole numbers are frequencies: a row of weight 2 counts as two rows. Others are
             sampling weights, whose scale does not matter (`weights_are`).
         strata, clusters : array of labels, shape (n_rows,), optional
-            The design of a survey: rows of a stratum were drawn apart from the others, rows of a
-            cluster together. Tests of edges then use the variance between clusters.
+            The design of a survey: rows of a stratum were drawn separately from the others, rows
+            of a cluster together. Tests of edges then use the variance between clusters.
 
         Returns
         -------
