@@ -72,7 +72,7 @@ def test_a_folder_and_a_pattern_are_one_table(inside, folder, cache, tmp_path):
 
 
 def test_rows_that_do_not_fit_are_learned_from_on_disk(inside, folder, cache, tmp_path):
-    pytest.importorskip("networkx")
+    pytest.importorskip("jinja2")
     path, page, here = tmp_path / "m", tmp_path / "m.html", tmp_path / "here"
     learn = ("learn", folder, "-o", path, *TIGHT, "--cache-dir", here, "--weights", "w")
     done = inside(*learn, "--report", page)

@@ -104,7 +104,7 @@ def scores(
         "baseline_log_probability": -found["entropy"],
         "explained": found["explained"],
         "accuracy": found["accuracy"],
-        "baseline_accuracy": found["usual"],
+        "baseline_accuracy": found["baseline_accuracy"],
         "r2": found["r2"],
     }
     return rows, {
@@ -204,13 +204,21 @@ def show_reading(console: Console, found: NetworkReading, top: int) -> None:
     """Show what was read to people."""
     variables, edges = found.variables, found.edges
     order = np.argsort(-variables["strength"], kind="stable")
-    numbers = ["community", "n_edges", "strength", "influence", "bridge", "accuracy", "usual"]
+    numbers = [
+        "community",
+        "n_edges",
+        "strength",
+        "influence",
+        "bridge",
+        "accuracy",
+        "baseline_accuracy",
+    ]
     numbers += ["explained", "r2", "held_accuracy", "held_explained"]
     title = f"{counted(len(order), 'variable')}, the strongest first"
     _show(console, title, variables, ["name"], numbers, order[:top])
-    numbers = ["effect", "low", "high", "q_value", "returns"]
+    numbers = ["effect", "low", "high", "q_value", "replication_probability"]
     strongest = np.argsort(-np.abs(edges["effect"]), kind="stable")
-    title = "Edges, with intervals of 95 %; returns is the chance to be found again"
+    title = "Edges, with intervals of 95 %"
     _show(console, title, edges, _ENDS, numbers, strongest[:top])
     for name, share in found.coefficient.items():
         say(
@@ -218,8 +226,8 @@ def show_reading(console: Console, found: NetworkReading, top: int) -> None:
             f"{share:.0%} of the rows can be dropped and {name} still correlates .7 with its "
             "values for all rows (chance 95 %).",
         )
-    if found.absent and len(found.absent["excluded"]):
-        excluded = found.absent["excluded"]
+    if found.absent and len(found.absent["effect_upper_bound"]):
+        excluded = found.absent["effect_upper_bound"]
         say(
             console,
             f"{counted(len(excluded), 'pair')} without an edge: the rows exclude effects above "

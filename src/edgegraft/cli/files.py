@@ -79,8 +79,8 @@ def require_folder(path: Path | None) -> None:
 
 def require_report() -> None:
     """Stop if the packages that a report needs are not installed."""
-    if find_spec("networkx") is None:
-        raise MissingExtraError("networkx", "report", "a report")
+    if find_spec("jinja2") is None:
+        raise MissingExtraError("jinja2", "report", "a report")
 
 
 def check_outputs(*outputs: Path | None, force: bool, reads: Iterable[Path] = ()) -> None:
