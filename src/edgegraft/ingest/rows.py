@@ -30,10 +30,9 @@ from edgegraft.ingest.cache import CACHE_SIZE, open_store
 from edgegraft.ingest.cells import Place, dressed_number, read_number
 from edgegraft.ingest.column_kinds import settle_levels
 from edgegraft.ingest.encoder import encode_source
-from edgegraft.ingest.files import find_files
+from edgegraft.ingest.files import find_files, has_reader
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
-from edgegraft.ingest.genotypes import is_genotypes, read_genotypes
 from edgegraft.ingest.kinds import TableKind, plugin_of, table_kind
 from edgegraft.ingest.memory import SAMPLE_ROWS, Budget, check_limit, read_size, share_out
 from edgegraft.ingest.options import ReadOptions
@@ -140,12 +139,11 @@ def read_table(
         return _recoded(X, schema)
     findings = Findings()
     options = options or ReadOptions()
-    if schema is None and isinstance(X, str | Path) and is_genotypes(X):
-        return read_genotypes(Path(X), options, stacklevel=stacklevel + 1)
     with open_source(X, options) as source:
-        table = encode_source(source, schema, options, findings)
-    if schema is None:
-        table = settle_levels(table, options)
+        table = source.packed(options, findings) if schema is None else None
+        if table is None:
+            table = encode_source(source, schema, options, findings)
+            table = settle_levels(table, options) if schema is None else table
     for warning in findings.warnings():
         warnings.warn(warning, stacklevel=stacklevel)
     return table
@@ -179,7 +177,9 @@ def _recoded(table: PackedTable, schema: Schema | None) -> PackedTable:
 
 def _limit(X: Any, kind: TableKind, options: ReadOptions) -> int | None:
     """Return the bytes that learning may take; None if the rows are in memory or small."""
-    if kind not in (TableKind.PATH, TableKind.STREAM) or is_genotypes(X):
+    if kind not in (TableKind.PATH, TableKind.STREAM) or (
+        kind is TableKind.PATH and has_reader(Path(X))
+    ):
         return None
     if options.max_memory is not None:
         return read_size(options.max_memory)
