@@ -55,13 +55,14 @@ class Setting(NamedTuple):
     #: of reading: whether it may change the cells that are read, not time and memory alone
     cells: bool = True
     texts: bool = False  # whether lists of texts are taken
+    plugins: bool = False  # whether names of plug-ins are taken, checked when one is looked up
 
     def allows(self, value: object) -> bool:
         """Return whether a value is one of those that the setting takes."""
         if value is None:
             return self.optional
         if isinstance(value, str):
-            return value in self.words
+            return self.plugins or value in self.words
         if isinstance(value, list | tuple):
             return self.texts and all(isinstance(text, str) for text in value)
         if isinstance(value, bool):
@@ -311,9 +312,10 @@ class ModelOptions(SearchOptions):
     )
     device: DeviceName = setting(
         "cpu",
-        "Where sums over rows are computed: on the processor, on a GPU, on a GPU if there is one, "
-        "or by PyTorch on the processor.",
+        "Where sums over rows are computed: 'cpu', 'cuda' (a GPU), 'auto' (a GPU if there is one), "
+        "'torch' (PyTorch on the processor) or a plug-in.",
         flag="--device",
+        plugins=True,
     )
 
 

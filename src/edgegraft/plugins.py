@@ -13,6 +13,7 @@ point       name                         what it is
 readers     suffix of a file             ``read(path, options)`` -> an Arrow table or a `Source`
 exports     suffix without its dot       ``write(path, model, edge_columns)``
 rows        library of a frame, "disk"   ``open_rows(X, schema, options, weights)`` -> `OpenRows`
+backends    value of ``device=``          ``find(device)`` -> a `Backend`, or None for the processor
 commands    name of a command            a function of typer options; its ``example`` is shown
 =========== ============================ ===========================================================
 """
@@ -38,6 +39,7 @@ _WINGS: dict[str, dict[str, str]] = {
         "uai": "edgegraft.formats.uai_write:model_to_uai",
     },
     "rows": {},
+    "backends": dict.fromkeys(("auto", "cuda", "torch"), "edgegraft.device:find"),
     "commands": {},
 }
 

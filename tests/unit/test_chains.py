@@ -33,8 +33,9 @@ from tests.zoo import ZOO, truth
 
 pytest.importorskip("torch", reason="PyTorch, the extra gpu, is not installed")
 
-from edgegraft.device import chains, find_device
+from edgegraft.core.backend import find_backend
 from edgegraft.device.chains import DeviceChains, colours_of
+from edgegraft.device.device import Device
 
 LAYOUT = Layout([2, 3, 2, 4, 3], [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (0, 4)])
 THETA = np.random.default_rng(0).normal(size=LAYOUT.n_parameters)
@@ -43,13 +44,13 @@ THETA = np.random.default_rng(0).normal(size=LAYOUT.n_parameters)
 @pytest.fixture(params=["dense", "sparse"])
 def matrix(request, monkeypatch):
     if request.param == "sparse":
-        monkeypatch.setattr(chains, "_SHARE", 1 << 60)
+        monkeypatch.setattr(Device, "at_once", 64)
     return request.param
 
 
 def on_device(n_chains=4000, seed=0, theta=THETA):
     codes = np.random.default_rng(seed).integers(0, LAYOUT.states[:, None], (5, n_chains))
-    found = DeviceChains(LAYOUT, find_device(DEVICE), codes.astype(np.uint16), seed)
+    found = DeviceChains(LAYOUT, find_backend(DEVICE), codes.astype(np.uint16), seed)
     found.load(theta)
     return found, codes
 
@@ -89,7 +90,7 @@ def test_the_same_seed_gives_the_same_chains():
     runs = []
     start = np.zeros((5, 64), np.uint16)
     for seed in (0, 0, 1):
-        found = DeviceChains(LAYOUT, find_device(DEVICE), start, seed)
+        found = DeviceChains(LAYOUT, find_backend(DEVICE), start, seed)
         found.load(THETA)
         found.sweep(5)
         runs.append(found.codes())
@@ -251,7 +252,7 @@ def test_likelihoods_by_annealing_are_those_of_exact_inference(monkeypatch):
     theta = fit_parameters(PackedTable.from_codes(rows), ridge=0.01)[0].theta
     expected, none = graph_of(rows).likelihoods(theta, rows)
     monkeypatch.setattr(graph_likelihood, "affordable", lambda *_: None)
-    found, error = graph_of(rows, device=find_device(DEVICE)).likelihoods(theta, rows)
+    found, error = graph_of(rows, device=find_backend(DEVICE)).likelihoods(theta, rows)
     assert none == 0.0
     assert 0.0 < error < 0.05
     np.testing.assert_allclose(found, expected, atol=4 * error)
@@ -318,7 +319,7 @@ def test_shares_are_matched_by_chains_on_the_device(monkeypatch):
     theta = model.theta.copy()
     theta[:36:3] += 0.3
     model = PairwiseMRF(model.schema, model.edges, theta)
-    counts = PairCounts(TableRows(table, device=find_device(DEVICE)))
+    counts = PairCounts(TableRows(table, device=find_backend(DEVICE)))
     found, agreement = match_margins(model, counts, 1e-3)
     exact = ExactEngine()
     shares = exact.run(found.theta, exact.init(found.layout))[0].values[:36]

@@ -170,7 +170,7 @@ def _parameter(setting: Setting) -> inspect.Parameter:
         annotation = str if default is not None else str | None
     elif setting.kinds == (bool,):
         annotation = bool
-    elif setting.words and not setting.kinds:
+    elif setting.words and not setting.kinds and not setting.plugins:
         annotation = Literal[setting.words]
     elif len(setting.kinds) == 1 and not setting.words and not none_has_a_word:
         annotation = setting.kinds[0] | None if default is None else setting.kinds[0]
@@ -211,7 +211,7 @@ def parse_value(setting: Setting, text: str) -> Any:
     (0.01, None)
     """
     word = text.strip().lower()
-    if word in setting.words:
+    if setting.plugins or word in setting.words:
         return word
     if word == "none" and setting.optional:
         return None

@@ -1,9 +1,13 @@
-"""Sums over rows on a GPU: the same sums as on the processor, by matrix products of PyTorch.
+"""A backend of PyTorch, for a GPU: three operations, which the core asks for by one protocol.
 
-Rows know where they are computed: a block of rows with a `device` hands its work to this package,
-whatever asks for it. PyTorch, the extra ``gpu``, is imported when a device is first found.
+Products of indicators and residuals of all rows (:mod:`~edgegraft.device.products`, and the sweep
+over all pairs in :mod:`~edgegraft.device.partners`), the penalised fit of all pairs
+(:mod:`~edgegraft.device.pair_fit`), and chains (:mod:`~edgegraft.device.chains`). PyTorch, the
+extra ``gpu``, is imported when a device is first found.
 """
 
-from edgegraft.device.device import Device, find_device
+from __future__ import annotations
 
-__all__ = ["Device", "find_device"]
+from edgegraft.device.backend import TorchBackend, find
+
+__all__ = ["TorchBackend", "find"]

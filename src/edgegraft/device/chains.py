@@ -16,11 +16,10 @@ from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.types import Floats, Integers
 from edgegraft.device.columns import Placement
-from edgegraft.device.device import Device, EdgeMatrix, Tensor, slices, to_host, torch_module
+from edgegraft.device.device import Device, Tensor, slices, to_host, torch_module
 
-_SHARE = 8  # of the free memory that one array may take
 _FORBIDDEN = -1e4  # log-potential of what is impossible: finite, and below all noise
-_MIN_NOISE = 1e-30
+_MIN_NOISE = 1e-30  # of an exponential draw, whose logarithm is taken
 _ALL = slice(None)
 
 
@@ -42,7 +41,7 @@ class DeviceChains:
         self._nodes = device.put(places)
         row, column = (places[ends] for ends in layout.cell_ends())
         self._row, self._column = device.put(row), device.put(column)
-        self._dense = 4 * total * total <= device.free_bytes // _SHARE
+        self._dense = 4 * total * total <= device.at_once
         self._weights = torch.zeros((total, total) if self._dense else (0, 0), device=device.name)
         self._other = None if self._dense else self._weights  # of `energies`
         self._values = self._weights.new_empty(0)  # of the cells of a sparse matrix
@@ -95,14 +94,14 @@ class DeviceChains:
         if self._dense:
             pairs = ((shown * factor) @ shown.T)[self._row, self._column]
             return to_host(torch.cat((nodes, pairs)))
-        at_once = self.device.free_bytes // _SHARE // (8 * self.n_chains)
+        at_once = self.device.at_once // (8 * self.n_chains)
         parts = [nodes]
         for cells in slices(0, len(self._row), at_once):
             parts.append((shown[self._row[cells]] * shown[self._column[cells]]) @ factor)
         return to_host(torch.cat(parts))
 
     def record(self, draws: NDArray[Any], thinning: int) -> None:
-        """Fill `draws`, shape (n, records, n_chains), with states that many sweeps apart."""
+        """Fill `draws`, shape (n, records, n_chains), with states `thinning` sweeps apart."""
         for record in range(draws.shape[1]):
             self.sweep(thinning)
             draws[:, record] = self.codes()
@@ -184,3 +183,35 @@ def colours_of(layout: Layout) -> Integers:
         gap = np.flatnonzero(taken != np.arange(len(taken)))
         colour[i] = gap[0] if len(gap) else len(taken)
     return colour
+
+
+class EdgeMatrix:
+    """The tables of all edges as one sparse matrix: their cells, and mirrored.
+
+    Products add in the order of the columns: the same device gives the same bits.
+    """
+
+    def __init__(self, row: Integers, column: Integers, size: int, device: Device) -> None:
+        rows, columns = np.concatenate((row, column)), np.concatenate((column, row))
+        order = np.lexsort((columns, rows))
+        self._size = size
+        self._begin = np.searchsorted(rows[order], np.arange(size + 1))
+        self._starts, self._columns = device.put(self._begin), device.put(columns[order])
+        self._cell_of = device.put(order % max(1, len(row)))
+
+    def values(self, cells: Tensor) -> Tensor:
+        """Return the values of the matrix, from those of the tables' cells."""
+        return cells[self._cell_of]
+
+    def times(self, values: Tensor, shown: Tensor, rows: slice) -> Tensor:
+        """Return some rows of the product with an array that has a row per state."""
+        begin, stop, _ = rows.indices(self._size)
+        first, end = int(self._begin[begin]), int(self._begin[stop])
+        matrix = torch_module().sparse_csr_tensor(
+            self._starts[begin : stop + 1] - first,
+            self._columns[first:end],
+            values[first:end],
+            (stop - begin, self._size),
+            check_invariants=False,
+        )
+        return matrix @ shown

@@ -239,13 +239,13 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
             Itself.
         """
         from edgegraft.conditional.survey_design import SurveyDesign
-        from edgegraft.device import find_device
+        from edgegraft.core.backend import find_backend
         from edgegraft.grafting.pair_rules import PairRules
         from edgegraft.ingest.rows import open_rows
         from edgegraft.learn import discover
 
         plan = plan_of(self)
-        find_device(plan.device)  # refused before the table is read, as are rules
+        find_backend(plan.device)  # refused before the table is read, as are rules
         PairRules.read(plan.rules, ())
         options = self._read_options(
             X,

@@ -73,7 +73,8 @@ def grow(
     """
     state = SearchState.begin(Problem.of(objective, penalty, settings, policy))
     if state.settings.priority == "auto" and counts is not None and len(counts.schema) > 1:
-        steps.queue(state, rank_pairs(counts, state.rng))
+        rule = state.penalty if objective.terms == 2 else None  # as the pseudolikelihood has it
+        steps.queue(state, rank_pairs(counts, state.rng, penalty=rule))
     steps.adopt(state, state.problem.rules.required)
     return run_search(state, observers)
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from edgegraft.core import Layout
+from edgegraft.core.backend import Backend
 from edgegraft.core.edge_tables import to_zero_sum
 from edgegraft.core.types import Floats
-from edgegraft.device import Device
 from edgegraft.inference.chains import (
     Chains,
     Followed,
@@ -88,7 +88,7 @@ def from_shares(path: AnnealingPath, states: Codes) -> AnnealingPath:
 
 
 def lead_chains(
-    path: AnnealingPath, betas: Floats, chains: Chains, n_jobs: int | None, device: Device | None
+    path: AnnealingPath, betas: Floats, chains: Chains, n_jobs: int | None, device: Backend | None
 ) -> tuple[Floats, Floats, Codes]:
     """Return the log weight of every chain, its edge terms at every temperature, and the ends."""
     energies = np.empty((len(betas) - 1, chains.n_chains))

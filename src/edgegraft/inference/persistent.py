@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from edgegraft.core import Layout
+from edgegraft.core.backend import Backend, BackendChains
 from edgegraft.core.checks import check_theta
 from edgegraft.core.types import Floats
-from edgegraft.device import Device
-from edgegraft.device.chains import DeviceChains
 from edgegraft.inference.chains import Chains, HostChains, make_streams, put_on_device, scattered
 
 #: Products with matrices of all states take less time than one cell per edge and chain if the
@@ -72,14 +71,14 @@ class HostDraws:
         return np.asarray(sums / len(weights))
 
 
-Draws = HostDraws | DeviceChains
+Draws = HostDraws | BackendChains
 """The states of chains, as products of their indicators with vectors."""
 
 
 class PersistentState:
     """Where the chains are: each run changes them."""
 
-    def __init__(self, layout: Layout, moved: HostChains | DeviceChains) -> None:
+    def __init__(self, layout: Layout, moved: HostChains | BackendChains) -> None:
         self.layout, self.warm, self._moved = layout, False, moved
         self._theta = np.empty(0)
 
@@ -114,7 +113,7 @@ class PersistentChains:
         Sweeps before the first run.
     n_jobs : int or None, default 1
     random_state : int or None, default 0
-    device : Device, optional
+    device : Backend, optional
         Where the chains run; by default on the processor, by kernels.
     """
 
@@ -123,7 +122,7 @@ class PersistentChains:
     burn_in: int = 200
     n_jobs: int | None = 1
     random_state: int | None = 0
-    device: Device | None = None
+    device: Backend | None = None
 
     @property
     def on_gpu(self) -> bool:

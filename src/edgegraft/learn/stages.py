@@ -25,9 +25,9 @@ from numpy.typing import ArrayLike
 
 from edgegraft.conditional.survey_design import SurveyDesign, weigh_rows
 from edgegraft.config import Plan, Settings
+from edgegraft.core.backend import find_backend
 from edgegraft.core.types import Mask
 from edgegraft.counts import PairCounts
-from edgegraft.device import find_device
 from edgegraft.errors import DataError, FileFormatError
 from edgegraft.grafting import steps
 from edgegraft.grafting.events import Observer, StopReason
@@ -72,7 +72,7 @@ class Stages:
         n_sample: int = SAMPLE_ROWS,
         design: SurveyDesign | None = None,
     ) -> None:
-        given = as_rows(rows, weights, plan.n_jobs, find_device(plan.device))
+        given = as_rows(rows, weights, plan.n_jobs, find_backend(plan.device))
         weighed, self.sampling = weigh_rows(given, plan.weights_are)
         if design is not None and not isinstance(weighed, TableRows):
             raise DataError(
