@@ -35,17 +35,9 @@ pytest.importorskip("torch", reason="PyTorch, the extra gpu, is not installed")
 
 from edgegraft.core.backend import find_backend
 from edgegraft.device.chains import DeviceChains, colours_of
-from edgegraft.device.device import Device
 
 LAYOUT = Layout([2, 3, 2, 4, 3], [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (0, 4)])
 THETA = np.random.default_rng(0).normal(size=LAYOUT.n_parameters)
-
-
-@pytest.fixture(params=["dense", "sparse"])
-def matrix(request, monkeypatch):
-    if request.param == "sparse":
-        monkeypatch.setattr(Device, "at_once", 64)
-    return request.param
 
 
 def on_device(n_chains=4000, seed=0, theta=THETA):
@@ -55,7 +47,7 @@ def on_device(n_chains=4000, seed=0, theta=THETA):
     return found, codes
 
 
-def test_products_with_indicators_are_those_of_plain_numpy(matrix):
+def test_products_with_indicators_are_those_of_plain_numpy():
     found, codes = on_device(50)
     here = HostDraws(LAYOUT, codes.astype(np.uint16))
     weights = np.random.default_rng(1).normal(size=50)
@@ -74,7 +66,7 @@ def test_products_with_indicators_are_those_of_plain_numpy(matrix):
         np.testing.assert_allclose(means @ other, weights @ draws.energies(other) / 50, atol=1e-5)
 
 
-def test_chains_have_the_marginals_of_the_model(matrix):
+def test_chains_have_the_marginals_of_the_model():
     found, _ = on_device()
     found.sweep(30)
     values = np.zeros(len(THETA))

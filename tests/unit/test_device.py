@@ -201,16 +201,15 @@ def test_the_command_line(data, tmp_path):
 
 def test_no_pytorch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.setattr(device, "find_spec", lambda name: None)
-    device._has_gpu.cache_clear()
+    device.has_gpu.cache_clear()
     assert find_backend("auto") is None
     with pytest.raises(MissingExtraError, match=r"edgegraft\[gpu\]"):
         find_backend("cuda")
-    device._has_gpu.cache_clear()
+    device.has_gpu.cache_clear()
 
 
 def test_no_gpu(monkeypatch):
-    monkeypatch.setattr(device, "_has_gpu", lambda: False)
+    monkeypatch.setattr("edgegraft.device.has_gpu", lambda: False)
     with pytest.raises(SettingError, match="finds no GPU"):
         GraftedMRF(device="cuda").fit(np.eye(4, dtype=int))
     with pytest.raises(ValueError, match="device"):

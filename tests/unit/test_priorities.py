@@ -10,7 +10,6 @@ from edgegraft.datasets import make_regular, make_scale_free
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.grafting import CandidateStream
 from edgegraft.rank import (
-    Ranking,
     closing_pairs,
     local_field,
     mean_field,

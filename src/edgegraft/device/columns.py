@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgegraft.core.types import Edges, Floats, Integers
-from edgegraft.device.device import Device, Tensor, slices, to_host, torch_module
+from edgegraft.core.types import Edges, Integers
+from edgegraft.device.device import Device, Tensor, slices, torch_module
 from edgegraft.table.blocks import TableRows
 
 _ALL = slice(None)
@@ -114,12 +114,6 @@ class DeviceColumns(Placement):
         cell = torch.arange(len(pair), device=pair.device) - (sizes.cumsum(0) - sizes)[pair]
         row = self._starts[i][pair] + cell // wide[pair]
         return row * self.n_states + self._starts[j][pair] + cell % wide[pair]
-
-    def in_order(self, values: Tensor) -> Floats:
-        """Return values of the variables in the table's order."""
-        out = np.empty(len(self.order))
-        out[self.order] = to_host(values)
-        return out
 
 
 def columns_on(device: Device, block: TableRows) -> DeviceColumns:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from edgegraft.core.types import Floats
-from edgegraft.errors import MemoryBudgetError, MissingExtraError, SettingError
+from edgegraft.errors import MemoryBudgetError
 
 Tensor = Any  # of PyTorch, which need not be installed
 
@@ -66,38 +65,16 @@ class Device:
         return torch_module().tensor(array, device=self.name)
 
 
-def find_device(asked: str) -> Device | None:
-    """Return the device of a setting; None for the processor with kernels of its own.
-
-    "auto" is a GPU, "cuda", if PyTorch finds one. "torch" is PyTorch on the processor: slower than
-    "cpu", with the same results as on a GPU but for rounding.
-    """
-    if asked == "auto" and not _has_gpu():
-        return None
-    if asked != "auto" and find_spec("torch") is None:
-        raise MissingExtraError("torch", "gpu", f"device={asked!r}")
-    if asked == "torch":
-        torch_module().set_num_threads(1)  # so that results do not depend on their number
-        return Device("cpu")
-    if not _has_gpu():
-        problem = "must not be 'cuda' here, PyTorch finds no GPU: 'auto' takes one if there is one"
-        raise SettingError("device", problem)
-    return Device("cuda")
-
-
 @cache
-def _has_gpu() -> bool:
+def has_gpu() -> bool:
+    """Return whether PyTorch is installed and finds a GPU."""
     return find_spec("torch") is not None and bool(torch_module().cuda.is_available())
 
 
-@cache
 def torch_module() -> Any:
-    """Return PyTorch, which says once that its sparse matrices are in beta state."""
+    """Return PyTorch."""
     import torch
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([]).long(), [], (1, 1))
     return torch
 
 

@@ -114,7 +114,9 @@ def evaluate(
 ) -> Floats:
     """Return the summed losses of each variable, then `scale` times the sums of residuals."""
     point = _point_at(device, block, theta, layout, dtype)
-    return np.concatenate((point.columns.in_order(point.losses), scale * point.gradient()))
+    losses = np.empty(layout.n_variables)
+    losses[point.columns.order] = to_host(point.losses)
+    return np.concatenate((losses, scale * point.gradient()))
 
 
 def score(

@@ -197,9 +197,15 @@ def move_chains(
     block: int | None = None,
 ) -> MovedChains:
     """Return the chains of a model where they are to be moved."""
-    if device is None:
+    if (there := device_of(layout, device)) is None:
         return HostChains(layout, theta, chains, n_jobs, block)
-    return put_on_device(layout, theta, chains, device)
+    return put_on_device(layout, theta, chains, there)
+
+
+def device_of(layout: Layout, device: Backend | None) -> Backend | None:
+    """Return the device of chains; None for the processor, and where the states do not fit."""
+    fits = device is not None and device.holds(int(layout.node_offset[-1]))
+    return device if fits else None
 
 
 def put_on_device(layout: Layout, theta: Floats, chains: Chains, device: Backend) -> BackendChains:

@@ -16,7 +16,14 @@ from edgegraft.core import Layout
 from edgegraft.core.backend import Backend, BackendChains
 from edgegraft.core.checks import check_theta
 from edgegraft.core.types import Floats
-from edgegraft.inference.chains import Chains, HostChains, make_streams, put_on_device, scattered
+from edgegraft.inference.chains import (
+    Chains,
+    HostChains,
+    device_of,
+    make_streams,
+    put_on_device,
+    scattered,
+)
 
 #: Products with matrices of all states take less time than one cell per edge and chain if the
 #: square of the states is at most this many times the columns and edges (timed on one core).
@@ -134,8 +141,8 @@ class PersistentChains:
         streams = make_streams(self.random_state, self.n_chains)
         chains = scattered(layout, streams) if codes is None else Chains(codes, streams)
         args = layout, np.zeros(layout.n_parameters), chains
-        if self.device is not None:
-            return PersistentState(layout, put_on_device(*args, self.device))
+        if (there := device_of(layout, self.device)) is not None:
+            return PersistentState(layout, put_on_device(*args, there))
         return PersistentState(layout, HostChains(*args, self.n_jobs, None, _MAX_ROWS))
 
     def run(self, theta: Floats, state: PersistentState) -> Draws:
