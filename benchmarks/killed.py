@@ -11,8 +11,8 @@ from typing import Any
 from benchmarks.out_of_memory import CHUNK, THREADS, write_rows
 from benchmarks.processes import answer, start
 from benchmarks.rows import Row
-from edgegraft.ingest.cache import open_store
 from edgegraft.learn import Plan, discover, resume_discovery
+from edgegraft.scale.disk import open_store
 from edgegraft.table.blocks import StoredRows
 
 ROWS = 500_000

@@ -14,7 +14,7 @@ readers     suffix of a file             ``read(path, options)`` -> an Arrow tab
 exports     suffix without its dot       ``write(path, model, edge_columns)``
 rows        library of a frame, "disk"   ``open_rows(X, schema, options, weights)`` -> `OpenRows`
 backends    value of ``device=``          ``find(device)`` -> a `Backend`, or None for the processor
-commands    name of a command            a function of typer options; its ``example`` is shown
+commands    name of a command            a function whose parameters typer turns into options
 =========== ============================ ===========================================================
 """
 
@@ -38,9 +38,21 @@ _WINGS: dict[str, dict[str, str]] = {
         "graphml": "edgegraft.formats.graphs:write_graphml",
         "uai": "edgegraft.formats.uai_write:model_to_uai",
     },
-    "rows": {},
+    "rows": {
+        "dask": "edgegraft.scale.cluster:open_rows",
+        "disk": "edgegraft.scale.disk:open_rows",
+    },
     "backends": dict.fromkeys(("auto", "cuda", "torch"), "edgegraft.device:find"),
-    "commands": {},
+    "commands": {
+        "report": "edgegraft.cli.model_commands:report",
+        "plot": "edgegraft.cli.model_commands:plot",
+        "explore": "edgegraft.cli.model_commands:explore",
+        "compare": "edgegraft.cli.study_commands:compare",
+        "read": "edgegraft.cli.study_commands:read",
+        "plan": "edgegraft.cli.study_commands:plan",
+        "lag": "edgegraft.cli.data_commands:lag",
+        "infer": "edgegraft.cli.query_commands:infer",
+    },
 }
 
 

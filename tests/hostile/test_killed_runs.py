@@ -14,12 +14,12 @@ import pytest
 
 from edgegraft.datasets import make_chain, make_scale_free
 from edgegraft.errors import FileFormatError
-from edgegraft.ingest import cache as cache_module
-from edgegraft.ingest.cache import open_store
 from edgegraft.learn import Plan, checkpoint, discover
 from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.learn.discovery import resume_discovery
 from edgegraft.learn.replicate import Replicator
+from edgegraft.scale import disk
+from edgegraft.scale.disk import open_store
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import StoredRows
 
@@ -140,7 +140,7 @@ def test_results_of_another_plan_are_not_taken_over(tmp_path, monkeypatch):
 
 
 def test_runs_out_of_memory_killed_at_random_moments(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache_module, "block_rows", lambda n: 512)
+    monkeypatch.setattr(disk, "block_rows", lambda n: 512)
     codes = table_of(6000).codes()
     pq.write_table(pa.table({f"c{k}": codes[:, k] for k in range(12)}), tmp_path / "r.parquet")
     plan, moments = Plan(), random.Random(1)

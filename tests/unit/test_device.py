@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from edgegraft import GraftedMRF, plugins
-from edgegraft.config import Plan
-from edgegraft.contrib.dask.cluster import ClusterRows
+from edgegraft.config import GraftingSettings, Plan
 from edgegraft.core import Layout
 from edgegraft.core.backend import Backend, find_backend
 from edgegraft.core.pairs import all_pairs, find_pairs
@@ -29,6 +28,7 @@ from edgegraft.optimize.solver import minimize
 from edgegraft.rank.correlations import Correlations
 from edgegraft.rank.mean_fields import penalised_fit
 from edgegraft.rank.ranking import screen
+from edgegraft.scale.cluster import ClusterRows
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import StoredRows, TableRows, as_rows
 from tests.cli.running import edgegraft
@@ -139,7 +139,8 @@ def test_a_network_is_the_same(data, monkeypatch):
 
         monkeypatch.setattr(TorchBackend, name, spy)
     expected, found = (
-        GraftedMRF(device=where, tol=1e-6, random_state=0).fit(data) for where in ("cpu", DEVICE)
+        GraftedMRF(device=where, search=GraftingSettings(tol=1e-6), random_state=0).fit(data)
+        for where in ("cpu", DEVICE)
     )
     assert calls >= {"evaluate", "score", "count", "fit_pairs"}
     assert len(expected.edges_) > 5

@@ -30,7 +30,6 @@ from edgegraft.grafting.events import Observer
 from edgegraft.grafting.journal import Journal
 from edgegraft.grafting.problem import last_ridge
 from edgegraft.grafting.state import SearchState
-from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
 from edgegraft.learn.certificate import Certificate, certify, score_inactive
 from edgegraft.learn.checkpoint import Checkpoints
@@ -45,7 +44,7 @@ from edgegraft.learn.prediction import Prediction, columns_of_all, fit_for_predi
 from edgegraft.learn.stages import Stages
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import Rows, TableRows
+from edgegraft.table.blocks import SAMPLE_ROWS, Rows, TableRows
 
 _MAX_DIFFERENCE = 0.05  # of a share in the model from that in the data
 _SECOND_MODE = (

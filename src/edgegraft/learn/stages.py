@@ -40,12 +40,18 @@ from edgegraft.grafting.problem import (
     search_settings,
 )
 from edgegraft.grafting.state import SearchState
-from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn.checkpoint import load
 from edgegraft.learn.too_few_rows import too_few_rows, warn_of_sparse_pairs
 from edgegraft.objective.objective import Objective
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import Rows, TableRows, as_rows, distinct_rows, sample_rows
+from edgegraft.table.blocks import (
+    SAMPLE_ROWS,
+    Rows,
+    TableRows,
+    as_rows,
+    distinct_rows,
+    sample_rows,
+)
 
 _STEP = 8  # from one sample to the next
 _MIN_ROWS = 50_000  # of a sample that is worth a stage of its own

@@ -40,8 +40,7 @@ from edgegraft.objective.bundles import BundleSources, count_neighbours, route
 from edgegraft.objective.objective import Evaluation, Objective
 from edgegraft.objective.scoring import AllGradients, Known, PairsAt, Residuals, reuse, score_block
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import Rows, TableRows, add_in_order, as_rows
-from edgegraft.table.store import PlaneStore
+from edgegraft.table.blocks import Rows, RowStore, TableRows, add_in_order, as_rows
 
 Precision = Literal["single", "double"]
 
@@ -73,7 +72,7 @@ class Pseudolikelihood(Objective):
 
     Parameters
     ----------
-    rows : PackedTable, PlaneStore or Rows
+    rows : PackedTable, RowStore or Rows
         A table in memory; or rows on disk or on a cluster, with weights and threads of their own.
     weights : array of float, shape (n_rows,), optional
         Non-negative row weights; integers count as repeated rows.
@@ -108,7 +107,7 @@ class Pseudolikelihood(Objective):
 
     def __init__(
         self,
-        rows: PackedTable | PlaneStore | Rows,
+        rows: PackedTable | RowStore | Rows,
         *,
         weights: ArrayLike | None = None,
         n_jobs: int | None = None,
