@@ -49,8 +49,8 @@ THREADS = (1, 4, 16)
 PARTS = (
     ("edgegraft.learn.discovery", "Stages.run", "search"),
     ("edgegraft.grafting.loop", "rank_pairs", "(ranking)"),
-    ("edgegraft.learn.discovery", "confirm", "tests"),
-    ("edgegraft.learn.discovery", "last_model", "last fits"),
+    ("edgegraft.learn.discovery", "decide", "tests"),
+    ("edgegraft.learn.discovery", "last_fit", "last fits"),
     ("edgegraft.learn.discovery", "match_margins", "shares"),
     ("edgegraft.learn.discovery", "edge_effects", "effects"),
     ("edgegraft.learn.discovery", "score_inactive", "certificate"),

@@ -34,7 +34,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def plan():
-    return Plan(checkpoint_every=1, max_tests=32)
+    return Plan(max_tests=32)
 
 
 @pytest.fixture(scope="module")
@@ -118,10 +118,9 @@ def test_a_run_whose_scheduler_was_lost_goes_on_from_its_checkpoint(rows, plan, 
         """Kills the scheduler once the last stage, over all rows, has begun."""
 
         def on_event(self, event, growth):
-            if event.kind == "checkpoint" and growth.objective.n_rows == len(rows):
+            if event.kind == "start" and growth.objective.n_rows == len(rows):
                 cluster.kill("scheduler")
 
-    # The checkpoint is written first: observers are told in order, and files come last.
     with machines(2) as (cluster, client):
         there = eg.ClusterRows(client, cut(rows, 5))
         with pytest.raises(ClusterError, match="resume_discovery"):

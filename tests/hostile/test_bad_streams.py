@@ -219,7 +219,7 @@ from edgegraft.learn import Plan, discover, resume_discovery
 from edgegraft.table.blocks import StoredRows
 
 rows, folder, checkpoint, out = sys.argv[1:]
-plan = Plan(checkpoint_every=1, selectivity=0.95)
+plan = Plan(selectivity=0.95)
 with open_store(rows, folder=folder) as store:
     stored = StoredRows(store)
     if Path(checkpoint).exists():

@@ -109,7 +109,7 @@ class LearnRun:
 
     def on_event(self, event: Event, state: SearchState) -> None:
         """Write the request with a checkpoint."""
-        if self.checkpoint is not None and event.kind in ("start", "checkpoint"):
+        if self.checkpoint is not None and event.kind == "start":
             self.request.write(self.checkpoint)
 
     def _bootstrap(self, found: Discovery, rows: LearnRows) -> dict[str, Any]:

@@ -185,8 +185,6 @@ max_tables, priority, tol, max_touching, full_queue, requeue, keep_zeros, growth
     rules : list of str, optional
         What is known of pairs, such as ``"forbid mood* -- age"``; see
         :mod:`edgegraft.grafting.pair_rules`.
-    checkpoint_every : int, default 10
-        Activations between two points from which a run can be resumed.
     random_state : int, default 0
     """
 
@@ -204,7 +202,6 @@ max_tables, priority, tol, max_touching, full_queue, requeue, keep_zeros, growth
         minimum=0,
         group=RUN,
     )
-    checkpoint_every: int = setting(10, "Activations between two checkpoints.", minimum=1)
     random_state: int = setting(0, "The same seed gives the same result.", flag="--seed", minimum=0)
 
     @property

@@ -66,7 +66,7 @@ class NetworkEstimator(RowMethods):
         from edgegraft.grafting.problem import losses
         from edgegraft.ingest.rows import read_table
         from edgegraft.learn.bootstrap import bootstrap
-        from edgegraft.learn.checkpoint import recall
+        from edgegraft.learn.stages import recall
 
         check_is_fitted(self)
         plan = self._plan
@@ -79,7 +79,7 @@ class NetworkEstimator(RowMethods):
             weights = weigh(given, plan.weights_are).weights
         loss, _ = losses(table, plan, weights)
         found = bootstrap(
-            recall(self._search, loss),
+            recall(self._search, loss, plan),
             table,
             n,
             model=self.network_model_,
@@ -156,7 +156,6 @@ class NetworkEstimator(RowMethods):
         """Set the fitted attributes, all of them at the end of a fit or none."""
         from edgegraft.counts.information import data_quality
         from edgegraft.ingest.output import OutputForm
-        from edgegraft.learn.checkpoint import remember
         from edgegraft.learn.provenance import details_of
 
         search, plan, schema = found.search, found.plan, rows.rows.schema
@@ -171,7 +170,7 @@ class NetworkEstimator(RowMethods):
             self.feature_names_in_ = np.array(labels, object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._kind, self._plan, self._search = OutputForm.of(X), plan, remember(search)
+        self._kind, self._plan, self._search = OutputForm.of(X), plan, search.result()
         file = {"file": Path(X).name} if isinstance(X, str | PathLike) else {}
         self._details = details_of(found, file | rows.source(search.objective.n_rows))
         if rows.table is not None:

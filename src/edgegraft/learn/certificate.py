@@ -7,7 +7,6 @@ scored, and the share of violating pairs is bounded with 95 % confidence (Cloppe
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,6 @@ from scipy.special import betaincinv
 
 from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.types import Edges, Floats
-from edgegraft.grafting.journal import Journal
 from edgegraft.grafting.state import SearchState
 
 MAX_PAIRS = 200_000  # up to this many inactive pairs, all are scored
@@ -77,9 +75,7 @@ class ScoredPairs(NamedTuple):
     exhaustive: bool  # whether that is every pair, or a random sample
 
 
-def score_inactive(
-    growth: SearchState, max_pairs: int = MAX_PAIRS, journal: Journal | None = None
-) -> ScoredPairs:
+def score_inactive(growth: SearchState, max_pairs: int = MAX_PAIRS) -> ScoredPairs:
     """Score the inactive pairs of a finished search.
 
     All of them up to `max_pairs`; of more, `max_pairs` random ones.
@@ -90,16 +86,13 @@ def score_inactive(
     rng = np.random.default_rng(growth.settings.random_state)
     pairs = all_pairs(n) if exhaustive else _sample(growth, n, max_pairs, rng)
     pairs = pairs[~growth.graph.contains(pairs) & growth.problem.rules.allows(pairs)]
-    return ScoredPairs(pairs, _score(growth, pairs, journal or Journal()), exhaustive)
+    return ScoredPairs(pairs, _score(growth, pairs), exhaustive)
 
 
-def _score(growth: SearchState, pairs: Edges, journal: Journal) -> Floats:
+def _score(growth: SearchState, pairs: Edges) -> Floats:
     block = max(_BLOCK, 2 * len(growth.objective.schema))
-
-    def score(first: int) -> Floats:
-        return growth.penalty.score(growth.gradients(pairs[first : first + block]))
-
-    scores = [journal.step(partial(score, first)) for first in range(0, len(pairs), block)]
+    parts = [pairs[first : first + block] for first in range(0, len(pairs), block)]
+    scores = [growth.penalty.score(growth.gradients(part)) for part in parts]
     return np.concatenate([np.empty(0), *scores])
 
 

@@ -132,10 +132,6 @@ class Pseudolikelihood(Objective):
         self._last: Known | None = None  # of the last pass over blocks
         self._counted: tuple[BundleSources, ...] = ()  # of the last graph
 
-    def memoryless(self, state: PseudoState) -> bool:
-        """Return True: nothing but what is known at the same parameters is kept."""
-        return True
-
     def init(self, layout: Layout, *, lanes: int | None = None) -> PseudoState:
         """Return a state for a graph: how its rows are best read.
 
@@ -262,7 +258,7 @@ class Pseudolikelihood(Objective):
             and np.array_equal(last.layout.edges, layout.edges)
             and np.array_equal(last.theta, theta)
         ):
-            # A run that starts again from a checkpoint forgets its state, and asks once more.
+            # The end of a stage forgets the state, and asks once more.
             return Known(layout, theta, last.losses, last.gradient, self._pairs_at(theta))
         if self._in_memory is None and not layout.n_edges:
             losses, gradient = self._without_edges(theta, layout)
