@@ -52,7 +52,7 @@ def room(request, monkeypatch):
     if request.param == "in steps":
         monkeypatch.setattr(Device, "at_once", 1 << 13)
     elif request.param == "by kernels":
-        monkeypatch.setattr(Device, "free_bytes", 1 << 12)
+        monkeypatch.setattr(Device, "total_bytes", 1 << 12)
 
 
 def make_rows(there, missing=0.0, weighted=False, n_rows=400, seed=0):
@@ -218,7 +218,7 @@ def test_no_gpu(monkeypatch):
 
 
 def test_too_little_memory_is_known_before(monkeypatch):
-    monkeypatch.setattr(Device, "free_bytes", 100)
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda: (100, 1000))
     with pytest.raises(MemoryBudgetError, match=r"the table would take .* of the GPU's memory"):
         Device("cuda").check(1000, "the table")
 

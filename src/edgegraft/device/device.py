@@ -31,26 +31,27 @@ class Device:
         return self.name != "cpu"
 
     @property
-    def free_bytes(self) -> int:
-        """Memory that may be taken."""
+    def total_bytes(self) -> int:
+        """Memory of the device: what goes where depends on it, not on what is free."""
         if not self.is_gpu:
             return _HOST_BYTES
-        # What PyTorch holds and does not use is left out: counting it takes longer than the work.
-        return int(torch_module().cuda.mem_get_info()[0])
+        return int(torch_module().cuda.get_device_properties(self.name).total_memory)
 
     @property
     def at_once(self) -> int:
-        """Bytes of one array of a step: an eighth of what is free, since steps hold several."""
-        return self.free_bytes // 8
+        """Bytes of one array of a step: a sixteenth of the memory, since steps hold several."""
+        return self.total_bytes // 16
 
     def holds(self, n_states: int) -> bool:
-        """Return whether products of all pairs of these states fit, in half of the free memory."""
-        return 8 * _MATRICES * n_states**2 <= self.free_bytes // 2
+        """Return whether products of all pairs of these states fit, in half of the memory."""
+        return 8 * _MATRICES * n_states**2 <= self.total_bytes // 2
 
     def check(self, n_bytes: float, what: str) -> None:
         """Refuse what would not fit, before it is allocated."""
-        free = self.free_bytes
-        if self.is_gpu and n_bytes > free:
+        if not self.is_gpu:
+            return
+        free = int(torch_module().cuda.mem_get_info()[0])
+        if n_bytes > free:
             raise MemoryBudgetError(
                 f"{what} would take {n_bytes / 2**30:.1f} GiB of the GPU's memory, of which "
                 f"{free / 2**30:.1f} GiB are free: use device='cpu', or close other programs "

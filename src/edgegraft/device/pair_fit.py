@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgegraft.core.types import Floats
-from edgegraft.device.columns import DeviceColumns, columns_on
+from edgegraft.device.columns import DeviceColumns, Step, columns_on
 from edgegraft.device.device import Device, Tensor, to_host, torch_module
 from edgegraft.device.products import residuals_of
 from edgegraft.table.blocks import TableRows
@@ -65,8 +65,9 @@ class _Fit:
     def __init__(self, columns: DeviceColumns, total: float, bound: Tensor) -> None:
         torch = torch_module()
         self._columns, self._total, self._bound = columns, total, bound
-        self._step = next(columns.steps(torch.float32))
-        shown, weights = self._step
+        shown = columns.shown(torch.float32)
+        weights = None if columns.weights is None else columns.weights.float()
+        self._step = Step(shown, weights)
         sums = shown.sum(1, keepdim=True) if weights is None else (shown @ weights)[:, None]
         share = sums / total
         self._centred = shown - share

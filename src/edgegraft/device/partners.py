@@ -69,7 +69,7 @@ class _Part:
 def _parts(columns: DeviceColumns, group: Group) -> list[_Part]:
     """Return a group in parts: indicators of one take its share of memory, and so do counts."""
     most = columns.device.at_once
-    size = min(most // (2 * columns.n_rows * group.states), int((most / 8) ** 0.5) // group.states)
+    size = min(most // (2 * columns.n_rows * group.states), int((most / 32) ** 0.5) // group.states)
     first = int(np.flatnonzero(columns.start[columns.order] == group.first)[-1])
     return [_Part(columns, group, own, first) for own in slices(0, group.n, size)]
 

@@ -76,7 +76,7 @@ class Point:
             residuals, losses = residuals_of(columns, tables @ step.shown + nodes, step)
             self.losses = self.losses + losses
             self.node_sums = self.node_sums + residuals.sum(1, dtype=torch.float64)
-            self.pair_sums = self.pair_sums + residuals @ step.shown.T
+            self.pair_sums = self.pair_sums + (residuals @ step.shown.T).double()
         self.pair_sums = self.pair_sums + self.pair_sums.T
 
     def gradient(self) -> Floats:
