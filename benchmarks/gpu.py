@@ -47,7 +47,7 @@ WIDE = (10_000, 20_000, 5.0)  # two-state columns, rows, aim in seconds
 THREADS = (1, 4, 16)
 #: Where the time of a fit goes: the function, and what it does.
 PARTS = (
-    ("edgegraft.learn.discovery", "Stages.run", "search"),
+    ("edgegraft.learn.discovery", "Stages.search", "search"),
     ("edgegraft.grafting.loop", "rank_pairs", "(ranking)"),
     ("edgegraft.learn.discovery", "decide", "tests"),
     ("edgegraft.learn.discovery", "last_fit", "last fits"),
@@ -201,6 +201,19 @@ def show(work: str, device: str, learn: Callable[[], Run]) -> Run:
     return found
 
 
+@contextmanager
+def ranked_by_the_processor() -> Iterator[None]:
+    """Leave out the penalised fit of all pairs: what it gains or costs."""
+    from edgegraft.device import TorchBackend
+
+    fit_pairs = TorchBackend.fit_pairs
+    TorchBackend.fit_pairs = lambda *_: None
+    try:
+        yield
+    finally:
+        TorchBackend.fit_pairs = fit_pairs
+
+
 def compare(device: str, on_device: Run, here: Run) -> None:
     """Print whether the fit on the device is as good as the processor's."""
     worse = on_device.figures.f1 < here.figures.f1 - F1_NOISE
@@ -216,6 +229,10 @@ def show_fits(scale: float, device: str) -> None:
         size = smaller(case, scale)
         codes, truth = draw(size, 0)
         runs = []
+        fit(codes[:1000, :20], truth, device)
+        with ranked_by_the_processor():
+            work = f"{work_of(size)}: {device}, ranked on cpu"
+            show(work, device, partial(fit, codes, truth, device, threads))
         for where in (device, "cpu"):
             fit(codes[:1000, :20], truth, where)
             work = f"{work_of(size)}: {where}, {threads} threads"
