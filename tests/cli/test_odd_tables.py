@@ -166,8 +166,8 @@ def test_names_give_no_orders_to_the_terminal_and_do_not_flood_it(learn, inside,
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (("--jobs", 0), "neither -1"),
-        (("--max-edges", -1), "--max-edges"),
+        (("--jobs", 0), "--jobs must be a positive or negative integer"),
+        (("--max-edges", -1), "--max-edges must be an integer of at least 0 or None, found '-1'"),
         (("--seed", -1), "--seed"),
         (("--strategy", "best"), "'best-choice'"),
         (("--penalty", -1), "--penalty must be a number of at least 0 or 'auto'"),
