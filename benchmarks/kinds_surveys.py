@@ -16,7 +16,7 @@ from benchmarks import kinds
 from edgegraft.config import Plan
 from edgegraft.ingest import pack
 from edgegraft.learn import discover
-from edgegraft.objective import features
+from edgegraft.conditional import features
 from edgegraft.table.numbers import scores_of
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

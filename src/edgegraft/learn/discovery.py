@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.conditional import judge
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.config import Plan
@@ -37,7 +36,7 @@ from edgegraft.learn.checkpoint import Checkpoints
 from edgegraft.learn.completion import Completion, confirm_completed
 from edgegraft.learn.confirm import Confirmation, confirm, test_all
 from edgegraft.learn.edge_tests import EdgeTests, judge_tables
-from edgegraft.learn.effects import Effects, edge_effects
+from edgegraft.learn.effects import LEVEL, Effects, edge_effects
 from edgegraft.learn.last_fits import last_model
 from edgegraft.learn.margins import Agreement, compare_margins, match_margins
 from edgegraft.learn.pair_ranking import PairRanking, rank_all_pairs
@@ -367,16 +366,15 @@ def _edge_columns(
     journal, features = search.problem.journal, search.objective.features
     n = last.layout.n_variables
     at = find_pairs(tested.edges, tests.edges, n)
-    unknown = np.full(len(tests.edges), np.nan)
-    numbers = tests.statistic, tests.dof, tests.p_value, *(tests.groups or (unknown, unknown))
-    verdicts = judge.Verdicts(*(values[at] for values in numbers))
+    p_rest = None if tests.groups is None else tests.groups.p_rest[at]
 
     def work_out() -> dict[str, NDArray[Any]]:
         rows = stages.filled or stages.sample
         given = ConditionalRows(
             rows.table, rows.weights, features, **stages.variance, drawn=stages.drawn
         )
-        return edge_effects(tested, given, verdicts, stages.plan.n_jobs)._asdict()
+        jobs = stages.plan.n_jobs
+        return edge_effects(tested, given, LEVEL, p_rest=p_rest, n_jobs=jobs)._asdict()
 
     effects = Effects(**journal.keep("effects", work_out)).columns()
     place, at = (find_pairs(last.edges, other.edges, n) for other in (tested, tests))
