@@ -44,7 +44,7 @@ STAGES = {
     "shares": "edgegraft.learn.discovery:match_margins",
     "certificate": "edgegraft.learn.discovery:score_inactive",
     "prediction": "edgegraft.learn.discovery:fit_for_prediction",
-    "bootstrap": "edgegraft.learn.bootstrap:_make_all",
+    "bootstrap": "edgegraft.learn.bootstrap:_p_values",
     "model": "edgegraft.cli.learn_run:data_quality",
     "report": "edgegraft.report:write_report",
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -17,9 +16,7 @@ from edgegraft.errors import FileFormatError
 from edgegraft.ingest import cache as cache_module
 from edgegraft.ingest.cache import open_store
 from edgegraft.learn import Plan, checkpoint, discover
-from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.learn.discovery import resume_discovery
-from edgegraft.learn.replicate import Replicator
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import StoredRows
 
@@ -102,34 +99,6 @@ def test_runs_killed_at_random_moments(kind, tmp_path, monkeypatch):
     lives = Lives(monkeypatch, (moments.randint(1, longest) for _ in range(25)))
     assert_same(lives.run(tmp_path / "c", table, plan), whole)
     assert lives.n > 2
-
-
-def test_lives_too_short_for_a_fit_make_progress(tmp_path, monkeypatch):
-    """Each replicate is made once, in whatever life."""
-    table, made = table_of(600), Counter()
-
-    def counted(owner, name):
-        real = getattr(owner, name)
-
-        def call(*arguments, **options):
-            made[name] += 1
-            return real(*arguments, **options)
-
-        monkeypatch.setattr(owner, name, call)
-
-    def then(found):
-        return found, bootstrap(found, table, 4)
-
-    counted(Replicator, "make")
-    whole, replicates = then(discover(table))
-    expected = Counter(made)
-    made.clear()
-    lives = Lives(monkeypatch, iter([1] * 10_000))
-    found, again = lives.run(tmp_path / "c", table, Plan(), then)
-    assert_same(found, whole)
-    assert again.frequency.tobytes() == replicates.frequency.tobytes()
-    assert lives.n > 10
-    assert expected["make"] == 4 <= made["make"] < 12  # those under way in other threads are lost
 
 
 def test_results_of_another_plan_are_not_taken_over(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from edgegraft.core.checks import check_weights
 from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.errors import ConvergenceWarning
+from edgegraft.errors import ConvergenceWarning, DataError
 from edgegraft.estimators.parameters import make_seed
 from edgegraft.estimators.row_methods import RowMethods
 from edgegraft.ingest.kinds import column_labels
@@ -58,42 +58,42 @@ class NetworkEstimator(RowMethods):
         Returns
         -------
         dict of str to array
-            ``first`` and ``second`` (names), ``frequency``, ``strength``, ``mean_strength``,
+            ``first`` and ``second`` (names), ``frequency``, ``strength`` (size of the effect),
             ``lower`` and ``upper``: the edges of the network in the order of
             ``network_model_.edges``, then
             other pairs that some replicates have, whose strengths are NaN.
         """
+        from edgegraft.conditional.coordinates import state_weights
         from edgegraft.conditional.survey_design import weigh
-        from edgegraft.grafting.problem import losses
         from edgegraft.ingest.rows import read_table
         from edgegraft.learn.bootstrap import bootstrap
-        from edgegraft.learn.checkpoint import recall
 
         check_is_fitted(self)
         plan = self._plan
         X = self._table(X)
         options = self._read_options(X, n_jobs=resolve_jobs(plan.n_jobs))
         table = read_table(X, self.schema_, options, stacklevel=3)
-        weights = None
+        weights = np.ones(table.n_rows)
         if sample_weight is not None:
             given = check_weights(sample_weight, table.n_rows)
             weights = weigh(given, plan.weights_are).weights
-        loss, _ = losses(table, plan, weights)
+        if not np.allclose(np.concatenate(state_weights(table, weights)), self._state_weights):
+            raise DataError(
+                "the rows and weights do not give the model of the fit: give those of the fit"
+            )
         found = bootstrap(
-            recall(self._search, loss),
+            self.network_model_,
             table,
             n,
-            model=self.network_model_,
-            ridge=self.ridge_,
+            plan=plan,
+            ranking=self._ranking,
             weights=weights,
-            fdr=plan.fdr,
-            fwer=plan.fwer,
             level=level,
             n_jobs=plan.n_jobs,
             random_state=make_seed(random_state),
         )
         names = np.array(self.schema_.names, object)
-        columns = ("frequency", "strength", "mean_strength", "lower", "upper")
+        columns = ("frequency", "strength", "lower", "upper")
         return {
             "first": names[found.edges[:, 0]],
             "second": names[found.edges[:, 1]],
@@ -157,7 +157,6 @@ class NetworkEstimator(RowMethods):
         """Set the fitted attributes, all of them at the end of a fit or none."""
         from edgegraft.counts.information import data_quality
         from edgegraft.ingest.output import OutputForm
-        from edgegraft.learn.checkpoint import remember
         from edgegraft.learn.provenance import details_of
 
         search, plan, schema = found.search, found.plan, rows.rows.schema
@@ -172,7 +171,8 @@ class NetworkEstimator(RowMethods):
             self.feature_names_in_ = np.array(labels, object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._kind, self._plan, self._search = OutputForm.of(X), plan, remember(search)
+        self._kind, self._plan, self._ranking = OutputForm.of(X), plan, found.ranking
+        self._state_weights = search.objective.state_weights()
         file = {"file": Path(X).name} if isinstance(X, str | PathLike) else {}
         self._details = details_of(found, file | rows.source(search.objective.n_rows))
         if rows.table is not None:

@@ -48,7 +48,6 @@ class SearchStrategy(NamedTuple):
     exhaustive: bool = False  # whether every pair is scored at every step
     #: whether what follows the first violating pair of a batch is returned unseen
     first_hit: bool = False
-    listed: bool = False  # whether only queued pairs are candidates
 
 
 @dataclass(frozen=True)
