@@ -1,15 +1,12 @@
 """The certificate: what was checked at the end of a search, and the result.
 
 The learned graph is optimal when no inactive pair has ``s_e > penalty`` and every active group is
-stationary. All pairs are scored in blocks if that is affordable, or compared by a device, which
-leaves those to be scored that may violate. Otherwise a random sample is scored, and the share of
-violating pairs is bounded with 95 % confidence (Clopper and Pearson).
+stationary. All pairs are scored if they are not too many. Otherwise a random sample is scored, and
+the share of violating pairs is bounded with 95 % confidence (Clopper and Pearson).
 """
 
 from __future__ import annotations
 
-from functools import partial
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -17,12 +14,10 @@ from scipy.special import betaincinv
 
 from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.types import Edges, Floats
-from edgegraft.grafting.journal import Journal
 from edgegraft.grafting.state import SearchState
 
-MAX_PAIRS = 200_000  # up to this many inactive pairs, all are scored
+MAX_PAIRS = 200_000  # up to this many inactive pairs, all are scored: a budget of seconds
 _BLOCK = 8192  # pairs scored together, at least: residuals serve all pairs of a column
-_MOST, _PER_COLUMN = 1 << 22, 20  # pairs that may be scored after a device has compared all
 _CONFIDENCE = 0.95
 
 
@@ -75,79 +70,21 @@ class Certificate(NamedTuple):
 class ScoredPairs(NamedTuple):
     """Inactive pairs of a search with their scores."""
 
-    pairs: Edges  # all of them, those with the largest scores, or a random sample
+    pairs: Edges
     scores: Floats
-    n_checked: int  # pairs whose scores are known, or known to be below all that violate
-    exhaustive: bool  # whether that is every pair
-
-    @property
-    def complete(self) -> bool:
-        """Whether every inactive pair has its score here."""
-        return self.exhaustive and len(self.pairs) == self.n_checked
+    complete: bool  # whether these are all of them, and not a random sample
 
 
-def score_inactive(
-    growth: SearchState, max_pairs: int = MAX_PAIRS, journal: Journal | None = None
-) -> ScoredPairs:
-    """Score the inactive pairs of a finished search.
-
-    All of them up to `max_pairs`; of more, those that may violate if a device compares all pairs,
-    or else `max_pairs` random ones.
-    """
+def score_inactive(growth: SearchState, max_pairs: int = MAX_PAIRS) -> ScoredPairs:
+    """Score the inactive pairs of a finished search: all, or `max_pairs` random ones of more."""
     n = len(growth.objective.schema)
-    n_pairs = growth.problem.rules.n_allowed - len(growth.graph)
-    exhaustive = n_pairs <= max_pairs
+    complete = growth.problem.rules.n_allowed - len(growth.graph) <= max_pairs
     rng = np.random.default_rng(growth.settings.random_state)
-    pairs = all_pairs(n) if exhaustive else _sample(growth, n, max_pairs, rng)
-    pairs = pairs[~growth.graph.contains(pairs) & growth.problem.rules.allows(pairs)]
-    journal = journal or Journal()
-    scores = _score(growth, pairs, journal)
-    if not exhaustive:
-        found = _largest(growth, scores, journal)
-        if found is not None:
-            return ScoredPairs(*found, n_pairs, True)
-    return ScoredPairs(pairs, scores, len(pairs), exhaustive)
-
-
-def _score(growth: SearchState, pairs: Edges, journal: Journal) -> Floats:
-    block = max(_BLOCK, 2 * len(growth.objective.schema))
-
-    def score(first: int) -> Floats:
-        return growth.penalty.score(growth.gradients(pairs[first : first + block]))
-
-    scores = [journal.step(partial(score, first)) for first in range(0, len(pairs), block)]
-    return np.concatenate([np.empty(0), *scores])
-
-
-def _largest(growth: SearchState, known: Floats, journal: Journal) -> tuple[Edges, Floats] | None:
-    """Return the inactive pairs with the largest scores, those that violate among them.
-
-    `known` are scores of some pairs. None if there is no quick way, or there are too many.
-    """
-    n, solution = len(growth.objective.schema), growth.solution
-    most, waiting_for = max(_MOST, _PER_COLUMN * n), max(_BLOCK, 2 * n)
-    best = float(known.max(initial=0.0))
-
-    def level() -> float:
-        return min(growth.penalty.penalty, best)
-
-    factors = growth.penalty.least_factors(growth.objective.schema.n_states)
-    parts = solution.objective.pairs_above(solution.theta, solution.state, factors, level)
-    if parts is None:
-        return None
-    found, scores, waiting = [np.empty((0, 2), np.int64)], [np.empty(0)], [np.empty((0, 2), int)]
-    for part in chain(parts, (None,)):
-        if part is not None:
-            part = part[~growth.graph.contains(part) & growth.problem.rules.allows(part)]
-            waiting.append(part)
-        if part is None or sum(map(len, waiting)) >= waiting_for:
-            found.append(np.concatenate(waiting))
-            scores.append(_score(growth, found[-1], journal))
-            best = max(best, float(scores[-1].max(initial=0.0)))
-            waiting = []
-        if sum(map(len, found)) > most:
-            return None
-    return np.concatenate(found), np.concatenate(scores)
+    pairs = _inactive(growth, all_pairs(n)) if complete else _sample(growth, n, max_pairs, rng)
+    block = max(_BLOCK, 2 * n)
+    parts = [pairs[first : first + block] for first in range(0, len(pairs), block)]
+    scores = [growth.penalty.score(growth.gradients(part)) for part in parts]
+    return ScoredPairs(pairs, np.concatenate([np.empty(0), *scores]), complete)
 
 
 def certify(
@@ -161,41 +98,40 @@ def certify(
 
     `cut` are pairs that tests have cut.
     """
-    found = scored or score_inactive(growth, max_pairs)
+    pairs, scores, complete = scored or score_inactive(growth, max_pairs)
     n, threshold = len(growth.objective.schema), growth.penalty.penalty
-    violating = found.pairs[growth.exceeds(found.scores, found.pairs)]
-    n_violating = len(violating)
+    violating = pairs[growth.exceeds(scores, pairs)]
+    n_checked, n_violating = len(pairs), len(violating)
     n_cut = 0 if cut is None else int(np.isin(pair_ids(violating, n), pair_ids(cut, n)).sum())
-    largest = float(found.scores.max(initial=-np.inf)) - threshold
+    largest = float(scores.max(initial=-np.inf)) - threshold
+    bound = n_violating / max(n_checked, 1)
+    if not complete and n_violating < n_checked:
+        bound = float(betaincinv(n_violating + 1, n_checked - n_violating, _CONFIDENCE))
     return Certificate(
         growth.problem.rules.n_allowed - len(growth.graph),
-        found.n_checked,
+        n_checked,
         n_violating,
         largest / threshold if threshold else largest,
-        _bound(n_violating, found.n_checked, found.exhaustive),
+        bound,
         growth.solution.info.residual,
-        found.exhaustive,
+        complete,
         growth.policy.slack,
         n_cut,
     )
 
 
+def _inactive(growth: SearchState, pairs: Edges) -> Edges:
+    """Return the pairs that are allowed and not active."""
+    return pairs[~growth.graph.contains(pairs) & growth.problem.rules.allows(pairs)]
+
+
 def _sample(growth: SearchState, n: int, size: int, rng: np.random.Generator) -> Edges:
     """Draw distinct inactive pairs uniformly; repeats are rare and drawn again."""
-    found = np.empty((0, 2), np.int64)
-    while len(found) < size:
+    drawn = np.empty((0, 2), np.int64)
+    while len(drawn) < size:
         pairs = rng.integers(0, n, (2 * size, 2))
-        pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
-        pairs = pairs[~growth.graph.contains(pairs) & growth.problem.rules.allows(pairs)]
-        joined = np.concatenate((found, pairs))
+        pairs = _inactive(growth, np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1))
+        joined = np.concatenate((drawn, pairs))
         _, first = np.unique(pair_ids(joined, n), return_index=True)
-        found = joined[np.sort(first)]
-    return found[:size]
-
-
-def _bound(n_violating: int, n_checked: int, exhaustive: bool) -> float:
-    if not n_checked:
-        return 0.0
-    if exhaustive or n_violating == n_checked:
-        return n_violating / n_checked
-    return float(betaincinv(n_violating + 1, n_checked - n_violating, _CONFIDENCE))
+        drawn = joined[np.sort(first)]
+    return drawn[:size]

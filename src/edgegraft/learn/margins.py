@@ -21,16 +21,16 @@ were. Each step is taken only if other chains, which run longer, say that the sh
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
-from edgegraft.core.types import Floats
+from edgegraft.core.types import Floats, Tree
 from edgegraft.counts import PairCounts
-from edgegraft.grafting.journal import Journal
 from edgegraft.inference import ExactBudget, affordable
 from edgegraft.inference.exact import ExactEngine
 from edgegraft.inference.persistent import PersistentChains
@@ -41,17 +41,26 @@ from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.by_chains import Fit, climb, pull_to
 from edgegraft.optimize.solver import Stopping, minimize
 
-_EXACT = ExactBudget(seconds=0.01, nbytes=1 << 26)  # a fit takes some dozen runs
-_TOL, _ITERATIONS = 3e-4, 60  # of an exact fit: the largest error of shares
-_FARTHEST = 1.0  # step of a log-potential
-_MAX_STATES = 1000  # whose covariance takes a tenth of a second to solve for
-_DAMPING, _MIN_VARIANCE = 0.05, 1e-6  # added to the variances of the draws
-_FAR = 0.05  # difference beyond which the tables are fitted again: what is warned of
-_EXACT_STEPS = 12  # a budget: steps whose shares are exact cost little
-_BEFORE, _AFTER = 3, 2  # steps of the node vectors before and after a fit of the tables
-_PULL_ROWS, _STEPS = 30.0, 40  # of a fit of the tables by chains
 
-_ROW = 4  # numbers of an agreement in the journal
+@dataclass(frozen=True)
+class _Rule:
+    """Steps by which shares are matched."""
+
+    farthest: float = 1.0  # step of a log-potential
+    max_states: int = 1000  # whose covariance takes a tenth of a second to solve for
+    damping: float = 0.05  # added to the variances of the draws, as a share of them
+    min_variance: float = 1e-6  # and as a number
+    far: float = 0.05  # difference beyond which the tables are fitted again: what is warned of
+    before: int = 3  # steps of the node vectors before a fit of the tables
+    exact_before: int = 12  # if shares are exact, which cost little
+    after: int = 2
+    pull_rows: float = 30.0  # strength by which a fit by chains is pulled to the tables
+    steps: int = 40  # of that fit
+
+
+_RULE = _Rule()
+_EXACT = ExactBudget(seconds=0.01, nbytes=1 << 26)  # a fit takes some dozen runs
+_STOPPING = Stopping(3e-4, 60)  # of an exact fit: the largest error of shares
 
 Match = tuple[Floats, "Agreement"]
 
@@ -63,6 +72,18 @@ class Agreement(NamedTuple):
     edges: float  # the same of a pair of categories of an edge
     engine: str  # what the model's shares were computed by: "exact" or "gibbs"
     error: float = 0.0  # largest standard error of a column's share; zero if exact
+
+    def tree(self) -> Tree:
+        """Return all of it, for :meth:`of_tree`."""
+        return {"numbers": np.array((self.columns, self.edges, self.error)), "by": self.engine}
+
+    @classmethod
+    def of_tree(cls, tree: Tree | None) -> Self | None:
+        """Return what :meth:`tree` described."""
+        if tree is None:
+            return None
+        columns, edges, error = tree["numbers"].tolist()
+        return cls(columns, edges, tree["by"], error)
 
     def __str__(self) -> str:
         return self.describe()
@@ -85,7 +106,6 @@ def match_margins(
     model: PairwiseMRF,
     counts: PairCounts,
     ridge: float,
-    journal: Journal | None = None,
     *,
     features: Features | None = None,
     seed: int = 0,
@@ -93,9 +113,8 @@ def match_margins(
     """Return the model with the shares of the data, and how well they agree, None if too large.
 
     The model was fitted by pseudolikelihood to the rows of `counts`; `ridge` is that of edge
-    tables, `features` those that its tables are made of if columns are ordered. The journal keeps
-    the answer, so that a resumed run does not repeat the work. `seed` is that of chains, for which
-    the model must not be too large.
+    tables, `features` those that its tables are made of if columns are ordered. `seed` is that of
+    chains, for which the model must not be too large.
 
     >>> from edgegraft.table import PackedTable
     >>> counts = PairCounts(PackedTable.from_codes([[0, 0], [1, 1], [1, 1], [0, 1]]))
@@ -104,21 +123,14 @@ def match_margins(
     >>> agreement.columns < 0.001, agreement.engine
     (True, 'exact')
     """
-
-    def match() -> Floats:
-        found = _match(model, counts, ridge, features, seed)
-        return np.empty(0) if found is None else np.concatenate((_as_row(found[1]), found[0]))
-
-    row = (journal or Journal()).keep("margins", match)
-    if not len(row):
+    found = _match(model, counts, ridge, features, seed)
+    if found is None:
         return model, None
-    matched = PairwiseMRF(model.schema, model.edges, row[_ROW:], model.edge_columns)
-    return matched, _from_row(row[:_ROW])
+    theta, agreement = found
+    return PairwiseMRF(model.schema, model.edges, theta, model.edge_columns), agreement
 
 
-def compare_margins(
-    model: PairwiseMRF, counts: PairCounts, journal: Journal | None = None, *, seed: int = 0
-) -> Agreement | None:
+def compare_margins(model: PairwiseMRF, counts: PairCounts, *, seed: int = 0) -> Agreement | None:
     """Return how well the shares of a model agree with the data's, None if it is too large.
 
     >>> from edgegraft.table import PackedTable
@@ -126,14 +138,9 @@ def compare_margins(
     >>> round(compare_margins(PairwiseMRF(counts.schema, [(0, 1)], np.zeros(8)), counts).columns, 3)
     0.25
     """
-
-    def compare() -> Floats:
-        shares = _shares(Likelihood(counts, ExactEngine()), model.layout)
-        found = find_shares(model, counts.rows, shares, seed)
-        return np.empty(0) if found is None else _as_row(_stated(found, shares, model.layout))
-
-    row = (journal or Journal()).keep("prediction.margins", compare)
-    return _from_row(row) if len(row) else None
+    shares = _shares(Likelihood(counts, ExactEngine()), model.layout)
+    found = find_shares(model, counts.rows, shares, seed)
+    return None if found is None else _stated(found, shares, model.layout)
 
 
 def _match(
@@ -144,8 +151,8 @@ def _match(
     if not layout.n_variables:
         return None
     if features is None and affordable(layout, _EXACT) is not None:
-        stopping = Stopping(_TOL, _ITERATIONS)
-        fitted = minimize(loss, Penalty(0.0, ridge), layout, model.theta, stopping, quiet=True)
+        rule, start = Penalty(0.0, ridge), model.theta
+        fitted = minimize(loss, rule, layout, start, _STOPPING, quiet=True)
         if fitted.info.converged:
             return fitted.theta, _agreement(fitted.gradient, layout)
     shares = _shares(loss, layout)
@@ -153,13 +160,13 @@ def _match(
     if found is None:
         return None
     size = 1.0  # of a step; chains that refuse one are asked about half of it
-    before = _EXACT_STEPS if found.engine == "exact" else _BEFORE
-    for k in range(1, before + _AFTER + 2):
+    before = _RULE.exact_before if found.engine == "exact" else _RULE.before
+    for k in range(1, before + _RULE.after + 2):
         # Chains that have not settled say where nodes should move only if they are near.
         near = found.settled or k > before + 1
         if k != before + 1 and near and found.differ_from(shares):
             theta = model.theta + size * _newton_step(layout, found, shares)
-        elif k == before + 1 and np.abs(found.values - shares).max() > _FAR:
+        elif k == before + 1 and np.abs(found.values - shares).max() > _RULE.far:
             theta = _fit_tables(model, counts, features, seed)
         else:
             continue
@@ -187,8 +194,8 @@ def _newton_step(layout: Layout, found: ModelShares, shares: Floats) -> Floats:
     step, n_nodes = np.zeros(layout.n_parameters), len(found.error)
     values, wanted = found.values[:n_nodes], (shares - found.values)[:n_nodes]
     sure = max(0.0, 1.0 - float((found.error**2).sum() / (wanted**2).sum()))
-    if n_nodes > _MAX_STATES:
-        least = np.maximum((shares[:n_nodes], values), _MIN_VARIANCE)
+    if n_nodes > _RULE.max_states:
+        least = np.maximum((shares[:n_nodes], values), _RULE.min_variance)
         move = np.log(least[0] / least[1])
     else:
         whole = layout.with_edges(all_pairs(layout.n_variables))
@@ -198,9 +205,11 @@ def _newton_step(layout: Layout, found: ModelShares, shares: Floats) -> Floats:
         pairs = PairCounts(draws).pairs(whole.edges).values / draws.n_rows
         covariance[row, column] = covariance[column, row] = pairs
         covariance -= np.outer(values, values)
-        covariance[np.diag_indices(n_nodes)] += _DAMPING * values * (1 - values) + _MIN_VARIANCE
+        covariance[np.diag_indices(n_nodes)] += (
+            _RULE.damping * values * (1 - values) + _RULE.min_variance
+        )
         move = np.linalg.solve(covariance, wanted)
-    step[:n_nodes] = sure * np.clip(move, -_FARTHEST, _FARTHEST)
+    step[:n_nodes] = sure * np.clip(move, -_RULE.farthest, _RULE.farthest)
     return step
 
 
@@ -216,8 +225,8 @@ def _fit_tables(
     chains = PersistentChains(random_state=seed, device=device)
     # The norm is that of the tables, whatever they are made of.
     norm = fit.features.squared.fold(np.ones(model.layout.n_parameters), layout)
-    pull = pull_to(first, layout, _PULL_ROWS / counts.rows.weight * norm)
-    return fit.features.expand(climb(fit, chains, first, pull, _STEPS).theta, layout)
+    pull = pull_to(first, layout, _RULE.pull_rows / counts.rows.weight * norm)
+    return fit.features.expand(climb(fit, chains, first, pull, _RULE.steps).theta, layout)
 
 
 def _stated(found: ModelShares, shares: Floats, layout: Layout) -> Agreement:
@@ -232,13 +241,3 @@ def _agreement(
     parts = np.split(np.abs(difference), [int(layout.node_offset[-1])])
     columns, edges = (float(part.max(initial=0.0)) for part in parts)
     return Agreement(columns, edges, engine, error)
-
-
-def _as_row(agreement: Agreement) -> Floats:
-    columns, edges, engine, error = agreement
-    return np.array((columns, edges, error, engine == "exact"))
-
-
-def _from_row(row: Floats) -> Agreement:
-    columns, edges, error, exact = row.tolist()
-    return Agreement(columns, edges, "exact" if exact else "gibbs", error)

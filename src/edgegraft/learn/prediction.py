@@ -11,7 +11,8 @@ rows, which are fitted once more.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,9 @@ from numpy.typing import NDArray
 from edgegraft.conditional.features import Features
 from edgegraft.config import Plan
 from edgegraft.core.pairs import all_pairs, pair_ids
-from edgegraft.core.types import Edges, Floats
+from edgegraft.core.types import Edges, Floats, Tree
 from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError
-from edgegraft.grafting.journal import Journal
 from edgegraft.grafting.problem import ALL_PAIRS
 from edgegraft.learn.prediction_path import Path, Trial, choose_strengths
 from edgegraft.model import PairwiseMRF
@@ -30,23 +30,27 @@ from edgegraft.objective.featured import featured
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.rank.mean_fields import rank_pairs
+from edgegraft.table import Schema
 from edgegraft.table.blocks import TableRows
 
 if TYPE_CHECKING:
     from edgegraft.learn.by_likelihood import Refit
 
-FOLDS = 5
-"""Parts of the rows, of which one is held out to choose the strengths."""
 
-MANY_ROWS = 2000
-"""Rows from which one part is held out; of fewer, each in turn if that takes little time."""
+@dataclass(frozen=True)
+class _Rule:
+    """Rows that are held out, and the fit to all of them."""
 
-_LITTLE = 10**7  # rows times squared columns
+    folds: int = 5  # parts of the rows, of which one is held out
+    many_rows: int = 2000  # from here on one part is held out; of fewer, each in turn
+    little: int = 10**7  # rows times squared columns, if that takes little time
+    min_rows: int = 10  # two in each part
+    last_iterations: int = 150  # a budget
+    ranked: int = 50  # pairs per column, if there are too many to try all
+    fewer: float = 0.8  # share of distinct rows up to which copies are merged
 
-_MIN_ROWS = 10
-_LAST_ITERATIONS = 150
-_RANKED = 50  # pairs per column, if there are too many to try all
-_FEWER = 0.8  # share of distinct rows up to which copies are merged
+
+_RULE = _Rule()
 
 
 class Prediction(NamedTuple):
@@ -73,6 +77,22 @@ class Prediction(NamedTuple):
     converged: bool
     refit: Refit | None = None
 
+    def tree(self) -> Tree:
+        """Return all but the refit in arrays, for :meth:`of_tree`."""
+        return {
+            "model": {"edges": self.model.edges, "theta": self.model.theta},
+            "strengths": [self.penalty, self.ridge],
+            "trials": np.array(self.trials, np.float64).reshape(-1, len(Trial._fields)),
+            "converged": self.converged,
+        }
+
+    @classmethod
+    def of_tree(cls, tree: Tree, schema: Schema) -> Self:
+        """Return what :meth:`tree` described."""
+        trials = [Trial(*each, int(n)) for *each, n in tree["trials"].tolist()]
+        model = PairwiseMRF(schema, **tree["model"])
+        return cls(model, *tree["strengths"], trials, tree["converged"])
+
 
 def fit_for_prediction(
     rows: TableRows,
@@ -80,7 +100,6 @@ def fit_for_prediction(
     *,
     whole: Objective | None = None,
     stop: Callable[[], bool] = lambda: False,
-    journal: Journal | None = None,
 ) -> Prediction:
     """Fit the model that predicts held-out rows best, pairs and strengths chosen by them.
 
@@ -94,8 +113,6 @@ def fit_for_prediction(
         The pseudolikelihood of all rows, if `rows` are a sample of them.
     stop : callable, optional
         Asked before every fit of the path; if it returns True, the best so far is taken.
-    journal : Journal, optional
-        Keeps fits, so that a resumed run does not repeat them.
 
     Examples
     --------
@@ -106,28 +123,23 @@ def fit_for_prediction(
     >>> {(0, 1), (1, 2), (2, 3), (3, 4)} <= set(map(tuple, found.model.edges.tolist()))
     True
     """
-    plan, journal = plan or Plan(), journal or Journal()
+    plan = plan or Plan()
     all_rows = whole or loss_of(merge_copies(rows))
-    pairs = candidates(rows, plan.random_state, journal)
-
-    def path_of(loss: Objective, name: str) -> Path:
-        return Path(loss, pairs, plan.tol, journal, f"prediction.path.{name}")
-
+    pairs = candidates(rows, plan.random_state)
     parts = hold_out(rows, np.random.default_rng([plan.random_state, 1]))
     folds = [
-        (path_of(loss_of(fitted, all_rows.features), str(k)), loss_of(held, all_rows.features))
-        for k, (fitted, held) in enumerate(parts)
+        (
+            Path(loss_of(fitted, all_rows.features), pairs, plan.tol),
+            loss_of(held, all_rows.features),
+        )
+        for fitted, held in parts
     ]
-    best, trials = choose_strengths(folds, stop, journal)
+    best, trials = choose_strengths(folds, stop)
     path = folds[0][0]
     share = path.loss.n_rows / all_rows.n_rows  # strengths fall with the rows as noise does
     penalty, ridge = best.penalty * share**0.5, best.ridge * share
-    last = path_of(all_rows, "last")
-    last.begin(path.edges(), (path.solution.layout, path.solution.theta))
-    # Columns that determine each other have their optimum at infinity: how far the chosen fit went
-    # towards it is part of the choice, and it was as short.
-    short = best.settles(len(rows.schema))
-    last.fit(len(trials), penalty, ridge, 0 if short else _LAST_ITERATIONS)
+    last = Path(all_rows, pairs, plan.tol, (path.solution.layout, path.solution.theta))
+    last.fit(penalty, ridge, _RULE.last_iterations)
     layout = all_rows.layout(last.edges())
     theta = layout.carry(last.solution.theta, last.solution.layout)
     model = PairwiseMRF(rows.schema, layout.edges, all_rows.expand(theta, layout))
@@ -141,21 +153,21 @@ def hold_out(rows: TableRows, rng: np.random.Generator) -> list[tuple[TableRows,
     a row is held out with its weight.
     """
     weights = np.ones(rows.table.n_rows) if rows.weights is None else rows.weights
-    if rows.n_rows < _MIN_ROWS or np.count_nonzero(weights) < _MIN_ROWS:
+    if rows.n_rows < _RULE.min_rows or np.count_nonzero(weights) < _RULE.min_rows:
         raise DataError(
             f"the table has {rows.n_rows} rows, and a model for prediction cannot be chosen from "
-            f"fewer than {_MIN_ROWS}: use aim='network'"
+            f"fewer than {_RULE.min_rows}: use aim='network'"
         )
     if (weights == np.floor(weights)).all():
         owner = np.repeat(np.arange(len(weights)), weights.astype(np.int64))
         each = np.ones(len(owner))
     else:
         owner, each = np.flatnonzero(weights), weights[weights > 0]
-    fold = rng.permutation(len(owner)) % FOLDS
-    few = len(owner) < MANY_ROWS and len(owner) * len(rows.schema) ** 2 < _LITTLE
+    fold = rng.permutation(len(owner)) % _RULE.folds
+    few = len(owner) < _RULE.many_rows and len(owner) * len(rows.schema) ** 2 < _RULE.little
     held = [
         np.bincount(owner[fold == k], each[fold == k], len(weights)).astype(np.float64)
-        for k in range(FOLDS if few else 1)
+        for k in range(_RULE.folds if few else 1)
     ]
     return [(_part(rows, weights - part), _part(rows, part)) for part in held]
 
@@ -173,7 +185,7 @@ def merge_copies(rows: TableRows) -> TableRows:
     cells = np.ascontiguousarray(table.cells[:, : table.n_rows].T)
     keys = cells.view(np.dtype((np.void, cells.strides[0])))[:, 0]
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    if len(first) > _FEWER * table.n_rows:
+    if len(first) > _RULE.fewer * table.n_rows:
         return rows
     weights = np.bincount(which.ravel(), rows.weights, len(first))
     order = np.argsort(first)  # as the rows came
@@ -185,17 +197,13 @@ def loss_of(rows: TableRows, features: Features | None = None) -> Objective:
     return featured(Pseudolikelihood(rows, precision="single"), features)
 
 
-def candidates(rows: TableRows, seed: int, journal: Journal) -> Edges:
+def candidates(rows: TableRows, seed: int) -> Edges:
     """Return all pairs, or those that the data rank highest if all are too many."""
     n = len(rows.schema)
     if n * (n - 1) // 2 <= ALL_PAIRS:
         return all_pairs(n)
-
-    def rank() -> Floats:
-        ranked = rank_pairs(PairCounts(rows), np.random.default_rng([seed, 2]), _RANKED * n).edges
-        return np.unique(np.sort(ranked, axis=1), axis=0).ravel().astype(np.float64)
-
-    return journal.keep("prediction.pairs", rank).astype(np.int64).reshape(-1, 2)
+    ranked = rank_pairs(PairCounts(rows), np.random.default_rng([seed, 2]), _RULE.ranked * n).edges
+    return np.unique(np.sort(ranked, axis=1), axis=0)
 
 
 def columns_of_all(
