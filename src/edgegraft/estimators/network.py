@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from edgegraft.core.checks import check_weights
 from edgegraft.core.pairs import find_pairs
-from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import ConvergenceWarning, DataError
 from edgegraft.estimators.parameters import make_seed
 from edgegraft.estimators.row_methods import RowMethods
@@ -71,7 +70,7 @@ class NetworkEstimator(RowMethods):
         check_is_fitted(self)
         plan = self._plan
         X = self._table(X)
-        options = self._read_options(X, n_jobs=resolve_jobs(plan.n_jobs))
+        options = self._read_options(X, n_jobs=plan.n_jobs or 1)
         table = read_table(X, self.schema_, options, stacklevel=3)
         weights = np.ones(table.n_rows)
         if sample_weight is not None:
