@@ -189,7 +189,7 @@ class NetworkEstimator(RowMethods):
         self.n_tables_ = search.n_tables
         self.n_iter_ = search.n_activations
         self.converged_ = found.converged
-        self.penalty_ = found.penalty
+        self.penalty_ = search.penalty.penalty
         self.ridge_ = found.ridge
         self.max_tests_ = plan.test_limit
         self.reason_ = str(search.reason)

@@ -75,9 +75,9 @@ class Bootstrap(NamedTuple):
         Share of the replicates whose network has the edge; NaN if replicates cannot be tested
         for it.
     strength : array of float, shape (m,)
-        Sizes of the effects of the network's edges; NaN for other pairs, here and below.
+        Strengths of the network's edges; NaN for other pairs, here and below.
     lower, upper : array of float, shape (m,)
-        Ends of the intervals; NaN if rows cannot tell.
+        Ends of the intervals of the sizes of effects; NaN if rows cannot tell.
     level : float
         Level of the intervals.
     n : int
@@ -176,9 +176,8 @@ def bootstrap(
     ends = np.sort(np.abs((effects.low, effects.high)), axis=0)
     ends[0, (effects.low <= 0) & (effects.high >= 0)] = 0.0
     absent = np.full(len(again), np.nan)
-    strength, lower, upper = (
-        np.concatenate((column, absent)) for column in (effects.strength, *ends)
-    )
+    reported = dict(model.edge_columns).get("strength", effects.strength)
+    strength, lower, upper = (np.concatenate((column, absent)) for column in (reported, *ends))
     return Bootstrap(pairs[chosen], frequency[chosen], strength, lower, upper, level, int(n))
 
 

@@ -65,10 +65,10 @@ class GradedRidge(Penalty):
 
 def fit_graded(
     objective: Objective, model: PairwiseMRF, ridge: float, tol: float
-) -> tuple[PairwiseMRF, bool] | None:
-    """Fit the edges of a model with whole tables; None if no column is one of few levels.
+) -> tuple[Floats, bool] | None:
+    """Return the parameters of a model's edges with whole tables, and whether the fit converged.
 
-    Also return whether the last fit converged.
+    None if no column is one of few levels.
 
     The objective is a loss of weights of scores, with which the model was fitted to `tol`; `ridge`
     is the least weight of squares.
@@ -89,8 +89,7 @@ def fit_graded(
         found = minimize(loss, rule, layout, theta, Stopping(tol, 200), quiet=True)
         theta, converged = found.theta, found.info.converged
         ridges = _evidence(theta[first:], curvature, ridges, classes, ridge, loss.n_rows)
-    tables = features.expand(theta, layout)
-    return PairwiseMRF(objective.schema, model.edges, tables), converged
+    return features.expand(theta, layout), converged
 
 
 def whole_widths(schema: Schema) -> Integers:

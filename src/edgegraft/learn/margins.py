@@ -21,6 +21,7 @@ were. Each step is taken only if other chains, which run longer, say that the sh
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -31,6 +32,7 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.core.types import Floats, Tree
 from edgegraft.counts import PairCounts
+from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import ExactBudget, affordable
 from edgegraft.inference.exact import ExactEngine
 from edgegraft.inference.persistent import PersistentChains
@@ -141,6 +143,12 @@ def compare_margins(model: PairwiseMRF, counts: PairCounts, *, seed: int = 0) ->
     shares = _shares(Likelihood(counts, ExactEngine()), model.layout)
     found = find_shares(model, counts.rows, shares, seed)
     return None if found is None else _stated(found, shares, model.layout)
+
+
+def warn_of_shares(agreement: Agreement | None, advice: str) -> None:
+    """Warn if a model's shares of categories are far from the data's."""
+    if agreement is not None and agreement.columns > _RULE.far:
+        warnings.warn(f"{agreement} {advice}".rstrip(), ConvergenceWarning, stacklevel=6)
 
 
 def _match(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
@@ -38,6 +38,7 @@ class _Rule:
     exact_draws: int = 8192  # of which the covariance is taken
     family: int = 256  # chains that start alike: their spread is known to 5 %
     records: int = 64  # draws kept of a chain
+    max_records: int = 255  # a budget of memory
     cells: int = 6400  # with few columns more draws, up to this many cells
     look_ups: float = 1e9  # of a run, per number of a conditional: about .4 s
     level: float = 0.01  # of the largest of all differences, if there is none
@@ -120,7 +121,7 @@ def _by_chains(
     model: PairwiseMRF, rows: Rows, shares: Floats, seed: int, n_sweeps: int
 ) -> ModelShares | None:
     layout = model.layout
-    records = max(_RULE.records, _RULE.cells // layout.n_variables)
+    records = min(max(_RULE.records, _RULE.cells // layout.n_variables), _RULE.max_records)
     cost = _RULE.family * (layout.n_variables + 2 * layout.n_edges) * layout.states.mean()
     if 2 * records * cost > _RULE.look_ups:
         return None
@@ -182,5 +183,5 @@ def _measure(layout: Layout, draws: NDArray[Any]) -> tuple[Floats, Floats, bool]
 
 def _differ(differences: Floats, error: Floats) -> bool:
     """Return whether the largest of many differences is more than noise."""
-    limit = norm.isf(_RULE.level / 2.0 / len(error))
+    limit = -ndtri(_RULE.level / 2.0 / len(error))
     return bool((np.abs(differences) > limit * error + _RULE.alike).any())

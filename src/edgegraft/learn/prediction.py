@@ -77,6 +77,11 @@ class Prediction(NamedTuple):
     converged: bool
     refit: Refit | None = None
 
+    def with_columns_of(self, network: PairwiseMRF) -> Self:
+        """Return it with the columns of the network's edges."""
+        columns = columns_of_all(network, self.model, network.edge_columns)
+        return self._replace(model=self.model.with_edge_columns(columns))
+
     def tree(self) -> Tree:
         """Return all but the refit in arrays, for :meth:`of_tree`."""
         return {

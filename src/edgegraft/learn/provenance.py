@@ -35,7 +35,7 @@ def details_of(found: Discovery, source: Json, settings: Json | None = None) -> 
     return {
         "source": source,
         "settings": {**(settings or {}), **plan.as_dict()},
-        "penalty": float(found.penalty),
+        "penalty": float(search.penalty.penalty),
         "ridge": float(found.ridge),
         "fdr": plan.fdr,
         "reason": str(reason),

@@ -59,7 +59,6 @@ _MIN_ROWS = 50_000  # of a sample that is worth a stage of its own
 _TESTS_PER_VARIABLE = 50  # between two activations over all rows: few edges are left to find
 _OF_NOISE = 0.2  # left unfitted at most, of the standard deviation of one row's share
 
-_SAME = 1e-9  # relative difference of objectives that a different order of sums can cause
 
 MakeLoss = Callable[[], tuple[Objective, PairCounts]]
 
