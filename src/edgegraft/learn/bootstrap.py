@@ -3,9 +3,9 @@
 Nothing is searched or fitted again: both follow from what each row does at the fit.
 
 **Frequency.** A replicate weights the rows by how often each was drawn. A pair is in its network if
-its q-value over all pairs passes the cut of the fit (`fdr` or `fwer`); a fit that was not cut takes
-the level of the automatic threshold, which chance exceeds about once per column. The q-values are
-first-order approximations for another sample of as many rows, beside the edges of the network
+its q-value over all pairs passes the cut of the fit (`fdr` or `fwer`), or the default one of a fit
+that was not cut. The q-values are first-order approximations for another sample of as many rows,
+beside the edges of the network
 (:mod:`~edgegraft.conditional.replicates`): an edge that just passes in the fit has a frequency of
 about one half, one with a q-value of 1e-6 one near 1, and a pair that chance alone brought near has
 a small one. If the rows are too few to test an edge its frequency is NaN.
@@ -53,11 +53,9 @@ class _Rule:
     """Which pairs are tested on replicates."""
 
     others: int = 2  # pairs per column that the network lacks, the likeliest: few ever come again
-    chance: float = 0.05  # largest p-value that counts without a cut
     chunk: int = 16  # pairs between two reports of progress
     nbytes: int = 1 << 28  # row weights of replicates that are held
     ridge_rows: float = 0.1  # ridge of the fit whose effects are shown: negligible, as in the tests
-    tol: float = 1e-4  # of that fit: an error of the effects in the fourth digit
 
 
 _RULE = _Rule()
@@ -166,7 +164,7 @@ def bootstrap(
         # The network's own model is shrunk, and fitted to shares.
         ridge = ridge_of(_RULE.ridge_rows, float(base.sum()))
         fitted, _ = fit_parameters(
-            table, model.edges, ridge=ridge, tol=_RULE.tol, start=model, n_jobs=n_jobs, weights=base
+            table, model.edges, ridge=ridge, start=model, n_jobs=n_jobs, weights=base
         )
         effects = edge_effects(fitted, rows, level, n_jobs=n_jobs)
     frequency = _frequency(p, pairs, plan, table, float(base.sum()))
@@ -243,9 +241,7 @@ def _frequency(p: Floats, pairs: Edges, plan: Plan, table: PackedTable, n_rows: 
     """Return the share of the replicates whose network has each pair; NaN if it has no test."""
     untested = np.isnan(p).any(axis=0)
     p = np.where(untested, 1.0, p)
-    if plan.cuts:
-        cut = Cut.of(plan, n_rows, PairRules.read(plan.rules, table.schema.names))
-        included = np.stack([cut(pairs, row, 0) for row in p])
-    else:
-        included = p <= min(_RULE.chance, 1.0 / max(1, len(table.schema) - 1))
+    rules = PairRules.read(plan.rules, table.schema.names)
+    cut = Cut.of(plan if plan.cuts else Plan(), n_rows, rules)
+    included = np.stack([cut(pairs, row, 0) for row in p])
     return np.where(untested, np.nan, included.mean(axis=0))

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.conditional.features import Features
+from edgegraft.config import Plan
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import ConvergenceWarning, DataError, SettingError
 from edgegraft.inference.persistent import PersistentChains
@@ -35,7 +36,7 @@ from edgegraft.learn.prediction import candidates, loss_of
 from edgegraft.learn.prediction_path import Path
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.optimize.by_chains import make_chains
+from edgegraft.optimize.by_chains import STEPS, make_chains
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 
@@ -44,15 +45,11 @@ from edgegraft.table.blocks import TableRows
 class _Rule:
     """How the path goes, and when its end is used."""
 
-    steps: int = 120  # of the chains at each penalty: with fewer, weak penalties seem worse
     min_held_out: int = 20  # rows: fewer say nothing of a gain of a tenth of a nat
-    start_tol: float = 1e-4  # of the pseudolikelihood without held-out rows
-    start_iterations: int = 200
     weaker: float = 1 / 3  # from one penalty to the next
     min_penalty: float = 1e-2  # in rows: a weaker one shrinks nothing
     patience: int = 2  # penalties that may gain nothing
     disagree: float = 3.0  # standard errors by which the last fit may be worse
-    same: float = 1e-6  # largest difference of tables that are made of scores
 
 
 _RULE = _Rule()
@@ -169,7 +166,7 @@ def refit_by_likelihood(
     given = TableRows(table, weights).weights
     base = np.ones(table.n_rows) if given is None else given
     out, codes, counts = _split(table, base, held_out, random_state)
-    refitting = _Refitting(model, table, base, (penalty, ridge), chains, n_steps or _RULE.steps)
+    refitting = _Refitting(model, table, base, (penalty, ridge), chains, n_steps or STEPS)
     before, graph = refitting.without(base - out)
     judge = _Judge(codes, counts, *graph.likelihoods(before, codes))
     tried = _follow_path(graph, judge, stop)
@@ -290,7 +287,7 @@ class _Refitting:
             first = scored.features.weights_of(model.theta, model.edges)
             # Tables that are not made of scores alone are fitted as tables.
             tables = scored.expand(first, scored.layout(model.edges))
-            if np.allclose(tables, model.theta, atol=_RULE.same):
+            if np.allclose(tables, model.theta):
                 self._features, self.first = scored.features, first
 
     def without(self, weights: Floats) -> tuple[Floats, GraphLikelihood]:
@@ -307,8 +304,8 @@ class _Refitting:
             else loss_of(rows, self._features)
         )
         pairs = candidates(rows, self._chains.random_state or 0) if penalty > 0.0 else edges
-        path = Path(loss, pairs, _RULE.start_tol, (loss.layout(edges), self.first))
-        path.fit(penalty, ridge, _RULE.start_iterations)
+        path = Path(loss, pairs, Plan().tol, (loss.layout(edges), self.first))
+        path.fit(penalty, ridge, fully=True)
         edges = path.edges() if penalty > 0.0 else edges
         theta = loss.layout(edges).carry(path.solution.theta, path.solution.layout)
         return theta, self._graph(rows, edges, ridge)

@@ -27,7 +27,6 @@ class _Coupling:
     tolerance: float = 1e-9  # of a margin: far below the noise of any number of rows
     max_steps: int = 200  # a budget; weights of normal size take 4 to 10, of 25 times that 36
     lengths: tuple[float, ...] = (1 / 16, 1 / 4, 1.0)  # of Newton's step
-    rounding: float = 1e-13  # of a value, which is of the order of 1
     max_shift: float = 30.0  # of one step in logs, so that none overflows
     regular: float = 1e-12  # added to a diagonal: of copies a direction has no information
 
@@ -65,7 +64,7 @@ def couple(weights: Floats, first: Floats, second: Floats) -> Floats:
         for length in rule.lengths:
             there = x + length * step
             gain = value(there)
-            better = gain >= most - rule.rounding
+            better = gain >= most
             best = np.where(better[:, None], there, best)
             most = np.where(better, gain, most)
         x = best

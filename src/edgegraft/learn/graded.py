@@ -41,7 +41,7 @@ class _Rule:
 
 
 _RULE = _Rule()
-_MIXED, _FIXED = 1 << 10, -1  # the first class of mixed degrees; weights whose ridge stays
+_FIXED = -1  # class of weights whose ridge stays
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def _classes(features: Features, layout: Layout) -> Integers:
     plain = features.widths == features.states
     for i, j in layout.edges.tolist():
         a, b = np.indices((int(features.widths[i]), int(features.widths[j])))
-        mixed = np.where(a == b, a, _MIXED + a + b)
+        mixed = np.where(a == b, 2 * a, 2 * (a + b) + 1)
         out.append(np.full(a.size, _FIXED) if plain[i] or plain[j] else mixed.ravel())
     return np.concatenate(out)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -25,17 +25,7 @@ from edgegraft.optimize.by_chains import Fit, climb, penalty_pull, warn_unsettle
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table.blocks import TableRows
 
-
-@dataclass(frozen=True)
-class _Rule:
-    """How long fits and estimates of log Z take."""
-
-    longer: int = 3  # times the steps, of the last fit
-    annealed: int = 1024  # chains that estimate log Z: to a twentieth of a nat (Neal 2001)
-    gpu_annealed: int = 16384  # as fast there
-
-
-_RULE = _Rule()
+_LONGER = 3  # times the steps, of the last fit, which is not one of several
 _EXACT = ExactBudget(seconds=0.1)  # one run; a fit takes some dozen
 _STOPPING = Stopping(1e-4, 200)  # of fits by exact inference
 
@@ -104,7 +94,7 @@ class GraphLikelihood:
         if self._exact is not None:
             exact = minimize(self.loss, rule, self.layout, start, _STOPPING, quiet=True)
             return FittedGraph(exact.theta, exact.info.residual)
-        n_steps = _RULE.longer * self._n_steps if last else self._n_steps
+        n_steps = _LONGER * self._n_steps if last else self._n_steps
         pull = penalty_pull(rule.groups(self.layout))
         state = state or self._chains.init(self._tables, codes)
         found = climb(self._fit, self._chains, start, pull, n_steps, state)
@@ -124,7 +114,7 @@ class GraphLikelihood:
             found = annealed_log_partition(
                 self._tables,
                 tables,
-                n_chains=_RULE.gpu_annealed if self._chains.on_gpu else _RULE.annealed,
+                n_chains=2 * self._chains.n_chains,
                 random_state=self._chains.random_state,
                 n_jobs=self._chains.n_jobs,
                 device="cuda" if self._chains.on_gpu else "cpu",

@@ -40,7 +40,7 @@ from edgegraft.learn.model_shares import ModelShares, find_shares
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
-from edgegraft.optimize.by_chains import Fit, climb, pull_to
+from edgegraft.optimize.by_chains import STEPS, Fit, climb, pull_to
 from edgegraft.optimize.solver import Stopping, minimize
 
 
@@ -53,11 +53,9 @@ class _Rule:
     damping: float = 0.05  # added to the variances of the draws, as a share of them
     min_variance: float = 1e-6  # and as a number
     far: float = 0.05  # difference beyond which the tables are fitted again: what is warned of
-    before: int = 3  # steps of the node vectors before a fit of the tables
-    exact_before: int = 12  # if shares are exact, which cost little
-    after: int = 2
+    node_steps: int = 3  # of the node vectors, before and after a fit of the tables
+    exact_steps: int = 12  # before it if shares are exact, which cost little
     pull_rows: float = 30.0  # strength by which a fit by chains is pulled to the tables
-    steps: int = 40  # of that fit
 
 
 _RULE = _Rule()
@@ -168,8 +166,8 @@ def _match(
     if found is None:
         return None
     size = 1.0  # of a step; chains that refuse one are asked about half of it
-    before = _RULE.exact_before if found.engine == "exact" else _RULE.before
-    for k in range(1, before + _RULE.after + 2):
+    before = _RULE.exact_steps if found.engine == "exact" else _RULE.node_steps
+    for k in range(1, before + _RULE.node_steps + 2):
         # Chains that have not settled say where nodes should move only if they are near.
         near = found.settled or k > before + 1
         if k != before + 1 and near and found.differ_from(shares):
@@ -234,7 +232,7 @@ def _fit_tables(
     # The norm is that of the tables, whatever they are made of.
     norm = fit.features.squared.fold(np.ones(model.layout.n_parameters), layout)
     pull = pull_to(first, layout, _RULE.pull_rows / counts.rows.weight * norm)
-    return fit.features.expand(climb(fit, chains, first, pull, _RULE.steps).theta, layout)
+    return fit.features.expand(climb(fit, chains, first, pull, STEPS).theta, layout)
 
 
 def _stated(found: ModelShares, shares: Floats, layout: Layout) -> Agreement:

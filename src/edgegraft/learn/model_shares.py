@@ -35,11 +35,8 @@ from edgegraft.table.packed import empty_cells
 class _Rule:
     """When shares are exact, and when chains have settled."""
 
-    exact_draws: int = 8192  # of which the covariance is taken
     family: int = 256  # chains that start alike: their spread is known to 5 %
     records: int = 64  # draws kept of a chain
-    max_records: int = 255  # a budget of memory
-    cells: int = 6400  # with few columns more draws, up to this many cells
     look_ups: float = 1e9  # of a run, per number of a conditional: about .4 s
     level: float = 0.01  # of the largest of all differences, if there is none
     alike: float = 0.001  # a difference that does not count even if it is known: what reports show
@@ -108,7 +105,7 @@ def find_shares(
 
         def draw() -> PackedTable:
             rng = np.random.default_rng(seed)
-            codes = engine.sample(model.theta, state, _RULE.exact_draws, rng)
+            codes = engine.sample(model.theta, state, 2 * _RULE.family * _RULE.records, rng)
             return PackedTable.from_codes(codes, model.schema)
 
         values, n_nodes = engine.run(model.theta, state)[0].values, int(layout.node_offset[-1])
@@ -121,7 +118,7 @@ def _by_chains(
     model: PairwiseMRF, rows: Rows, shares: Floats, seed: int, n_sweeps: int
 ) -> ModelShares | None:
     layout = model.layout
-    records = min(max(_RULE.records, _RULE.cells // layout.n_variables), _RULE.max_records)
+    records = _RULE.records
     cost = _RULE.family * (layout.n_variables + 2 * layout.n_edges) * layout.states.mean()
     if 2 * records * cost > _RULE.look_ups:
         return None

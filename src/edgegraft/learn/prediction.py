@@ -44,10 +44,7 @@ class _Rule:
     folds: int = 5  # parts of the rows, of which one is held out
     many_rows: int = 2000  # from here on one part is held out; of fewer, each in turn
     little: int = 10**7  # rows times squared columns, if that takes little time
-    min_rows: int = 10  # two in each part
-    last_iterations: int = 150  # a budget
     ranked: int = 50  # pairs per column, if there are too many to try all
-    fewer: float = 0.8  # share of distinct rows up to which copies are merged
 
 
 _RULE = _Rule()
@@ -94,9 +91,13 @@ class Prediction(NamedTuple):
     @classmethod
     def of_tree(cls, tree: Tree, schema: Schema) -> Self:
         """Return what :meth:`tree` described."""
-        trials = [Trial(*each, int(n)) for *each, n in tree["trials"].tolist()]
+        trials = [
+            Trial(penalty, ridge, score, round(n_edges))
+            for penalty, ridge, score, n_edges in tree["trials"].tolist()
+        ]
+        penalty, ridge = tree["strengths"]
         model = PairwiseMRF(schema, **tree["model"])
-        return cls(model, *tree["strengths"], trials, tree["converged"])
+        return cls(model, penalty, ridge, trials, tree["converged"])
 
 
 def fit_for_prediction(
@@ -144,7 +145,7 @@ def fit_for_prediction(
     share = path.loss.n_rows / all_rows.n_rows  # strengths fall with the rows as noise does
     penalty, ridge = best.penalty * share**0.5, best.ridge * share
     last = Path(all_rows, pairs, plan.tol, (path.solution.layout, path.solution.theta))
-    last.fit(penalty, ridge, _RULE.last_iterations)
+    last.fit(penalty, ridge, fully=True)
     layout = all_rows.layout(last.edges())
     theta = layout.carry(last.solution.theta, last.solution.layout)
     model = PairwiseMRF(rows.schema, layout.edges, all_rows.expand(theta, layout))
@@ -158,10 +159,10 @@ def hold_out(rows: TableRows, rng: np.random.Generator) -> list[tuple[TableRows,
     a row is held out with its weight.
     """
     weights = np.ones(rows.table.n_rows) if rows.weights is None else rows.weights
-    if rows.n_rows < _RULE.min_rows or np.count_nonzero(weights) < _RULE.min_rows:
+    if rows.n_rows < 2 * _RULE.folds or np.count_nonzero(weights) < 2 * _RULE.folds:
         raise DataError(
             f"the table has {rows.n_rows} rows, and a model for prediction cannot be chosen from "
-            f"fewer than {_RULE.min_rows}: use aim='network'"
+            f"fewer than {2 * _RULE.folds}: use aim='network'"
         )
     if (weights == np.floor(weights)).all():
         owner = np.repeat(np.arange(len(weights)), weights.astype(np.int64))
@@ -185,12 +186,12 @@ def _part(rows: TableRows, weights: Floats) -> TableRows:
 
 
 def merge_copies(rows: TableRows) -> TableRows:
-    """Return equal rows as one row of their weight, if that leaves clearly fewer rows."""
+    """Return equal rows as one row of their weight."""
     table = rows.table
     cells = np.ascontiguousarray(table.cells[:, : table.n_rows].T)
     keys = cells.view(np.dtype((np.void, cells.strides[0])))[:, 0]
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    if len(first) > _RULE.fewer * table.n_rows:
+    if len(first) == table.n_rows:
         return rows
     weights = np.bincount(which.ravel(), rows.weights, len(first))
     order = np.argsort(first)  # as the rows came

@@ -28,13 +28,8 @@ from edgegraft.optimize.solver import Solution, Stopping, minimize
 class _Rule:
     """Steps of the walk, and how far its fits go."""
 
-    step: float = 0.5  # of the penalty, from one fit to the next
-    first_ridge: float = 1.0  # in penalties
-    #: of penalty and ridge, in turn
-    moves: tuple[tuple[float, float], ...] = ((1.0, 10**0.5), (0.7, 1.0), (1 / 0.7, 1.0))
-    gain: float = 2e-5  # of the score, for a step to be worth the next
-    gain_per_column: float = 3e-5  # the same in nats: columns that determine each other end there
-    min_penalty: float = 1e-3  # in rows: below it nothing is shrunk
+    step: float = 0.5  # of the penalty, from one fit to the next; its root and square later
+    gain: float = 3e-5  # nats per column for which the next step is worth it
     left: float = 0.5  # of the penalty: what a fit may leave
     iterations: int = 20  # of a fit; columns that determine each other have their optimum nowhere
     rounds: int = 5  # fits at most until no other pair passes the penalty
@@ -72,24 +67,26 @@ class Path:
         weight = "sqrt" if loss.features is None else "noise"
         self._rule = make_penalty(1.0, group_weight=weight).bound(loss)
         self._active: Mask = np.zeros(len(pairs), bool)
-        theta, iterations = None, _RULE.iterations
+        theta, stopping = None, Stopping(tol)
         if start is not None:
-            n, iterations = len(loss.schema), 0
+            n, stopping = len(loss.schema), Stopping(tol, 0)
             self._active = np.isin(pair_ids(pairs, n), pair_ids(start[0].edges, n))
             theta = loss.layout(self.edges()).carry(start[1], start[0])
         layout = loss.layout(self.edges())
-        self.solution = minimize(
-            loss, self._rule, layout, theta, Stopping(tol, iterations), quiet=True
-        )
+        self.solution = minimize(loss, self._rule, layout, theta, stopping, quiet=True)
         # Rows that were not fitted yet have gradients everywhere: the first round is of the
         # edges given, and says which others pass.
         self.scores = self._score() if start is None else np.zeros(len(pairs))
 
-    def fit(self, penalty: float, ridge: float, iterations: int = _RULE.iterations) -> None:
-        """Minimise at these strengths, with every pair that passes the penalty."""
+    def fit(self, penalty: float, ridge: float, *, fully: bool = False) -> None:
+        """Minimise at these strengths, with every pair that passes the penalty.
+
+        Unless `fully`, a few iterations have to do.
+        """
         rule = replace(self._rule, penalty=penalty, ridge=ridge)
         tol = min(self._tol, _RULE.left * penalty) if penalty else self._tol
-        stopping, chosen = Stopping(tol, iterations), self._active
+        stopping = Stopping(tol) if fully else Stopping(tol, _RULE.iterations)
+        chosen = self._active
         for _ in range(_RULE.rounds):
             chosen = chosen | (self.scores > penalty)
             layout = self.loss.layout(self.pairs[chosen])
@@ -130,15 +127,15 @@ def choose_strengths(
     Every path has the loss of its held-out rows beside it, and is left at the best fit.
     """
     paths = [path for path, _ in folds]
-    n_columns, n_rows = len(paths[0].loss.schema), paths[0].loss.n_rows
     trials: list[Trial] = []
+    least = _RULE.gain * len(paths[0].loss.schema)
     top = max(float(path.scores.max(initial=0.0)) for path in paths)
     best, states = Trial(top, 0.0, _score(folds), 0), [path.state() for path in paths]
 
     def try_out(penalty: float, ridge: float) -> bool:
         """Fit from the best; return whether the held-out rows are predicted better by it."""
         nonlocal best, states
-        if penalty * n_rows < _RULE.min_penalty or stop():
+        if stop():
             return False
         for path, state in zip(paths, states, strict=True):
             path.resume(state)
@@ -146,21 +143,24 @@ def choose_strengths(
         n_edges = round(float(np.mean([len(path.edges()) for path in paths])))
         trial = Trial(penalty, ridge, _score(folds), n_edges)
         trials.append(trial)
-        gain = max(_RULE.gain * abs(best.score), _RULE.gain_per_column * n_columns)
+        gain = trial.score - best.score
         # The first steps down may have no edge yet.
-        better = trial.score > best.score + gain or n_edges == best.n_edges == 0
+        better = gain > least or (n_edges == best.n_edges == 0 and penalty < best.penalty)
         if better:
             best, states = trial, [path.state() for path in paths]
         return better
 
     while try_out(_RULE.step * best.penalty, 0.0):
         pass
+    fine = _RULE.step**0.5
+    moves = ((1.0, _RULE.step**-2), (fine, 1.0), (1.0 / fine, 1.0))  # of penalty and ridge
     before = None
     while best is not before and best.n_edges:
         before = best
-        for lower, higher in _RULE.moves:
-            first = _RULE.first_ridge * best.penalty if higher > 1.0 else 0.0
-            while try_out(lower * best.penalty, higher * (best.ridge or first)):
+        for lower, higher in moves:
+            while try_out(
+                lower * best.penalty, higher * best.ridge or (higher > 1.0) * best.penalty
+            ):
                 pass
     for path, state in zip(paths, states, strict=True):
         path.resume(state)

@@ -37,27 +37,23 @@ from edgegraft.objective.penalty import Groups, Penalty, norms_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
 
+STEPS = 120  # of a fit: with fewer, weak penalties seem worse than they are
+
 
 @dataclass(frozen=True)
 class _Rule:
     """Chains, and the steps that follow them."""
 
-    steps: int = 100
     chains: int = 512
     gpu_chains: int = 8192  # a GPU takes many as fast as few
     settled: float = 0.01  # a fit has not converged if a share is further from what it should be
     farthest: float = 0.1  # nats between the models before and after a step
-    nearest: float = 1e-4
-    too_far: float = -0.3  # of the slope that is left after a step
-    near: float = 0.3
-    shrink: float = 0.7  # of the next steps
-    grow: float = 1.3
-    fade: float = 0.3  # share of the steps after which they become shorter
-    damping: float = 1.0  # times the variances of the indicators: what few states do not cover
-    min_variance: float = 1e-4
+    turned: float = 0.3  # of the slope, left or passed, beyond which steps become longer or shorter
+    shorter: float = 0.7  # the next steps
+    fade: float = 0.3  # share of the steps after which they become shorter anyway
+    min_variance: float = 1e-4  # a state that few chains are in is no surer than that
     rounded: float = 0.01  # norm of a group below which the penalty has no tip
-    products: int = 15  # of conjugate gradients
-    solved: float = 1e-3  # the residual that is enough
+    products: int = 15  # of conjugate gradients: a budget, after which little is left
 
 
 _RULE = _Rule()
@@ -129,10 +125,10 @@ def climb(
             gradients += gradient
             squares += gradient**2
         left = float(gradient @ step)
-        if left < _RULE.too_far * slope:
-            radius = max(_RULE.shrink * radius, _RULE.nearest)
-        elif left > _RULE.near * slope:
-            radius = min(_RULE.grow * radius, _RULE.farthest)
+        if left < -_RULE.turned * slope:
+            radius *= _RULE.shorter
+        elif left > _RULE.turned * slope:
+            radius = min(radius / _RULE.shorter, _RULE.farthest)
         with one_blas_thread():  # chains would amplify the rounding of another number
             step = _newton_step(fit, draws, gradient, variances, stiffness, radius)
         slope = float(gradient @ step)
@@ -153,7 +149,7 @@ def _newton_step(
 ) -> Floats:
     """Solve for the step by conjugate gradients; one that goes too far is shortened."""
     layout, features, _ = fit
-    damping = _RULE.damping * variances + stiffness
+    damping = variances + stiffness  # twice the diagonal: what few states do not cover
 
     def spread(v: Floats) -> Floats:
         energies = draws.energies(features.expand(v, layout))
@@ -163,9 +159,8 @@ def _newton_step(
     scale = 1.0 / (variances + damping)
     turned = scale * left
     direction, size = turned.copy(), float(left @ turned)
-    enough = _RULE.solved * size
     for _ in range(_RULE.products):
-        if size <= enough:
+        if not size:
             break
         product = features.fold(draws.means(spread(direction)), layout) + damping * direction
         length = size / float(direction @ product)
@@ -207,7 +202,7 @@ def fit_by_chains(
         kept = layout.with_edges(layout.edges[norms_of(first, layout.edge_offset) > 0.0])
     pull = penalty_pull(rule.bound(loss).groups(kept))
     fit, first = Fit.of(counts, kept, loss.features), kept.carry(first, layout)
-    found = climb(fit, chains, first, pull, min(max_iter, _RULE.steps))
+    found = climb(fit, chains, first, pull, min(max_iter, STEPS))
     warn_unsettled(found)
     message = f"by chains: shares are right to {found.residual:.2g} +- {found.noise:.2g}"
     settled, n = found.residual <= _RULE.settled, found.n_iter
