@@ -94,6 +94,10 @@ class SearchState:
         graph = ActiveGraph(schema.n_states, edges, problem.objective.layout().widths)
         stream = CandidateStream(len(schema), full=settings.full_queue)
         stream.remove(graph.layout.edges)
+        if isinstance(start, np.ndarray) and start.shape != (graph.layout.n_parameters,):
+            raise ValueError(
+                f"the graph has {graph.layout.n_parameters} parameters, found {start.shape}"
+            )
         objective, quiet = problem.objective.fallback if fell_back else None, start is not None
         return cls(
             problem,
@@ -125,8 +129,10 @@ class SearchState:
         """Return an ended search of the same problem: its result, and no candidates."""
         n, tested = len(problem.objective.schema), found["tested"]
         fell_back = found["fell_back"]
-        state = cls.begin(problem, found["edges"], found["theta"], 0, fell_back=fell_back)
-        state.tested = PairMap(pair_ids(all_pairs(n), n) if tested is None else tested)
+        theta = np.asarray(found["theta"], np.float64)
+        state = cls.begin(problem, found["edges"], theta, 0, fell_back=fell_back)
+        ids = pair_ids(all_pairs(n), n) if tested is None else np.asarray(tested, np.int64)
+        state.tested = PairMap(ids)
         state.n_tests, state.n_activations = int(found["n_tests"]), int(found["n_activations"])
         state.seconds_before = float(found["seconds"])
         state.events = [Event(*values) for values in found["events"]]

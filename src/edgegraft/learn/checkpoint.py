@@ -30,6 +30,7 @@ from edgegraft.core.types import Tree
 from edgegraft.errors import DataError, FileFormatError, MemoryBudgetError, SettingError
 from edgegraft.grafting.events import Event
 from edgegraft.grafting.state import SearchState
+from edgegraft.table import Schema
 from edgegraft.table.blocks import Rows, TableRows
 
 FORMAT = ContainerFormat(
@@ -55,7 +56,7 @@ class StageFile:
         self.path = None if path is None else Path(path)
         self._identity: Tree = {}
         self._results: dict[str, Tree] = {}
-        self._written = False
+        self._there = False  # whether the file is that of this run
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
@@ -67,6 +68,7 @@ class StageFile:
                 f"{FORMAT.version}: begin the search anew"
             )
         file = cls(path)
+        file._there = True
         with file.proper():
             file._identity = dict(header["identity"])
             # A file's arrays are read-only, for which kernels would be compiled once more.
@@ -101,7 +103,7 @@ class StageFile:
 
     def on_event(self, event: Event, state: SearchState) -> None:
         """Write the file before the first stage has ended, so that a wrong path is an error."""
-        if self.path is not None and event.kind == "start" and not self._written:
+        if self.path is not None and event.kind == "start" and not self._there:
             self._write()
 
     def stage(
@@ -156,7 +158,7 @@ class StageFile:
         arrays = dict[str, NDArray[Any]]()
         content = {"identity": self._identity, "results": _pack(self._results, arrays)}
         write_container(self.path, FORMAT, content, arrays)
-        self._written = True
+        self._there = True
 
 
 def identity_of(
@@ -199,7 +201,10 @@ def _check(path: Path, there: Tree, here: Tree) -> None:
         ("sample_rows", f"another sample: sample_rows is {there.get('sample_rows')} there"),
         ("plan", f"another plan: {named}"),
     ):
-        if there.get(name) != here[name]:
+        same = there.get(name) == here[name]
+        if name == "schema":  # as text it has what does not make another table
+            same = Schema.from_json(there[name]) == Schema.from_json(here[name])
+        if not same:
             raise FileFormatError(f"'{path}' is a checkpoint of {difference}")
 
 

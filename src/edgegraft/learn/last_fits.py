@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from edgegraft.config import Plan
 from edgegraft.core.types import Mask, Tree
 from edgegraft.grafting import steps
@@ -57,7 +59,8 @@ def last_fit(search: SearchState, kept: Mask, plan: Plan, file: StageFile) -> La
 
     tree = file.stage("last fit", fit)
     edges, tables = tree["edges"], tree["tables"]
-    run = SearchState.begin(problem, edges, tree["theta"], 0, fell_back=tree["fell_back"])
+    theta = np.asarray(tree["theta"], np.float64)
+    run = SearchState.begin(problem, edges, theta, 0, fell_back=tree["fell_back"])
     model = run.model() if tables is None else PairwiseMRF(schema, edges, tables)
     return LastFit(model, bool(tree["converged"]), run)
 
