@@ -10,7 +10,7 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free
-from edgegraft.errors import ConvergenceWarning, DataError, ModelError, SettingError
+from edgegraft.errors import ConvergenceWarning, DataError, ModelError
 from edgegraft.inference import ExactEngine, GibbsEngine, annealed_log_partition, gibbs_sample
 from edgegraft.inference.persistent import HostDraws, PersistentChains
 from edgegraft.ingest import pack
@@ -221,9 +221,9 @@ def test_a_refit_of_ordered_columns_starts_from_the_fit_for_prediction():
     made = fit_for_prediction(TableRows(table))
     strengths = made.penalty, made.ridge
     refitting = by_likelihood._Refitting(
-        made.model, table, np.ones(400), strengths, PersistentChains(), 1
+        made.model, TableRows(table), strengths, PersistentChains(), 1
     )
-    start, graph = refitting.without(np.ones(400))
+    start, graph = refitting.without(TableRows(table))
     assert graph.layout.n_parameters < made.model.layout.n_parameters  # weights of scores
     np.testing.assert_array_equal(graph.edges, made.model.edges)
     np.testing.assert_allclose(start, refitting.first, atol=0.02)
@@ -277,11 +277,9 @@ def test_rows_that_a_refit_cannot_use_are_refused():
     rows[::2] = 1
     model, _ = fit_parameters(rows, ridge=0.1)
     with pytest.raises(DataError, match="held out"):
-        refit_by_likelihood(model, rows, held_out=0.1)
+        refit_by_likelihood(model, rows)
     with pytest.raises(DataError, match="2 columns"):
         refit_by_likelihood(model, rows[:, :2])
-    with pytest.raises(SettingError, match="held_out"):
-        refit_by_likelihood(model, rows, held_out=2.0)
     with pytest.raises(DataError, match="row 1"):
         refit_by_likelihood(model, rows, weights=[1, -1] * 15)
 

@@ -5,7 +5,7 @@
 A pseudolikelihood sees the model around the rows alone. Of baskets, most of whose cells are empty,
 its model may have nearly all of its probability where no row is. So the likelihood is not climbed
 from there but from the independent model, along a path of falling penalties on which the chains can
-follow: each fit starts from the one before. A share of the rows is held out, and the path ends when
+follow: each fit starts from the one before. A fifth of the rows is held out, and the path ends when
 they gain no more. Their log-likelihood needs log Z, which is exact if that is affordable and
 otherwise comes from annealing. The best penalty then serves a fit to all rows.
 
@@ -28,16 +28,15 @@ from numpy.typing import ArrayLike
 from edgegraft.conditional.features import Features
 from edgegraft.config import Plan
 from edgegraft.core.types import Edges, Floats, Integers
-from edgegraft.errors import ConvergenceWarning, DataError, SettingError
+from edgegraft.errors import ConvergenceWarning, DataError
 from edgegraft.inference.persistent import PersistentChains
 from edgegraft.ingest.rows import read_table
 from edgegraft.learn.graph_likelihood import FittedGraph, GraphLikelihood
-from edgegraft.learn.prediction import candidates, loss_of
+from edgegraft.learn.prediction import candidates, hold_out, loss_of
 from edgegraft.learn.prediction_path import Path
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.by_chains import STEPS, make_chains
-from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 
 
@@ -102,7 +101,6 @@ def refit_by_likelihood(
     ridge: float = 0.0,
     *,
     weights: ArrayLike | None = None,
-    held_out: float = 0.2,
     n_steps: int | None = None,
     n_chains: int | None = None,
     n_jobs: int | None = 1,
@@ -125,8 +123,6 @@ def refit_by_likelihood(
         Of that fit; see :func:`fit_parameters`. With a penalty, the graph that the held-out rows
         are asked about is found without them; otherwise it is that of `model`.
     weights : array of float, shape (n_rows,), optional
-    held_out : float, default 0.2
-        Share of the rows that are held out.
     n_steps : int, optional
         Steps of the chains at each penalty, 120 by default. Not used if exact inference is
         affordable.
@@ -161,13 +157,12 @@ def refit_by_likelihood(
     >>> again.n_edges == first.n_edges, refit.gain.value > refit.gain.error
     (True, True)
     """
-    table = read_table(X, model.schema)
+    rows = TableRows(read_table(X, model.schema), weights, n_jobs)
     chains = make_chains(n_chains, n_jobs, device, random_state)
-    given = TableRows(table, weights).weights
-    base = np.ones(table.n_rows) if given is None else given
-    out, codes, counts = _split(table, base, held_out, random_state)
-    refitting = _Refitting(model, table, base, (penalty, ridge), chains, n_steps or STEPS)
-    before, graph = refitting.without(base - out)
+    (fewer, held), *_ = hold_out(rows, np.random.default_rng(random_state))
+    codes, counts = _complete(held)
+    refitting = _Refitting(model, rows, (penalty, ridge), chains, n_steps or STEPS)
+    before, graph = refitting.without(fewer)
     judge = _Judge(codes, counts, *graph.likelihoods(before, codes))
     tried = _follow_path(graph, judge, stop)
     stated = [(each.penalty, each.gain) for each in tried]
@@ -177,7 +172,7 @@ def refit_by_likelihood(
     unchanged = model, Refit(best.gain, np.inf, stated, 0.0)
     if best.gain.value <= best.gain.error:
         return unchanged
-    share = graph.loss.n_rows / float(base.sum())  # strengths fall with the rows as noise does
+    share = graph.loss.n_rows / rows.weight  # strengths fall with the rows as noise does
     penalty, last = best.penalty * share**0.5, refitting.of_all()
     start = last.layout.carry(best.fitted.theta, graph.layout)
     fitted = last.fit(penalty, start, codes=best.fitted.codes, last=True)
@@ -195,30 +190,17 @@ def refit_by_likelihood(
     return answer, Refit(best.gain, penalty, stated, fitted.residual)
 
 
-def _split(
-    table: PackedTable, weights: Floats, held_out: float, seed: int
-) -> tuple[Floats, Integers, Floats]:
-    """Return the weights of rows held out, and codes and weights of the complete ones among them.
-
-    A row whose weight is a whole number counts as that many rows, each held out or not.
-    """
-    if not 0.0 < held_out < 1.0:
-        raise SettingError("held_out", f"must be between 0 and 1, found {held_out}")
-    rng = np.random.default_rng(seed)
-    if (weights == np.floor(weights)).all():
-        out = rng.binomial(weights.astype(np.int64), held_out).astype(np.float64)
-    else:
-        out = np.where(rng.random(table.n_rows) < held_out, weights, 0.0)
-    chosen = np.flatnonzero(out)
-    codes = table.take(chosen).codes().astype(np.int64)
+def _complete(held: TableRows) -> tuple[Integers, Floats]:
+    """Return the codes and weights of complete rows."""
+    codes = held.table.codes().astype(np.int64)
     known = (codes >= 0).all(axis=1)
-    n_rows = round(float(np.ceil(out[chosen][known]).sum()))
-    if n_rows < _RULE.min_held_out:
+    weights = (np.ones(len(codes)) if held.weights is None else held.weights)[known]
+    if weights.sum() < _RULE.min_held_out:
         raise DataError(
-            f"only {n_rows} complete rows can be held out, and {_RULE.min_held_out} are needed to "
-            "see whether a fit by likelihood is better: raise held_out, or impute missing cells"
+            f"only {weights.sum():.0f} complete rows can be held out, and {_RULE.min_held_out} are "
+            "needed to see whether a fit by likelihood is better: impute missing cells"
         )
-    return out, codes[known], out[chosen][known]
+    return codes[known], weights
 
 
 class _Trial(NamedTuple):
@@ -242,11 +224,12 @@ class _Judge(NamedTuple):
         after, error = graph.likelihoods(theta, self.codes)
         if not np.isfinite(error):  # log Z is too small if modes are missed
             return Gain(-np.inf, np.inf)
-        share, change = self.weights / self.weights.sum(), after - self.before
-        mean = float(share @ change)
+        n_rows, change = self.weights.sum(), after - self.before
+        mean = self.weights @ change / n_rows
+        spread = self.weights @ (change - mean) ** 2 / n_rows**2  # a row of weight 2 is two rows
         # If log Z was too small before, more is gained than it seems.
-        errors = [error, *share * (change - mean), self.error if np.isfinite(self.error) else 0.0]
-        return Gain(mean, float(np.linalg.norm(errors)))
+        before = self.error if np.isfinite(self.error) else 0.0
+        return Gain(float(mean), float(np.sqrt(error**2 + spread + before**2)))
 
 
 def _follow_path(graph: GraphLikelihood, judge: _Judge, stop: Callable[[], bool]) -> list[_Trial]:
@@ -271,52 +254,45 @@ class _Refitting:
     def __init__(
         self,
         model: PairwiseMRF,
-        table: PackedTable,
-        weights: Floats,
+        rows: TableRows,
         strengths: tuple[float, float],
         chains: PersistentChains,
         n_steps: int,
     ) -> None:
-        self._model, self._rows = model, TableRows(table, None, chains.n_jobs)
-        self._weights, self._chains, self._n_steps = weights, chains, n_steps
+        self._model, self._rows, self._chains, self._n_steps = model, rows, chains, n_steps
         self._penalty, self._ridge = strengths
         self._features: Features | None = None
         self.first = model.theta
-        scored = loss_of(self._weigh(weights))
+        scored = loss_of(rows)
         if scored.features is not None:
             first = scored.features.weights_of(model.theta, model.edges)
             # Tables that are not made of scores alone are fitted as tables.
-            tables = scored.expand(first, scored.layout(model.edges))
-            if np.allclose(tables, model.theta):
+            if np.allclose(scored.expand(first, scored.layout(model.edges)), model.theta):
                 self._features, self.first = scored.features, first
 
-    def without(self, weights: Floats) -> tuple[Floats, GraphLikelihood]:
+    def without(self, rows: TableRows) -> tuple[Floats, GraphLikelihood]:
         """Return the first fit again, to fewer rows, and its graph over these.
 
         With a penalty the pseudolikelihood finds its edges again.
         """
-        fewer = float(self._weights.sum() / weights.sum())  # whose noise is penalised more
+        fewer = self._rows.weight / rows.weight  # whose noise is penalised more
         penalty, ridge = self._penalty * fewer**0.5, self._ridge * fewer
-        rows, edges = self._weigh(weights), self._model.edges
         loss = (
             Pseudolikelihood(rows, precision="single")
             if self._features is None
             else loss_of(rows, self._features)
         )
-        pairs = candidates(rows, self._chains.random_state or 0) if penalty > 0.0 else edges
+        edges = self._model.edges
+        pairs = candidates(rows, self._chains.random_state or 0) if penalty else edges
         path = Path(loss, pairs, Plan().tol, (loss.layout(edges), self.first))
         path.fit(penalty, ridge, fully=True)
-        edges = path.edges() if penalty > 0.0 else edges
+        edges = path.edges() if penalty else edges
         theta = loss.layout(edges).carry(path.solution.theta, path.solution.layout)
         return theta, self._graph(rows, edges, ridge)
 
     def of_all(self) -> GraphLikelihood:
         """Return the model's graph over all rows."""
-        return self._graph(self._weigh(self._weights), self._model.edges, self._ridge)
+        return self._graph(self._rows, self._model.edges, self._ridge)
 
     def _graph(self, rows: TableRows, edges: Edges, ridge: float) -> GraphLikelihood:
         return GraphLikelihood(rows, edges, self._features, ridge, self._chains, self._n_steps)
-
-    def _weigh(self, weights: Floats) -> TableRows:
-        same = weights[0] > 0 and bool((weights == weights[0]).all())
-        return self._rows if same else self._rows.reweighted(weights, self._chains.n_jobs)

@@ -53,7 +53,7 @@ class _Rule:
     damping: float = 0.05  # added to the variances of the draws, as a share of them
     min_variance: float = 1e-6  # and as a number
     far: float = 0.05  # difference beyond which the tables are fitted again: what is warned of
-    node_steps: int = 3  # of the node vectors, before and after a fit of the tables
+    node_steps: int = 3  # of the node vectors before a fit of the tables; one less after it
     exact_steps: int = 12  # before it if shares are exact, which cost little
     pull_rows: float = 30.0  # strength by which a fit by chains is pulled to the tables
 
@@ -167,7 +167,7 @@ def _match(
         return None
     size = 1.0  # of a step; chains that refuse one are asked about half of it
     before = _RULE.exact_steps if found.engine == "exact" else _RULE.node_steps
-    for k in range(1, before + _RULE.node_steps + 2):
+    for k in range(1, before + _RULE.node_steps + 1):
         # Chains that have not settled say where nodes should move only if they are near.
         near = found.settled or k > before + 1
         if k != before + 1 and near and found.differ_from(shares):
