@@ -19,13 +19,10 @@ from edgegraft.device import (
     find_device,
     pair_sums,
     partners,
-    violations,
 )
 from edgegraft.errors import MemoryBudgetError, MissingExtraError, SettingError
-from edgegraft.learn import Settings, certify, grow
 from edgegraft.learn.discovery import discover
 from edgegraft.objective import block_sums, scoring
-from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.rank.correlations import Correlations
 from edgegraft.rank.mean_fields import mean_field
@@ -164,34 +161,6 @@ def test_a_network_is_the_same(data, monkeypatch):
     strengths = [model.model_.edge_strengths() for model in models]
     # Directions of rare states are held by the ridge alone, within the fit's tolerance.
     np.testing.assert_allclose(strengths[1], strengths[0], atol=5e-3)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("max_edges", [5, None])
-def test_the_certificate_is_of_all_pairs(there, weighted, max_edges, monkeypatch):
-    monkeypatch.setattr(partners, "BLOCK", 8)
-    monkeypatch.setattr(violations, "CELLS", 100)
-    monkeypatch.setattr(violations, "_ROWS", 300)
-    rng = np.random.default_rng(4)
-    codes = make_scale_free(40, n_states=2, n_rows=1000, random_state=0).X.astype(int)
-    codes[:, 7] = rng.random(1000) < 0.01  # rare: its residuals are far from zero in few rows
-    weights = rng.uniform(0.5, 2.0, 1000) if weighted else None
-    loss = Pseudolikelihood(TableRows(PackedTable.from_codes(codes), weights, device=there))
-    search = grow(loss, NoisePenalty(0.03), Settings(max_edges=max_edges, random_state=0))
-    whole, compared = (certify(search, max_pairs=most) for most in (1000, 50))
-    assert compared.exhaustive
-    assert compared[:3] == whole[:3]
-    assert compared.largest == pytest.approx(whole.largest)
-    assert (whole.n_violating > 0) == (max_edges == 5)
-
-
-def test_too_many_violating_pairs_leave_a_sample(there, monkeypatch):
-    monkeypatch.setattr("edgegraft.learn.certificate._MOST", 0)
-    monkeypatch.setattr("edgegraft.learn.certificate._PER_COLUMN", 0)
-    codes = make_scale_free(30, n_states=2, n_rows=1000, random_state=0).X.astype(int)
-    loss = Pseudolikelihood(TableRows(PackedTable.from_codes(codes), device=there))
-    found = certify(grow(loss, NoisePenalty(0.01), Settings(max_edges=2)), max_pairs=50)
-    assert (found.n_checked, found.exhaustive) == (50, False)
 
 
 def test_rows_in_blocks_are_passed_over_on_the_device(data, there):

@@ -72,19 +72,19 @@ class ScoredPairs(NamedTuple):
 
     pairs: Edges
     scores: Floats
-    complete: bool  # whether these are all of them, and not a random sample
+    exhaustive: bool  # whether that is every pair, or a random sample
 
 
 def score_inactive(growth: SearchState, max_pairs: int = MAX_PAIRS) -> ScoredPairs:
     """Score the inactive pairs of a finished search: all, or `max_pairs` random ones of more."""
     n = len(growth.objective.schema)
-    complete = growth.problem.rules.n_allowed - len(growth.graph) <= max_pairs
+    exhaustive = growth.problem.rules.n_allowed - len(growth.graph) <= max_pairs
     rng = np.random.default_rng(growth.settings.random_state)
-    pairs = _inactive(growth, all_pairs(n)) if complete else _sample(growth, n, max_pairs, rng)
+    pairs = _inactive(growth, all_pairs(n)) if exhaustive else _sample(growth, n, max_pairs, rng)
     block = max(_BLOCK, 2 * n)
     parts = [pairs[first : first + block] for first in range(0, len(pairs), block)]
     scores = [growth.penalty.score(growth.gradients(part)) for part in parts]
-    return ScoredPairs(pairs, np.concatenate([np.empty(0), *scores]), complete)
+    return ScoredPairs(pairs, np.concatenate([np.empty(0), *scores]), exhaustive)
 
 
 def certify(
@@ -98,14 +98,14 @@ def certify(
 
     `cut` are pairs that tests have cut.
     """
-    pairs, scores, complete = scored or score_inactive(growth, max_pairs)
+    pairs, scores, exhaustive = scored or score_inactive(growth, max_pairs)
     n, threshold = len(growth.objective.schema), growth.penalty.penalty
     violating = pairs[growth.exceeds(scores, pairs)]
     n_checked, n_violating = len(pairs), len(violating)
     n_cut = 0 if cut is None else int(np.isin(pair_ids(violating, n), pair_ids(cut, n)).sum())
     largest = float(scores.max(initial=-np.inf)) - threshold
     bound = n_violating / max(n_checked, 1)
-    if not complete and n_violating < n_checked:
+    if not exhaustive and n_violating < n_checked:
         bound = float(betaincinv(n_violating + 1, n_checked - n_violating, _CONFIDENCE))
     return Certificate(
         growth.problem.rules.n_allowed - len(growth.graph),
@@ -114,7 +114,7 @@ def certify(
         largest / threshold if threshold else largest,
         bound,
         growth.solution.info.residual,
-        complete,
+        exhaustive,
         growth.policy.slack,
         n_cut,
     )
