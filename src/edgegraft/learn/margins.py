@@ -62,8 +62,6 @@ _RULE = _Rule()
 _EXACT = ExactBudget(seconds=0.01, nbytes=1 << 26)  # a fit takes some dozen runs
 _STOPPING = Stopping(3e-4, 60)  # of an exact fit: the largest error of shares
 
-Match = tuple[Floats, "Agreement"]
-
 
 class Agreement(NamedTuple):
     """How far the shares of a model are from those of the data."""
@@ -123,11 +121,41 @@ def match_margins(
     >>> agreement.columns < 0.001, agreement.engine
     (True, 'exact')
     """
-    found = _match(model, counts, ridge, features, seed)
+    layout, loss = model.layout, Likelihood(counts, ExactEngine())
+    if not layout.n_variables:
+        return model, None
+
+    def at(theta: Floats) -> PairwiseMRF:
+        return PairwiseMRF(model.schema, model.edges, theta, model.edge_columns)
+
+    if features is None and affordable(layout, _EXACT) is not None:
+        rule, start = Penalty(0.0, ridge), model.theta
+        fitted = minimize(loss, rule, layout, start, _STOPPING, quiet=True)
+        if fitted.info.converged:
+            return at(fitted.theta), _agreement(fitted.gradient, layout)
+    shares = _shares(loss, layout)
+    found = find_shares(model, counts.rows, shares, seed)
     if found is None:
         return model, None
-    theta, agreement = found
-    return PairwiseMRF(model.schema, model.edges, theta, model.edge_columns), agreement
+    size = 1.0  # of a step; chains that refuse one are asked about half of it
+    before = _RULE.exact_steps if found.engine == "exact" else _RULE.node_steps
+    for k in range(1, before + _RULE.node_steps + 1):
+        # Chains that have not settled say where nodes should move only if they are near.
+        near = found.settled or k > before + 1
+        if k != before + 1 and near and found.differ_from(shares):
+            theta = model.theta + size * _newton_step(layout, found, shares)
+        elif k == before + 1 and np.abs(found.values - shares).max() > _RULE.far:
+            theta = _fit_tables(model, counts, features, seed)
+        else:
+            continue
+        other = at(theta)
+        again = find_shares(other, counts.rows, shares, seed + k, found.n_sweeps)
+        # Of chains that have not settled both families must have come nearer.
+        if again and again.farthest < found.farthest and again.settled >= found.settled:
+            model, found, size = other, again, 1.0
+        else:
+            size /= 2.0
+    return model, _stated(found, shares, layout)
 
 
 def compare_margins(model: PairwiseMRF, counts: PairCounts, *, seed: int = 0) -> Agreement | None:
@@ -147,43 +175,6 @@ def warn_of_shares(agreement: Agreement | None, advice: str) -> None:
     """Warn if a model's shares of categories are far from the data's."""
     if agreement is not None and agreement.columns > _RULE.far:
         warnings.warn(f"{agreement} {advice}".rstrip(), ConvergenceWarning, stacklevel=6)
-
-
-def _match(
-    model: PairwiseMRF, counts: PairCounts, ridge: float, features: Features | None, seed: int
-) -> Match | None:
-    """Return the parameters of a model with the shares of the data; None if it is too large."""
-    layout, loss = model.layout, Likelihood(counts, ExactEngine())
-    if not layout.n_variables:
-        return None
-    if features is None and affordable(layout, _EXACT) is not None:
-        rule, start = Penalty(0.0, ridge), model.theta
-        fitted = minimize(loss, rule, layout, start, _STOPPING, quiet=True)
-        if fitted.info.converged:
-            return fitted.theta, _agreement(fitted.gradient, layout)
-    shares = _shares(loss, layout)
-    found = find_shares(model, counts.rows, shares, seed)
-    if found is None:
-        return None
-    size = 1.0  # of a step; chains that refuse one are asked about half of it
-    before = _RULE.exact_steps if found.engine == "exact" else _RULE.node_steps
-    for k in range(1, before + _RULE.node_steps + 1):
-        # Chains that have not settled say where nodes should move only if they are near.
-        near = found.settled or k > before + 1
-        if k != before + 1 and near and found.differ_from(shares):
-            theta = model.theta + size * _newton_step(layout, found, shares)
-        elif k == before + 1 and np.abs(found.values - shares).max() > _RULE.far:
-            theta = _fit_tables(model, counts, features, seed)
-        else:
-            continue
-        other = PairwiseMRF(model.schema, model.edges, theta)
-        again = find_shares(other, counts.rows, shares, seed + k, found.n_sweeps)
-        # Of chains that have not settled both families must have come nearer.
-        if again and again.farthest < found.farthest and again.settled >= found.settled:
-            model, found, size = other, again, 1.0
-        else:
-            size /= 2.0
-    return model.theta, _stated(found, shares, layout)
 
 
 def _shares(data: Likelihood, layout: Layout) -> Floats:
