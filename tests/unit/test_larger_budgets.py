@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_a_network_with_more_time(survey, tmp_path, monkeypatch, calls):
 
 
 def test_rows_that_are_sampled_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "_MIN_ROWS", 200)
+    monkeypatch.setattr(stages, "_GROWING", replace(stages._GROWING, min_rows=200))
     X, path = network_rows(4000), tmp_path / "run"
     stopped = discover(as_blocks(X), Plan(max_edges=2), sample_rows=2000, checkpoint=path)
     assert len(stopped.model.edges) == 2

@@ -111,7 +111,7 @@ def _step(state: SearchState) -> StopReason | None:
     if not (state.n_significant and steps.begin(state)):
         steps.boost_hubs(state)
         steps.fill(state)
-        if not state.policy.activate(state) and (state.settled or not _look_again(state)):
+        if not steps.activate(state) and (state.settled or not _look_again(state)):
             return state.full or state.spent or _conclude(state)
         steps.drop_zeros(state, moved=steps.fit(state))
     steps.rescore(state)
@@ -123,7 +123,7 @@ def _look_again(state: SearchState) -> bool:
     steps.fit_fully(state)
     steps.drop_zeros(state)
     steps.fill(state)
-    return state.policy.activate(state)
+    return steps.activate(state)
 
 
 def _conclude(state: SearchState) -> StopReason:

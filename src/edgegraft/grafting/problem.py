@@ -35,10 +35,20 @@ from edgegraft.table.blocks import Rows, as_rows, distinct_rows
 ALL_PAIRS = 2_000_000  # up to this many pairs, all are tested, and a spanning tree is found
 PAIRS_PER_VARIABLE = 10  # tested at most if there are more: twice as many as are ranked
 MAX_BYTES = 1 << 30  # for the states of a column compared with each other
-_SEARCH_ROWS, _LAST_ROWS = 10.0, 2.0
-_LAST_SCORED_ROWS = 20.0  # on wenchuan better than 2 by .4 nats per row, on bfi by .02
-_MAX_PER_ROW = 0.01  # ridge per row that it weighs
 _SINGLE = 1e-4  # tolerance from which the rounding of single precision does not matter
+
+
+@dataclass(frozen=True)
+class _RidgeRows:
+    """Rows that a ridge weighs as much as, if it is chosen by the library."""
+
+    search: float = 10.0  # more than in the last fit: nothing of these fits is reported
+    last: float = 2.0  # what is reported is hardly shrunk
+    last_scored: float = 20.0  # measured: on wenchuan better than 2 by .4 nats per row, bfi .02
+    per_row: float = 0.01  # at most: tables of few rows get a small one
+
+
+_RIDGE_ROWS = _RidgeRows()
 
 
 @dataclass(frozen=True)
@@ -125,7 +135,7 @@ def ridge_of(rows: float, n_rows: float) -> float:
     >>> ridge_of(10, 1000), ridge_of(10, 20)
     (0.01, 0.1)
     """
-    return float(rows) * min(_MAX_PER_ROW, 1.0 / n_rows)
+    return float(rows) * min(_RIDGE_ROWS.per_row, 1.0 / n_rows)
 
 
 def penalty_of(plan: Plan, objective: Objective) -> Penalty:
@@ -133,7 +143,7 @@ def penalty_of(plan: Plan, objective: Objective) -> Penalty:
     level = chance_level(objective) if plan.penalty == "auto" else plan.penalty
     return make_penalty(
         level,
-        _ridge(plan, _SEARCH_ROWS, objective.n_rows),
+        _ridge(plan, _RIDGE_ROWS.search, objective.n_rows),
         group_weight=plan.group_weight,
         penalize_nodes=plan.penalize_nodes,
     )
@@ -141,7 +151,7 @@ def penalty_of(plan: Plan, objective: Objective) -> Penalty:
 
 def last_ridge(plan: Plan, objective: Objective) -> float:
     """Return the ridge of the last fit; weights of scores get a larger one than tables."""
-    rows = _LAST_ROWS if objective.features is None else _LAST_SCORED_ROWS
+    rows = _RIDGE_ROWS.last if objective.features is None else _RIDGE_ROWS.last_scored
     return _ridge(plan, rows, objective.n_rows)
 
 

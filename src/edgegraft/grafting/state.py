@@ -38,8 +38,8 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Solution
 
-MAX_RETURNS = 3
-FIRST_ITERATIONS = 1000  # of the fit of the node vectors
+MAX_RETURNS = 3  # budget: each costs a fit
+FIRST_ITERATIONS = 1000  # budget of the fit of the node vectors
 
 
 class Judged(NamedTuple):
@@ -104,7 +104,7 @@ class SearchState:
             graph,
             problem.solve(graph.layout, start, max_iter, objective=objective, quiet=quiet),
             stream,
-            Reservoir(problem.policy.strategy.capacity),
+            Reservoir(problem.policy.capacity),
             np.random.default_rng(settings.random_state),
             PairMap(),
         )

@@ -26,8 +26,8 @@ from edgegraft.grafting.unseen import UnseenPairs
 from edgegraft.kernels.search import OUT
 
 _UNSEEN, _QUEUED, _FROZEN = -1, 1, 2  # what is known of a pair, beside OUT
+_MAX_FULL_BYTES = 4 << 30  # budget
 _FULL_BYTES = 88  # of one queued pair: 16 in the queue and as much to sort it, up to 64 in the map
-_MAX_FULL_BYTES = 4 << 30
 
 
 class CandidateStream:

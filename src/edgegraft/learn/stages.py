@@ -17,7 +17,7 @@ the data's ranking again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -54,13 +54,20 @@ from edgegraft.table.blocks import (
     sample_rows,
 )
 
-_STEP = 8  # from one sample to the next
-_MIN_ROWS = 50_000  # of a sample that is worth a stage of its own
-_TESTS_PER_VARIABLE = 50  # between two activations over all rows: few edges are left to find
-_OF_NOISE = 0.2  # left unfitted at most, of the standard deviation of one row's share
-
-
 MakeLoss = Callable[[], tuple[Objective, PairCounts]]
+
+
+@dataclass(frozen=True)
+class _Growing:
+    """How searches over more and more rows follow each other."""
+
+    step: int = 8  # from one sample to the next: all before take a seventh of the last
+    min_rows: int = 50_000  # of a sample that is worth a search of its own
+    tests_per_variable: int = 50  # between two fits over all rows: few edges are left to find
+    of_noise: float = 0.2  # of the standard deviation of a row's share, left unfitted at most
+
+
+_GROWING = _Growing()
 
 
 class Stages:
@@ -176,10 +183,10 @@ class Stages:
         if self.plan.objective == "likelihood":
             return [self._over_all]
         stages: list[MakeLoss] = [self._over_all, self._over_sample]
-        share = 1.0 / _STEP
-        while share * self.sample.n_rows >= _MIN_ROWS:
+        share = 1.0 / _GROWING.step
+        while share * self.sample.n_rows >= _GROWING.min_rows:
             stages.append(partial(self._over_share, share))
-            share /= _STEP
+            share /= _GROWING.step
         return stages[::-1]
 
     def _over_all(self) -> tuple[Objective, PairCounts]:
@@ -207,6 +214,6 @@ def _settings_of_all(settings: Settings, plan: Plan, loss: Objective) -> Setting
     A fit is several passes over them: it must not be made for a handful of edges. And what it
     leaves unfitted must stay below the noise of the gradients, or else it is taken for edges.
     """
-    tests = plan.max_tests or _TESTS_PER_VARIABLE * len(loss.schema)
-    tol = min(settings.tol, _OF_NOISE / np.sqrt(loss.n_rows))
+    tests = plan.max_tests or _GROWING.tests_per_variable * len(loss.schema)
+    tol = min(settings.tol, _GROWING.of_noise / np.sqrt(loss.n_rows))
     return replace(settings, max_tests=tests, tol=float(tol))
