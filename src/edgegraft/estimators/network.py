@@ -38,7 +38,7 @@ class NetworkEstimator(RowMethods):
         level: float = 0.95,
         random_state: Any = 0,
     ) -> dict[str, NDArray[Any]]:
-        """Return how reliable the edges are: the fit repeated on rows drawn again.
+        """Return how reliable the edges are: how often rows drawn again keep them.
 
         Thin over :func:`edgegraft.learn.bootstrap.bootstrap`, where frequencies and intervals are
         defined.
