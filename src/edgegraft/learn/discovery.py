@@ -171,7 +171,7 @@ def discover(
     [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
     """
     watching = [*observers, *([] if checkpoint is None else [Checkpoints(checkpoint)])]
-    with interruptible() as interruption:
+    with interruptible() as interruption, one_blas_thread():
         stages = Stages(table, plan or Plan(), weights, sample_rows, design)
         found = _conclude(stages.run(watching), stages)
         found = _with_prediction(found, stages, interruption)
@@ -197,7 +197,7 @@ def resume_discovery(
     result is, to the last bit, that of a run which was not stopped and had these budgets.
     """
     watching = [*observers, Checkpoints(path)]
-    with interruptible() as interruption:
+    with interruptible() as interruption, one_blas_thread():
         stages = Stages(table, plan or Plan(), weights, sample_rows, design)
         search = stages.resume(path, watching, max_time, max_edges)
         found = _conclude(search, stages)
