@@ -26,14 +26,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 from edgegraft.kernels.counting.pairs import TILE, add_tile
 from edgegraft.kernels.structures import slot_of
 
 BLOCK = 128  # variables per side of a block whose planes stay in cache together
 
 
-@kernel
+@helper
 def offer(partner, score, i, j, value):
     """Let `j` into the heap of `i` if it is good enough."""
     k = partner.shape[1]
@@ -56,7 +56,7 @@ def offer(partner, score, i, j, value):
     partner[i, at] = j
 
 
-@kernel
+@helper
 def _worse(score, partner, other_score, other_partner):
     if score != other_score:
         return score < other_score
@@ -96,7 +96,7 @@ def offer_binary(words, ones, n_rows, partner, score, first, step):
                     _offer_tile(counts, ones, scale, n_rows, i, j, high, wide, partner, score)
 
 
-@kernel
+@helper
 def _offer_tile(counts, ones, scale, n_rows, i, j, high, wide, partner, score):
     for a in range(i, i + high):
         for b in range(max(j, a + 1), j + wide):
@@ -149,7 +149,7 @@ def draw_from_list(keys, values, left, n_left, words, out):
     return count, n_left
 
 
-@kernel
+@helper
 def _pair_at(n, member, blocks, number):
     """Return the pair of an ordered pair's number within the level."""
     b = np.searchsorted(blocks[:, 4], number, "right")
@@ -168,7 +168,7 @@ def _pair_at(n, member, blocks, number):
     return min(i, j) * n + max(i, j)
 
 
-@kernel
+@helper
 def _below(words, limit):
     """Return a uniform integer in ``0 .. limit - 1``, without bias."""
     mask = np.uint64(limit - 1)

@@ -25,20 +25,17 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import SettingError
-from edgegraft.kernels.solver import (
-    group_norms,
-    group_prox,
-    group_violation,
-    penalty_value,
-)
+from edgegraft.kernels.solver import group_prox
 from edgegraft.objective.objective import Objective
 
 
 def norms_of(values: Floats, offsets: Integers) -> Floats:
-    """Return the norm of each group of a flat array."""
-    out = np.empty(len(offsets) - 1)
-    group_norms(values, offsets, out)
-    return out
+    """Return the norm of each group of a flat array; no group is empty."""
+    return np.sqrt(_squares(values, offsets))
+
+
+def _squares(values: Floats, offsets: Integers) -> Floats:
+    return np.add.reduceat(np.square(values[: offsets[-1]]), offsets[:-1])
 
 
 class Groups(NamedTuple):
@@ -50,7 +47,8 @@ class Groups(NamedTuple):
 
     def value(self, theta: Floats) -> float:
         """Return the penalty at `theta`."""
-        return float(penalty_value(theta, *self))
+        squares = _squares(theta, self.offsets)
+        return float((self.strength * np.sqrt(squares) + self.ridge * squares).sum())
 
     def prox(self, theta: Floats, steps: Floats) -> Floats:
         """Return the proximal point of `theta` with one step per parameter."""
@@ -59,10 +57,12 @@ class Groups(NamedTuple):
         return out
 
     def violation(self, theta: Floats, gradient: Floats) -> Floats:
-        """Return how far each group is from stationary."""
-        out = np.empty(len(self.strength))
-        group_violation(theta, gradient, *self, out)
-        return out
+        """Return how far each group is from stationary: the smallest norm of a subgradient."""
+        norms, sizes = norms_of(theta, self.offsets), np.diff(self.offsets)
+        zero = norms == 0.0
+        factor = self.strength / np.where(zero, 1.0, norms) + 2.0 * self.ridge
+        left = norms_of(gradient + np.repeat(factor, sizes) * theta, self.offsets)
+        return np.where(zero, np.maximum(left - self.strength, 0.0), left)
 
 
 @dataclass(frozen=True)

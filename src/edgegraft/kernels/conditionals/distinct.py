@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}  # sums may be reordered; nothing is assumed finite
 
@@ -33,7 +33,7 @@ class Design(NamedTuple):
     start: NDArray[np.int64]  # (neighbours + 1,) first feature of each, from 0
 
 
-@kernel
+@helper
 def _show(design, g, columns, values):
     """Write the features that differ from zero in a configuration, and return their number."""
     n = 0
@@ -48,7 +48,7 @@ def _show(design, g, columns, values):
     return n
 
 
-@kernel(fastmath=_FAST)
+@helper(fastmath=_FAST)
 def _predict(design, theta, columns, values, n, p):
     """Write the probabilities of the states, and return the logarithm of their sum of weights."""
     (s, k), q = design.own.shape, design.free.shape[1]

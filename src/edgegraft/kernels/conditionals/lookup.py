@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 
 ROOM = 16384  # bytes of a group's float64 sums: half of a first-level cache
 COPIES = 8  # a group of no source has one code
@@ -92,7 +92,7 @@ def pack_groups(source_start, source, radix, width, max_codes):
     )
 
 
-@kernel
+@helper
 def find_rows(groups, g, codes, first, width, out):
     """Write where, in the bundle's buffer, the row of group `g` starts for each row of a block.
 
@@ -110,7 +110,7 @@ def find_rows(groups, g, codes, first, width, out):
             out[r] += np.int32(states[r]) * step
 
 
-@kernel
+@helper
 def fill_joint(groups, t, radix, width, tables, constant, scratch, out):
     """Write the joint tables of bundle `t` to `out`; the first has `constant` added.
 
@@ -136,7 +136,7 @@ def fill_joint(groups, t, radix, width, tables, constant, scratch, out):
                 out[base + copy * length + c] = scratch[base + c]
 
 
-@kernel
+@helper
 def sum_out(groups, t, radix, width, joint, tables, total):
     """Sum the joint tables of bundle `t` out to its sources' own `tables`, and to the `total`.
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 
 from .buckets import ADD, MULTIPLY, REDUCE, SPREAD, meet, new_walk, plan
 
@@ -37,7 +37,7 @@ class Messages(NamedTuple):
     in_logs: np.ndarray  # (n,) bool
 
 
-@kernel
+@helper
 def is_safe(k, tree, potentials, messages):
     """Return whether plain numbers cannot underflow in bucket `k`."""
     total = potentials.range[k]
@@ -48,7 +48,7 @@ def is_safe(k, tree, potentials, messages):
     return total <= SAFE_RANGE
 
 
-@kernel
+@helper
 def _local_product(k, tree, values, in_logs, local):
     """Write the product (sum, in logs) of what ends in bucket `k` over its original neighbours.
 
@@ -72,7 +72,7 @@ def _local_product(k, tree, values, in_logs, local):
     return cells
 
 
-@kernel
+@helper
 def _multiply_cyclic(inner, factor, outer):
     s = factor.shape[0]
     if s == 2:  # by far the most common size, and the only one that vectorises
@@ -86,7 +86,7 @@ def _multiply_cyclic(inner, factor, outer):
                 outer[r * s + a] = inner[r * s + a] * factor[a]
 
 
-@kernel
+@helper
 def _add_cyclic(inner, term, outer):
     s = term.shape[0]
     for r in range(inner.shape[0] // s):
@@ -94,7 +94,7 @@ def _add_cyclic(inner, term, outer):
             outer[r * s + a] = inner[r * s + a] + term[a]
 
 
-@kernel
+@helper
 def fill_clique(k, tree, potentials, messages, in_logs, walk, local, clique):
     """Write ``f_k`` (its logarithm, if `in_logs`) to `clique`; return its number of cells."""
     values = potentials.logs if in_logs else potentials.weight
@@ -103,21 +103,21 @@ def fill_clique(k, tree, potentials, messages, in_logs, walk, local, clique):
     own = tree.other[tree.local_start[k] : tree.local_start[k + 1]]
     cells = (tree.message_start[k + 1] - tree.message_start[k]) * tree.states[k]
     plan(walk, k, scope, own, tree.states)
-    meet(walk, local[:n_local], clique, SPREAD)
+    meet(walk, local[:n_local], clique, np.int64(SPREAD))
     for x in range(tree.child_start[k], tree.child_start[k + 1]):
         c = tree.child[x]
         message = messages.values[tree.message_start[c] : tree.message_start[c + 1]]
         part = tree.scope[tree.scope_start[c] : tree.scope_start[c + 1] - 1]
         plan(walk, k, scope, part, tree.states)
         if not in_logs:
-            meet(walk, message, clique[:cells], MULTIPLY)
+            meet(walk, message, clique[:cells], np.int64(MULTIPLY))
         else:
             logs = message if messages.in_logs[c] else np.log(message)
-            meet(walk, logs, clique[:cells], ADD)
+            meet(walk, logs, clique[:cells], np.int64(ADD))
     return cells
 
 
-@kernel
+@helper
 def _log_sum_rows(clique, s, out):
     for r in range(out.shape[0]):
         peak = clique[r * s : r * s + s].max()
@@ -129,7 +129,7 @@ def _log_sum_rows(clique, s, out):
         out[r] = peak
 
 
-@kernel
+@helper
 def _rescale(k, message, messages, in_logs):
     """Scale a new message to a largest entry of one and return the logarithm of the scale.
 
@@ -200,7 +200,7 @@ def collect(tree, potentials, maximise):
     return messages, log_partition
 
 
-@kernel
+@helper
 def condition_rows(clique, s, n_rows, in_logs):
     """Turn ``f_k`` into ``p(x_k | N_k)``; rows of configurations that cannot occur become zero."""
     for r in range(n_rows):
@@ -243,11 +243,11 @@ def distribute(tree, potentials, messages, out):
             part = tree.scope[tree.scope_start[c] : tree.scope_start[c + 1] - 1]
             plan(walk, k, scope, part, tree.states)
             message = messages.values[tree.message_start[c] : tree.message_start[c + 1]]
-            meet(walk, message, clique[:cells], REDUCE)
+            meet(walk, message, clique[:cells], np.int64(REDUCE))
         _write_marginals(k, tree, scope, walk, clique[:cells], local, out)
 
 
-@kernel
+@helper
 def _write_marginals(k, tree, scope, walk, clique, local, out):
     """Write the blocks of a bucket: marginals of its variable and of the edges that end in it.
 
@@ -260,7 +260,7 @@ def _write_marginals(k, tree, scope, walk, clique, local, out):
     for j in own:
         cells *= tree.states[j]
     plan(walk, k, scope, own, tree.states)
-    meet(walk, local[:cells], clique, REDUCE)
+    meet(walk, local[:cells], clique, np.int64(REDUCE))
     for e in range(tree.local_start[k], tree.local_start[k + 1]):
         s_other = tree.states[tree.other[e]]
         cells //= s_other
@@ -276,7 +276,7 @@ def _write_marginals(k, tree, scope, walk, clique, local, out):
         out[tree.node_block[k] + a] = local[a]
 
 
-@kernel
+@helper
 def _sum_cyclic(table, out):
     s = out.shape[0]
     out[:] = 0.0
