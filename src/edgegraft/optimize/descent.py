@@ -254,8 +254,8 @@ def _coordinates(objective: Objective, layout: Layout, penalty: Penalty) -> Coor
     centred, features = not penalty.penalize_nodes, objective.features
     pairs = objective.pair_frequencies(layout) if centred else None
     normed = centred and pairs is None and penalty.penalty > 0.0 and penalty.kind == "group"
-    if normed and features is None and (layout.states == 2).all():
-        # Beside missing neighbours a table counts for nothing: its ends are not the nodes' alone.
-        if (objective.known_shares() > 1.0 - 1e-9).all():
-            return ContrastCoordinates(layout, objective.margins())
+    # Beside missing neighbours a table counts for nothing, so its ends are not the nodes' alone.
+    complete = (objective.known_shares() > 1.0 - 1e-9).all()
+    if normed and features is None and complete and (layout.states == 2).all():
+        return ContrastCoordinates(layout, objective.margins())
     return Coordinates(layout, objective.margins(), pairs, features, centred=centred)
