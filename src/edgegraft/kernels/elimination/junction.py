@@ -103,17 +103,17 @@ def fill_clique(k, tree, potentials, messages, in_logs, walk, local, clique):
     own = tree.other[tree.local_start[k] : tree.local_start[k + 1]]
     cells = (tree.message_start[k + 1] - tree.message_start[k]) * tree.states[k]
     plan(walk, k, scope, own, tree.states)
-    meet(walk, local[:n_local], clique, np.int64(SPREAD))
+    meet(walk, local[:n_local], clique, SPREAD)
     for x in range(tree.child_start[k], tree.child_start[k + 1]):
         c = tree.child[x]
         message = messages.values[tree.message_start[c] : tree.message_start[c + 1]]
         part = tree.scope[tree.scope_start[c] : tree.scope_start[c + 1] - 1]
         plan(walk, k, scope, part, tree.states)
         if not in_logs:
-            meet(walk, message, clique[:cells], np.int64(MULTIPLY))
+            meet(walk, message, clique[:cells], MULTIPLY)
         else:
             logs = message if messages.in_logs[c] else np.log(message)
-            meet(walk, logs, clique[:cells], np.int64(ADD))
+            meet(walk, logs, clique[:cells], ADD)
     return cells
 
 
@@ -243,7 +243,7 @@ def distribute(tree, potentials, messages, out):
             part = tree.scope[tree.scope_start[c] : tree.scope_start[c + 1] - 1]
             plan(walk, k, scope, part, tree.states)
             message = messages.values[tree.message_start[c] : tree.message_start[c + 1]]
-            meet(walk, message, clique[:cells], np.int64(REDUCE))
+            meet(walk, message, clique[:cells], REDUCE)
         _write_marginals(k, tree, scope, walk, clique[:cells], local, out)
 
 
@@ -260,7 +260,7 @@ def _write_marginals(k, tree, scope, walk, clique, local, out):
     for j in own:
         cells *= tree.states[j]
     plan(walk, k, scope, own, tree.states)
-    meet(walk, local[:cells], clique, np.int64(REDUCE))
+    meet(walk, local[:cells], clique, REDUCE)
     for e in range(tree.local_start[k], tree.local_start[k + 1]):
         s_other = tree.states[tree.other[e]]
         cells //= s_other
